@@ -1,4 +1,4 @@
-"""Ways to continue a session are compared by their size and cost, and one is recommended."""
+"""Tests of comparing the size and cost of ways to continue a session, and of the recommendation."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ BASE, SHARED = 30_000, 20_000
 
 
 def cached_usage(read: int, written: int) -> Record:
-    """Return the usage of a session that caches for an hour; nothing is sent uncached."""
+    """Return the token usage of a request that caches for an hour and sends nothing uncached."""
     split = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written}
     counts = {
         "input_tokens": 0,
@@ -72,7 +72,7 @@ def cached_usage(read: int, written: int) -> Record:
 
 
 def bulky_session(outputs: int = 40) -> list[Record]:
-    """Return a session of BASE tokens with outputs of about 2,000 tokens each and three short turns."""
+    """Return a session of ``BASE`` tokens, outputs of about 2,000 tokens each, and three short turns."""
     rows = [
         user("hello", uuid="u"),
         assistant("hi", uuid="a", parent="u", ts=1, tokens=cached_usage(SHARED, BASE - SHARED)),
@@ -117,12 +117,12 @@ def compare_at(
 
 
 def estimates_by_name(found: Comparison) -> dict[str, Estimate]:
-    """Return the estimates by the name of the way."""
+    """Return the estimates by the name of the strategy."""
     return {estimate.name: estimate for estimate in found.estimates}
 
 
 def test_estimates_with_a_warm_cache(config_home: ConfigHome) -> None:
-    """All but the last answer comes from the cache. A new session shares the common beginning."""
+    """With a warm cache, going on costs little, and a new session reuses the common beginning."""
     found = compare_at(config_home, bulky_session(), 200)
     assert (found.is_cache_warm, found.age, found.traffic.lifetime) == (
         True,
@@ -155,7 +155,7 @@ def test_estimates_with_a_warm_cache(config_home: ConfigHome) -> None:
 
 
 def test_estimates_with_a_cold_cache(config_home: ConfigHome) -> None:
-    """Each way sends everything, and a smaller way pays with its first turn."""
+    """With a cold cache, each strategy sends all its tokens, so a smaller one pays off in its first turn."""
     found = compare_at(config_home, bulky_session(), 105 + LONG_CACHE_SECONDS)
     rows = estimates_by_name(found)
     assert not found.is_cache_warm
@@ -163,13 +163,17 @@ def test_estimates_with_a_cold_cache(config_home: ConfigHome) -> None:
         assert rows[name].uncached_tokens == rows[name].tokens_after
     assert rows[GO_ON].next_turn_cost == 220_600
     assert [rows[name].turns_to_pay_off for name in (GO_ON, TRIM, HANDOFF)] == [None, 1, 1]
-    # The compaction sends the whole once more, and what it leaves stands behind what it has just
+    # The compaction sends all tokens once more. The tokens after it follow those that it has just
+    # cached.
     # cached.
     assert rows[COMPACT].uncached_tokens == 110_300 + rows[COMPACT].tokens_after - SHARED
 
 
-def test_a_cold_cache_recommends_the_way_that_pays_first(config_home: ConfigHome) -> None:
-    """With a warm cache, or for a small session, nothing is recommended."""
+def test_a_cold_cache_recommends_the_strategy_that_pays_off_first(config_home: ConfigHome) -> None:
+    """With a cold cache and a large session, the strategy that pays off first is recommended.
+
+    With a warm cache or a smaller session, nothing is recommended.
+    """
     found = compare_at(config_home, bulky_session(), 105 + LONG_CACHE_SECONDS)
     assert found.context.max_percent < NEARLY_FULL_PERCENT
     assert (found.recommendation, found.advice and found.advice.reason) == (TRIM, COLD_CACHE_REASON)
@@ -185,13 +189,13 @@ def test_a_cold_cache_recommends_the_way_that_pays_first(config_home: ConfigHome
 
 
 def test_a_compaction_is_never_estimated_larger_than_the_session(config_home: ConfigHome) -> None:
-    """The usual size after a compaction may exceed a new session."""
+    """A compaction of a small session is not estimated to be larger than the session."""
     found = compare_at(config_home, bulky_session(0), 200)
     assert estimates_by_name(found)[COMPACT].tokens_after <= found.context.tokens
 
 
 def test_a_compaction_is_estimated_from_the_last_one(config_home: ConfigHome) -> None:
-    """The estimate uses the size after it and the length of its summary."""
+    """The estimate of a compaction uses the size after the session's last compaction."""
     rows = [
         *bulky_session(5),
         boundary(uuid="b", ts=300),
@@ -203,7 +207,7 @@ def test_a_compaction_is_estimated_from_the_last_one(config_home: ConfigHome) ->
     found = estimates_by_name(compact)
     assert found[COMPACT].tokens_after == 42_000
     assert found[GO_ON].tokens_after == 42_000
-    # A summary reads what was said before it, too.
+    # A summary also reads the records before it.
     assert found[ROLLOVER].uncached_tokens == found[ROLLOVER].tokens_after - SHARED + round(
         compact.ends.size / 4
     )
@@ -211,7 +215,7 @@ def test_a_compaction_is_estimated_from_the_last_one(config_home: ConfigHome) ->
 
 @pytest.mark.parametrize("record", [user("hello", uuid="u"), custom_title("nothing")])
 def test_estimates_without_token_counts(config_home: ConfigHome, record: Record) -> None:
-    """The cache counts as cold. No estimate is negative."""
+    """Without token counts, the cache counts as cold, and no estimate is negative."""
     found = compare_at(config_home, [record], 10)
     assert (found.is_cache_warm, found.age) == (False, None)
     fresh = {HANDOFF, ROLLOVER} if record["type"] == "user" else set()
@@ -227,7 +231,7 @@ def test_estimates_without_token_counts(config_home: ConfigHome, record: Record)
 
 
 def test_a_large_live_part_has_no_trim_estimate(config_home: ConfigHome) -> None:
-    """A prompt has no time to estimate a trim; the shell has."""
+    """If the live part is larger than the limit, a trim is not estimated."""
     assert TRIM not in estimates_by_name(compare_at(config_home, bulky_session(), 200, limit=1_000))
     assert not compare_at(config_home, bulky_session(), 200, limit=1_000).is_trim_estimated
     assert not compare_at(config_home, bulky_session(), 200, limit=1_000).is_handoff_planned
@@ -242,7 +246,7 @@ def measured_context(tokens: int, window: int = 200_000) -> ContextSize:
 
 
 @pytest.mark.parametrize(
-    ("used", "trimmed", "way"),
+    ("used", "trimmed", "strategy"),
     [
         (measured_context(100_000), measured_context(40_000), None),
         (measured_context(143_000), measured_context(40_000), None),
@@ -252,16 +256,16 @@ def measured_context(tokens: int, window: int = 200_000) -> ContextSize:
         (measured_context(190_000), measured_context(160_000), HANDOFF),
         (measured_context(190_000), None, HANDOFF),
         (measured_context(600_000, 1_000_000), measured_context(300_000, 1_000_000), None),
-        # The client would compact at once, however small the window.
+        # The client would compact immediately, however small the window is.
         (measured_context(20_000, 50_000), measured_context(10_000, 50_000), TRIM),
     ],
 )
-def test_the_recommended_way(
-    used: ContextSize, trimmed: ContextSize | None, way: str | None
+def test_the_recommended_strategy(
+    used: ContextSize, trimmed: ContextSize | None, strategy: str | None
 ) -> None:
-    """From 80 per cent on, a trim is recommended if it saves enough, otherwise a handoff."""
+    """From 80 per cent of the limit on, a trim is recommended if it saves enough, otherwise a handoff."""
     found = advice_for_context(used, trimmed)
-    assert (found.strategy if found else None) == way
+    assert (found.strategy if found else None) == strategy
 
 
 @pytest.mark.parametrize(
@@ -274,21 +278,24 @@ def test_the_recommended_way(
         (measured_context(190_000), 2_000, 12, 0),
         (measured_context(87_000), 2_000, 2, None),
         (measured_context(87_000), 0, 0, None),
-        # Nothing counted what is sent since the compaction, nor what a prompt adds to that.
+        # No count of the client covers what is sent after the compaction or what a prompt adds.
         (measured_context(45_756)._replace(kind=ESTIMATED), 60, 12, None),
     ],
 )
 def test_the_number_of_prompts_before_a_compaction(
     used: ContextSize, growth: int, turns: int, left: int | None
 ) -> None:
-    """It is rounded down, and unknown if fewer than three turns were counted."""
+    """The number of prompts before a compaction is rounded down.
+
+    It is unknown if fewer than three turns were counted.
+    """
     seen = RecentRequests(1, LONG_CACHE_SECONDS, 0, 1, growth, turns)
     assert estimate_prompts_left(used, seen) == left
     assert (advice_for_context(used, None, left) is not None) is (left == 0)
 
 
 def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> None:
-    """The percentage equals that of the notice above the prompt."""
+    """The window that the user set is used, so the percentage is that of the notice above the prompt."""
     (config_home.config / "settings.json").write_text(json.dumps({"autoCompactWindow": 140_000}))
     found = compare_at(config_home, bulky_session(), 200)
     assert (found.context.percent, found.context.limit) == (92, 120_000)
@@ -301,21 +308,24 @@ def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> No
     assert found.recommendation == TRIM
 
 
-def test_a_way_is_recommended_below_the_usual_level(config_home: ConfigHome) -> None:
-    """A notice may be set to a lower level than the card's."""
+def test_a_strategy_is_recommended_below_the_usual_level(config_home: ConfigHome) -> None:
+    """``recommend_strategy`` recommends a trim, even below the level at which the card does."""
     path = write_session(config_home.project(), SESSION, bulky_session())
     assert recommend_strategy(path, config_home.where).strategy == TRIM
 
 
 def test_a_compaction_that_is_near_is_reported(config_home: ConfigHome) -> None:
-    """The reserve for an answer counts: 168,000 of 200,000 tokens are compacted immediately."""
+    """A session that the client would compact immediately gets advice.
+
+    The client reserves space for an answer, so 168,000 of 200,000 tokens are enough for that.
+    """
     found = compare_at(config_home, bulky_session(69), 200)
     assert found.context.compacts_at_once
     assert found.advice is not None
 
 
 def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
-    """This applies to a deleted file and to one of another program."""
+    """Comparing a deleted file or one of another program raises an error."""
     folder = config_home.project()
     with pytest.raises(SessionNotFound):
         compare_strategies(
@@ -327,7 +337,7 @@ def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
 
 
 def test_the_estimate_of_a_summary_matches_the_rollover() -> None:
-    """The comparison has its own figures, because it does not load that package."""
+    """The constants of the comparison match those of the rollover, which it does not import."""
     assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
     assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_PART_BYTES * MAX_PARTS
 
@@ -335,7 +345,7 @@ def test_the_estimate_of_a_summary_matches_the_rollover() -> None:
 def test_every_session_of_the_corpus_is_compared(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
-    """Each has all its ways, and continuing costs more with a cold cache."""
+    """Every real session has estimates of all strategies, and going on costs more with a cold cache."""
     file = str(real_session.path)
     if real_session.is_foreign:
         with pytest.raises(NotATranscript):
@@ -364,7 +374,7 @@ def test_every_session_of_the_corpus_is_compared(
 
 
 def test_a_receipt_matches_the_card(config_home: ConfigHome, real_session: RealSession) -> None:
-    """A handoff and a trim have the sizes that the comparison estimated."""
+    """A handoff and a trim of a real session have the sizes that the comparison estimated."""
     if real_session.is_foreign:
         return
     where = config_home.where
@@ -383,7 +393,7 @@ def test_a_receipt_matches_the_card(config_home: ConfigHome, real_session: RealS
 
 
 def test_content_after_the_last_count_is_included(config_home: ConfigHome) -> None:
-    """The comparison and a trim report the same size."""
+    """Content after the client's last count is included in the size, as in that of a trim."""
     rows = bulky_session()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
     found = compare_at(config_home, rows, 300)

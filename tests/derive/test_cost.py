@@ -1,4 +1,4 @@
-"""Estimated costs agree with figures computed by hand and with the full sum."""
+"""Tests that estimated costs agree with numbers computed by hand and with the full sum."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from resume_hooks.transcripts.api_usage import (
 WARM = Strategy("go on", 100_000, 99_000, 1_000)
 COLD = Strategy("go on", 100_000, 0, 100_000)
 TRIM = Strategy("trim", 50_000, 20_000, 30_000)
-"""A copy of half the size that shares 20,000 tokens with what the cache holds."""
+"""A copy of half the size that shares 20,000 tokens with the content of the cache."""
 
 
 def requests_of_turns(requests: int, growth: int) -> RecentRequests:
@@ -35,14 +35,14 @@ ONE = requests_of_turns(1, 0)
 
 
 def test_rates_are_the_published_ratios() -> None:
-    """An input token costs 1, read from the cache 0.1, and written to it 1.25 or 2."""
+    """An input token costs 1, reading it from the cache 0.1, and writing it there 1.25 or 2."""
     assert rates_for_lifetime(DEFAULT_CACHE_SECONDS) == Rates(0.1, 1.25)
     assert rates_for_lifetime(LONG_CACHE_SECONDS) == Rates(0.1, 2.0)
     assert rates_for_lifetime(0) == Rates(1.0, 1.0)
 
 
 @pytest.mark.parametrize(
-    ("way", "lifetime", "expected"),
+    ("strategy", "lifetime", "expected"),
     [
         (WARM, DEFAULT_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 1.25),
         (WARM, LONG_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 2),
@@ -57,13 +57,16 @@ def test_rates_are_the_published_ratios() -> None:
         ),
     ],
 )
-def test_the_cost_of_the_first_request(way: Strategy, lifetime: int, expected: float) -> None:
-    """Cached tokens cost a tenth, others the price of a cache write. A separate request is added."""
-    assert first_request_cost(way, rates_for_lifetime(lifetime)) == pytest.approx(expected)
+def test_the_cost_of_the_first_request(strategy: Strategy, lifetime: int, expected: float) -> None:
+    """In the first request, cached tokens cost a tenth and others the price of a cache write.
+
+    The cost of a separate request is added.
+    """
+    assert first_request_cost(strategy, rates_for_lifetime(lifetime)) == pytest.approx(expected)
 
 
 def test_the_cost_of_two_turns() -> None:
-    """Two turns of two requests that add 400 tokens each, computed by hand."""
+    """Two turns of two requests that add 400 tokens a turn cost the sum that was computed by hand."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
     assert turns_cost(
@@ -72,17 +75,17 @@ def test_the_cost_of_two_turns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "going_on", "lifetime", "habit", "expected"),
+    ("strategy", "going_on", "lifetime", "recent_requests", "expected"),
     [
-        # Warm: 39,500 against 11,150, and 5,000 saved by each request after it: 28,350 / 5,000 =
-        # 5.67, so six more.
+        # Warm: 39,500 against 11,150, and 5,000 saved by each later request. 28,350 / 5,000 = 5.67,
+        # so six more.
         (TRIM, WARM, DEFAULT_CACHE_SECONDS, ONE, 7),
         (TRIM, WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(3, 9_000), 3),
         (TRIM, WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(50, 9_000), 1),
-        # An hour's cache costs more to write: 62,000 against 11,900, 50,100 / 5,000 = 10.02, so
+        # Writing to an hour's cache costs more: 62,000 against 11,900. 50,100 / 5,000 = 10.02, so
         # eleven more.
         (TRIM, WARM, LONG_CACHE_SECONDS, ONE, 12),
-        # Cold: going on writes 100,000 itself, so that the first request pays already.
+        # Cold: going on also writes 100,000 tokens, so the first request already pays off.
         (
             TRIM._replace(cached_tokens=0, uncached_tokens=50_000),
             COLD,
@@ -91,7 +94,7 @@ def test_the_cost_of_two_turns() -> None:
             1,
         ),
         (TRIM._replace(cached_tokens=0, uncached_tokens=50_000), COLD, 0, ONE, 1),
-        # As large as before, or larger: whatever is written anew is never earned back.
+        # If the new session is as large as the old one or larger, it never pays off.
         (Strategy("trim", 100_000, 20_000, 80_000), WARM, DEFAULT_CACHE_SECONDS, ONE, None),
         (
             Strategy("handoff", 120_000, 20_000, 100_000),
@@ -100,22 +103,32 @@ def test_the_cost_of_two_turns() -> None:
             requests_of_turns(9, 0),
             None,
         ),
-        # The same first cost, and less from then on.
+        # The first costs are equal, and all later requests cost less.
         (Strategy("x", 50_000, 99_000, 1_000), WARM, DEFAULT_CACHE_SECONDS, ONE, 2),
-        # A model that reads 60,000 tokens first: 39,500 + 60,000 against 11,150, 88,350 / 5,000 =
+        # A model reads 60,000 tokens first: 99,500 against 11,150. 88,350 / 5,000 = 17.67.
         # 17.67.
         (TRIM._replace(separate_cost=60_000), WARM, DEFAULT_CACHE_SECONDS, ONE, 19),
     ],
 )
-def test_a_way_pays_after_a_number_of_turns(
-    way: Strategy, going_on: Strategy, lifetime: int, habit: RecentRequests, expected: int | None
+def test_a_strategy_pays_off_after_a_number_of_turns(
+    strategy: Strategy,
+    going_on: Strategy,
+    lifetime: int,
+    recent_requests: RecentRequests,
+    expected: int | None,
 ) -> None:
-    """From this turn on its sum is lower than that of continuing. A way without savings never pays."""
-    assert break_even_turns(way, going_on, habit, rates_for_lifetime(lifetime)) == expected
+    """A strategy pays off in the first turn in which its sum is lower than that of going on.
+
+    A strategy that saves nothing never pays off.
+    """
+    assert (
+        break_even_turns(strategy, going_on, recent_requests, rates_for_lifetime(lifetime))
+        == expected
+    )
 
 
 tokens = st.integers(0, 300_000)
-ways = st.builds(
+strategies = st.builds(
     lambda cached, uncached, apart: Strategy(
         "a strategy", cached + uncached, cached, uncached, apart, float(apart)
     ),
@@ -126,27 +139,33 @@ ways = st.builds(
 
 
 @given(
-    ways,
-    ways,
+    strategies,
+    strategies,
     st.builds(requests_of_turns, st.integers(1, 60), st.integers(0, 50_000)),
     st.sampled_from([0, 300, 3_600]),
 )
-def test_a_way_pays_from_the_first_turn_with_a_lower_sum(
-    way: Strategy, going_on: Strategy, habit: RecentRequests, lifetime: int
+def test_a_strategy_pays_off_in_the_first_turn_with_a_lower_sum(
+    strategy: Strategy, going_on: Strategy, recent_requests: RecentRequests, lifetime: int
 ) -> None:
-    """If it never pays, it does not pay after a thousand turns."""
+    """A strategy's sum is lower from the computed turn on and not before.
+
+    If it never pays off, its sum is not lower after a thousand turns.
+    """
     rates = rates_for_lifetime(lifetime)
-    found = break_even_turns(way, going_on, habit, rates)
-    slack = 1e-6 * (1 + turns_cost(going_on, found or 1_000, habit, rates))
+    found = break_even_turns(strategy, going_on, recent_requests, rates)
+    slack = 1e-6 * (1 + turns_cost(going_on, found or 1_000, recent_requests, rates))
     if found is None:
         assert (
-            turns_cost(way, 1_000, habit, rates)
-            >= turns_cost(going_on, 1_000, habit, rates) - slack
+            turns_cost(strategy, 1_000, recent_requests, rates)
+            >= turns_cost(going_on, 1_000, recent_requests, rates) - slack
         )
         return
-    assert turns_cost(way, found, habit, rates) <= turns_cost(going_on, found, habit, rates) + slack
+    assert (
+        turns_cost(strategy, found, recent_requests, rates)
+        <= turns_cost(going_on, found, recent_requests, rates) + slack
+    )
     if found > 1:
         assert (
-            turns_cost(way, found - 1, habit, rates)
-            >= turns_cost(going_on, found - 1, habit, rates) - slack
+            turns_cost(strategy, found - 1, recent_requests, rates)
+            >= turns_cost(going_on, found - 1, recent_requests, rates) - slack
         )

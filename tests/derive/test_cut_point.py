@@ -1,4 +1,4 @@
-"""Cutting a conversation at a named position without splitting a call from its result."""
+"""Tests of cutting a conversation at a position without splitting a call from its result."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def scan_records(folder: Path, records: list[Record]) -> Transcript:
 
 
 def kept_records(found: Cut | None) -> str:
-    """Return the kept records and whether the position moved."""
+    """Return the uuids of the kept records, with ``>`` or ``<`` if the cut moved forward or back."""
     assert found is not None
     mark = {1: " >", -1: " <", 0: ""}[found.direction]
     return " ".join(node.uuid for node in found.nodes) + mark
 
 
 def two_turns() -> list[Record]:
-    """Return two turns, the first with two parallel calls: lines 0 to 8."""
+    """Return two turns on the lines 0 to 8, the first with two parallel calls."""
     return [
         user("first", uuid="p1", ts=0),
         tool_use("x", uuid="c1", parent="p1", ts=10, message_id="msg_1"),
@@ -77,7 +77,7 @@ def two_turns() -> list[Record]:
 
 
 def cut_before(seconds: float) -> CutBeforeInstant:
-    """Return a cut before an instant of the tests' calendar."""
+    """Return a cut before the instant ``seconds`` after the start of the tests' calendar."""
     return CutBeforeInstant(EPOCH + timedelta(seconds=seconds))
 
 
@@ -108,15 +108,16 @@ CUTS: dict[str, tuple[CutSelector, str]] = {
 
 @pytest.mark.parametrize("name", CUTS)
 def test_a_cut_keeps_the_records_up_to_its_position(name: str, tmp_path: Path) -> None:
-    """A record named by id keeps its results. A cut before an instant drops later records."""
-    truncator, expected = CUTS[name]
-    assert (
-        kept_records(cut_conversation(scan_records(tmp_path, two_turns()), truncator)) == expected
-    )
+    """A cut keeps the records up to its position and moves so that no call loses its result.
+
+    A cut at a record moves forward, and a cut before an instant moves back.
+    """
+    selector, expected = CUTS[name]
+    assert kept_records(cut_conversation(scan_records(tmp_path, two_turns()), selector)) == expected
 
 
 def test_a_cut_has_its_last_message_and_remarks(tmp_path: Path) -> None:
-    """A remark says that the position moved or was not a message."""
+    """A cut has its last message, its turn, and a remark if it moved or was not at a message."""
     transcript = scan_records(tmp_path, two_turns())
     found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
@@ -145,16 +146,16 @@ REFUSED: dict[str, tuple[CutSelector, str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_missing_position_is_an_error(name: str, tmp_path: Path) -> None:
-    """The error names the existing positions."""
-    truncator, expected = REFUSED[name]
+    """A cut at a missing position raises an error that names the existing ones."""
+    selector, expected = REFUSED[name]
     with pytest.raises(UsageError) as raised:
-        cut_conversation(scan_records(tmp_path, two_turns()), truncator)
+        cut_conversation(scan_records(tmp_path, two_turns()), selector)
     assert expected in f"{raised.value.message} {raised.value.remedy}"
     assert raised.value.exit_code == 2
 
 
 def test_a_cut_before_every_message_is_an_error(tmp_path: Path) -> None:
-    """An unanswered call cannot be kept alone."""
+    """A cut that would keep no message raises an error."""
     begun = [system("informational", uuid="s", ts=0), *conversation(1, start=5)]
     with pytest.raises(UsageError, match="There is no message before the cut"):
         cut_conversation(scan_records(tmp_path, begun), CutAtRecord("s"))
@@ -167,7 +168,7 @@ def test_a_cut_before_every_message_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_cut_at_an_unanswered_call_moves_back(tmp_path: Path) -> None:
-    """No later position exists."""
+    """A cut at a call without a result moves back to the message before the call."""
     rows = [*conversation(1), tool_use("x", uuid="c", parent="r1", ts=9)]
     assert (
         kept_records(cut_conversation(scan_records(tmp_path, rows), CutAtRecord("c"))) == "r0 r1 <"
@@ -175,7 +176,7 @@ def test_a_cut_at_an_unanswered_call_moves_back(tmp_path: Path) -> None:
 
 
 def test_a_cut_outside_the_conversation_is_an_error(tmp_path: Path) -> None:
-    """This applies to records of sub-agents and to progress records."""
+    """A cut at a progress record or a sub-agent's record raises an error."""
     rows = [
         *conversation(1),
         progress(uuid="g", parent="r1", ts=5),
@@ -187,7 +188,7 @@ def test_a_cut_outside_the_conversation_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_cut_at_an_attachment_does_not_move(tmp_path: Path) -> None:
-    """The attachment is kept without a remark."""
+    """A cut at an attachment keeps the attachment and has no remark."""
     rows = [
         *conversation(1),
         attachment("TEXT", uuid="t", parent="r1", ts=5),
@@ -200,7 +201,7 @@ def test_a_cut_at_an_attachment_does_not_move(tmp_path: Path) -> None:
 
 
 def branched_session() -> list[Record]:
-    """Return a first turn, an abandoned second one with a call at its end, and its replacement."""
+    """Return a first turn, a second turn that was abandoned, and the turn that replaced it."""
     return [
         *conversation(1),
         user("LEFT", uuid="p2", parent="r1", ts=10),
@@ -212,10 +213,13 @@ def branched_session() -> list[Record]:
 
 
 def test_a_cut_can_be_on_an_abandoned_branch(tmp_path: Path) -> None:
-    """The fork has the conversation of that branch, and a remark says so."""
+    """A cut at a record on an abandoned branch keeps the conversation of that branch.
+
+    A remark says so.
+    """
     transcript = scan_records(tmp_path, branched_session())
     assert [node.uuid for node in transcript.chain] == ["r0", "r1", "p3", "a3"]
-    for truncator, expected in (
+    for selector, expected in (
         (CutAtRecord("p2"), "r0 r1 p2"),
         (CutAtRecord("c"), "r0 r1 p2 c o >"),
         (CutAtTurn(2), "r0 r1 p2 c o"),
@@ -223,14 +227,14 @@ def test_a_cut_can_be_on_an_abandoned_branch(tmp_path: Path) -> None:
         (CutAtTurn(1), "r0 r1"),
         (cut_before(15), "r0 r1"),
     ):
-        assert kept_records(cut_conversation(transcript, truncator)) == expected
+        assert kept_records(cut_conversation(transcript, selector)) == expected
     found = cut_conversation(transcript, CutAtRecord("o"))
     assert found is not None
     assert found.remarks == ("The cut is on an abandoned branch: the fork has that branch.",)
 
 
 def compacted_session() -> list[Record]:
-    """Return two turns, a compaction that keeps the last message, and a turn: lines 0 to 7."""
+    """Return two turns, a compaction that keeps the last message, and a turn, on the lines 0 to 7."""
     kept_message = {"headUuid": "r3", "anchorUuid": "s", "tailUuid": "r3"}
     return [
         *conversation(2),
@@ -242,10 +246,13 @@ def compacted_session() -> list[Record]:
 
 
 def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
-    """The fork has the conversation from then. A kept message belongs to the live conversation."""
+    """A cut before a compaction keeps the conversation of that time, and a remark says so.
+
+    A cut at a message that the compaction kept also keeps the summary.
+    """
     transcript = scan_records(tmp_path, compacted_session())
     assert [node.uuid for node in transcript.chain] == ["b", "s", "r3", "p", "a"]
-    for truncator, expected in (
+    for selector, expected in (
         (CutAtRecord("r1"), "r0 r1"),
         (CutAtRecord("r3"), "b s r3"),
         (CutAtRecord("s"), "b s"),
@@ -255,7 +262,7 @@ def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
         (cut_before(15), "b s r3"),
         (CutBeforeCompaction(), "r0 r1 r2 r3"),
     ):
-        assert kept_records(cut_conversation(transcript, truncator)) == expected
+        assert kept_records(cut_conversation(transcript, selector)) == expected
     found = cut_conversation(transcript, CutAtRecord("r1"))
     assert found is not None
     assert found.remarks == (
@@ -264,7 +271,7 @@ def test_a_cut_can_be_before_a_compaction(tmp_path: Path) -> None:
 
 
 def test_undoing_a_missing_compaction_is_an_error(tmp_path: Path) -> None:
-    """A compaction on an abandoned branch has a message of its own."""
+    """Cutting before a compaction raises an error if there was none or if its branch was abandoned."""
     left = [
         boundary(uuid="b", before="r1", ts=1_000),
         assistant("on", uuid="z", parent="r1", ts=1_001),
@@ -275,7 +282,10 @@ def test_undoing_a_missing_compaction_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_cut_outside_the_scanned_part_needs_the_whole_file(tmp_path: Path) -> None:
-    """In that case there is no result, and turns are not counted."""
+    """If only a part of the file was scanned, a cut outside the part returns None.
+
+    A cut inside the part has no turn number.
+    """
     path = write_session(tmp_path, SESSION, compacted_session())
     whole = scan_transcript(path)
     part = scan_transcript(path, start=ScanStart(whole.nodes[4].offset, 4))
@@ -301,13 +311,13 @@ WORDS: dict[str, CutSelector | Reference] = {
 
 @pytest.mark.parametrize("text", WORDS)
 def test_a_position_is_parsed(text: str) -> None:
-    """It is a line, a uuid or a message, or a reference that includes the session."""
+    """A position is parsed as a line, a uuid, a message id, or a reference with a session."""
     assert parse_cut(text) == WORDS[text]
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "5e12a303:", ":", "5e12a303:x", "1" * 20])
 def test_an_invalid_position_is_an_error(text: str) -> None:
-    """The error shows the valid forms."""
+    """An invalid position raises an error."""
     with pytest.raises(UsageError):
         parse_cut(text)
 
@@ -336,25 +346,25 @@ def conversations(draw: st.DrawFn) -> list[Record]:
 def test_no_cut_splits_a_call_from_its_result(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Record], data: st.DataObject
 ) -> None:
-    """A position named by id is always kept."""
+    """No cut splits a call from its result, and a cut at a record always keeps the record."""
     transcript = scan_records(tmp_path_factory.mktemp("cut"), rows)
     place = data.draw(st.integers(0, len(rows) - 1))
     answered = {answer for node in transcript.chain for answer in node.results}
-    truncators: list[CutSelector] = [
+    selectors: list[CutSelector] = [
         CutAtRecord(place),
         CutAtRecord(f"n{place}"),
         cut_before(place),
     ]
-    for truncator in truncators:
+    for selector in selectors:
         try:
-            found = cut_conversation(transcript, truncator)
+            found = cut_conversation(transcript, selector)
         except UsageError:
             continue
         assert found is not None
         row = linearize_chain(found.nodes)
         assert not set(row.open_calls) & answered, "only what nobody ever answered may be open"
         assert not set().union(*row.dropped_calls.values()) & answered
-        if found.direction >= 0 and not isinstance(truncator, CutBeforeInstant):
+        if found.direction >= 0 and not isinstance(selector, CutBeforeInstant):
             assert f"n{place}" in {node.uuid for node in found.nodes}
-        if isinstance(truncator, CutBeforeInstant):
+        if isinstance(selector, CutBeforeInstant):
             assert all(node.number < place for node in found.nodes)

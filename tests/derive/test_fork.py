@@ -1,4 +1,4 @@
-"""A fork copies the live conversation, whole or cut, and may have another home."""
+"""Tests that a fork copies the live conversation, whole or cut, also into another project."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tests.corpus import RealSession
 from tests.transcripts.chain_cases import CASES, Case
 
 LIMIT = 3_000_000
-"""Bytes of the sessions of the corpus that every run takes; the largest are for the bench."""
+"""Maximum size of a real session in these tests, in bytes. Larger ones are in the benchmarks."""
 
 SNAPSHOT = {
     "type": "file-history-snapshot",
@@ -76,7 +76,7 @@ def write_lines(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
 
 
 def fork_receipt(path: str, cut: CutSelector | None = None, **how: Any) -> Receipt:
-    """Return the receipt of a written fork."""
+    """Write a fork of a session and return its receipt."""
     return write_child(fork.plan_fork(locate.session_file(path), Where(), cut=cut, **how), Where())
 
 
@@ -92,13 +92,16 @@ def live_records(path: str) -> list[Record]:
 
 
 def defects_of_file(path: str) -> set[str]:
-    """Return the kinds of errors and warnings in a file."""
+    """Return the codes of the errors and warnings about a session."""
     report = examine_session(locate.session_file(path), Where())
     return {group.kind.code for group in report.groups if group.kind.severity != "note"}
 
 
 def test_a_whole_fork_copies_records_byte_for_byte(config_home: ConfigHome) -> None:
-    """Only the session's id and the mark of the source differ. Token counts stay."""
+    """A whole fork copies each record's bytes, except for the session's id and the added source.
+
+    Its token counts are kept, and it has no defects.
+    """
     path = write_lines(config_home, [*conversation(2), custom_title("Fix the parser")])
     made = fork_receipt(path)
     assert all(check.ok for check in made.checks)
@@ -114,7 +117,7 @@ def test_a_whole_fork_copies_records_byte_for_byte(config_home: ConfigHome) -> N
 
 
 def test_a_fork_of_a_compacted_session_includes_kept_messages(config_home: ConfigHome) -> None:
-    """The boundary no longer names them.
+    """The fork of a compacted session includes the messages that the compaction kept.
 
     Records before the compaction and on abandoned branches are not copied.
     """
@@ -143,7 +146,7 @@ def test_a_fork_of_a_compacted_session_includes_kept_messages(config_home: Confi
 
 
 def test_a_fork_that_begins_with_an_answer_gets_a_lineage(config_home: ConfigHome) -> None:
-    """Without a message of the user before it, no API would accept the conversation."""
+    """A fork that would begin with an answer begins with its lineage, because the API needs a user first."""
     rows = [
         assistant("begun", uuid="a", parent="gone", ts=1),
         user("on", uuid="p", parent="a", ts=2),
@@ -154,7 +157,7 @@ def test_a_fork_that_begins_with_an_answer_gets_a_lineage(config_home: ConfigHom
 
 
 def test_a_fork_of_a_fork_names_the_fork(config_home: ConfigHome) -> None:
-    """Apart from ids and marks the records stay the same."""
+    """The fork of a fork names the fork as its source, and its lineage names all three sessions."""
     path = write_lines(config_home, conversation(2))
     once = fork_receipt(path)
     twice = fork_receipt(once.file)
@@ -169,7 +172,7 @@ def test_a_fork_of_a_fork_names_the_fork(config_home: ConfigHome) -> None:
 
 
 def test_a_fork_of_a_trimmed_session_keeps_its_originals(config_home: ConfigHome) -> None:
-    """Its placeholders lead to the originals, also in a fork of the fork."""
+    """A fork of a trimmed session, and its own fork, keep the placeholders and their originals."""
     rows = [
         *conversation(1),
         tool_use("c", uuid="c", parent="r1", ts=5, name="Bash", tool_input={"command": "ls"}),
@@ -196,7 +199,7 @@ def test_a_fork_of_a_trimmed_session_keeps_its_originals(config_home: ConfigHome
 
 
 def test_a_fork_before_a_compaction_estimates_its_size(config_home: ConfigHome) -> None:
-    """The size includes the common beginning and the records, because nothing was counted there."""
+    """A fork before a compaction has an estimated size that includes the common beginning."""
     path = write_lines(
         config_home,
         [user("hi", uuid="u"), assistant("x" * 4_000, uuid="a", parent="u", tokens=31_000)],
@@ -220,7 +223,7 @@ def test_a_fork_before_a_compaction_estimates_its_size(config_home: ConfigHome) 
 
 
 def test_a_cut_fork_has_the_tokens_counted_there(config_home: ConfigHome) -> None:
-    """The receipt reports that the position moved."""
+    """A cut fork has the tokens that were counted at the cut, and its receipt says if the cut moved."""
     rows = [
         *conversation(2),
         tool_use("c", uuid="c", parent="r3", ts=5),
@@ -239,7 +242,7 @@ def test_a_cut_fork_has_the_tokens_counted_there(config_home: ConfigHome) -> Non
 
 
 def test_a_fork_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None:
-    """The size includes content after the last count."""
+    """A fork's size is the same as for a trim and includes content after the last token count."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     path = write_lines(config_home, rows)
     sent = plan.scan_session(locate.session_file(path)).context.tokens
@@ -249,9 +252,9 @@ def test_a_fork_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None
 
 
 def test_a_fork_copies_metadata(config_home: ConfigHome) -> None:
-    """Snapshots of kept messages, tags, replacements of results and the last folder are copied.
+    """A fork copies tags, replaced results, the last folder, and snapshots of its own messages.
 
-    A pointer at a branch is not.
+    The client's record of the last prompt is not copied.
     """
     note = {
         "type": "content-replacement",
@@ -274,7 +277,7 @@ def test_a_fork_copies_metadata(config_home: ConfigHome) -> None:
 
 
 def test_a_fork_gets_outputs_and_named_backups(config_home: ConfigHome) -> None:
-    """They are under the child's id."""
+    """A fork gets the parent's outputs as links and copies of the backups that its records name."""
     path = write_lines(config_home, [*conversation(2), SNAPSHOT])
     backups = config_home.config / "file-history" / SESSION
     outputs = Path(path).with_suffix("") / "tool-results"
@@ -293,14 +296,17 @@ def test_a_fork_gets_outputs_and_named_backups(config_home: ConfigHome) -> None:
 
 
 def test_a_session_without_messages_cannot_be_forked(config_home: ConfigHome) -> None:
-    """This is an error of its own."""
+    """Forking a session without messages raises ``NothingToFork``."""
     path = write_lines(config_home, [custom_title("Empty")])
     with pytest.raises(NothingToFork):
         fork.plan_fork(locate.session_file(path), Where())
 
 
 def test_a_fork_of_a_large_session_reads_only_the_live_part(config_home: ConfigHome) -> None:
-    """A cut before the compaction reads the whole file."""
+    """Only the live part of a large compacted session is read for a fork.
+
+    For a cut before the compaction, the whole file is read.
+    """
     long = [
         user(f"{'x' * 1_000_000}", uuid=f"x{n}", parent=f"x{n - 1}" if n else None, ts=n)
         for n in range(7)
@@ -338,14 +344,14 @@ def test_a_fork_of_a_large_session_reads_only_the_live_part(config_home: ConfigH
 
 @pytest.fixture
 def other_folder(tmp_path: Path) -> Path:
-    """Return a folder that can be a session's home."""
+    """Return a folder of another project."""
     folder = tmp_path / "moved" / "proj"
     folder.mkdir(parents=True)
     return folder
 
 
 def test_a_fork_moves_to_another_home(config_home: ConfigHome, other_folder: Path) -> None:
-    """It is in the new folder's project, and folders in its records follow.
+    """A fork to another folder belongs to that project, and paths in its records are changed.
 
     Its lineage explains the move.
     """
@@ -390,7 +396,10 @@ def test_a_fork_moves_to_another_home(config_home: ConfigHome, other_folder: Pat
 def test_a_fork_to_another_home_omits_backups_of_existing_files(
     config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
-    """The receipt says that the backups belong to the old folder."""
+    """A fork to another folder has no file backups if the old folder still exists.
+
+    The receipt says so.
+    """
     (tmp_path / "old").mkdir()
     rows = [{**record, "cwd": str(tmp_path / "old")} for record in conversation(2)]
     made = fork_receipt(write_lines(config_home, [*rows, SNAPSHOT]), home=str(other_folder))
@@ -404,7 +413,7 @@ def test_a_fork_to_another_home_omits_backups_of_existing_files(
 def test_a_fork_to_its_own_home_is_a_plain_fork(
     config_home: ConfigHome, other_folder: Path
 ) -> None:
-    """The child stays in the same project."""
+    """A fork to the session's own folder is an ordinary fork in the same project."""
     path = write_session(
         config_home.project(str(other_folder)),
         SESSION,
@@ -417,7 +426,7 @@ def test_a_fork_to_its_own_home_is_a_plain_fork(
 def test_a_second_move_is_added_to_the_lineage(
     config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
-    """The older lineage is replaced, and both moves are reported."""
+    """A second move replaces the older lineage, and the new one names both moves."""
     third = tmp_path / "third"
     third.mkdir()
     once = fork_receipt(write_lines(config_home, conversation(1)), home=str(other_folder))
@@ -432,7 +441,7 @@ def test_a_second_move_is_added_to_the_lineage(
 def test_a_compacted_session_moves_to_another_home(
     config_home: ConfigHome, other_folder: Path
 ) -> None:
-    """The record of the compaction gets the new home."""
+    """If a compacted session moves, the boundary of its compaction names the new folder."""
     rows = [
         boundary(uuid="b", ts=5) | {"cwd": "/somewhere/else"},
         summary("SUMMARY", uuid="s", parent="b", ts=6),
@@ -448,14 +457,14 @@ def test_a_compacted_session_moves_to_another_home(
 def test_a_file_outside_the_projects_moves_to_a_home(
     config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
-    """The client finds the child there, so there is no warning."""
+    """A fork of a file outside the projects has a warning, but not if it is moved to a project."""
     path = write_session(tmp_path / "copies", session_id(7), conversation(1))
     assert "outside its project's folder" in fork_receipt(path).warnings[0]
     assert fork_receipt(path, home=str(other_folder)).warnings == ()
 
 
 def test_a_missing_home_is_refused(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A project folder that is a symbolic link is refused, too."""
+    """A fork to a missing folder is refused, and so is one to a project folder that is a symbolic link."""
     path = write_lines(config_home, conversation(1))
     with pytest.raises(UsageError, match="is not a folder"):
         fork_receipt(path, home=str(tmp_path / "gone"))
@@ -471,7 +480,7 @@ def test_a_missing_home_is_refused(config_home: ConfigHome, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_case_can_be_forked_at_every_record(config_home: ConfigHome, case: Case) -> None:
-    """Each fork is valid, or refused with a sentence."""
+    """Each case of the test data is forked at each record with valid checks, or refused."""
     path = write_lines(config_home, case.records)
     for node in scan_transcript(path).nodes:
         made = fork_at_line(path, node.number)
@@ -485,7 +494,7 @@ def test_every_case_can_be_forked_at_every_record(config_home: ConfigHome, case:
 def test_every_session_of_the_corpus_can_be_forked(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
-    """Whole forks, cuts at random records and forks of forks have no new defects."""
+    """A whole fork, a cut fork and the fork of a fork of a real session have no new defects."""
     if real_session.size > LIMIT:
         return
     path = real_session.copy_to(config_home.project())
@@ -511,7 +520,7 @@ def test_every_session_of_the_corpus_can_be_forked(
 
 
 def fork_at_line(path: str, number: int) -> Receipt | None:
-    """Return the receipt of a fork that ends at a line, or None for an empty one."""
+    """Return the receipt of a fork that ends at a line, or None if the cut is refused."""
     try:
         return fork_receipt(path, CutAtRecord(number))
     except UsageError:
@@ -519,7 +528,7 @@ def fork_at_line(path: str, number: int) -> Receipt | None:
 
 
 def fork_contents(path: str, own: set[str]) -> list[Any]:
-    """Return the contents of the parent's ``own`` records in a fork, without the fork's own fields."""
+    """Return the uuids, messages and times of the parent's records ``own`` in a fork."""
     return [
         (row["uuid"], row.get("message"), row["timestamp"])
         for row in live_records(path)

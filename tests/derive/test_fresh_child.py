@@ -1,4 +1,4 @@
-"""A fresh child has exactly its documented form, and its parent is only read."""
+"""Tests that a fresh child has exactly its documented form and that its parent is only read."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def folder_contents(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
 
 
 def test_a_title_from_a_next_step_is_printable(config_home: ConfigHome) -> None:
-    """It is one line without control characters."""
+    """A title made from a next step with control characters is one printable line."""
     receipt, _ = write_handoff(
         config_home, write_parent(config_home), next_step="fix \x1b[31mred\x07\nand blue"
     )
@@ -120,7 +120,7 @@ def test_a_title_from_a_next_step_is_printable(config_home: ConfigHome) -> None:
 
 
 def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
-    """It has metadata, a title, a summary record as root, and a synthetic answer with the card."""
+    """A child has a metadata line, a title, the opening as a summary record, and an answer with the card."""
     parent = write_parent(config_home)
     receipt, records = write_handoff(config_home, parent, next_step="write the changelog")
     assert len(records) == 4
@@ -190,7 +190,7 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
 
 
 def test_a_handoff_has_a_receipt_and_two_links(config_home: ConfigHome) -> None:
-    """The parent is named in the child's first line and in links.jsonl."""
+    """The receipt of a handoff has valid checks, and a link to the parent is stored."""
     parent = write_parent(config_home)
     receipt, records = write_handoff(config_home, parent)
     assert receipt.written
@@ -213,7 +213,7 @@ def test_a_handoff_has_a_receipt_and_two_links(config_home: ConfigHome) -> None:
 
 
 def test_metadata_is_copied_byte_for_byte(config_home: ConfigHome) -> None:
-    """The last tag, pr-link, mode and worktree-state are copied with the child's id."""
+    """The last tag, pull request, mode and worktree of the parent are copied with the child's id."""
     older = TAG.replace(b"release", b"draft")
     other = [
         b'{"type":"ai-title","aiTitle":"x","sessionId":"%s"}' % SESSION.encode(),
@@ -230,9 +230,9 @@ def test_metadata_is_copied_byte_for_byte(config_home: ConfigHome) -> None:
 
 
 def test_titles_are_numbered_within_the_project(config_home: ConfigHome) -> None:
-    """A title has the root's name, the kind and a number, also for grandchildren.
+    """A child's title has the first session's name, the kind, and a number within the project.
 
-    If the root was deleted, the name comes from its oldest child.
+    If the first session was deleted, the name comes from its oldest child.
     """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     parent = write_parent(config_home)
@@ -251,7 +251,7 @@ def test_titles_are_numbered_within_the_project(config_home: ConfigHome) -> None
 
 
 def test_a_child_has_the_branch_version_and_folder_of_its_parent(config_home: ConfigHome) -> None:
-    """Branch and version are the last ones. The folder is that of the project."""
+    """A child has the parent's last branch and version, and the folder of the project."""
     moved = user(
         "later", uuid="x", parent="r3", ts=9, cwd="/tmp", gitBranch="feature/x", version="2.1.112"
     )
@@ -266,7 +266,7 @@ def test_a_child_has_the_branch_version_and_folder_of_its_parent(config_home: Co
 
 @pytest.mark.parametrize("cwd", ["/x\0y", "/x\ud800y", "", 5, None, "\x1b[2J"])
 def test_an_invalid_folder_does_not_prevent_a_handoff(config_home: ConfigHome, cwd: Any) -> None:
-    """It is skipped, or written so that it can be read back."""
+    """A handoff is written even if the parent's records have an invalid folder."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**record, "cwd": cwd} for record in conversation(1)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -275,7 +275,7 @@ def test_an_invalid_folder_does_not_prevent_a_handoff(config_home: ConfigHome, c
 
 
 def untouched_child(home: ConfigHome) -> str:
-    """Return a child of ours without new prompts."""
+    """Return the path of a handoff without new prompts."""
     return write_handoff(home, write_parent(home))[0].file
 
 
@@ -299,7 +299,7 @@ def write_records(home: ConfigHome, *records: Any) -> str:
     ],
 )
 def test_a_session_without_prompts_cannot_be_handed_off(config_home: ConfigHome, make: Any) -> None:
-    """Nothing is written."""
+    """A handoff of a session without prompts raises ``NothingToHandOff`` and writes nothing."""
     parent = locate.session_file(make(config_home))
     before = folder_contents(config_home.root)
     with pytest.raises(NothingToHandOff):
@@ -308,7 +308,7 @@ def test_a_session_without_prompts_cannot_be_handed_off(config_home: ConfigHome,
 
 
 def test_a_handoff_outside_the_projects_warns(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The client will not find the child, which is next to its parent."""
+    """The handoff of a session outside the projects is written next to it, with a warning."""
     path = write_session(tmp_path / "elsewhere", SESSION, conversation(1))
     receipt, _ = write_handoff(config_home, locate.session_file(path))
     assert os.path.dirname(receipt.file) == str(tmp_path / "elsewhere")
@@ -318,7 +318,7 @@ def test_a_handoff_outside_the_projects_warns(config_home: ConfigHome, tmp_path:
 def test_a_handoff_can_be_written_to_another_folder(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The receipt has a warning, and the lineage names the true path."""
+    """A handoff can be written to another folder, with a warning."""
     receipt, records = write_handoff(
         config_home, write_parent(config_home), output_dir=str(tmp_path)
     )
@@ -345,7 +345,7 @@ STEPS = {
 
 @pytest.mark.parametrize("name", STEPS)
 def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str) -> None:
-    """All checks pass, and the session keeps its own title."""
+    """Any next step is kept word for word in the opening, and the child keeps its title."""
     step = STEPS[name]
     receipt, records = write_handoff(config_home, write_parent(config_home), next_step=step)
     assert records[OPENING_LINE]["message"]["content"].endswith(
@@ -365,7 +365,7 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str)
 def test_any_title_and_any_step_pass_all_checks(
     config_home: ConfigHome, step: str, title: str
 ) -> None:
-    """For any text the written child is valid."""
+    """A handoff with any title and any next step passes all checks."""
     number = str(uuid.uuid4())
     path = config_home.project() / f"{number}.jsonl"
     records = [*conversation(1, session_id=number), custom_title(title, number)]
@@ -379,13 +379,13 @@ def test_any_title_and_any_step_pass_all_checks(
     [("", CLOSING_MARKER), (" ", CLOSING_MARKER), ("\n\t ", CLOSING_MARKER), ("a\ud83db", "\na?b")],
 )
 def test_a_blank_next_step_is_ignored(config_home: ConfigHome, step: str, end: str) -> None:
-    """A character that UTF-8 cannot encode becomes a question mark."""
+    """A blank next step is ignored. A lone surrogate in it becomes a question mark."""
     _, records = write_handoff(config_home, write_parent(config_home), next_step=step)
     assert records[OPENING_LINE]["message"]["content"].endswith(end)
 
 
 def test_a_too_long_next_step_is_refused(config_home: ConfigHome) -> None:
-    """The error has the limit and a remedy, and nothing is written."""
+    """A next step that is too long is refused with its limit and a remedy, and nothing is written."""
     parent = write_parent(config_home)
     before = folder_contents(config_home.root)
     with pytest.raises(UsageError, match="20,000") as caught:
@@ -395,7 +395,7 @@ def test_a_too_long_next_step_is_refused(config_home: ConfigHome) -> None:
 
 
 def test_a_plan_does_not_need_its_parent(config_home: ConfigHome) -> None:
-    """If the parent is deleted after the plan, the child can still be written."""
+    """A planned child can be written after its parent was deleted."""
     parent = write_parent(config_home)
     decided = agents.plan_fresh(parent, config_home.where)
     os.unlink(parent.path)
@@ -405,7 +405,7 @@ def test_a_plan_does_not_need_its_parent(config_home: ConfigHome) -> None:
 
 
 def test_a_missing_project_folder_is_an_error(config_home: ConfigHome) -> None:
-    """The folder disappeared between the plan and the write. The error names the child."""
+    """If the project's folder disappears before the write, the error names the child."""
     decided = agents.plan_fresh(write_parent(config_home), config_home.where)
     shutil.rmtree(config_home.project())
     with pytest.raises(WriteFailed, match=decided.draft.attributes.session_id):
@@ -414,7 +414,7 @@ def test_a_missing_project_folder_is_an_error(config_home: ConfigHome) -> None:
 
 
 def test_a_plan_is_written_only_once(config_home: ConfigHome) -> None:
-    """The second time it finds the file and leaves it."""
+    """Writing a plan a second time raises an error and leaves the first child unchanged."""
     decided = agents.plan_fresh(write_parent(config_home), config_home.where)
     write_child(decided, config_home.where)
     before = folder_contents(config_home.project())
@@ -446,7 +446,7 @@ except WriteFailed as error:
 
 @pytest.mark.parametrize("how", ["full", "read-only"])
 def test_a_failed_write_leaves_no_files(config_home: ConfigHome, how: str) -> None:
-    """The disk is full or read-only. The error is one sentence."""
+    """If the disk is full or read-only, an error is raised and no file of the child is left."""
     if how == "read-only":
         need("root", os.geteuid() == 0, "a user without rights is taken on by root alone")
     parent = write_parent(config_home)
@@ -465,7 +465,7 @@ def test_a_failed_write_leaves_no_files(config_home: ConfigHome, how: str) -> No
 
 
 def test_a_child_is_written_without_a_state_folder(config_home: ConfigHome) -> None:
-    """The receipt warns that links.jsonl was not written."""
+    """If the state folder can't be made, the child is written, and the receipt has a warning."""
     (config_home.root / "file").write_text("")
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
     decided = agents.plan_fresh(write_parent(config_home), Where(environ), kind="handoff")
@@ -478,7 +478,7 @@ def test_a_child_is_written_without_a_state_folder(config_home: ConfigHome) -> N
 def test_a_failed_check_removes_the_child(
     config_home: ConfigHome, broken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is read back and compared with the plan. Nothing is linked."""
+    """If the written child differs from its plan, it is removed and ``CheckFailed`` is raised."""
     decided = agents.plan_fresh(
         write_parent(config_home), config_home.where, kind="handoff", next_step="go on"
     )
@@ -494,7 +494,7 @@ def test_a_failed_check_removes_the_child(
 
 
 def damage_line(decided: FreshPlan, part: str) -> FreshPlan:
-    """Return the plan with one changed line."""
+    """Return the plan with one line changed."""
     import dataclasses
 
     assert isinstance(decided.body, FreshLines)
@@ -509,7 +509,7 @@ def damage_line(decided: FreshPlan, part: str) -> FreshPlan:
 def test_every_real_session_can_be_handed_off(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
-    """All checks pass, and the SDK lists the child and reads its two messages."""
+    """A handoff of a real session passes all checks, and the SDK lists and reads it."""
     copy = real_session.copy_to(config_home.project("/work/real"))
     parent, whole = locate.session_file(str(copy)), real_session.transcript
     if not whole.models and not any(node.prompt for node in whole.nodes):

@@ -1,4 +1,4 @@
-"""Prompts, compactions, trims, rewinds, untrims and handoffs may happen in any order.
+"""Tests that prompts, compactions, trims, rewinds, untrims and handoffs may follow in any order.
 
 The form of a compaction by a plugin was measured on 2.1.330: kept messages are written again under
 new ids with their own timestamps, and new ones get timestamps right before the boundary's.
@@ -54,7 +54,7 @@ SUPPRESSED = "suppressed - "
 
 
 class SimulatedClient:
-    """A client that writes to a session's file."""
+    """A stand-in for the client that writes to a session's file."""
 
     def __init__(self, home: str, begun: Path | None = None) -> None:
         self.where = Where({"HOME": home, "CLAUDE_CONFIG_DIR": f"{home}/.claude"})
@@ -67,7 +67,10 @@ class SimulatedClient:
 
     @property
     def next_instant(self) -> float:
-        """Return the next instant, because a child's prompts follow its creation."""
+        """The current time, after a short wait.
+
+        The wait lets a child's prompts follow its creation.
+        """
         time.sleep(0.002)
         self.clock = time.time()
         return self.clock
@@ -79,7 +82,7 @@ class SimulatedClient:
         self.parent = record["uuid"]
 
     def next_place(self) -> dict[str, Any]:
-        """Return the position and the time of the next record."""
+        """Return the fields of the next record: its uuid, parent, time and session."""
         at = self.next_instant
         uuid = str(uuid4())
         return {
@@ -90,7 +93,7 @@ class SimulatedClient:
         }
 
     def prompt(self) -> None:
-        """Append a turn with a call."""
+        """Append a turn with a tool call."""
         number = len(self.typed) + 1
         self.typed.append(f"take step {number}")
         self.append_record(user(self.typed[-1], **self.next_place()))
@@ -101,23 +104,23 @@ class SimulatedClient:
         self.append_record(assistant(f"Step {number} is done.", tokens=90_000, **self.next_place()))
 
     def take_steps(self, steps: list[str]) -> None:
-        """Append four turns, then take the steps."""
+        """Append four turns, and then call the methods that the steps name."""
         for step in ["prompt"] * 4 + steps:
             getattr(self, step.replace(" ", "_"))()
 
     def session_files(self) -> list[str]:
-        """Return the files of the session and its descendants."""
+        """Return the paths of the session and of its descendants."""
         return [str(path) for path in self.path.parent.glob("*.jsonl")]
 
     def compact(self) -> None:
-        """Compact as the client does."""
+        """Compact the session as the client does."""
         self.append_record(
             {**boundary(before=self.parent, **self.next_place()), "parentUuid": None}
         )
         self.append_record(summary(f"So far {len(self.typed)} steps.", **self.next_place()))
 
     def trim_here(self) -> None:
-        """Trim in place as the engine plans it and the client writes it."""
+        """Trim the session in place as the engine plans it and the client writes it."""
         scanned = plan.scan_session(session_file(str(self.path)))
         nodes = [node for node in scanned.transcript.chain if node.is_message]
         shown = [
@@ -155,7 +158,7 @@ class SimulatedClient:
                 self.append_record(row)
 
     def rewind(self) -> None:
-        """Rewind to before the last prompt, if any, and append another one."""
+        """Go back to before the last prompt, if there is one, and append another turn."""
         chain = scan_transcript(str(self.path)).chain
         last = next((node for node in reversed(chain) if node.prompt), None)
         if last is not None and last.parent is not None:
@@ -168,7 +171,7 @@ class SimulatedClient:
         self.parent = scan_transcript(path).chain[-1].uuid
 
     def trim(self) -> None:
-        """Trim to a child, if that pays."""
+        """Trim the session to a child and continue there, if the trim saves enough."""
         try:
             decided = plan.plan_trim(
                 plan.scan_session(session_file(str(self.path))), self.where, Options()
@@ -179,13 +182,13 @@ class SimulatedClient:
             self.open_child(write_child(decided, self.where).file)
 
     def untrim(self) -> None:
-        """Restore everything, if something is trimmed."""
+        """Restore all trimmed content in a child and continue there, if anything was trimmed."""
         decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(self.path))), self.where)
         if not decided.is_pointless:
             self.open_child(write_child(decided, self.where).file)
 
     def handoff(self) -> None:
-        """Hand off to a fresh session, if this one has a prompt."""
+        """Hand the session off and continue in the child, if the session has a prompt."""
         session = session_file(str(self.path))
         try:
             decided = agents.plan_fresh(session, self.where, kind="handoff", next_step="go on")
@@ -209,7 +212,7 @@ def outputs_by_call(path: Path, *, live: bool = True) -> dict[str, str]:
 
 
 def initial_sessions() -> list[Path | None]:
-    """Return no session, and small real ones without trimmed contents."""
+    """Return None for an empty session, and the paths of small real sessions."""
     small = [
         path for path in corpus_sessions() if path.stat().st_size < 100_000 and path.name != FOREIGN
     ]
@@ -223,17 +226,17 @@ def initial_sessions() -> list[Path | None]:
     ]
 
 
-of_any_order = given(
+given_session_and_steps = given(
     st.sampled_from(initial_sessions()), st.lists(st.sampled_from(STEPS), min_size=1, max_size=6)
 )
-"""A session to begin with, and what is done to it."""
+"""Supplies a session to begin with and a list of steps."""
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @example(None, ["trim here", "prompt", "trim"])
-@of_any_order
+@given_session_and_steps
 def test_each_turn_appears_once_after_any_steps(begun: Path | None, steps: list[str]) -> None:
-    """Outline, search and digest count it once over all sessions.
+    """After any steps, outline, search and digest count each turn once over all sessions.
 
     An untrim restores every result.
     """
@@ -266,7 +269,10 @@ def test_each_turn_appears_once_after_any_steps(begun: Path | None, steps: list[
 
 
 def test_an_untrim_uses_the_size_stated_by_a_trim_in_place(tmp_path: Path) -> None:
-    """Nothing was counted since the trim, so its remark has the only figure."""
+    """An untrim uses the size that the message after a trim in place states.
+
+    No tokens were counted after the trim.
+    """
     client = SimulatedClient(str(tmp_path))
     client.take_steps(["trim here"])
     rows = [json.loads(text) for text in client.path.read_bytes().splitlines()]

@@ -1,4 +1,7 @@
-"""The original of a trimmed record is found wherever it moved, and never outside our folders."""
+"""Tests that the original of a trimmed record is found wherever it moved.
+
+Files outside the plugin's and the client's folders are never opened.
+"""
 
 from __future__ import annotations
 
@@ -37,20 +40,20 @@ WHOLE = tool_result("c1", "the whole output", uuid="r1", parent=None, session_id
 
 
 def trimmed_record(file: str, index: int = 0, **other: object) -> Record:
-    """Return the trimmed form of ``WHOLE`` with its original in that file and line."""
+    """Return the trimmed form of ``WHOLE``, with its original on a line of that file."""
     marks = Origin(session_id_from_path(file) or "", file, "r1", index).trim_fields(0)
     return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other}
 
 
 def record_with_notice(text: str) -> Record:
-    """Return a record without marks whose output ends in another tool's notice."""
+    """Return a tool result that has no fields about its original and ends in another tool's notice."""
     return tool_result("c1", text, uuid="r1", parent=None)
 
 
 def find_original_of(home: ConfigHome, record: Record, file: str | None = None) -> str | None:
     """Return the file and the line of a record's original.
 
-    The record is in the project's folder unless ``file`` is given.
+    The record itself is in the project's folder unless ``file`` is given.
     """
     entry = Originals(home.where).find_original(
         record, file or str(home.project() / f"{CHILD}.jsonl")
@@ -60,12 +63,17 @@ def find_original_of(home: ConfigHome, record: Record, file: str | None = None) 
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> str:
-    """Write the session with the original in line 0."""
+    """Write the session with the original on line 0."""
     return write_session(config_home.project(), PARENT, [WHOLE])
 
 
-def test_an_original_is_found_by_its_mark(config_home: ConfigHome, parent: str) -> None:
-    """If the line has changed, the uuid and the kind find it. An invalid mark finds nothing."""
+def test_an_original_is_found_by_the_fields_of_the_trimmed_record(
+    config_home: ConfigHome, parent: str
+) -> None:
+    """An original is found by the fields of the trimmed record, even if its line has changed.
+
+    Invalid fields find nothing.
+    """
     assert find_original_of(config_home, trimmed_record(parent)) == f"{parent}:0"
     assert find_original_of(config_home, trimmed_record(parent, 7)) == f"{parent}:0"
     others: list[Record] = [{"original_index": odd} for odd in (-1, True, "0", None)]
@@ -75,7 +83,7 @@ def test_an_original_is_found_by_its_mark(config_home: ConfigHome, parent: str) 
 
 
 def test_an_original_is_found_in_another_project(config_home: ConfigHome, parent: str) -> None:
-    """The parent is looked up by its id in all projects."""
+    """An original is found by its session's id after the session moved to another project."""
     moved = shutil.move(parent, config_home.project("/elsewhere"))
     assert find_original_of(config_home, trimmed_record(parent)) == f"{moved}:0"
 
@@ -83,7 +91,7 @@ def test_an_original_is_found_in_another_project(config_home: ConfigHome, parent
 def test_an_original_is_found_next_to_its_child(
     config_home: ConfigHome, parent: str, tmp_path: Path
 ) -> None:
-    """Parent and child may be copied to one folder, and renamed there."""
+    """An original is found in the folder of the trimmed session, even if its file was renamed."""
     there = tmp_path / "copies"
     there.mkdir()
     moved = shutil.move(parent, there)
@@ -99,22 +107,25 @@ def test_an_original_is_found_next_to_its_child(
 
 
 def test_an_original_is_found_in_another_copy(config_home: ConfigHome, parent: str) -> None:
-    """If the named copy lost the record, another copy may have it."""
+    """If the named file no longer has the record, another copy of the session is searched."""
     copy = shutil.copy(parent, config_home.project("/elsewhere"))
     Path(parent).write_bytes(b"{}\n")
     assert find_original_of(config_home, trimmed_record(parent)) == f"{copy}:0"
 
 
 def test_an_original_is_found_through_several_trims(config_home: ConfigHome, parent: str) -> None:
-    """The chain of marks is followed to its end, or to the last existing record."""
+    """The original of a record that was trimmed several times is found in the first session.
+
+    If that session is gone, the last existing record is found.
+    """
     middle = write_session(config_home.project(), CHILD, [trimmed_record(parent)])
     assert find_original_of(config_home, trimmed_record(middle)) == f"{parent}:0"
     os.unlink(parent)
     assert find_original_of(config_home, trimmed_record(middle)) == f"{middle}:0"
 
 
-def test_circular_marks_end_the_search(config_home: ConfigHome) -> None:
-    """Long chains of forged marks end it, too."""
+def test_circular_references_end_the_search(config_home: ConfigHome) -> None:
+    """The search ends if trimmed records refer to each other or form a very long chain."""
     folder = config_home.project()
     one, two = (str(folder / f"{name}.jsonl") for name in (PARENT, CHILD))
     write_session(folder, PARENT, [trimmed_record(two)])
@@ -131,14 +142,14 @@ def test_circular_marks_end_the_search(config_home: ConfigHome) -> None:
 
 @pytest.fixture
 def outside_session(tmp_path: Path) -> str:
-    """Write a session with the wanted record outside our folders."""
+    """Write a session with the wanted record outside the known folders."""
     return write_session(tmp_path / "outside", PARENT, [WHOLE])
 
 
-def test_a_mark_cannot_lead_outside_our_folders(
+def test_a_trimmed_record_cannot_lead_outside_known_folders(
     config_home: ConfigHome, outside_session: str, tmp_path: Path
 ) -> None:
-    """Paths, dots, links to files or folders, and odd names do not."""
+    """A trimmed record can't lead to a file outside the known folders, by a path or by a link."""
     project = config_home.project()
     assert find_original_of(config_home, trimmed_record(outside_session)) is None
     linked = project / f"{PARENT}.jsonl"
@@ -168,8 +179,8 @@ def test_a_mark_cannot_lead_outside_our_folders(
     assert find_original_of(config_home, trimmed_record(dotted, original_session_id=PARENT)) is None
 
 
-def test_a_mark_with_an_invalid_path_finds_nothing(config_home: ConfigHome) -> None:
-    """This applies to NULs, lone surrogates, a folder and very long names."""
+def test_a_trimmed_record_with_an_invalid_path_finds_nothing(config_home: ConfigHome) -> None:
+    """A trimmed record with an invalid path finds nothing and raises no error."""
     for odd in (
         "\0.jsonl",
         f"/\ud800/{PARENT}.jsonl",
@@ -190,7 +201,10 @@ def backup(config_home: ConfigHome) -> Path:
 
 
 def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path) -> None:
-    """A session that was trimmed in place has its originals there, and so have its older children."""
+    """The original of a record that was trimmed in place is found in the session's backup.
+
+    This is also so for older children, and after the session was deleted.
+    """
     said = trimmed_record(str(backup), original_session_id=PARENT)
     session = write_session(config_home.project(), PARENT, [said])
     assert find_original_of(config_home, said, session) == f"{backup}:0"
@@ -199,14 +213,14 @@ def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path)
     assert find_original_of(config_home, trimmed_record(session)) == f"{backup}:0"
     moved = trimmed_record(
         "/gone/backups/x.jsonl", original_session_id=PARENT
-    )  # with the state folder
+    )  # The state folder has moved.
     assert find_original_of(config_home, moved) == f"{backup}:0"
 
 
 def test_a_linked_backup_is_not_opened(
     config_home: ConfigHome, backup: Path, outside_session: str
 ) -> None:
-    """This applies to a link in the folder of backups and to a linked folder."""
+    """A backup that is a symbolic link, or in a linked folder, is not opened."""
     backup.unlink()
     backup.symlink_to(outside_session)
     assert (
@@ -221,8 +235,8 @@ def test_a_linked_backup_is_not_opened(
     )
 
 
-def test_a_mark_of_another_tool_finds_the_original(config_home: ConfigHome, parent: str) -> None:
-    """A path and a line are enough if the record has the same uuid."""
+def test_fields_of_another_tool_find_the_original(config_home: ConfigHome, parent: str) -> None:
+    """The path and line that another tool stored find the original if the record has the same uuid."""
     said = {
         **record_with_notice("cut"),
         "truncated": True,
@@ -244,7 +258,7 @@ def test_a_mark_of_another_tool_finds_the_original(config_home: ConfigHome, pare
 def test_a_notice_of_another_tool_finds_the_original(
     config_home: ConfigHome, parent: str, notice: str
 ) -> None:
-    """Its text has the file and the line, counted from 1."""
+    """The file and line in another tool's notice find the original. The line is counted from 1."""
     assert find_original_of(config_home, record_with_notice(notice.format(parent))) == f"{parent}:0"
     inner = [{"type": "text", "text": notice.format(parent)}]
     assert (
@@ -258,7 +272,7 @@ def test_a_notice_of_another_tool_finds_the_original(
 def test_an_original_is_found_in_a_backup_of_another_tool(
     config_home: ConfigHome, parent: str, outside_session: str
 ) -> None:
-    """The backup is next to the session. Elsewhere it is not opened."""
+    """A backup of another tool is used if it is next to the session, but not elsewhere."""
     name = f"{PARENT}.pre-trim-20260131-093000.jsonl.bak"
     beside = shutil.copy(parent, Path(parent).parent / name)
     os.unlink(parent)
@@ -278,7 +292,10 @@ def test_an_original_is_found_in_a_backup_of_another_tool(
 
 
 def test_a_text_that_resembles_a_notice_finds_nothing(config_home: ConfigHome, parent: str) -> None:
-    """It is in another position, names line 0, or belongs to another uuid."""
+    """A text that only resembles a notice finds nothing.
+
+    The notice is not at the end, names line 0, or is in a record with another uuid.
+    """
     for text in (
         f"See line 1 of {parent} for full content] and so on",
         f"See line 0 of {parent} for full content]",
@@ -289,7 +306,7 @@ def test_a_text_that_resembles_a_notice_finds_nothing(config_home: ConfigHome, p
 
 
 def test_an_original_may_end_like_a_notice(config_home: ConfigHome) -> None:
-    """Its text refers to no record."""
+    """An original whose own text ends like a notice is found."""
     said = record_with_notice("See line 1 of /gone.jsonl for full content]")
     parent = write_session(config_home.project(), PARENT, [said])
     assert find_original_of(config_home, trimmed_record(parent)) == f"{parent}:0"
@@ -298,7 +315,7 @@ def test_an_original_may_end_like_a_notice(config_home: ConfigHome) -> None:
 def test_a_reference_to_a_placeholder_finds_the_original(
     config_home: ConfigHome, parent: str
 ) -> None:
-    """Any other reference finds the record itself."""
+    """A reference to a placeholder finds its original. A reference to another record finds that record."""
     write_session(config_home.project(), CHILD, [user("hello", uuid="r0"), trimmed_record(parent)])
     for number, file in ((0, CHILD), (1, PARENT)):
         looked_up = look_up_original(Reference(CHILD[:8], number), "/", config_home.where)
@@ -309,7 +326,7 @@ def test_a_reference_to_a_placeholder_finds_the_original(
 
 
 def test_a_lost_original_is_an_error(config_home: ConfigHome, parent: str) -> None:
-    """The error has its former place and the place of the trimmed record."""
+    """If an original is gone, the error names its former line and that of the trimmed record."""
     child = write_session(config_home.project(), CHILD, [trimmed_record(parent, 5)])
     os.unlink(parent)
     with pytest.raises(SessionNotFound) as caught:
@@ -321,7 +338,7 @@ def test_a_lost_original_is_an_error(config_home: ConfigHome, parent: str) -> No
 def test_a_reference_leads_to_a_backup_of_a_deleted_session(
     config_home: ConfigHome, backup: Path
 ) -> None:
-    """The first backup with the line is used."""
+    """A reference to a deleted session is looked up in its backups, the oldest first."""
     later = backup.with_name("2026-02-01T09-30-00.000Z.jsonl")
     later.write_bytes(backup.read_bytes() + b"{}\n")
     for number, path in ((0, backup), (1, later)):
@@ -341,7 +358,10 @@ def test_a_reference_leads_to_a_backup_of_a_deleted_session(
 
 
 def test_restoring_a_record_replaces_its_contents() -> None:
-    """Other fields stay, and the marks are removed."""
+    """Restoring a record replaces its message and result, and removes the fields about the original.
+
+    All other fields are kept.
+    """
     original = {**WHOLE, "toolUseResult": {"stdout": "x"}, "cwd": "/old", "version": "1"}
     trimmed = {**trimmed_record("/x.jsonl"), "cwd": "/new", "rendered": [{"content": "cut"}]}
     whole = restore_record(trimmed, original)
@@ -353,7 +373,7 @@ def test_restoring_a_record_replaces_its_contents() -> None:
 
 
 def test_restoring_a_record_omits_invalid_blocks() -> None:
-    """Calls that were lost before the trim are omitted, too."""
+    """A restored record has no blank texts, no thinking, and no calls that the trimmed record lacks."""
     blocks = [
         {"type": "text", "text": " "},
         {"type": "thinking", "thinking": "t"},

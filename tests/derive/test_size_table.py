@@ -1,4 +1,4 @@
-"""The table of sizes estimates what a handoff of each size would contain."""
+"""Tests that the table of sizes estimates the content of a handoff of each size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.builders import (
 
 
 def turns_with_talk_and_calls(turns: int) -> list[Record]:
-    """Return turns of about 900 tokens of talk and 900 of calls and results each."""
+    """Return turns, each with about 900 tokens of talk and 900 tokens of calls and results."""
     rows: list[Record] = []
     for number in range(turns):
         words = " ".join(
@@ -51,7 +51,7 @@ def turns_with_talk_and_calls(turns: int) -> list[Record]:
 def session_with_sizes(
     home: ConfigHome, turns: int, **fields: int
 ) -> tuple[SessionFile, dict[str, SizeEstimate]]:
-    """Return a session of so many turns, and its sizes by name."""
+    """Return a session with this number of turns, and the estimate of each size by its name."""
     session = SessionFile(
         SESSION, write_session(home.project(), SESSION, turns_with_talk_and_calls(turns)), 0, 0
     )
@@ -59,8 +59,8 @@ def session_with_sizes(
     return session, {each.measured_size.size: each for each in found.handoff_sizes}
 
 
-def test_the_contents_of_each_size(config_home: ConfigHome) -> None:
-    """Small sizes cut the talk and state how much. A larger one has all of it and the latest calls."""
+def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
+    """A small size cuts the talk and states how much. A larger one has all of it and the latest calls."""
     _, dial = session_with_sizes(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]
     assert dial["1k"].measured_size.has_mainly_lists
@@ -80,7 +80,7 @@ def test_the_contents_of_each_size(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("turns", [1, 5, 14, 40])
 def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> None:
-    """The usual size matches exactly, the others within a tenth."""
+    """The usual size matches its estimate exactly, and the others within a tenth."""
     session, dial = session_with_sizes(config_home, turns)
     for size, estimate in list(dial.items())[:-1]:
         contents = ChildContents(
@@ -100,14 +100,14 @@ def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> Non
 def test_the_table_includes_the_size_of_the_setting(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This applies to any value of ``handoff_size``."""
+    """The table includes the size that the user set in ``handoff_size``."""
     monkeypatch.setitem(config_home.where.environ, "RESUME_HOOKS_HANDOFF_SIZE", "8k")
     _, dial = session_with_sizes(config_home, 2)
     assert list(dial) == ["1k", "4k", "8k", "12k", "24k", "all"]
 
 
 def test_sizes_of_an_unread_session_are_maximums(config_home: ConfigHome) -> None:
-    """No size says how much it omits."""
+    """The sizes of a session that is too large to read are maximums without a number of cut tokens."""
     _, dial = session_with_sizes(config_home, 5, max_live_bytes=1_000)
     assert [each.measured_size.omitted_tokens for each in dial.values()] == [
         None,
@@ -120,7 +120,7 @@ def test_sizes_of_an_unread_session_are_maximums(config_home: ConfigHome) -> Non
 
 
 def test_a_session_without_prompts_has_no_sizes(config_home: ConfigHome) -> None:
-    """There is nothing to hand off."""
+    """A session without prompts has no handoff sizes."""
     session = SessionFile(
         SESSION, write_session(config_home.project(), SESSION, [custom_title("nothing")]), 0, 0
     )

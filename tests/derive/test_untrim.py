@@ -1,4 +1,4 @@
-"""An untrimmed child has the original contents byte for byte."""
+"""Tests that an untrimmed child has the original contents byte for byte."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LONG_AGO = 1_000_000_000.0
 
 DEFAULTS, AGGRESSIVE = Options(min_savings=0), EVERYTHING
 LARGE = 1_200_000
-"""Bytes of a file of the corpus from which on the aggressive setting is tried: about 15 of them."""
+"""Real sessions of more bytes are also tested with the aggressive options. There are about 15."""
 
 
 def bulky_session() -> list[Record]:
@@ -96,7 +96,7 @@ def bulky_session() -> list[Record]:
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> str:
-    """Write the bulky session with an old time."""
+    """Write the bulky session with an old modification time."""
     path = write_session(config_home.project(), SESSION, bulky_session())
     os.utime(path, (LONG_AGO, LONG_AGO))
     return path
@@ -111,7 +111,7 @@ def write_trimmed_child(path: str, home: ConfigHome, options: Options = EVERYTHI
 def write_untrimmed_child(
     path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any
 ) -> Receipt:
-    """Write an untrimmed child of a session."""
+    """Write an untrimmed child of a session and return its receipt."""
     decided = untrim.plan_untrim(
         scan_trimmed_session(session_file(path)), home.where, numbers, **how
     )
@@ -119,7 +119,7 @@ def write_untrimmed_child(
 
 
 def live_contents(path: str) -> dict[str, dict[str, object]]:
-    """Return the contents of a file's live chain by uuid, without counts, and outputs for the screen."""
+    """Return the contents of each live record by its uuid, with its output for the screen."""
     transcript = scan_transcript(path)
     found = {}
     for node in transcript.chain:
@@ -130,7 +130,7 @@ def live_contents(path: str) -> dict[str, dict[str, object]]:
 
 
 def trimmed_lines(path: str) -> list[int]:
-    """Return the numbers of the lines that are marked as trimmed."""
+    """Return the numbers of the lines with trimmed records."""
     return [
         n
         for n, line in enumerate(Path(path).read_bytes().split(b"\n"))
@@ -139,7 +139,7 @@ def trimmed_lines(path: str) -> list[int]:
 
 
 def test_untrim_restores_every_kind_of_content(config_home: ConfigHome, parent: str) -> None:
-    """The grandchild equals the session that was trimmed."""
+    """An untrimmed child has the same contents as the session that was trimmed."""
     child = write_trimmed_child(parent, config_home)
     whole, cut = live_contents(parent), live_contents(child)
     assert {uuid for uuid in whole if whole[uuid] != cut[uuid]} == {
@@ -167,7 +167,10 @@ def test_untrim_restores_every_kind_of_content(config_home: ConfigHome, parent: 
 
 
 def test_trim_and_untrim_count_the_same_records(config_home: ConfigHome, parent: str) -> None:
-    """An edit with two trimmed pieces is one record."""
+    """A trim and an untrim report the same number of records.
+
+    A record with two trimmed pieces counts once.
+    """
     edit = assistant(
         [call("c2", "Edit", old_string=BULK, new_string=BULK * 2)], uuid="a4", parent="u3", ts=4
     )
@@ -187,7 +190,7 @@ def test_trim_and_untrim_count_the_same_records(config_home: ConfigHome, parent:
 
 
 def session_with_thinking() -> list[Record]:
-    """Return outputs of 12,000 characters that count 4,800 tokens each, with a little thinking."""
+    """Return eight outputs of 12,000 characters that count 4,800 tokens each, with a little thinking."""
     rows = [user("begin", uuid="u"), assistant("yes", uuid="a", parent="u", ts=1, tokens=30_000)]
     for number in range(8):
         thought = {"type": "thinking", "thinking": "hm", "signature": "signed"}
@@ -205,7 +208,10 @@ def session_with_thinking() -> list[Record]:
 
 
 def test_trimming_an_untrimmed_child_saves_the_same(config_home: ConfigHome) -> None:
-    """Neither child has counts of its own, so restored contents have their former size."""
+    """Trimming an untrimmed child saves as many tokens as the first trim.
+
+    Neither child has token counts of its own.
+    """
     path = write_session(config_home.project(), SESSION, session_with_thinking())
     first = plan.plan_trim(plan.scan_session(session_file(path)), config_home.where, DEFAULTS)
     back = write_untrimmed_child(write_trimmed_child(path, config_home, DEFAULTS), config_home).file
@@ -215,7 +221,10 @@ def test_trimming_an_untrimmed_child_saves_the_same(config_home: ConfigHome) -> 
 
 
 def test_an_untrimmed_child_names_its_parent(config_home: ConfigHome, parent: str) -> None:
-    """It has its own kind and title. The parent is unchanged."""
+    """An untrimmed child names the trimmed session as its parent, which is unchanged.
+
+    It has its own kind, title and number.
+    """
     child = write_trimmed_child(parent, config_home)
     before = Path(child).read_bytes()
     receipt = write_untrimmed_child(child, config_home)
@@ -233,7 +242,7 @@ def test_an_untrimmed_child_names_its_parent(config_home: ConfigHome, parent: st
 
 
 def opening_lineage(path: str) -> str:
-    """Return the lineage in a session's opening."""
+    """Return the opening of a session, which begins with its lineage."""
     transcript = scan_transcript(path)
     opening = get_message(transcript.read_record(transcript.chain[0]))["content"]
     assert opening.startswith(OPENING_MARKER)
@@ -241,7 +250,7 @@ def opening_lineage(path: str) -> str:
 
 
 def test_untrim_restores_only_named_records(config_home: ConfigHome, parent: str) -> None:
-    """The others still name their originals."""
+    """If records are named, only these are restored. The others can be restored later."""
     child = write_trimmed_child(parent, config_home)
     numbers = trimmed_lines(child)
     receipt = write_untrimmed_child(child, config_home, numbers[:2])
@@ -262,7 +271,7 @@ def test_untrim_restores_only_named_records(config_home: ConfigHome, parent: str
 
 
 def test_untrim_refuses_a_record_that_is_not_trimmed(config_home: ConfigHome, parent: str) -> None:
-    """The error names the trimmed records."""
+    """Naming a record that is not trimmed raises an error that lists the trimmed records."""
     child = write_trimmed_child(parent, config_home)
     with pytest.raises(UsageError) as caught:
         write_untrimmed_child(child, config_home, [trimmed_lines(child)[0], 0])
@@ -279,7 +288,7 @@ def test_untrim_refuses_a_record_that_is_not_trimmed(config_home: ConfigHome, pa
 def test_an_untrim_without_trimmed_records_has_no_child(
     config_home: ConfigHome, parent: str
 ) -> None:
-    """The receipt names no session."""
+    """If nothing is trimmed, the receipt names no session and both sizes are equal."""
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(parent)), config_home.where)
     shown = make_planned_receipt(decided)
     assert (decided.restored_records, shown.session_id, shown.file, shown.written) == (
@@ -292,7 +301,10 @@ def test_an_untrim_without_trimmed_records_has_no_child(
 
 
 def test_untrim_restores_contents_of_several_trims(config_home: ConfigHome, parent: str) -> None:
-    """Each original comes from the session that has it. Sessions between may be deleted."""
+    """After several trims, each original is taken from the session that has it.
+
+    If a session between them is deleted, only its originals are missing.
+    """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     first = write_trimmed_child(
         parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0)
@@ -322,7 +334,10 @@ def test_untrim_restores_contents_of_several_trims(config_home: ConfigHome, pare
 
 
 def test_untrim_reports_lost_originals(config_home: ConfigHome, parent: str) -> None:
-    """With ``strict``, or if all are lost, nothing is written."""
+    """A lost original is reported and its record stays trimmed.
+
+    With ``strict``, or if all originals are lost, an error is raised and no child is written.
+    """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     child = write_trimmed_child(parent, config_home)
     records = [
@@ -346,7 +361,7 @@ def test_untrim_reports_lost_originals(config_home: ConfigHome, parent: str) -> 
 
 
 def test_untrim_refuses_an_original_without_the_call(config_home: ConfigHome, parent: str) -> None:
-    """A record with the same uuid but other blocks is not the original."""
+    """A record with the same uuid but other blocks is not accepted as the original."""
     child = write_trimmed_child(parent, config_home)
     changed = [
         assistant(BULK, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r
@@ -360,7 +375,7 @@ def test_untrim_refuses_an_original_without_the_call(config_home: ConfigHome, pa
 
 
 def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
-    """The first ten are listed, then the number of others follows."""
+    """The first ten warnings are listed, and then the number of others."""
     records: list[Record] = [user("go", uuid="u")]
     for number in range(14):
         above = records[-1]["uuid"]
@@ -385,7 +400,7 @@ def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
 def test_untrim_restores_from_the_backups_of_trims_in_place(
     config_home: ConfigHome, parent: str
 ) -> None:
-    """Each trim has a backup, and together they have every original."""
+    """After several trims in place, all originals are restored from the backups."""
     whole = live_contents(parent)
     for options in (Options(keep_recent=0, only=("results",), min_savings=0), EVERYTHING):
         trim_in_place(session_file(parent), options, Caller(config_home.where), force=True)
@@ -397,7 +412,7 @@ def test_untrim_restores_from_the_backups_of_trims_in_place(
 
 
 def test_untrim_finds_the_backup_of_a_trimmed_parent(config_home: ConfigHome, parent: str) -> None:
-    """The parent's own placeholder leads to its backup."""
+    """If the parent was trimmed in place later, its child is restored from the parent's backup."""
     whole, child = live_contents(parent), write_trimmed_child(parent, config_home)
     trim_in_place(session_file(parent), EVERYTHING, Caller(config_home.where), force=True)
     receipt = write_untrimmed_child(child, config_home, strict=True)
@@ -407,7 +422,7 @@ def test_untrim_finds_the_backup_of_a_trimmed_parent(config_home: ConfigHome, pa
 
 
 def test_untrim_copies_messages_since_the_trim(config_home: ConfigHome, parent: str) -> None:
-    """They follow the restored contents."""
+    """Messages after the trim are copied after the restored contents."""
     child = write_trimmed_child(parent, config_home)
     more = [
         user("and then?", uuid="n1", parent="a9", ts=90),
@@ -421,7 +436,7 @@ def test_untrim_copies_messages_since_the_trim(config_home: ConfigHome, parent: 
 
 
 def test_untrim_omits_blocks_that_cannot_be_sent(config_home: ConfigHome) -> None:
-    """These are calls without results and thinking without a signature."""
+    """Calls without a result and thinking without a signature are not restored."""
     blocks = [
         {"type": "thinking", "thinking": "unsigned"},
         call("c0"),
@@ -446,7 +461,7 @@ def test_untrim_omits_blocks_that_cannot_be_sent(config_home: ConfigHome) -> Non
 def test_a_child_that_differs_from_the_originals_is_not_kept(
     config_home: ConfigHome, parent: str
 ) -> None:
-    """The child is read back and compared."""
+    """If the child differs from the originals, the check fails and the child is removed."""
     child = write_trimmed_child(parent, config_home)
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), config_home.where)
     spoiled = (line.replace(b"many words", b"mani words") for line in decided.body.lines())
@@ -463,7 +478,7 @@ def test_a_child_that_differs_from_the_originals_is_not_kept(
 def test_every_real_session_is_restored(
     config_home: ConfigHome, real_session: RealSession, options: Options
 ) -> None:
-    """The grandchild has exactly the messages of the parent's live conversation."""
+    """Trimming and untrimming a real session restores exactly the messages of its live conversation."""
     if options is AGGRESSIVE and real_session.size <= LARGE:
         return
     parent = str(real_session.copy_to(config_home.project()))

@@ -143,7 +143,7 @@ def test_turns_before_a_compaction_are_marked(tmp_path: Path) -> None:
     ]
 
 
-def test_a_trim_in_place(tmp_path: Path) -> None:
+def test_a_trim_in_place_is_shown_as_a_trim(tmp_path: Path) -> None:
     """A compaction that is followed by the plugin's message about a trim is shown as "trimmed in place"."""
     lines: list[Record | bytes] = [
         *conversation(1),
@@ -166,7 +166,7 @@ def test_a_trim_in_place(tmp_path: Path) -> None:
     assert "compacted" not in shown
 
 
-def test_a_compaction_within_a_turn(tmp_path: Path) -> None:
+def test_a_turn_with_a_compaction_inside_is_live(tmp_path: Path) -> None:
     """A turn in which a compaction happened is live, because its end is still sent."""
     lines: list[Record | bytes] = [
         user("go", uuid="u"),
@@ -207,7 +207,7 @@ def test_an_abandoned_branch_is_marked(tmp_path: Path) -> None:
     assert [turn.place for turn in outline_of_lines(tmp_path, lines).turns] == [LIVE, BRANCH, LIVE]
 
 
-def test_a_plain_export(tmp_path: Path) -> None:
+def test_an_export_without_ids_has_an_outline(tmp_path: Path) -> None:
     """The outline of an export without record ids has tools, files and failures. All turns are live."""
     lines: list[Record | bytes] = [
         {
@@ -231,7 +231,7 @@ def test_a_plain_export(tmp_path: Path) -> None:
     assert (second.tools, second.files) == ({"Read": 1}, ("/x",))
 
 
-def test_work_of_old_subagents(tmp_path: Path) -> None:
+def test_calls_of_old_sub_agents_are_not_counted(tmp_path: Path) -> None:
     """Tool calls of a sub-agent in the session's own file, from clients before 2.0, are not counted."""
     inner = assistant([call("c", "Bash", command="ls")], uuid="s", parent="u", isSidechain=True)
     prompt = user("look", uuid="t", parent=None, isSidechain=True)
@@ -239,7 +239,7 @@ def test_work_of_old_subagents(tmp_path: Path) -> None:
     assert only.tools == {}
 
 
-def test_subagents(config_home: ConfigHome) -> None:
+def test_sub_agents_are_listed_by_turn(config_home: ConfigHome) -> None:
     """The outline lists the sub-agents of each turn first, and then the other sub-agents."""
     project = config_home.project()
     lines: list[Record | bytes] = [
@@ -295,8 +295,8 @@ def test_the_first_words_of_a_prompt(content: str | list[Record], words: str) ->
     assert extract_first_words(user(content, uuid="u")) == words
 
 
-def many(folder: Path, turns: int) -> Outline:
-    """Return the outline of a session with this many turns, a compaction, and two more turns."""
+def compacted_outline(folder: Path, turns: int) -> Outline:
+    """Return the outline of a session with this compacted_outline turns, a compaction, and two more turns."""
     middle = [
         boundary(uuid="b", before=f"r{2 * turns - 1}", ts=9e3),
         summary("s", uuid="s", parent="b", ts=9001),
@@ -308,7 +308,7 @@ def many(folder: Path, turns: int) -> Outline:
 
 def test_a_long_outline_keeps_both_ends(tmp_path: Path) -> None:
     """A long outline omits turns in its middle and names the command that shows them."""
-    found = many(tmp_path, 200)
+    found = compacted_outline(tmp_path, 200)
     text = format_outline(found, found.turns, NAMES, 2_000)
     lines = text.split("\n")
     (gap,) = [line for line in lines if line.startswith("…")]
@@ -323,12 +323,12 @@ def test_a_long_outline_keeps_both_ends(tmp_path: Path) -> None:
     assert len(text) < 2_000
 
 
-def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
+def test_omitted_turns_of_a_file_have_a_command(tmp_path: Path) -> None:
     """If an outline of the turns with a file omits turns, the command for them names the file.
 
     The command is quoted for a shell.
     """
-    found = many(tmp_path, 200)
+    found = compacted_outline(tmp_path, 200)
     text = format_outline(found, found.turns, NAMES, 2_000, "a dir/it's.py")
     (gap,) = [line for line in text.split("\n") if line.startswith("…")]
     *command, _, _, option, path = shlex.split(gap.partition(": ")[2])
@@ -336,7 +336,7 @@ def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
     assert (option, path) == ("--file", "a dir/it's.py")
 
 
-def test_one_of_each(tmp_path: Path) -> None:
+def test_a_count_of_one_has_a_singular_noun(tmp_path: Path) -> None:
     """An outline with one turn and one record uses singular nouns."""
     found = outline_of_lines(tmp_path, [user("go", uuid="u")])
     numbers = format_outline(found, found.turns, NAMES, 0).split("\n")[1]
@@ -358,7 +358,7 @@ def test_an_outline_always_fits_its_limit(limit: int) -> None:
 @pytest.fixture(autouse=True, scope="module")
 def _one_outline(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Make the outline that is tried with all limits."""
-    OUTLINES.append(many(tmp_path_factory.mktemp("one"), 120))
+    OUTLINES.append(compacted_outline(tmp_path_factory.mktemp("one"), 120))
 
 
 def test_the_outline_of_every_real_session(

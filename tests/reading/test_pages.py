@@ -94,7 +94,7 @@ def test_pages_of_real_sessions_have_every_event_once(real_session: RealSession)
     assert page_through(RecordLines(str(real_session.path), SESSION), 250) == there
 
 
-def test_an_empty_page(tmp_path: Path) -> None:
+def test_a_page_before_the_first_record_is_empty(tmp_path: Path) -> None:
     """A page before the first record, or of a file without content, is empty."""
     entries = RecordLines(write_session(tmp_path, SESSION, [custom_title("x")]), SESSION)
     assert read_page(entries, NAMES, None, 5) == ([], False)
@@ -119,7 +119,7 @@ def test_a_page_around_a_record(tmp_path: Path) -> None:
     assert read_around(MIXED[0], NAMES, first, 3, 0) == ([], [])
 
 
-def test_the_call_of_a_result(tmp_path: Path) -> None:
+def test_a_result_names_a_call_on_an_earlier_page(tmp_path: Path) -> None:
     """A tool result names its call, even if the call is on an earlier page."""
     lines: list[Record | bytes] = [
         tool_use("c", uuid="a", parent=None, name="Bash", tool_input={"command": "ls"}),
@@ -130,7 +130,9 @@ def test_the_call_of_a_result(tmp_path: Path) -> None:
     assert only.speaker == "result of Bash ls"
 
 
-def test_a_call_that_is_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_is_far_away_is_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A tool result whose call is more than ``MAX_CALL_SEARCH_BYTES`` away is shown without a tool name."""
     monkeypatch.setattr("resume_hooks.reading.render.MAX_CALL_SEARCH_BYTES", 1_000)
     between: list[Record | bytes] = [user("x" * 600, uuid=f"u{n}") for n in range(3)]
@@ -213,7 +215,7 @@ def test_a_record_is_found_after_a_rewrite(tmp_path: Path) -> None:
         find_referenced_line(parse_reference("@7", SESSION), RecordLines(str(path), SESSION))
 
 
-def test_a_long_line(tmp_path: Path) -> None:
+def test_a_long_line_is_read_in_full(tmp_path: Path) -> None:
     """A line of 5 MB is read in full in a page."""
     rows: list[Record | bytes] = [
         user("first", uuid="a"),

@@ -148,7 +148,7 @@ def test_calls_of_a_script_are_not_trimmed(tmp_path: Path) -> None:
         ({"file": 3, "content": {"x": 1}, "filenames": [None, 2]}, ""),
     ],
 )
-def test_the_output_of_a_tool(gave: object, shown: str) -> None:
+def test_the_text_of_a_result_without_text_is_found(gave: object, shown: str) -> None:
     """If a tool result has no text, its text is taken from the record's ``toolUseResult``."""
     record = user([result("c", "")], uuid="u", toolUseResult=gave)
     assert records.result_text(records.list_results(add_result_text(record))[0]) == shown

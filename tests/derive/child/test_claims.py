@@ -1,4 +1,4 @@
-"""Files of a child whose command was killed are removed; all other files stay."""
+"""Tests of removing the files that a killed command left for a child, and of keeping all others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ write_child.write_child(fork.plan_fork(session_file(sys.argv[1]), Where()), Wher
 @pytest.mark.part("secrets")
 @pytest.mark.parametrize("by", ["the next child", "a scrub", "a start"])
 def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) -> None:
-    """The next child, a scrub or a start removes the folder and the backups of the missing child."""
+    """The next child, a scrub or a start removes the folder of a child whose command was killed.
+
+    The parent's files are kept.
+    """
     path = Path(write_session(config_home.project(), SESSION, conversation(3)))
     outputs = path.with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
@@ -43,7 +46,8 @@ def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) ->
         with claims.claim_child(session_id(5), config_home.project().name, config_home.where):
             pass
     elif by == "a scrub":
-        from resume_hooks.parts.secrets import purge  # the test is run without that part, too
+        # Imported here because the test also runs without the part "secrets".
+        from resume_hooks.parts.secrets import purge
 
         purge.remove_scrub_leftovers(config_home.where)
     else:
@@ -54,7 +58,7 @@ def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) ->
 
 
 def test_the_cleanup_keeps_other_folders(config_home: ConfigHome) -> None:
-    """It keeps folders of running processes, of existing sessions, and without a valid note."""
+    """The cleanup keeps folders of running processes, of existing sessions, and of invalid notes."""
     folder = config_home.config / "resume-hooks" / "making"
     folder.mkdir(parents=True)
     folder.parent.chmod(0o700)

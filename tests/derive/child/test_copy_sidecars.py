@@ -1,4 +1,4 @@
-"""Files next to a transcript are copied for the child, or removed with a failed one."""
+"""Tests of copying the files next to a transcript for a child, and of removing them if it fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHILD = session_id(7)
 
 
 class SessionWithSidecars:
-    """A session with large outputs and backups, and the places of its child's files."""
+    """A session with large outputs and backups, and the paths of its child's files."""
 
     def __init__(self, home: ConfigHome) -> None:
         self.home = home
@@ -29,7 +29,7 @@ class SessionWithSidecars:
         self.linked = [self.child.with_suffix("") / "tool-results", self.history.parent / CHILD]
 
     def write_sidecars(self) -> None:
-        """Write a large output and a backup."""
+        """Write a large output and a backup for the session."""
         for folder in (self.outputs, self.history):
             folder.mkdir(parents=True)
             (folder / "file").write_bytes(b"kept")
@@ -37,7 +37,7 @@ class SessionWithSidecars:
             os.utime(folder / "file", (1_700_000_000, 1_700_000_000))
 
     def copy_sidecars(self, *, fails: bool = False) -> list[str]:
-        """Copy the sidecars and return the failures. With ``fails`` the child is not written."""
+        """Copy the sidecars and return the failures. With ``fails``, writing the child is interrupted."""
         setting = ChildAttributes(CHILD, "", "", "", "")
         child = Draft(
             "fork", setting, str(self.child), "child", parent=session_file(str(self.path))
@@ -50,12 +50,15 @@ class SessionWithSidecars:
 
 @pytest.fixture
 def session_with_sidecars(config_home: ConfigHome) -> SessionWithSidecars:
-    """Return a session with sidecars in a separate home."""
+    """Return a session for sidecars in a config home of its own."""
     return SessionWithSidecars(config_home)
 
 
 def test_outputs_are_linked_and_backups_copied(session_with_sidecars: SessionWithSidecars) -> None:
-    """Both are in private folders under the child's id, with their modes and times."""
+    """A child's outputs are hard links and its backups are copies, with the same modes and times.
+
+    The folders of both are private.
+    """
     session_with_sidecars.write_sidecars()
     assert session_with_sidecars.copy_sidecars() == []
     outputs, history = session_with_sidecars.linked
@@ -70,10 +73,13 @@ def test_outputs_are_linked_and_backups_copied(session_with_sidecars: SessionWit
     )
 
 
-def test_a_change_of_the_childs_backup_leaves_the_parents(
+def test_changing_the_childs_backup_does_not_change_the_parents(
     session_with_sidecars: SessionWithSidecars,
 ) -> None:
-    """Clients before 2.1.329 overwrite a backup; the parent's file keeps its content."""
+    """Overwriting a backup of the child does not change the parent's backup.
+
+    Clients before 2.1.329 overwrite backups. Only the backups that the child needs are copied.
+    """
     session_with_sidecars.write_sidecars()
     (session_with_sidecars.history / "later@v2").write_bytes(
         b"of a turn that the child does not hold"
@@ -86,7 +92,7 @@ def test_a_change_of_the_childs_backup_leaves_the_parents(
 
 
 def test_backup_names_are_found_in_snapshots_and_deltas() -> None:
-    """An invalid name is ignored."""
+    """The names of backups are found in whole snapshots and deltas. A name with a path is ignored."""
     lines = [
         b'{"snapshot":{"trackedFileBackups":{"a":{"backupFileName":"1@v1"},"b":{"backupFileName": null}}}}',
         b'{"backup":{"backupFileName": "2@v7"}}',
@@ -98,7 +104,7 @@ def test_backup_names_are_found_in_snapshots_and_deltas() -> None:
 def test_a_session_without_sidecars_gets_no_folders(
     session_with_sidecars: SessionWithSidecars,
 ) -> None:
-    """An empty folder counts as no sidecars."""
+    """The child of a session without sidecars, or with an empty folder of them, gets no folders."""
     session_with_sidecars.outputs.mkdir(parents=True)
     before = sorted(session_with_sidecars.home.root.rglob("*"))
     assert session_with_sidecars.copy_sidecars() == []
@@ -106,7 +112,7 @@ def test_a_session_without_sidecars_gets_no_folders(
 
 
 def test_a_failed_child_leaves_no_sidecars(session_with_sidecars: SessionWithSidecars) -> None:
-    """The parent's files stay."""
+    """If writing a child is interrupted, its sidecars are removed and the parent's are kept."""
     session_with_sidecars.write_sidecars()
     before = sorted(session_with_sidecars.home.root.rglob("*"))
     with pytest.raises(KeyboardInterrupt):
@@ -118,7 +124,7 @@ def test_a_failed_child_leaves_no_sidecars(session_with_sidecars: SessionWithSid
 def test_only_regular_sidecars_are_copied(
     session_with_sidecars: SessionWithSidecars, tmp_path: Path
 ) -> None:
-    """A link, a folder or a pipe could lead out of the session."""
+    """A link, a folder or a pipe among the sidecars is not copied."""
     session_with_sidecars.write_sidecars()
     secret = tmp_path / "secret"
     secret.write_bytes(b"no")
@@ -133,7 +139,7 @@ def test_only_regular_sidecars_are_copied(
 def test_sidecars_behind_a_symbolic_link_are_not_copied(
     session_with_sidecars: SessionWithSidecars, tmp_path: Path, own_folder: bool
 ) -> None:
-    """This applies to a linked session folder and to a linked folder of outputs."""
+    """Sidecars are not copied if the session's folder or its folder of outputs is a symbolic link."""
     elsewhere = tmp_path / "elsewhere" / session_with_sidecars.outputs.name
     elsewhere.mkdir(parents=True)
     (elsewhere / "file").write_bytes(b"no")
@@ -147,7 +153,7 @@ def test_sidecars_behind_a_symbolic_link_are_not_copied(
 
 
 def test_a_failed_copy_of_sidecars_is_reported(session_with_sidecars: SessionWithSidecars) -> None:
-    """The failure is one sentence, and the other kind of file is copied."""
+    """A failed copy of the outputs is reported in one warning, and the backups are still copied."""
     session_with_sidecars.write_sidecars()
     session_with_sidecars.linked[0].parent.write_bytes(b"in the way")
     (missed,) = session_with_sidecars.copy_sidecars()
@@ -158,7 +164,7 @@ def test_a_failed_copy_of_sidecars_is_reported(session_with_sidecars: SessionWit
 def test_an_existing_folder_of_the_child_is_kept(
     session_with_sidecars: SessionWithSidecars,
 ) -> None:
-    """A folder that we did not create is neither filled nor removed."""
+    """A folder that already exists for the child is neither filled nor removed."""
     session_with_sidecars.write_sidecars()
     session_with_sidecars.linked[1].mkdir(parents=True)
     (session_with_sidecars.linked[1] / "theirs").write_bytes(b"theirs")

@@ -1,4 +1,4 @@
-"""The task list is copied for a child, whole or not at all, and never through a link."""
+"""Tests that a child gets a copy of the whole task list or none, and never through a link."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.crashes import crashes
 
 
 class SessionWithTasks:
-    """A session with two tasks, one of them completed."""
+    """A session with two tasks, the first of which is completed."""
 
     def __init__(self, home: ConfigHome) -> None:
         self.home = home
@@ -59,13 +59,13 @@ class SessionWithTasks:
 
 @pytest.fixture
 def session_with_tasks(config_home: ConfigHome) -> SessionWithTasks:
-    """Return a session with tasks in a separate home."""
+    """Return a session with tasks in a config home of its own."""
     return SessionWithTasks(config_home)
 
 
 @pytest.mark.parametrize("kind", ["handoff", "rollover", "fork"])
 def test_every_child_gets_the_task_list(session_with_tasks: SessionWithTasks, kind: Kind) -> None:
-    """It has the same bytes in private files, with the highest task number."""
+    """A handoff, a rollover and a fork get a private copy of the parent's task files."""
     before = session_with_tasks.task_files()
     receipt = session_with_tasks.write_child_of_kind(kind)
     own = session_with_tasks.lists / receipt.session_id
@@ -81,7 +81,7 @@ def test_every_child_gets_the_task_list(session_with_tasks: SessionWithTasks, ki
 
 
 def test_a_session_without_tasks_gets_no_folder(session_with_tasks: SessionWithTasks) -> None:
-    """This also applies if all tasks were deleted."""
+    """The child of a session whose tasks were all deleted gets no folder of tasks."""
     for name in ("1.json", "3.json"):
         (session_with_tasks.own / name).unlink()
     session_with_tasks.write_child_of_kind()
@@ -92,7 +92,7 @@ def test_a_session_without_tasks_gets_no_folder(session_with_tasks: SessionWithT
     "how", ["too large", "too many", "damaged", "a link", "a pipe", "linked", "all linked"]
 )
 def test_an_invalid_task_list_is_not_copied(session_with_tasks: SessionWithTasks, how: str) -> None:
-    """The receipt reports it, and no partial list is left."""
+    """If the task list is invalid, the receipt has a warning, and no part of the list is copied."""
     task, elsewhere = session_with_tasks.own / "4.json", session_with_tasks.home.root / "elsewhere"
     if how == "too large":
         task.write_bytes(b'"' + b"x" * copy_files.MAX_TASK_BYTES + b'"')
@@ -123,7 +123,7 @@ def test_an_invalid_task_list_is_not_copied(session_with_tasks: SessionWithTasks
 def test_a_task_list_that_cannot_be_written_is_removed(
     session_with_tasks: SessionWithTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a full disk no partial list is left."""
+    """If the disk is full, the receipt has a warning, and no part of the task list is left."""
 
     def fail_as_full(*_: object) -> int:
         raise OSError(28, os.strerror(28))
@@ -138,7 +138,10 @@ def test_a_task_list_that_cannot_be_written_is_removed(
 def test_a_killed_copy_leaves_the_whole_task_list_or_none(
     session_with_tasks: SessionWithTasks,
 ) -> None:
-    """Leftovers are removed with the next child."""
+    """A copy that is killed at any step leaves the whole task list or only hidden leftovers.
+
+    The next child removes the leftovers.
+    """
     before, children = session_with_tasks.task_files(), iter(map(session_id, range(1, 50)))
 
     def prepare() -> Callable[[], object]:

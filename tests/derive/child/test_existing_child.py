@@ -1,4 +1,4 @@
-"""Repeating a handoff returns the existing child."""
+"""Tests that repeating a handoff returns the existing child."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parent(config_home: ConfigHome) -> locate.SessionFile:
 
 
 def loaded(parent: locate.SessionFile, home: ConfigHome) -> Session:
-    """The parent as it is now."""
+    """Return the parent with its current content."""
     return Session.from_file(parent, home.where)
 
 
@@ -59,7 +59,7 @@ def write_handoff(
 def test_the_same_next_step_finds_the_existing_child(
     parent: locate.SessionFile, config_home: ConfigHome, step: str, again: str
 ) -> None:
-    """The receipt says that nothing was written. An empty step counts as a step."""
+    """A handoff with the same next step, or again without one, returns the existing child unwritten."""
     child = write_handoff(parent, config_home, step)
     found = find_existing_child(loaded(parent, config_home), "handoff", config_home.where, again)
     assert found is not None
@@ -67,7 +67,10 @@ def test_the_same_next_step_finds_the_existing_child(
 
 
 def test_a_handoff_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None:
-    """The size of the parent includes content after the last count."""
+    """The receipts of a new and an existing handoff state the same number of tokens for the parent.
+
+    The number includes content after the last count of the client.
+    """
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     parent = locate.session_file(str(write_session(config_home.project(), PARENT, rows)))
     sent = scan_session(parent).context.tokens
@@ -83,7 +86,7 @@ def test_a_handoff_and_a_trim_report_the_same_size(config_home: ConfigHome) -> N
 def test_another_next_step_finds_no_child(
     parent: locate.SessionFile, config_home: ConfigHome
 ) -> None:
-    """A part of the step is another step, and a rollover does not count as a handoff."""
+    """A handoff with another next step, or an existing rollover, does not count as the same child."""
     write_handoff(parent, config_home)
     for step in ("", "fix", "the tests", "fix the tests now"):
         assert (
@@ -118,7 +121,7 @@ def test_another_next_step_finds_no_child(
 def test_new_work_in_the_parent_finds_no_child(
     parent: locate.SessionFile, config_home: ConfigHome, more: list[Record]
 ) -> None:
-    """After new messages there is more to hand off."""
+    """After a new prompt or answer in the parent, the existing child is not returned."""
     write_handoff(parent, config_home)
     with open(parent.path, "ab") as stream:
         stream.write(session_bytes(more))
@@ -133,7 +136,7 @@ def test_new_work_in_the_parent_finds_no_child(
 def test_a_continued_or_deleted_child_is_not_found(
     parent: locate.SessionFile, config_home: ConfigHome
 ) -> None:
-    """In both cases the next handoff is a new one."""
+    """A child that the user continued or deleted is not returned."""
     child = config_home.project() / f"{write_handoff(parent, config_home)}.jsonl"
     untouched = child.read_bytes()
     write_session(config_home.project(), session_id(2), [user("hello", uuid="x", ts=LATER)])
@@ -155,5 +158,5 @@ def test_a_continued_or_deleted_child_is_not_found(
 
 @pytest.mark.parametrize("text", [None, 3, "", "hello", "[SESSION LINEAGE] without an end"])
 def test_a_text_without_an_opening_has_no_next_step(text: object) -> None:
-    """A shortened opening has no step either."""
+    """A text without a complete opening has no next step."""
     assert not extract_next_step(text)

@@ -1,4 +1,4 @@
-"""Moving a session to a new home rewrites folders below the old home, and nothing else."""
+"""Tests that moving a session to a new folder changes only paths below its old folder."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ PATHS = {
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_path_below_the_old_home_is_moved(path: str) -> None:
-    """A folder that only shares a prefix stays."""
+    """A path below the old folder is moved. A path that only begins with the same letters is kept."""
     assert plan_relocation("/old/proj", "/new").move_path(path) == PATHS[path]
 
 
 @pytest.mark.parametrize("old", ["", "/", "relative", "/a\0b"])
 def test_an_unknown_old_home_moves_no_paths(old: str) -> None:
-    """This applies to an empty, a relative or an invalid home, and to the root."""
+    """If the old folder is empty, relative, invalid or the root, no path is moved."""
     assert plan_relocation(old, "/new").move_path("/home/user") == "/home/user"
     assert plan_relocation(old, "/new").move_path("") == ""
 
 
 def test_a_home_on_windows_is_moved() -> None:
-    """A transcript from Windows has backslashes in its paths."""
+    """A Windows path with backslashes is moved."""
     move = plan_relocation("C:\\Users\\me\\proj", "/new")
     assert move.move_path("C:\\Users\\me\\proj\\src\\a.py") == "/new/src/a.py"
 
 
 def test_a_linked_old_home_is_moved_by_its_real_path(tmp_path: Path) -> None:
-    """Clients write real paths, even if the user entered a folder through a link."""
+    """If the old folder is a symbolic link, paths below its target are moved too."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     move = plan_relocation(str(tmp_path / "link"), "/new")
@@ -68,8 +68,8 @@ LINES = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_a_line_keeps_everything_but_its_folder(name: str) -> None:
-    """Only the record's own working directory changes; the other bytes stay."""
+def test_only_the_folder_of_a_line_changes(name: str) -> None:
+    """Only the folder of the record itself is changed in a line, and all other bytes are kept."""
     before, after = LINES[name]
     assert plan_relocation("/old/proj", "/new").move_line(before) == after
 
@@ -78,7 +78,7 @@ def test_a_line_keeps_everything_but_its_folder(name: str) -> None:
     "body", [b'{"cwd":"/tmp"}', b'{"a":1}', b'{"cwd":7}', b'{"cwd":"/old/proj"}']
 )
 def test_the_first_line_names_the_new_home(body: bytes) -> None:
-    """Lists read the folder from this line."""
+    """The first line names the new folder, even if it had none, because lists read it from there."""
     assert (
         json.loads(plan_relocation("/old/proj", "/new").move_line(body, first=True))["cwd"]
         == "/new"
@@ -109,6 +109,6 @@ SNAPSHOTS: dict[str, tuple[Record, Record]] = {
 
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_a_snapshot_names_the_files_in_the_new_home(name: str) -> None:
-    """A damaged snapshot stays unchanged."""
+    """A file snapshot names files in the new folder. A damaged snapshot is unchanged."""
     before, after = SNAPSHOTS[name]
     assert plan_relocation("/old/proj", "/new").move_snapshot(before) == after

@@ -174,7 +174,7 @@ def test_unanswered_calls_get_an_error_result(tmp_path: Path) -> None:
     assert blocks == [result(name, MISSING_RESULT_TEXT, is_error=True) for name in ("t1", "t2")]
 
 
-def test_an_edit_sees_the_blocks_of_the_parent(tmp_path: Path) -> None:
+def test_an_edit_finds_the_blocks_of_the_parent(tmp_path: Path) -> None:
     """Blank blocks are removed only afterwards, so their positions still count."""
     rows = [user("go", uuid="u"), tool_use("t", uuid="a", parent="u", ts=1)]
     rows.append(
@@ -409,7 +409,7 @@ def test_impossible_timestamps_are_replaced(tmp_path: Path, instant: str) -> Non
     assert instant not in found
 
 
-def test_an_id_with_escapes_is_the_same_id(tmp_path: Path) -> None:
+def test_a_uuid_with_escapes_is_the_same_uuid(tmp_path: Path) -> None:
     """An escaped character in a uuid does not change the record's identity."""
     rows = [line(row).replace(b'"uuid":"r1"', b'"uuid":"\\u00721"') for row in conversation(1)]
     found = [

@@ -158,7 +158,7 @@ def test_an_input_becomes_an_object(given: object, fit: Record) -> None:
     )
 
 
-def test_only_the_model_stays_as_a_caller() -> None:
+def test_only_the_model_is_kept_as_a_caller() -> None:
     """Every other caller ran on a server."""
     for caller in (
         {"type": "code_execution_20250825", "tool_id": "x"},

@@ -80,7 +80,7 @@ def write_bundle(home: ConfigHome, *sessions: SessionFile, redact: bool = False)
     return path
 
 
-def import_whole_bundle(
+def import_bundle(
     path: Path, home: ConfigHome, *, whole: bool = True, force: bool = False, dry_run: bool = False
 ) -> list[ImportedSession]:
     """Import the sessions of a bundle into a folder of another home."""
@@ -155,7 +155,7 @@ def test_a_whole_session_is_imported_in_another_home(
     """It keeps its id, every record and its other files, and names the new folder."""
     session = write_project_session(config_home, session_records(), ONE)
     own = write_sidecars(session)
-    (came,) = import_whole_bundle(write_bundle(config_home, session), second_home)
+    (came,) = import_bundle(write_bundle(config_home, session), second_home)
     path = Path(came.receipt.file)
     assert path.name == f"{ONE}.jsonl"
     assert path.parent == second_home.config / "projects" / project_key(
@@ -183,7 +183,7 @@ def test_an_imported_lineage_stays_connected(
     root = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     child = locate.session_file(made.file)
-    found = import_whole_bundle(write_bundle(config_home, root, child), second_home)
+    found = import_bundle(write_bundle(config_home, root, child), second_home)
     rows = LineageFinder(second_home.where).find_lineage(found[1].receipt.file)
     assert [(row.session_id, row.status, row.kind) for row in rows] == [
         (ONE, "present", "original"),
@@ -203,7 +203,7 @@ def test_an_import_uses_a_new_id_if_the_old_one_exists(
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     taken = Path(write_project_session(second_home, conversation(2, session_id=ONE), ONE).path)
     before = taken.read_bytes()
-    first, second = import_whole_bundle(
+    first, second = import_bundle(
         write_bundle(config_home, root, locate.session_file(made.file)), second_home
     )
     assert taken.read_bytes() == before
@@ -221,10 +221,10 @@ def test_importing_a_bundle_twice_changes_nothing(
     """With ``force`` the second import makes another session."""
     session = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
     path = write_bundle(config_home, session)
-    (first,) = import_whole_bundle(path, second_home)
-    (again,) = import_whole_bundle(path, second_home)
+    (first,) = import_bundle(path, second_home)
+    (again,) = import_bundle(path, second_home)
     assert (again.existing, again.session_id, again.receipt.written) == (True, ONE, False)
-    (forced,) = import_whole_bundle(path, second_home, force=True)
+    (forced,) = import_bundle(path, second_home, force=True)
     assert (forced.existing, forced.receipt.written) == (False, True)
     assert forced.session_id != first.session_id
     assert len(locate.all_sessions(second_home.where)) == 2
@@ -237,11 +237,11 @@ def test_an_import_of_conversations_makes_new_sessions(
     root = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = write_bundle(config_home, root, locate.session_file(made.file))
-    first, second = import_whole_bundle(path, second_home, whole=False)
+    first, second = import_bundle(path, second_home, whole=False)
     assert {first.session_id, second.session_id}.isdisjoint({ONE, made.session_id})
     rows = LineageFinder(second_home.where).find_lineage(second.receipt.file)
     assert [row.session_id for row in rows] == [first.session_id, second.session_id]
-    again = import_whole_bundle(path, second_home, whole=False)
+    again = import_bundle(path, second_home, whole=False)
     assert [came.session_id for came in again] == [first.session_id, second.session_id]
     assert [came.existing for came in again] == [True, True]
 
@@ -253,7 +253,7 @@ def test_a_dry_run_of_an_import_writes_nothing(
     session = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
     path = write_bundle(config_home, session)
     for as_it_was in (True, False):
-        (came,) = import_whole_bundle(path, second_home, whole=as_it_was, dry_run=True)
+        (came,) = import_bundle(path, second_home, whole=as_it_was, dry_run=True)
         assert not came.receipt.written
     assert locate.all_sessions(second_home.where) == []
     assert not (second_home.config / "projects").exists()
@@ -277,7 +277,7 @@ def test_a_failed_session_cancels_the_whole_import(
 
     monkeypatch.setattr(verb_caller, "write_if_worthwhile", fail_for_second)
     with pytest.raises(CheckFailed):
-        import_whole_bundle(path, second_home)
+        import_bundle(path, second_home)
     assert [p for p in (second_home.config / "projects").rglob("*") if p.is_file()] == []
     assert not [
         name for name in os.listdir(second_home.config / "resume-hooks") if name.endswith(".tmp")
@@ -367,7 +367,7 @@ def test_a_damaged_bundle_is_refused(
     assert damaged != path.read_bytes()
     path.write_bytes(damaged)
     with pytest.raises(ImportFailed):
-        import_whole_bundle(path, second_home)
+        import_bundle(path, second_home)
     assert locate.all_sessions(second_home.where) == []
 
 
@@ -385,7 +385,7 @@ def test_a_file_with_an_invalid_path_is_not_imported(
     path = write_bundle(config_home, session)
     monkeypatch.setattr(BundleSeal, "seal_sums", lambda _, sums: sums)
     path.write_bytes(path.read_bytes().replace(b"tool-results/out.txt", place.encode()))
-    (came,) = import_whole_bundle(path, second_home)
+    (came,) = import_bundle(path, second_home)
     own = Path(came.receipt.file).with_suffix("")
     names = sorted(str(p.relative_to(own)) for p in own.rglob("*") if p.is_file())
     assert names == [
@@ -402,7 +402,7 @@ def test_a_session_without_a_conversation_is_not_imported(
     """This is an error of its own."""
     session = write_project_session(config_home, [custom_title("x", session_id=ONE)], ONE)
     with pytest.raises(NotATranscript):
-        import_whole_bundle(write_bundle(config_home, session), second_home, whole=False)
+        import_bundle(write_bundle(config_home, session), second_home, whole=False)
 
 
 @pytest.mark.parametrize("path", corpus_sessions(), ids=lambda path: path.stem[:8])
@@ -416,7 +416,7 @@ def test_every_session_of_the_corpus_survives_an_import(
         shutil.copyfile(path, folder / (path.name if len(path.stem) == 36 else f"{ONE}.jsonl"))
     )
     session = locate.session_file(str(copy))
-    (came,) = import_whole_bundle(write_bundle(config_home, session), second_home)
+    (came,) = import_bundle(write_bundle(config_home, session), second_home)
     old, new = scan_transcript(str(copy)), scan_transcript(came.receipt.file)
     assert (new.line_count, [n.uuid for n in new.chain]) == (
         old.line_count,
@@ -440,11 +440,11 @@ def test_an_import_killed_at_any_step_is_completed_by_the_next(
     def prepare() -> Callable[[], object]:
         shutil.rmtree(home.root)
         home.root.mkdir()
-        return lambda: import_whole_bundle(bundle, home)
+        return lambda: import_bundle(bundle, home)
 
     folder = home.config / "projects" / project_key(os.path.realpath(home.root / "work"))
     for _ in crashes(prepare):
-        import_whole_bundle(bundle, home)
+        import_bundle(bundle, home)
         files = sorted(
             str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
         )
@@ -466,10 +466,7 @@ def test_simultaneous_imports_make_one_session(
     path = write_bundle(config_home, session)
     for whole, made in ((True, 1), (False, 2)):
         with ThreadPoolExecutor(4) as threads:
-            runs = [
-                threads.submit(import_whole_bundle, path, second_home, whole=whole)
-                for _ in range(4)
-            ]
+            runs = [threads.submit(import_bundle, path, second_home, whole=whole) for _ in range(4)]
         assert sorted(came.existing for run in runs for came in run.result()) == [
             False,
             True,
@@ -488,11 +485,11 @@ def test_a_repeated_import_finds_the_session_with_the_new_id(
     )
     path = write_bundle(config_home, session)
     write_session(second_home.project("/elsewhere"), ONE, conversation(5, session_id=ONE))
-    (first,) = import_whole_bundle(path, second_home)
-    (again,) = import_whole_bundle(path, second_home)
+    (first,) = import_bundle(path, second_home)
+    (again,) = import_bundle(path, second_home)
     assert (first.existing, again.existing, again.session_id) == (False, True, first.session_id)
     assert first.session_id != ONE
-    (forced,) = import_whole_bundle(path, second_home, force=True)
+    (forced,) = import_bundle(path, second_home, force=True)
     assert (forced.existing, forced.session_id == first.session_id) == (False, False)
 
 

@@ -1,4 +1,4 @@
-"""The filter of imported records: kept and dropped fields for each kind."""
+"""Tests of the fields that the filter of imported records keeps or drops for each type of record."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from resume_hooks.sessions.opening_layout import ChildAttributes
 from tests.builders import assistant, attachment, boundary, progress, result, system, user
 from tests.derive.imports.test_block_filter import JSON
 
-HERE = ChildAttributes(
+CHILD_ATTRIBUTES = ChildAttributes(
     "00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z"
 )
-TAKE = ConversationFilter(HERE)
+FILTER_RECORD = ConversationFilter(CHILD_ATTRIBUTES)
 
 
 def imported_record(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record in its imported form."""
-    found = TAKE(record)
+    """Return a record as the filter changes it."""
+    found = FILTER_RECORD(record)
     assert found is not None
     return found
 
 
 def test_message_blocks_are_kept() -> None:
-    """Blocks are unchanged, with their ids and signatures. Token counts are zero."""
+    """The blocks of a message are kept with its id and role, and its token counts are zero."""
     thought = {"type": "thinking", "thinking": "hm", "signature": "sig"}
     answer = imported_record(
         assistant(
@@ -50,15 +50,18 @@ def test_message_blocks_are_kept() -> None:
 
 
 def test_the_result_for_the_screen_is_dropped() -> None:
-    """A malformed one crashes client 2.1.42, and others name foreign tasks and agents."""
+    """The field ``toolUseResult`` is dropped, because a malformed one crashes client 2.1.42.
+
+    It also names tasks and agents of the other machine.
+    """
     for shown in ({"stdout": "ok"}, {"structuredPatch": [{"lines": "x"}]}, "Error: no", [1]):
         kept = imported_record(user([result("c")], uuid="u", toolUseResult=shown))
         assert kept["message"]["content"] == [result("c")]
         assert "toolUseResult" not in kept
 
 
-def test_a_record_of_a_task_keeps_its_mark() -> None:
-    """Other fields of its origin are dropped."""
+def test_a_record_of_a_task_keeps_its_origin() -> None:
+    """The kind ``task-notification`` of a record's origin is kept. All other fields and kinds are dropped."""
     origin = {"kind": "task-notification", "runId": "x", "producer": "y"}
     assert imported_record(user("x", uuid="u", origin=origin))["origin"] == {
         "kind": "task-notification"
@@ -71,12 +74,15 @@ def test_a_record_of_a_task_keeps_its_mark() -> None:
     "kind", ["file", "hook_additional_context", "prompt_snapshot", "nested_memory", "of tomorrow"]
 )
 def test_attachments_are_dropped(kind: str) -> None:
-    """The newest client sends them as words of the system."""
-    assert TAKE({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}}) is None
+    """Attachments are dropped, because the newest client sends them as text of the system."""
+    assert (
+        FILTER_RECORD({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}})
+        is None
+    )
 
 
 def test_queued_prompts_are_kept() -> None:
-    """Reports of tasks and rendered texts are dropped."""
+    """A queued prompt is kept without its origin and its rendered text. A task notification is dropped."""
     row = attachment("rendered", uuid="q", parent="u", renderedRole="system")
     typed = {
         "type": "queued_command",
@@ -90,11 +96,13 @@ def test_queued_prompts_are_kept() -> None:
         "commandMode": "prompt",
     }
     assert "rendered" not in imported_record({**row, "attachment": typed})
-    assert TAKE({**row, "attachment": {**typed, "commandMode": "task-notification"}}) is None
+    assert (
+        FILTER_RECORD({**row, "attachment": {**typed, "commandMode": "task-notification"}}) is None
+    )
 
 
 def test_a_queued_prompt_keeps_valid_blocks() -> None:
-    """The check after writing requires the same."""
+    """A queued prompt keeps its valid blocks, and its invalid content is replaced by a note."""
     row = attachment("x", uuid="q", parent="u")
     words = {"type": "text", "text": "wait", "cache_control": {}}
     for prompt, kept in (
@@ -109,7 +117,10 @@ def test_a_queued_prompt_keeps_valid_blocks() -> None:
 
 
 def test_boundaries_and_local_commands_are_kept() -> None:
-    """A boundary loses its list of kept messages. Other system records are dropped."""
+    """A compaction's boundary is kept without its list of kept messages, and local commands are kept.
+
+    Other system records are dropped.
+    """
     kept = imported_record(
         boundary(uuid="b", segment={"headUuid": "x"}, preserved={"uuids": ["x"]})
     )
@@ -118,12 +129,12 @@ def test_boundaries_and_local_commands_are_kept() -> None:
         "content"
     ]
     for subtype in ("informational", "api_error", "stop_hook_summary", "of tomorrow"):
-        assert TAKE(system(subtype, uuid="s", content="x")) is None
-    assert TAKE(progress(uuid="p", parent=None)) is None
+        assert FILTER_RECORD(system(subtype, uuid="s", content="x")) is None
+    assert FILTER_RECORD(progress(uuid="p", parent=None)) is None
 
 
 def test_hidden_records_are_counted() -> None:
-    """The model reads them and the screen does not show them, so users are informed."""
+    """Only the flags that hide a record from the screen make it count as hidden."""
     assert [is_hidden({**user("x", uuid="u"), flag: True}) for flag in MESSAGE_FLAGS] == [
         True,
         False,
@@ -141,9 +152,9 @@ KINDS = st.sampled_from(["user", "assistant", "system", "attachment", "progress"
     st.dictionaries(NAMES, JSON), KINDS, st.sampled_from(["compact_boundary", "local_command", "x"])
 )
 def test_any_record_is_filtered_or_dropped(record: dict[str, Any], kind: str, subtype: str) -> None:
-    """A message keeps only known fields."""
+    """Any record is dropped or filtered to known fields with valid content and the new folder."""
     whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}
-    found = TAKE(whole)
+    found = FILTER_RECORD(whole)
     assert (found is not None) == is_conversation(whole)
     if found is not None:
         assert found.keys() <= ALLOWED_FIELDS

@@ -1,4 +1,4 @@
-"""The headless model with a stand-in for the client: its input, its answer and its failures."""
+"""Tests of the headless model with a script in the client's place: input, answer and failures."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class WordAnswer(BaseModel):
 def ask_stand_in(
     made: StandIn, text: str = "the text", limit: float = 30.0, **environ: str
 ) -> Reply[WordAnswer]:
-    """Ask a stand-in and return its answer."""
+    """Ask the script in the client's place and return the reply."""
     model = ClaudeHeadless(Where({"PATH": made.path, "HOME": "/none", **environ}), "haiku")
     return model.ask("Find the word.", text, WordAnswer, limit=limit)
 
 
 def stand_in_failure(made: StandIn, limit: float = 30.0) -> HeadlessFailed:
-    """Ask a stand-in that fails, and return the error."""
+    """Ask a script in the client's place that fails, and return the error."""
     with pytest.raises(HeadlessFailed) as caught:
         ask_stand_in(made, limit=limit)
     assert "\n" not in caught.value.message
@@ -43,7 +43,7 @@ def stand_in_failure(made: StandIn, limit: float = 30.0) -> HeadlessFailed:
 
 
 def test_a_reply_has_the_answer_and_its_cost(tmp_path: Path) -> None:
-    """Tokens include those from a cache."""
+    """A reply has the answer, the cost, the model's name, and the tokens including cached ones."""
     reply = ask_stand_in(write_stand_in(tmp_path, "result({'word': 'x', 'numbers': [1]})"))
     assert reply.data == WordAnswer(word="x", numbers=[1])
     assert (reply.cost_usd, reply.tokens_in, reply.tokens_out) == (0.0125, 1_200, 50)
@@ -51,9 +51,9 @@ def test_a_reply_has_the_answer_and_its_cost(tmp_path: Path) -> None:
 
 
 def test_the_client_gets_only_safe_arguments(tmp_path: Path) -> None:
-    """It runs without tools, session, hooks and project settings.
+    """The client is started without tools, stored session, hooks and project settings.
 
-    Neither the text nor the task is in the arguments.
+    The text and the task are in its input, not in its arguments.
     """
     made = write_stand_in(tmp_path, "result({'word': 'x'})")
     ask_stand_in(made, "SECRET of the session")
@@ -88,7 +88,7 @@ def test_the_client_gets_only_safe_arguments(tmp_path: Path) -> None:
 
 
 def test_the_client_runs_in_an_empty_temporary_folder(tmp_path: Path) -> None:
-    """The folder and its temporary files are removed afterwards."""
+    """The client runs in an empty temporary folder, which is removed with its files afterwards."""
     made = write_stand_in(
         tmp_path, "open(os.environ['TMPDIR'] + '/litter', 'w').close()\nresult({'word': 'x'})"
     )
@@ -101,7 +101,7 @@ def test_the_client_runs_in_an_empty_temporary_folder(tmp_path: Path) -> None:
 
 
 def test_the_client_gets_only_needed_variables() -> None:
-    """Variables of provider and proxy are kept; those of the running client are removed."""
+    """The client gets the variables of the provider and the proxy, but none of the running client."""
     stays = {
         "PATH": "/bin", "HOME": "/h", "CLAUDE_CONFIG_DIR": "/c", "ANTHROPIC_BASE_URL": "u", "AWS_PROFILE": "p",
         "CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_OAUTH_TOKEN": "t", "https_proxy": "x", "NO_PROXY": "y",
@@ -117,7 +117,7 @@ def test_the_client_gets_only_needed_variables() -> None:
 
 
 def test_hooks_recognise_a_headless_run(tmp_path: Path) -> None:
-    """A variable marks the run, and a nested run asks no model."""
+    """A variable marks a headless run, and a model can't be asked within such a run."""
     made = write_stand_in(tmp_path, "result({'word': 'x'})")
     ask_stand_in(made)
     assert made.calls()[0]["environ"]["RESUME_HOOKS_CHILD"] == "1"
@@ -127,7 +127,7 @@ def test_hooks_recognise_a_headless_run(tmp_path: Path) -> None:
 
 
 def hanging_child(folder: Path) -> str:
-    """Return lines of a stand-in that start a hanging child and store its process id."""
+    """Return lines of a script that start a hanging child and store its process id."""
     told = str(folder / "pid")
     return (
         f"child = subprocess.Popen(['sleep', '300'])\nopen({told!r}, 'w').write(str(child.pid))\n"
@@ -147,7 +147,10 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
-    """The lines around it are random. It mentions no file and has no control characters."""
+    """A hostile text is put between two lines with a random number.
+
+    The client's input contains no ``@``, and the text has no control characters.
+    """
     assert make_fenced_prompt("a", "b") != make_fenced_prompt("a", "b")
     made = write_stand_in(tmp_path, "result({'word': 'x'})")
     ask_stand_in(made, text)
@@ -164,7 +167,7 @@ def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
 
 
 def test_an_at_sign_is_restored_in_the_answer(tmp_path: Path) -> None:
-    """In the input another character replaces it."""
+    """An at sign, which is replaced in the input, is restored in the answer."""
     reply = ask_stand_in(
         write_stand_in(tmp_path, "result({'word': text[text.index('\\uff20'):][:3]})"),
         "see @a for it",
@@ -173,13 +176,13 @@ def test_an_at_sign_is_restored_in_the_answer(tmp_path: Path) -> None:
 
 
 VERBOSE = "print('[{\"type\": \"system\"}, ', end='')\nresult({'word': 'x'})\nprint(']')"
-"""With ``verbose`` in the user's settings everything that happened is printed, the result last."""
+"""With ``verbose`` in the user's settings, the client prints a list that ends with the result."""
 ALONE = ['{"word": "x"}', '```json\n{"word": "x"}\n```', '  \n{"word": "x"}\n ']
 
 
 @pytest.mark.parametrize("body", [VERBOSE, *(f"result(result={said!r})" for said in ALONE)])
 def test_an_answer_may_be_plain_json(tmp_path: Path, body: str) -> None:
-    """Without the schema's tool, a text that is exactly the object counts."""
+    """A text that consists of the JSON object is accepted as an answer."""
     assert ask_stand_in(write_stand_in(tmp_path, body)).data.word == "x"
 
 
@@ -197,20 +200,23 @@ def test_an_answer_may_be_plain_json(tmp_path: Path, body: str) -> None:
     ],
 )
 def test_json_within_prose_is_not_an_answer(tmp_path: Path, said: str) -> None:
-    """No object is searched inside a text."""
+    """A JSON object with other text around it is not accepted as an answer."""
     failed = stand_in_failure(write_stand_in(tmp_path, f"result(result={said!r})"))
     assert failed.message == "haiku answered in prose where JSON was asked for"
 
 
 DEEP = "json.loads('{\"word\": \"x\", \"more\": ' + '[' * 400 + ']' * 400 + '}')"
-"""Deeper than what could be written again."""
+"""The value is nested too deep to be written as JSON again."""
 
 
 @pytest.mark.parametrize(
     "answer", ["{}", "{'word': 5}", "{'word': 'x', 'numbers': ['many']}", "{'word': None}", DEEP]
 )
 def test_an_answer_in_another_form_is_an_error(tmp_path: Path, answer: str) -> None:
-    """The error names the field without quoting it, and has the cost."""
+    """An answer of the wrong form raises an error that names the field and has the call's cost.
+
+    The error does not quote the answer.
+    """
     found = stand_in_failure(write_stand_in(tmp_path, f"result({answer})"))
     assert found.message.startswith("the answer of haiku does not fit: ")
     assert "many" not in found.message
@@ -252,19 +258,22 @@ def test_an_answer_in_another_form_is_an_error(tmp_path: Path, answer: str) -> N
     ],
 )
 def test_each_failure_of_the_client_is_one_sentence(tmp_path: Path, body: str, said: str) -> None:
-    """The sentence states the reason that the client gave."""
+    """Each failure of the client is reported in one sentence with the client's own reason."""
     assert stand_in_failure(write_stand_in(tmp_path, body)).message == said
 
 
 def test_implausible_costs_are_ignored(tmp_path: Path) -> None:
-    """Cost and tokens are used only if they are plausible numbers."""
+    """Costs and token counts that are not plausible numbers are ignored."""
     body = "result({'word': 'x'}, usage={'input_tokens': '9', 'output_tokens': -1}, total_cost_usd='1', modelUsage=[1])"
     reply = ask_stand_in(write_stand_in(tmp_path, body))
     assert (reply.cost_usd, reply.tokens_in, reply.tokens_out, reply.model) == (None, 0, 0, "haiku")
 
 
 def test_a_slow_client_is_ended(tmp_path: Path) -> None:
-    """Its children are ended, too. The error names the option for a longer limit."""
+    """A client that does not answer in time is stopped with its children.
+
+    The error names the option for a longer limit.
+    """
     found = stand_in_failure(
         write_stand_in(tmp_path, hanging_child(tmp_path) + "time.sleep(300)"), limit=2
     )
@@ -274,7 +283,7 @@ def test_a_slow_client_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_hanging_child_of_the_client_is_ended(tmp_path: Path) -> None:
-    """The answer counts."""
+    """If the client leaves a child running, the answer is returned and the child is stopped."""
     assert (
         ask_stand_in(
             write_stand_in(tmp_path, hanging_child(tmp_path) + "result({'word': 'x'})")
@@ -285,7 +294,7 @@ def test_a_hanging_child_of_the_client_is_ended(tmp_path: Path) -> None:
 
 
 def test_the_client_is_found_on_path_or_in_its_usual_folder(tmp_path: Path) -> None:
-    """One in the current folder does not count."""
+    """The client is found on ``PATH`` or in ``~/.local/bin``, but not in the current folder."""
     made = write_stand_in(tmp_path, "result({'word': 'x'})")
     environ = {"PATH": "/nowhere:.", "HOME": str(tmp_path / "home")}
     with pytest.raises(HeadlessFailed, match="not installed"):
@@ -298,7 +307,7 @@ def test_the_client_is_found_on_path_or_in_its_usual_folder(tmp_path: Path) -> N
 
 
 def test_a_client_that_cannot_start_is_an_error(tmp_path: Path) -> None:
-    """For example its interpreter does not exist."""
+    """If the client can't be started, for example without its interpreter, an error says so."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "claude").write_text("#!/no/such/interpreter\n")
@@ -308,7 +317,7 @@ def test_a_client_that_cannot_start_is_an_error(tmp_path: Path) -> None:
 
 
 def test_costs_of_several_calls_are_added(tmp_path: Path) -> None:
-    """A failed call that cost something is included."""
+    """The costs of several calls are added, including those of a failed call."""
     made = write_stand_in(tmp_path, "result({'word': 'x'} if call else {})")
     meter = ModelCalls(ClaudeHeadless(Where({"PATH": made.path}), "haiku"), 60, lambda *_: None)
     assert meter.spent.description == ""

@@ -1,4 +1,4 @@
-"""The answer of a session's own model, as the module reports it, or the reason for a failure."""
+"""Tests of the answer that a fork of the session's own model gave, and of its failures."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class WordAnswer(BaseModel):
 
 
 def parse_answer(**fields: object) -> ForkedModel:
-    """Return the parsed answer."""
+    """Return the model with these fields of its answer."""
     return ForkedModel({"model": MODEL, **fields})
 
 
 def answer_word(text: str, **fields: object) -> str:
-    """Return the word of an answer."""
+    """Return the word in a model's answer."""
     return (
         parse_answer(isAnswered=True, text=text, **fields)
         .ask("", "", WordAnswer, limit=1)
@@ -36,7 +36,7 @@ def answer_word(text: str, **fields: object) -> str:
 
 
 def test_the_prompt_has_the_schema_and_a_fence() -> None:
-    """It contains no secret, and the fence cannot be guessed."""
+    """The prompt has the answer's schema, and the text in a fence without secrets and control characters."""
     text = make_forked_prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", WordAnswer)
     assert text.startswith("Find the word.")
     assert json.dumps(WordAnswer.model_json_schema()) in text
@@ -55,7 +55,10 @@ def test_the_prompt_has_the_schema_and_a_fence() -> None:
     ],
 )
 def test_an_answer_may_be_surrounded_by_text(text: str) -> None:
-    """The client joins the texts before and after a denied tool."""
+    """An answer may have text before and after its JSON object.
+
+    The client joins the texts before and after a denied tool.
+    """
     assert answer_word(text) == "a"
 
 
@@ -77,7 +80,7 @@ def test_an_answer_may_be_surrounded_by_text(text: str) -> None:
     ],
 )
 def test_an_invalid_answer_is_an_error(text: str, why: str) -> None:
-    """The error has a reason and the model's name."""
+    """An invalid answer raises a short error with the reason and the model's name."""
     with pytest.raises(HeadlessFailed, match=why) as failed:
         answer_word(text)
     assert MODEL in failed.value.message
@@ -104,7 +107,7 @@ def test_an_invalid_answer_is_an_error(text: str, why: str) -> None:
     ],
 )
 def test_a_refusal_is_reported_on_one_short_line(fields: dict[str, Any], why: str) -> None:
-    """The reason comes from the client or from our own module."""
+    """A refusal is reported on one short line with the reason of the client or of the module."""
     model = parse_answer(**fields)
     assert model.was_asked
     assert model.has_timed_out == (fields.get("reason") == "late")
@@ -115,7 +118,7 @@ def test_a_refusal_is_reported_on_one_short_line(fields: dict[str, Any], why: st
 
 
 def test_the_reported_cost_is_shown() -> None:
-    """Missing and invalid counts are not shown."""
+    """The reported token counts are shown. Missing or invalid counts are not."""
     usage = {
         "cache_read_input_tokens": 41_000,
         "cache_creation_input_tokens": 0,

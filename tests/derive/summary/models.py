@@ -1,4 +1,4 @@
-"""Models for tests, which answer without a client."""
+"""A model for tests that answers without a client."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from resume_hooks.errors import HeadlessFailed
 Answer = dict[str, Any] | HeadlessFailed | Callable[[], dict[str, Any]]
 
 PLAIN: dict[str, Any] = {"goal": "Mend the parser.", "state": "Half of it is done."}
-"""The least that a summary says."""
+"""The least that a summary must contain."""
 
 
 class ModelCall(NamedTuple):
-    """A call of a model."""
+    """The arguments of one call of the model."""
 
     instructions: str
     text: str
@@ -23,7 +23,7 @@ class ModelCall(NamedTuple):
 
 
 class ScriptedModel:
-    """A model that gives the answers one by one and repeats the last. ``calls`` has its input."""
+    """A model that gives its answers one by one and repeats the last. ``calls`` has its input."""
 
     def __init__(self, answers: Sequence[Answer] = (PLAIN,)) -> None:
         self.calls: list[ModelCall] = []
@@ -32,7 +32,7 @@ class ScriptedModel:
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
-        """Return the next answer after validation. A function is called for its answer."""
+        """Return the next answer in the requested form. A function is called for its answer."""
         self.calls.append(ModelCall(instructions, text, limit))
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, HeadlessFailed):

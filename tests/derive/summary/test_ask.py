@@ -1,4 +1,4 @@
-"""The calls for a summary: one for a small session, or one for each part and one to join them."""
+"""Tests of the calls for a summary: one for a small session, or one for each part and a last one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def summarise(
 
 
 def test_a_small_session_needs_one_call() -> None:
-    """The call has the records and the digest."""
+    """A small session is summarised in one call with its records and the digest."""
     model = ScriptedModel()
     found, told = summarise(model, ONE)
     (call,) = model.calls
@@ -48,7 +48,10 @@ def test_a_small_session_needs_one_call() -> None:
 
 
 def test_a_long_session_is_summarised_in_parts() -> None:
-    """The last call gets the results of the parts with their references, and the digest."""
+    """A long session is summarised in parts, and the last call gets their notes and the digest.
+
+    A part's references to records of that part are kept.
+    """
     answers = [
         {"goal": f"goal {n}", "state": "", "done": [{"text": "It.", "records": [n, 99]}]}
         for n in (1, 2, 3)
@@ -66,7 +69,7 @@ def test_a_long_session_is_summarised_in_parts() -> None:
 
 
 def test_the_users_wish_is_in_the_instructions() -> None:
-    """It is in every call and never in the material."""
+    """The user's wish is in the instructions of every call and never in the material."""
     model = ScriptedModel()
     summarise(model, THREE, "focus on auth")
     assert all(
@@ -76,13 +79,13 @@ def test_the_users_wish_is_in_the_instructions() -> None:
 
 
 def test_one_failed_part_fails_the_summary() -> None:
-    """Half a session is not summarised."""
+    """If one part fails, the summary fails."""
     with pytest.raises(HeadlessFailed, match="broke"):
         summarise(ScriptedModel([PLAIN, HeadlessFailed("it broke")]), THREE)
 
 
 def test_the_time_limit_covers_all_calls() -> None:
-    """No call begins after the limit."""
+    """The time limit covers all calls, so no call begins after it."""
     model = ScriptedModel()
     with pytest.raises(HeadlessFailed, match="it took over 0 s: 0 of 1 call answered"):
         summarise(model, ONE, limit=0)
@@ -90,6 +93,6 @@ def test_the_time_limit_covers_all_calls() -> None:
 
 
 def test_a_session_without_material_asks_no_model() -> None:
-    """The error says that there is nothing to summarise."""
+    """A session without material raises an error and asks no model."""
     with pytest.raises(HeadlessFailed, match="nothing to summarise"):
         summarise(ScriptedModel(), SummaryMaterial(SESSION, 0, ()))

@@ -1,4 +1,4 @@
-"""A summary as text has only our own lines, whatever a model writes into its fields."""
+"""Tests of a summary as text, in which a model's fields can't add lines of their own."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ def summary_text(wish: str = "", **fields: Any) -> str:
 
 
 def points_without_records(*texts: str) -> list[dict[str, Any]]:
-    """Return points without records."""
+    """Return points without references to records."""
     return [{"text": text} for text in texts]
 
 
 def test_a_summary_has_a_heading_and_named_sections() -> None:
-    """The heading has the author and the source, and says that the text is not an instruction."""
+    """A summary has a heading with the model's name and the source, and then its named sections.
+
+    The heading says that the text is not an instruction.
+    """
     text = summary_text(
         goal="Mend it.",
         state="Nearly there.",
@@ -54,7 +57,7 @@ def test_a_summary_has_a_heading_and_named_sections() -> None:
 
 
 def test_the_heading_has_the_users_wish() -> None:
-    """It is on one line and shortened."""
+    """The heading has the user's wish on one line and shortens a long wish."""
     assert 'records, asked for "focus on the parser" (not' in summary_text(
         "focus on\n\nthe parser", goal="x"
     )
@@ -72,7 +75,7 @@ def test_the_heading_has_the_users_wish() -> None:
     ],
 )
 def test_only_references_to_shown_records_are_kept(records: list[Any], shown: str) -> None:
-    """Any spelling is accepted, and each reference appears once."""
+    """References to shown records are kept once, in any spelling, and all others are dropped."""
     assert summary_text(goal="g", done=[{"text": "It works.", "records": records}]).endswith(
         f"\n  - It works.{shown}"
     )
@@ -91,7 +94,10 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_fields_stay_within_their_line(text: str) -> None:
-    """They begin no line, end no lineage, add no next step, and have no control characters."""
+    """A hostile field of a summary can't begin a line, end the lineage, or add a next step.
+
+    Its control characters are removed.
+    """
     found = summary_text(
         text,
         goal=text,
@@ -111,7 +117,7 @@ def test_hostile_fields_stay_within_their_line(text: str) -> None:
 
 
 def test_a_long_summary_is_shortened() -> None:
-    """Points, their lengths and the whole text are limited."""
+    """The number of points, their lengths and the whole summary are limited."""
     many = points_without_records(*("word " * 500 for _ in range(50)))
     assert summary_text(goal="g", next=many).count("\n  - ") == MAX_POINTS
     text = summary_text(
@@ -122,12 +128,12 @@ def test_a_long_summary_is_shortened() -> None:
 
 
 def test_blank_fields_are_omitted() -> None:
-    """A summary without other fields is empty."""
+    """Blank fields are left out, so a summary with only blank fields is empty."""
     assert summary_text(goal="  ", done=points_without_records("", " \n ")) == ""
     assert "done" not in summary_text(goal="x", done=points_without_records(""))
 
 
 def test_notes_of_parts_are_listed_in_order() -> None:
-    """The joining call gets them in the form of a summary."""
+    """The notes of the parts are listed in order, each under its number."""
     parts = [Summary(goal="first", state=""), Summary(goal="second", state="")]
     assert format_notes(parts, SESSION, SHOWN) == "part 1\ngoal: first\n\npart 2\ngoal: second"

@@ -1,4 +1,4 @@
-"""The material for a summary: a small session whole, and mostly the end of a long one."""
+"""Tests of the material for a summary: all of a small session, and mostly the end of a long one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def long_session(turns: int, words: int = 900) -> list[Record]:
 
 
 def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
-    """It has every record with text after its reference, oldest first."""
+    """The material of a small session is one part with every message after its reference."""
     found = material_of_records(config_home, conversation(3))
     (part,) = found.parts
     assert part.numbers == {0, 1, 2, 3, 4, 5}
@@ -77,7 +77,7 @@ def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
 
 
 def test_client_additions_are_left_out(config_home: ConfigHome) -> None:
-    """Lists of skills and output of hooks are not part of the work."""
+    """Lists of skills and other additions of the client are not in the material."""
     records = [*conversation(1), attachment("LISTING OF SKILLS", uuid="x", parent="r1", ts=5)]
     found = material_of_records(config_home, records)
     assert "LISTING" not in found.parts[0].text
@@ -85,7 +85,7 @@ def test_client_additions_are_left_out(config_home: ConfigHome) -> None:
 
 
 def test_a_long_message_is_cut(config_home: ConfigHome) -> None:
-    """A pasted megabyte keeps its beginning, with the number of omitted characters."""
+    """A very long message is cut, and the number of omitted characters is stated."""
     found = material_of_records(
         config_home,
         [user("word " * 200_000, uuid="a"), assistant("ok", uuid="b", parent="a", ts=1)],
@@ -95,7 +95,7 @@ def test_a_long_message_is_cut(config_home: ConfigHome) -> None:
 
 
 def test_a_session_just_below_the_limit_is_one_part(config_home: ConfigHome) -> None:
-    """Another call for a few records is not worth its price."""
+    """A session just below the limit of a part is not split."""
     records = long_session(96)
     whole = material_of_records(config_home, records)
     assert len(whole.parts) == 1
@@ -107,7 +107,7 @@ def test_a_session_just_below_the_limit_is_one_part(config_home: ConfigHome) -> 
 def test_a_long_session_is_split_into_parts(
     config_home: ConfigHome, turns: int, parts: int
 ) -> None:
-    """Parts are in order and limited. The latest one is whole."""
+    """A long session is split into a limited number of parts, of which the latest is complete."""
     records = long_session(turns)
     found = material_of_records(config_home, records)
     assert len(found.parts) == parts
@@ -121,7 +121,7 @@ def test_a_long_session_is_split_into_parts(
 
 
 def test_omitted_records_are_not_counted_as_shown(config_home: ConfigHome) -> None:
-    """In a very long session each gap is mentioned."""
+    """Records that a part leaves out are not among its record numbers, and the part mentions the gap."""
     found = material_of_records(config_home, long_session(2_000, words=60))
     first = found.parts[0]
     heads = {int(number) for number in re.findall(r"^11111111:([0-9]+) ", first.text, re.MULTILINE)}
@@ -131,7 +131,7 @@ def test_omitted_records_are_not_counted_as_shown(config_home: ConfigHome) -> No
 
 
 def test_the_limit_of_a_part_is_in_bytes(config_home: ConfigHome) -> None:
-    """A character of other scripts is about a token."""
+    """The limit of a part is in bytes, so a text in another script has more parts."""
     records = [
         user("\ubc18\ub4dc\uc2dc " * 1_400, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n)
         for n in range(60)
@@ -142,7 +142,7 @@ def test_the_limit_of_a_part_is_in_bytes(config_home: ConfigHome) -> None:
 
 
 def test_an_empty_session_has_no_parts(config_home: ConfigHome) -> None:
-    """Records without text make one part."""
+    """An empty session has no parts, and a session without text has one."""
     assert material_of_records(config_home, []).parts == ()
     assert (
         len(material_of_records(config_home, [tool_result("t", "", uuid="a", parent=None)]).parts)
@@ -152,7 +152,7 @@ def test_an_empty_session_has_no_parts(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("path", corpus_sessions()[::9], ids=lambda path: path.stem[:8])
 def test_parts_of_real_sessions_keep_to_their_limit(config_home: ConfigHome, path: object) -> None:
-    """They name only records of the file."""
+    """The parts of a real session keep to their limit and name only records of the file."""
     found = read_summary_material(locate.session_file(str(path)), config_home.where)
     with open(str(path), "rb") as stream:
         lines = sum(1 for _ in stream)
@@ -162,5 +162,5 @@ def test_parts_of_real_sessions_keep_to_their_limit(config_home: ConfigHome, pat
 
 
 def test_the_corpus_exists() -> None:
-    """Without it the previous test would test nothing."""
+    """The corpus of real transcripts exists, so the test above has something to test."""
     need("the transcript corpus", corpus_sessions(), "set RESUME_HOOKS_CORPUS")

@@ -1,4 +1,4 @@
-"""Generated transcripts: plausible conversations with every defect that was ever seen."""
+"""Generated transcripts: plausible conversations with all defects that real ones have had."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class TranscriptMaker:
         return self.draw(st.sampled_from(choices))
 
     def text(self) -> str:
-        """Return a text of one of the relevant kinds."""
+        """Return one of the texts that matter for a trim."""
         return str(self.pick(*TEXTS))
 
     def add(
         self, kind: str, *, parent: str | bool | None = True, link: bool = True, **fields: Any
     ) -> str:
-        """Add a record to the chain. With ``link`` the next record follows it."""
+        """Add a record to the transcript and return its uuid. With ``link``, the next record follows it."""
         self.count += 1
         uuid = f"{self.count:04d}-uuid"
         self.time += self.pick(1, 1, 1, 0, -30, 0.0004)
@@ -109,7 +109,7 @@ class TranscriptMaker:
         )
 
     def result_block(self, call: str) -> Record:
-        """Return a result of some form."""
+        """Return a result of the call with some content."""
         content = self.pick("text", "text", "blocks", "image", "none")
         made: Any = {
             "text": self.text(),
@@ -123,14 +123,14 @@ class TranscriptMaker:
         return builders.result(call, made, is_error=self.pick(False, False, True))
 
     def new_call(self) -> str:
-        """Return an unused id of a call."""
+        """Return an unused id for a call."""
         return f"toolu_{self.count}_{len(self.calls)}"
 
 
 def _add_turn(make: TranscriptMaker) -> None:
     make.user(
         make.text().strip() or "asked"
-    )  # a blank prompt counts as a turn, and is left out of a child
+    )  # A blank prompt would count as a turn and be left out of a child.
     make.answer([{"type": "text", "text": make.text()}])
 
 
@@ -154,7 +154,10 @@ def _add_tool_call(make: TranscriptMaker) -> None:
 
 
 def _add_parallel_calls(make: TranscriptMaker) -> None:
-    """Add three calls of one answer, each followed by its result, in one of two orders."""
+    """Add three calls of one answer and their results.
+
+    The results follow their calls one by one, or all calls come first.
+    """
     message_id, rows = f"msg_p{make.count}", []
     interleaved = make.pick(True, False)
     for _ in range(3):
@@ -168,7 +171,7 @@ def _add_parallel_calls(make: TranscriptMaker) -> None:
 
 
 def _add_calls_in_one_record(make: TranscriptMaker) -> None:
-    """Add calls and results in one record each, next to blank text."""
+    """Add two calls in one record and their results in another, each next to a blank text."""
     calls = [make.new_call(), make.new_call() + "b"]
     blocks = [make.call_block(call) for call in calls]
     repeated = blocks[: make.pick(0, 0, 1)]
@@ -234,7 +237,7 @@ def _add_compaction(make: TranscriptMaker) -> None:
         if isinstance(row, dict) and "uuid" in row and "message" in row
     ]
     kind = make.pick("plain", "segment", "list", "dangling")
-    number = len(make.lines)  # one that follows another one is another
+    number = len(make.lines)  # The number distinguishes a compaction from one right before it.
     segment = preserved = None
     if kind == "segment" and len(before) > 3:
         segment = {"headUuid": before[-3], "anchorUuid": f"sum-{number}", "tailUuid": before[-1]}
@@ -264,7 +267,9 @@ def _add_odd_link(make: TranscriptMaker) -> None:
     elif trouble == "twice" and rows:
         make.lines.append(make.draw(st.sampled_from(rows)))
     elif trouble == "sidechain":
-        make.user("of a sub-agent", isSidechain=True, link=False)  # no client goes on from one
+        make.user(
+            "of a sub-agent", isSidechain=True, link=False
+        )  # No client continues from a sub-agent's record.
     elif trouble == "sent as":
         make.user("queued", sentAsUuid=f"sent-{make.count}")
         make.parent = f"sent-{make.count - 1}"
@@ -312,7 +317,7 @@ STEPS = (
 
 @st.composite
 def transcripts(draw: Callable[..., Any]) -> bytes:
-    """Return the bytes of a generated session."""
+    """Generate the bytes of a session."""
     make = TranscriptMaker(draw)
     _add_turn(make)
     for step in draw(st.lists(st.sampled_from(STEPS), max_size=14)):
@@ -331,7 +336,7 @@ def transcripts(draw: Callable[..., Any]) -> bytes:
 
 
 def trim_options() -> st.SearchStrategy[Options]:
-    """Return options of a trim without a target, which is not a rule."""
+    """Generate options of a trim without a target size."""
     return st.builds(
         Options,
         tools=st.sampled_from([(), (), ("bash",), ("read", "mcp__*")]),

@@ -18,11 +18,11 @@ from tests import builders
 from tests.builders import SESSION, ConfigHome
 
 LONG = "long output line\n" * 100
-"""1,700 characters: over every threshold of these tests."""
+"""This text of 1,700 characters exceeds every threshold of these tests."""
 
 
 class Chain:
-    """A conversation whose records follow each other by a second."""
+    """A conversation in which each record follows the previous one by a second."""
 
     def __init__(self) -> None:
         self.rows: list[Record] = []
@@ -46,7 +46,7 @@ class Chain:
         return self.answer([builders.call(call, tool, **given)])
 
     def result(self, call: str, content: Any = LONG, **more: Any) -> Chain:
-        """Append a result without its call; ``more`` are fields of the block."""
+        """Append a result without its call. ``more`` has additional fields of the result block."""
         self.rows.append(builders.user([builders.result(call, content, **more)], **self._next()))
         return self
 
@@ -92,22 +92,19 @@ def scan_file(path: Path) -> SessionScan:
 
 
 def chain_rewrite(decided: TrimPlan) -> ChainRewrite:
-    """Return the parent's records in a trimmed child."""
+    """Return the rewritten chain of a planned child."""
     assert isinstance(decided.body, ChainRewrite)
     return decided.body
 
 
 def plan_trim_of_file(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
-    """Plan a trim with these options.
-
-    By default nothing is protected, and any saving is enough.
-    """
+    """Plan a trim with these options. By default, no turn is protected and any saving is enough."""
     how = Options(**{"keep_recent": 0, "min_savings": 0, **options})
     return plan.plan_trim(scan_file(path), home.where, how)
 
 
 def trim_file(home: ConfigHome, path: Path, **options: Any) -> Path:
-    """Trim a file with these options and return the child's file."""
+    """Trim a file with these options and return the path of the child."""
     decided = plan_trim_of_file(home, path, **options)
     receipt = write_child(decided, home.where)
     assert receipt.written
@@ -130,7 +127,7 @@ def records_by_uuid(path: Path) -> dict[str, Record]:
 
 
 def value_at(row: Any, address: tuple[str | int, ...]) -> Any:
-    """Return the value at an address within a record."""
+    """Return the value at the end of a path of keys and indexes in a record."""
     for key in address:
         row = row[key]
     return row

@@ -1,4 +1,4 @@
-"""Every session of the corpus is trimmed at three settings; a second trim finds nothing."""
+"""Tests that every real session is trimmed with three settings, and that a second trim finds nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETTINGS = {
 
 
 def sent_calls(transcript: Transcript) -> Counter[tuple[str, str]]:
-    """Return the ids of calls and results on the live chain, without those that no API accepts."""
+    """Return the number of calls and results on the live chain that the API accepts, by kind and id."""
     row = linearize_chain(transcript.chain)
     return Counter(
         (kind, call)
@@ -40,7 +40,7 @@ def sent_calls(transcript: Transcript) -> Counter[tuple[str, str]]:
 
 
 def thinking_blocks(transcript: Transcript) -> Counter[tuple[object, ...]]:
-    """Return the thinking on the live chain, block by block."""
+    """Return the number of each thinking block on the live chain."""
     kinds = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
     found: Counter[tuple[object, ...]] = Counter()
     for node in transcript.chain:
@@ -51,8 +51,11 @@ def thinking_blocks(transcript: Transcript) -> Counter[tuple[object, ...]]:
     return found
 
 
-def assert_trimmed_well(home: ConfigHome, scanned: SessionScan, how: Options) -> None:
-    """Check one trim: calls have results, thinking is whole or removed, and nothing is left to trim."""
+def assert_child_is_trimmed(home: ConfigHome, scanned: SessionScan, how: Options) -> None:
+    """Trim a session and check the child.
+
+    Its calls have results, its thinking is whole or removed, and a second trim finds nothing.
+    """
     decided = plan.plan_trim(scanned, home.where, how, output_dir=str(home.project()))
     write_child(decided, home.where)
     child = scan_transcript(decided.draft.path)
@@ -67,7 +70,7 @@ def assert_trimmed_well(home: ConfigHome, scanned: SessionScan, how: Options) ->
 def test_a_real_session_is_trimmed_at_three_settings(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
-    """The session is only read, and its children are in a temporary project."""
+    """A real session can be trimmed with three settings, and its file is unchanged."""
     path = real_session.path
     before = path.stat().st_size, path.stat().st_mtime_ns
     if not real_session.has_talk:
@@ -76,11 +79,11 @@ def test_a_real_session_is_trimmed_at_three_settings(
         return
     scanned = plan.scan_session(session_file(str(path)))
     for how in SETTINGS.values():
-        assert_trimmed_well(config_home, scanned, how)
+        assert_child_is_trimmed(config_home, scanned, how)
     assert (path.stat().st_size, path.stat().st_mtime_ns) == before
 
 
 def test_the_corpus_has_sessions() -> None:
-    """Without a corpus the tests above would run over no session."""
+    """The corpus has more than 70 sessions, so the test above has something to test."""
     corpus()
     assert len(corpus_sessions()) > 70

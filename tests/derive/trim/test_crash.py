@@ -1,4 +1,4 @@
-"""After any interruption of a trim, the child is whole or missing, and its parent unchanged."""
+"""Tests that an interrupted trim leaves a whole child or none, and an unchanged parent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.crashes import crashes, exit_code_of_fork, limit_file_size, without_r
 from tests.derive.trim.sessions import Chain, plan_trim_of_file, write_project_session
 
 REFUSED = 7
-"""The exit code of a process that was refused."""
+"""Exit code of a process in which writing was refused."""
 
 
 def plan_in_new_home(home: ConfigHome) -> TrimPlan:
@@ -43,7 +43,7 @@ def plan_in_new_home(home: ConfigHome) -> TrimPlan:
 
 
 def files_after_attempt(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
-    """Return the files after an attempt: child, sidecars and temporary files."""
+    """Return facts about the child, its sidecars and temporary files after an attempt to write it."""
     child, history = (
         Path(decided.draft.path),
         home.config / "file-history" / decided.draft.session_id,
@@ -63,7 +63,10 @@ def files_after_attempt(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
 
 
 def test_a_trim_killed_at_any_step_leaves_a_whole_child_or_none(config_home: ConfigHome) -> None:
-    """Leftovers are harmless, and the next trim removes them."""
+    """A trim that is killed at any step leaves a whole child or none, and the parent is unchanged.
+
+    The next trim removes what is left.
+    """
     plans: list[TrimPlan] = []
 
     def prepare() -> Callable[[], object]:
@@ -79,7 +82,7 @@ def test_a_trim_killed_at_any_step_leaves_a_whole_child_or_none(config_home: Con
         assert (whole["companions"], whole["temporary"]) == (["one", "one", "two", "two"], [])
         assert found[
             "linked"
-        ]  # large outputs under the id of a child that was not born take no space of their own
+        ]  # Large outputs under the id of a child that was never written are links, so they take no space.
         if was_killed:
             assert found["parent"] == whole["parent"]
             assert found["child"] in {False, whole["child"]}
@@ -94,7 +97,7 @@ def test_a_trim_killed_at_any_step_leaves_a_whole_child_or_none(config_home: Con
 
 
 def run_command_line(home: ConfigHome, *words: str) -> None:
-    """Run the command line in this process."""
+    """Run the command line in this process, and exit with its exit code if that is not 0."""
     os.environ.update(home.environ)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     from resume_hooks.cli.main import main as command_line
@@ -107,7 +110,10 @@ def run_command_line(home: ConfigHome, *words: str) -> None:
 
 
 def test_a_killed_slim_copy_is_whole_or_missing(config_home: ConfigHome) -> None:
-    """The session is unchanged. A copy exists only if the vault has its originals."""
+    """If ``archive --slim`` is killed at any step, the session is unchanged.
+
+    A copy exists only if the vault has its originals.
+    """
     before: dict[str, bytes] = {}
 
     def project_files() -> dict[str, bytes]:
@@ -146,7 +152,7 @@ def test_a_killed_slim_copy_is_whole_or_missing(config_home: ConfigHome) -> None
 
 @pytest.mark.parametrize("room", [0, 1, 4_096, 60_000, None])
 def test_a_trim_fails_on_a_full_disk_or_in_a_read_only_folder(room: int | None) -> None:
-    """The error is one sentence, and no file is left."""
+    """If the disk is full or the folder read-only, a trim raises ``WriteFailed`` and leaves no files."""
     with tempfile.TemporaryDirectory() as folder:
         home = ConfigHome(
             Path(folder), Path(folder, "c"), {"HOME": folder, "CLAUDE_CONFIG_DIR": f"{folder}/c"}

@@ -1,4 +1,4 @@
-"""A trimmed child is checked, linked and complete, and its parent is unchanged."""
+"""Tests that a trimmed child is checked, linked and complete, and that its parent is unchanged."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ from tests.derive.trim.sessions import (
 )
 
 SHORT = "short output " * 20
-"""260 characters: under the usual threshold, over a stricter one."""
+"""This text of 260 characters is below the usual threshold and above a stricter one."""
 
 
 def write_parser_session(home: ConfigHome, session_id: str = SESSION) -> Path:
-    """Write a session with a long and a shorter output, and a title."""
+    """Write a session with a long output, a shorter output and a title."""
     chain = (
         Chain()
         .ask("fix the parser")
@@ -67,7 +67,7 @@ def write_parser_session(home: ConfigHome, session_id: str = SESSION) -> Path:
 
 
 def lineage_blocks(path: Path) -> list[str]:
-    """Return the texts of a file that begin with a lineage block."""
+    """Return the texts of the records that begin with a lineage."""
     return [
         said
         for row in file_records(path)
@@ -76,7 +76,10 @@ def lineage_blocks(path: Path) -> list[str]:
 
 
 def test_a_trimmed_child_is_linked_and_titled(config_home: ConfigHome) -> None:
-    """First line, link and lineage name the parent. A second child has a number in its title."""
+    """A trimmed child names its parent in its first line, in a link and in its lineage.
+
+    A second child has a number in its title.
+    """
     path = write_parser_session(config_home)
     child, other = trim_file(config_home, path), trim_file(config_home, path)
     first = file_records(child)[0]
@@ -87,7 +90,7 @@ def test_a_trimmed_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     parent, row = LineageFinder(config_home.where).find_lineage(str(child))
     assert (
         parent.ended < row.created == row.ended == first["trim_metadata"]["trimmed_at"]
-    )  # though its records are old
+    )  # Its records are old, but the child is new.
     assert [HeadTail(str(file)).title for file in (child, other)] == [
         "The parser · trim",
         "The parser · trim 2",
@@ -100,7 +103,7 @@ def test_a_trimmed_child_is_linked_and_titled(config_home: ConfigHome) -> None:
 
 
 def test_the_first_trim_adds_a_lineage_block(config_home: ConfigHome) -> None:
-    """It is the first record, explains placeholders, and is not shown on the screen."""
+    """The first trim adds the lineage as a hidden first record that explains placeholders."""
     child = trim_file(config_home, write_parser_session(config_home))
     (block,) = lineage_blocks(child)
     assert block.endswith(f"{CLOSING_MARKER}\n{LEGEND}")
@@ -110,31 +113,35 @@ def test_the_first_trim_adds_a_lineage_block(config_home: ConfigHome) -> None:
 
 
 def test_a_second_trim_renews_the_lineage_block(config_home: ConfigHome) -> None:
-    """The block names both ancestors."""
+    """A second trim replaces the lineage by one that names both ancestors."""
     child = trim_file(config_home, write_parser_session(config_home))
     again = trim_file(config_home, child, threshold=200)
     (block,) = lineage_blocks(again)
     assert block.count(LEGEND) == 1
-    assert [block.count(name) for name in (SESSION, child.stem)] == [2, 2]  # the id, and the file
+    # The id of each session appears twice, because it is also in the file's name.
+    assert [block.count(name) for name in (SESSION, child.stem)] == [2, 2]
     assert "· trimmed" in block
 
 
 def test_a_stricter_threshold_trims_the_remaining_contents(config_home: ConfigHome) -> None:
-    """The new placeholder names the session that has the content."""
+    """A second trim with a lower threshold trims further content.
+
+    Its placeholder names the session that has the content in full.
+    """
     path = write_parser_session(config_home)
     child = trim_file(config_home, path)
     again = trim_file(config_home, child, threshold=200)
     first, second = records_by_uuid(again)["c2"], records_by_uuid(again)["c4"]
     assert (first["original_session_id"], first["original_index"]) == (SESSION, 2)
     assert first["message"] == records_by_uuid(child)["c2"]["message"]
-    assert second["original_session_id"] == child.stem  # it stood whole in the child
+    assert second["original_session_id"] == child.stem  # The child has this content in full.
     assert file_records(child)[second["original_index"]]["uuid"] == "c4"
 
 
 def test_a_record_trimmed_twice_names_its_original(
     config_home: ConfigHome,
 ) -> None:
-    """Two outputs of one record were trimmed one after the other. Both placeholders name the original."""
+    """If two results of one record are trimmed one after the other, both refer to the original."""
     results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
     path = write_project_session(config_home, chain)
@@ -150,8 +157,8 @@ def test_a_record_trimmed_twice_names_its_original(
     ] == [True, True]
 
 
-def test_a_mark_of_another_tool_names_the_session_of_its_file(config_home: ConfigHome) -> None:
-    """The mark has only a file and a line, so the id comes from the file's name."""
+def test_fields_of_another_tool_name_the_session_of_their_file(config_home: ConfigHome) -> None:
+    """If another tool trimmed a record, its session's id is taken from the file that the tool named."""
     root = session_id(9)
     chain = Chain().ask().tool("t1")
     whole = [
@@ -169,8 +176,8 @@ def test_a_mark_of_another_tool_names_the_session_of_its_file(config_home: Confi
     assert (row["original_session_id"], row["original_index"]) == (root, 7)
 
 
-def test_a_mark_of_a_deleted_session_is_replaced(config_home: ConfigHome) -> None:
-    """A second trim names the existing record instead."""
+def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -> None:
+    """If the session with the original was deleted, a second trim refers to the existing record."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
@@ -198,8 +205,8 @@ def test_a_mark_of_a_deleted_session_is_replaced(config_home: ConfigHome) -> Non
         {"original_session": "", "original_session_id": "no id"},
     ],
 )
-def test_an_invalid_mark_is_replaced(config_home: ConfigHome, marks: Record) -> None:
-    """The new mark has the real place of the content."""
+def test_an_invalid_reference_is_replaced(config_home: ConfigHome, marks: Record) -> None:
+    """Invalid fields about a record's original are replaced by its real file and line."""
     chain = Chain().ask().tool("t1")
     chain.rows[2] |= {
         "truncated": True,
@@ -212,7 +219,7 @@ def test_an_invalid_mark_is_replaced(config_home: ConfigHome, marks: Record) -> 
 
 
 def test_a_trimmed_handoff_keeps_its_next_step(config_home: ConfigHome) -> None:
-    """The lineage in its opening is renewed."""
+    """A trimmed handoff keeps its next step, and its lineage is replaced."""
     parent = write_parser_session(config_home)
     step = "go on with the lexer"
     asked = agents.plan_fresh(
@@ -236,7 +243,7 @@ def test_a_trimmed_handoff_keeps_its_next_step(config_home: ConfigHome) -> None:
 
 
 def file_snapshot(message: str, **extra: Any) -> Record:
-    """Return a snapshot of the user's files at a message."""
+    """Return a file snapshot of the client at a message."""
     return {
         "type": "file-history-snapshot",
         "messageId": message,
@@ -249,7 +256,7 @@ def file_snapshot(message: str, **extra: Any) -> Record:
 
 
 def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
-    """Those of dropped messages and of other branches are not."""
+    """File snapshots of kept messages are copied. Those of other messages are not."""
     before = conversation(1, prefix="old")
     marks = [boundary(uuid="b", before="old1", ts=5), summary("sum", uuid="s", parent="b", ts=6)]
     chain = [
@@ -279,7 +286,7 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
 
 
 def test_a_snapshot_gets_the_childs_session_id(config_home: ConfigHome) -> None:
-    """Present clients write no id into a snapshot."""
+    """The session id in a file snapshot becomes the child's. Present clients write none."""
     path = write_project_session(
         config_home, [*Chain().ask().tool("t1").rows, file_snapshot("c0", sessionId=SESSION)]
     )
@@ -290,7 +297,7 @@ def test_a_snapshot_gets_the_childs_session_id(config_home: ConfigHome) -> None:
 def test_a_trimmed_child_can_be_written_to_another_folder(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The receipt warns that the client will not find it."""
+    """A trimmed child in another folder has a warning that the client will not find it."""
     folder = tmp_path / "out"
     folder.mkdir()
     scanned = plan.scan_session(session_file(str(write_parser_session(config_home))))
@@ -321,14 +328,14 @@ def test_a_trimmed_child_can_be_written_to_another_folder(
 def test_a_session_without_messages_cannot_be_trimmed(
     config_home: ConfigHome, rows: list[Record]
 ) -> None:
-    """The remedy is to send a prompt first."""
+    """Trimming a session without messages raises ``NothingToTrim``, which says to send a prompt first."""
     with pytest.raises(NothingToTrim) as nothing:
         plan_trim_of_file(config_home, write_project_session(config_home, rows))
     assert nothing.value.remedy.startswith("Send a prompt first")
 
 
 def test_a_trim_below_the_minimum_saving_has_no_child(config_home: ConfigHome) -> None:
-    """The receipt names no file, and both sizes are equal."""
+    """If a trim saves too little, its receipt names no file, and both sizes are equal."""
     decided = plan_trim_of_file(config_home, write_parser_session(config_home), min_savings=5_000)
     shown = make_planned_receipt(decided)
     assert (decided.is_worthwhile, shown.written, shown.file, shown.session_id) == (
@@ -340,8 +347,8 @@ def test_a_trim_below_the_minimum_saving_has_no_child(config_home: ConfigHome) -
     assert shown.tokens_after == shown.tokens_before
 
 
-def test_the_verb_trim_writes_no_child_that_would_not_pay(config_home: ConfigHome) -> None:
-    """It shows the numbers and leaves the project unchanged."""
+def test_the_verb_trim_writes_no_child_if_it_saves_too_little(config_home: ConfigHome) -> None:
+    """If a trim saves too little, the verb ``trim`` says so and leaves the project unchanged."""
     path = write_parser_session(config_home)
     before = sorted(config_home.root.rglob("*"))
     done = CliRunner().invoke(
@@ -357,9 +364,9 @@ def test_the_verb_trim_writes_no_child_that_would_not_pay(config_home: ConfigHom
 
 
 def test_a_trimmed_child_has_no_token_counts(config_home: ConfigHome) -> None:
-    """Old clients would compact immediately because of the parent's counts.
+    """A trimmed child has no token counts, because old clients would compact it immediately.
 
-    The first record has the entrypoint of a terminal, so that the session is listed.
+    Its first records have the entrypoint of a terminal, so that the client lists it.
     """
     chain = (
         Chain()
@@ -378,7 +385,7 @@ def test_a_trimmed_child_has_no_token_counts(config_home: ConfigHome) -> None:
 
 
 def test_the_numbers_of_a_trim_are_consistent(config_home: ConfigHome) -> None:
-    """The savings of all rules and of all tools equal those of the trim."""
+    """The savings of all rules, of all tools and of the whole trim are equal."""
     chain = Chain().ask().answer("a", tokens=10_000)
     for number in range(4):
         chain.tool(f"t{number}", "Read" if number % 2 else "Bash", f"{number} " + "word " * 800)
@@ -405,7 +412,7 @@ OUTPUT = "output of a command " * 400
 
 
 def counted_session(home: ConfigHome) -> Path:
-    """Write ten turns of two thousand tokens each, counted by the API at four characters a token."""
+    """Write ten turns of 2,000 tokens each, with four characters a token."""
     chain, tokens = Chain(), 20_000
     for turn in range(10):
         chain.ask(f"question {turn}").answer(
@@ -418,7 +425,7 @@ def counted_session(home: ConfigHome) -> Path:
 
 
 def test_a_trimmed_child_states_its_size(config_home: ConfigHome) -> None:
-    """The card, a second trim and the receipt show the same size."""
+    """The stated size of a trimmed child is the same in its file, the receipt and a second trim."""
     path = counted_session(config_home)
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()
@@ -434,7 +441,7 @@ def test_a_trimmed_child_states_its_size(config_home: ConfigHome) -> None:
 
 
 def test_an_untrimmed_child_states_its_former_size(config_home: ConfigHome) -> None:
-    """The size of the restored contents is included."""
+    """The size of an untrimmed child is the size before the trim."""
     path = counted_session(config_home)
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()
@@ -449,7 +456,7 @@ def test_an_untrimmed_child_states_its_former_size(config_home: ConfigHome) -> N
 
 
 def test_a_lower_token_count_is_used(config_home: ConfigHome) -> None:
-    """Only a client's own note of clearing makes a session larger than its last count."""
+    """If the last token count is lower than the earlier ones, the lower count is used."""
     path = counted_session(config_home)
     rows = [builders.user("go on", uuid="u", parent="c39", ts=50)]
     rows.append(builders.assistant("yes", uuid="v", parent="u", ts=51, tokens=25_000))
@@ -459,7 +466,7 @@ def test_a_lower_token_count_is_used(config_home: ConfigHome) -> None:
 
 
 def test_a_trim_names_an_unknown_tool(config_home: ConfigHome) -> None:
-    """A misspelt filter differs from a session with nothing to trim."""
+    """A trim reports a filter that matches no tool of the session."""
     scanned = plan.scan_session(session_file(str(counted_session(config_home))))
     decision = decide_trim(scanned, Options(tools=("bsh", "bash")), config_home.where)
     assert decision.unknown_tools == ("bsh",)

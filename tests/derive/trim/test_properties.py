@@ -1,4 +1,4 @@
-"""Properties of every trim, checked with generated transcripts."""
+"""Tests of properties that every trim must have, with generated transcripts."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from tests.derive.trim.sessions import chain_rewrite, value_at
 VARIABLE = re.compile(
     rb'"(?:sessionId":(?:"[^"]*"|null)|parentUuid":(?:"[^"]*"|null)|timestamp":"[^"]*"|\w+_tokens":\d+)'
 )
-"""What may differ in a line that no edit names."""
+"""Matches the fields that may change in a line without an edit."""
 
 
 class TrimmedCase:
-    """A transcript and its trim: the plan, the parent and the child on disk."""
+    """A transcript and its trim: the plan, the parent's file and the child's file."""
 
     def __init__(self, folder: str, data: bytes, how: Options) -> None:
         project = Path(folder) / "projects" / "-home-user-proj"
@@ -48,7 +48,9 @@ class TrimmedCase:
         self.plan = self.plan_trim(self.parent, how)
         if not any(node.is_message for node in kept_nodes(self.plan)):
             raise NothingToTrim("blank")
-        write_child(self.plan, Where(self.where))  # its checks raise
+        write_child(
+            self.plan, Where(self.where)
+        )  # The checks of the child raise an error if it is invalid.
         self.child = Path(self.plan.draft.path)
 
     def plan_trim(self, path: Path, how: Options) -> TrimPlan:
@@ -63,7 +65,7 @@ def kept_nodes(decided: TrimPlan) -> list[Node]:
 
 
 def record_line(path: Path, node: Node) -> bytes:
-    """Return a record's line."""
+    """Return the line of a record."""
     return Line(0, node.offset, path.read_bytes()[node.offset :][: node.length]).body
 
 
@@ -80,11 +82,11 @@ def strings_in(value: Any) -> Iterator[str]:
 
 
 def sent_strings(record: Record) -> Counter[str]:
-    """Return the strings of a record that reach the API."""
+    """Return the number of each string in a record that is sent to the API."""
     return Counter([*strings_in(record.get("message")), *strings_in(record.get("rendered"))])
 
 
-def assert_answered_in_turn(child: Transcript) -> None:
+def assert_calls_have_results(child: Transcript) -> None:
     """Check that each call has one result in the user's next turn, as the API requires."""
     turns: list[tuple[str, Counter[str]]] = []
     for node in child.chain:
@@ -102,8 +104,8 @@ def assert_answered_in_turn(child: Transcript) -> None:
     assert not waiting
 
 
-def assert_lines_stay(case: TrimmedCase, child: Transcript) -> None:
-    """Check that a record without an edit is the same, byte for byte, except for required changes."""
+def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> None:
+    """Check that a record without an edit has the same bytes, except for fields that must change."""
     there = {node.uuid: record_line(case.child, node) for node in child.nodes}
     for node in chain_rewrite(case.plan).linear.nodes:
         raw = record_line(case.parent, node)
@@ -114,15 +116,15 @@ def assert_lines_stay(case: TrimmedCase, child: Transcript) -> None:
             assert {
                 "timestamp",
                 "parentUuid",
-            } - old.keys()  # which a client needs, and which are put in
+            } - old.keys()  # A client needs these fields, so they are added.
             changed = {"sessionId", "parentUuid", "timestamp", "message"}
             assert {k: v for k, v in new.items() if k not in changed} == {
                 k: v for k, v in old.items() if k not in changed
             }
 
 
-def assert_contents_gone(case: TrimmedCase, child: Transcript) -> None:
-    """Check that trimmed contents are not sent, and that no placeholder is longer."""
+def assert_trimmed_contents_are_not_sent(case: TrimmedCase, child: Transcript) -> None:
+    """Check that trimmed contents are not sent, and that no placeholder is longer than its original."""
     scanned = plan.scan_session(session_file(str(case.parent)))
     nodes = {node.number: node for node in scanned.transcript.chain}
     there = {node.uuid: child.read_record(node) for node in child.nodes}
@@ -166,7 +168,7 @@ def assert_thinking_unchanged(case: TrimmedCase, child: Transcript) -> None:
 )
 @given(data=transcripts(), how=trim_options())
 def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
-    """Only chosen contents change, and a second trim changes nothing."""
+    """A trim of any transcript changes only the chosen contents, and a second trim changes nothing."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             case = TrimmedCase(folder, data, how)
@@ -174,13 +176,13 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
             return
         child = scan_transcript(str(case.child))
         assert case.parent.read_bytes() == data
-        assert_answered_in_turn(child)
-        assert_lines_stay(case, child)
-        assert_contents_gone(case, child)
+        assert_calls_have_results(child)
+        assert_other_lines_are_unchanged(case, child)
+        assert_trimmed_contents_are_not_sent(case, child)
         assert_thinking_unchanged(case, child)
-        if not chain_rewrite(
-            case.plan
-        ).linear.dropped_calls:  # a stray result may have changed what its call looked like
+        if (
+            not chain_rewrite(case.plan).linear.dropped_calls
+        ):  # A result that was dropped may have changed how its call was rated.
             assert case.plan_trim(case.child, how).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 
@@ -188,8 +190,8 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
 @settings(max_examples=40)
 @given(before=st.binary(max_size=60), data=transcripts(), after=st.binary(max_size=60))
 def test_any_bytes_are_trimmed_or_refused(before: bytes, data: bytes, after: bytes) -> None:
-    """The result is a valid child, or the error that there are no messages."""
+    """Any bytes are trimmed to a valid child or refused because they have no messages."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(NothingToTrim):
         TrimmedCase(
             folder, before + b"\n" + data + b"\n" + after, Options(keep_recent=0, threshold=0)
-        )  # its checks raise
+        )  # The checks of the child raise an error if it is invalid.

@@ -1,4 +1,4 @@
-"""Each rule of a trim has two tables: sessions that it leaves alone, and sessions that it changes."""
+"""Tests of each rule of a trim with two tables: sessions that it keeps and sessions that it changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class KeptCase(NamedTuple):
 
 
 class CutCase(NamedTuple):
-    """A session, and a value in it after a rule has acted. The path has a uuid, then keys."""
+    """A session and a value in it after a rule was applied. ``path`` is a uuid and then keys."""
 
     rule: str
     what: str
@@ -75,7 +75,7 @@ def question() -> Chain:
 
 
 def outputs(*rows: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
-    """Return calls with long outputs, by id, tool and input, and a turn after them."""
+    """Return a function that makes calls with long outputs, by id, tool and input, and a turn after them."""
 
     def chain() -> Chain:
         made = question()
@@ -87,7 +87,7 @@ def outputs(*rows: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
 
 
 def placeholder(tool: str, size: str, why: str = "") -> str:
-    """Return the placeholder of a tool's result in the third line."""
+    """Return the placeholder of a tool's result on line 2."""
     why = why and f"; {why}"
     return f"[Results from {tool} tool suppressed - original content was {size} characters; original: {AT}:2{why}]"
 
@@ -265,14 +265,14 @@ CUT = [
 
 @pytest.mark.parametrize("row", KEPT, ids=lambda row: f"{row.rule}: {row.why}")
 def test_a_rule_leaves_a_session_alone(config_home: ConfigHome, row: KeptCase) -> None:
-    """The rule alone chooses nothing, although nothing is protected."""
+    """The rule chooses nothing in this session, although no turn is protected."""
     path = write_project_session(config_home, row.chain())
     assert plan_trim_of_file(config_home, path, only=(row.rule,), **row.options).choices == ()
 
 
 @pytest.mark.parametrize("row", CUT, ids=lambda row: f"{row.rule}: {row.what}")
 def test_a_rule_replaces_a_value(config_home: ConfigHome, row: CutCase) -> None:
-    """The child passes its checks."""
+    """The rule replaces the value at the path, and the child passes its checks."""
     path = write_project_session(config_home, row.chain())
     if "plain strings" in row.what:
         path.write_bytes(
@@ -285,7 +285,7 @@ def test_a_rule_replaces_a_value(config_home: ConfigHome, row: CutCase) -> None:
 
 
 def test_answers_of_the_model_stay_by_default(config_home: ConfigHome) -> None:
-    """The rule for answers needs a number."""
+    """Answers of the model are trimmed only if the option ``assistant`` has a number."""
     path = write_project_session(config_home, question().answer(SAID))
     assert plan_trim_of_file(config_home, path).choices == ()
     with pytest.raises(UsageError, match="needs a number"):
@@ -293,13 +293,13 @@ def test_answers_of_the_model_stay_by_default(config_home: ConfigHome) -> None:
 
 
 def test_every_rule_is_in_both_tables() -> None:
-    """The tables have the rules in their order."""
+    """Each rule is in both tables, and the rules are in the order of ``RULE_NAMES``."""
     assert {row.rule for row in KEPT} == {row.rule for row in CUT} == set(RULES)
     assert tuple(RULES) == RULE_NAMES
 
 
 def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) -> None:
-    """Its marks have the session's file and id, the record's uuid and line, and the first block."""
+    """A trimmed record has the file, session id, uuid, line and block of its original."""
     path = write_project_session(config_home, question().tool("t1"))
     row = records_by_uuid(trim_file(config_home, path))["c2"]
     assert {key: row[key] for key in row if key.startswith(("original_", "truncated"))} == {
@@ -318,7 +318,7 @@ def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) 
 def test_the_output_for_the_screen_is_removed_except_a_diff(
     config_home: ConfigHome, tool: str, stays: bool
 ) -> None:
-    """``toolUseResult`` repeats the output, but for Edit and Write it is the coloured diff."""
+    """Trimming an output removes the field ``toolUseResult``, except the diff of an edit or a write."""
     chain = question().tool("t1", tool, **A)
     chain.rows[2]["toolUseResult"] = {"stdout": LONG}
     child = trim_file(config_home, write_project_session(config_home, chain))
@@ -331,7 +331,10 @@ def test_the_output_for_the_screen_is_removed_except_a_diff(
 def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
     config_home: ConfigHome, tmp_path: Path, state: str, *, stays: bool
 ) -> None:
-    """The client sends a file that changed after its last Write if it differs from the input."""
+    """The input of a ``Write`` call is kept if the file is newer and no later edit changed it.
+
+    The client sends such a file again if it differs from the input.
+    """
     path = tmp_path / "a.py"
     chain = question().tool("t1", "Write", "ok", content=LONG, file_path=str(path))
     if state == "edited":
@@ -347,7 +350,7 @@ def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
 
 
 def test_a_block_after_a_removed_one_is_trimmed(config_home: ConfigHome) -> None:
-    """A blank text before it is removed, and the right block is replaced."""
+    """A block after blank texts, which are removed, is trimmed at its right position."""
     blank: Record = {"type": "text", "text": " "}
     chain = question().answer([blank, builders.call("t1", "Bash", command="c" * 900)])
     chain.ask([blank, blank, builders.result("t1", LONG)])

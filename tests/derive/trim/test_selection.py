@@ -1,4 +1,4 @@
-"""Options select what a trim removes. Recent contents and other tools are protected."""
+"""Tests of the options that select what a trim removes, and of the contents that it protects."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tests.derive.trim.sessions import LONG, Chain, plan_trim_of_file, write_pro
 
 
 def plan_chain(home: ConfigHome, chain: Chain, **options: Any) -> TrimPlan:
-    """Plan a trim of a conversation."""
+    """Plan a trim of a conversation with these options."""
     return plan_trim_of_file(home, write_project_session(home, chain), **options)
 
 
 def trimmed_calls(decided: TrimPlan) -> list[str]:
-    """Return the calls whose contents are trimmed, oldest first."""
+    """Return the ids of the calls whose contents are trimmed, oldest first."""
     return list(dict.fromkeys(choice.piece.call for choice in decided.choices))
 
 
 def turns_with_outputs(count: int) -> Chain:
-    """Return turns with one long output each, all different: ``t0``, ``t1`` and so on."""
+    """Return turns with one long output each. The calls are ``t0``, ``t1`` and so on."""
     chain = Chain()
     for number in range(count):
         chain.ask(f"question {number}").tool(
@@ -46,14 +46,17 @@ def turns_with_outputs(count: int) -> Chain:
 def test_the_last_turns_are_protected(
     config_home: ConfigHome, recent: int | None, gone: int
 ) -> None:
-    """``--keep-recent N`` protects N prompts and everything after them. The default is two."""
+    """``--keep-recent N`` protects the last N turns. Without the option, two turns are protected."""
     assert trimmed_calls(plan_chain(config_home, turns_with_outputs(4), keep_recent=recent)) == [
         f"t{number}" for number in range(gone)
     ]
 
 
 def test_only_the_last_results_of_a_long_turn_are_protected(config_home: ConfigHome) -> None:
-    """An explicit ``--keep-recent`` protects the whole turn."""
+    """Without ``--keep-recent``, only the last results of a very long turn are protected.
+
+    ``--keep-recent 1`` protects the whole turn.
+    """
     chain = Chain().ask()
     for number in range(MAX_PROTECTED_RESULTS + 5):
         chain.tool(f"t{number}", "Bash", f"{number} {LONG}")
@@ -64,7 +67,7 @@ def test_only_the_last_results_of_a_long_turn_are_protected(config_home: ConfigH
 
 
 def test_client_remarks_do_not_count_as_turns(config_home: ConfigHome) -> None:
-    """They do not move a turn out of the protected end."""
+    """Output of local commands and remarks of the client do not count as turns."""
     chain = (
         turns_with_outputs(2)
         .ask("<local-command-stdout>x</local-command-stdout>")
@@ -95,7 +98,7 @@ def chain_with_every_kind() -> Chain:
 def test_a_tool_filter_trims_only_those_tools(
     config_home: ConfigHome, tools: tuple[str, ...], gone: list[str]
 ) -> None:
-    """Images, pastes, attachments and answers stay."""
+    """With a tool filter, only contents of these tools are trimmed, and no images, pastes or answers."""
     assert (
         trimmed_calls(plan_chain(config_home, chain_with_every_kind(), tools=tools, assistant=9))
         == gone
@@ -103,7 +106,7 @@ def test_a_tool_filter_trims_only_those_tools(
 
 
 def test_a_named_rule_applies_with_a_tool_filter(config_home: ConfigHome) -> None:
-    """An example is ``--only results,media --tools bash``."""
+    """With ``--only results,media --tools bash``, images are trimmed too."""
     decided = plan_chain(
         config_home, chain_with_every_kind(), tools=("bash",), only=("results", "media")
     )
@@ -111,7 +114,7 @@ def test_a_named_rule_applies_with_a_tool_filter(config_home: ConfigHome) -> Non
 
 
 def test_a_tool_can_have_its_own_threshold(config_home: ConfigHome) -> None:
-    """It may be above or below the general one."""
+    """The threshold of a tool replaces the general threshold, whether it is higher or lower."""
     chain = (
         Chain().ask().tool("t0", "Bash").tool("t1", "Read", "x" * 300).tool("t2", "Grep", "x" * 300)
     )
@@ -130,7 +133,10 @@ def test_a_tool_can_have_its_own_threshold(config_home: ConfigHome) -> None:
 def test_long_answers_are_trimmed_by_count(
     config_home: ConfigHome, count: int, gone: list[int]
 ) -> None:
-    """The first N, or all but the last N. Short answers do not count."""
+    """``--assistant N`` trims the first N long answers, and ``-N`` all but the last N.
+
+    Short answers do not count.
+    """
     chain = Chain()
     for number in range(3):
         chain.ask().answer("short").ask().answer(f"{number} said " * 200)
@@ -141,7 +147,7 @@ def test_long_answers_are_trimmed_by_count(
 
 
 def test_only_and_skip_select_rules(config_home: ConfigHome) -> None:
-    """A piece that one rule leaves may be trimmed by another."""
+    """``only`` and ``skip`` select the rules that are applied."""
 
     def acting_rules(**options: Any) -> set[str]:
         return {
@@ -156,7 +162,7 @@ def test_only_and_skip_select_rules(config_home: ConfigHome) -> None:
 
 
 def test_a_piece_counts_for_its_first_rule(config_home: ConfigHome) -> None:
-    """A superseded and long output counts once, for the first rule in the table."""
+    """A content that two rules would trim counts once, for the first of these rules."""
     chain = Chain().ask().tool("t1", "Read", file_path="/a").tool("t2", "Read", file_path="/a")
     assert [choice.rule for choice in plan_chain(config_home, chain).choices] == [
         "superseded",
@@ -165,7 +171,7 @@ def test_a_piece_counts_for_its_first_rule(config_home: ConfigHome) -> None:
 
 
 def session_with_counts(count: int) -> Chain:
-    """Return turns with outputs of about a thousand counted tokens. One file is read twice."""
+    """Return turns with outputs of about a thousand tokens each. The first and the last read one file."""
     chain = Chain()
     for number in range(count):
         chain.ask(
@@ -179,7 +185,10 @@ def session_with_counts(count: int) -> Chain:
 
 
 def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome) -> None:
-    """A stale read goes first, then the oldest results, until the target is met."""
+    """A trim with a target removes an outdated read first, and then the oldest results.
+
+    It stops when the target is reached.
+    """
     chain = session_with_counts(6)
     total = plan_chain(config_home, chain).context_before.tokens
     assert trimmed_calls(plan_chain(config_home, chain, target_tokens=total - 500)) == ["t0"]
@@ -193,7 +202,7 @@ def test_a_target_trims_the_least_useful_contents_first(config_home: ConfigHome)
 
 
 def test_a_target_trims_a_stale_read_before_an_older_result(config_home: ConfigHome) -> None:
-    """Usefulness is more important than age."""
+    """A trim with a target removes an outdated read before an older result that is not outdated."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number, path in enumerate(("/x", "/y", "/y")):
         chain.tool(f"t{number}", "Read", f"{number} " + "word " * 800, file_path=path).answer(
@@ -203,7 +212,7 @@ def test_a_target_trims_a_stale_read_before_an_older_result(config_home: ConfigH
 
 
 def test_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> None:
-    """A threshold that the user typed is kept."""
+    """A trim with a target lowers the default threshold if necessary, but not one that the user gave."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(8):
         chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 80).answer(
@@ -215,7 +224,7 @@ def test_a_target_lowers_the_threshold_if_necessary(config_home: ConfigHome) -> 
 
 
 def test_a_target_that_cannot_be_met_trims_everything(config_home: ConfigHome) -> None:
-    """Protected contents stay, and a remark says that the target is not reached."""
+    """If the target can't be reached, all unprotected contents are trimmed, and a remark says so."""
     chain = session_with_counts(4)
     assert len(plan_chain(config_home, chain, target_tokens=1).choices) == len(
         plan_chain(config_home, chain, threshold=72).choices
@@ -232,7 +241,7 @@ def test_a_target_that_cannot_be_met_trims_everything(config_home: ConfigHome) -
 
 
 def test_a_target_makes_the_same_choice_each_time(config_home: ConfigHome) -> None:
-    """Several failures of one command are trimmed from the oldest on."""
+    """Of several failures of one command, a trim with a target removes the oldest first."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(6):
         chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 300, error=True, command="make")
@@ -242,7 +251,7 @@ def test_a_target_makes_the_same_choice_each_time(config_home: ConfigHome) -> No
 
 
 def test_trim_options_are_parsed_in_any_order(config_home: ConfigHome) -> None:
-    """Dashes are optional, and a value follows a space or an equals sign."""
+    """Options are parsed in any order, with or without dashes, and with a space or an equals sign."""
     one = parse_options("--keep-recent 3 tools=Read,Bash --threshold 300 --threshold Bash=2000")
     two = parse_options("threshold=Bash=2000 threshold=300 --tools=Read,Bash keep-recent=3")
     assert one == two
@@ -278,14 +287,14 @@ def test_trim_options_are_parsed_in_any_order(config_home: ConfigHome) -> None:
     ],
 )
 def test_invalid_trim_options_are_refused(config_home: ConfigHome, text: str, words: str) -> None:
-    """The error explains the problem. For an unknown rule it lists the rules."""
+    """An invalid option is refused with an explanation. For an unknown rule, all rules are listed."""
     with pytest.raises(UsageError, match=words) as caught:
         parse_options(text)
     assert ("superseded" in caught.value.remedy) is ("no rule" in words)
 
 
 def test_an_empty_list_of_tools_is_refused(config_home: ConfigHome) -> None:
-    """An unset variable of a shell must not mean every tool."""
+    """An empty list of tools is refused, because it may come from an unset shell variable."""
     assert make_options().tools == ()
     with pytest.raises(UsageError, match="--tools is empty"):
         make_options(TypedOptions(tools=""))

@@ -1,1 +1,1 @@
-"""Tests of ``resume_hooks.derive.child``."""
+"""Tests of ``resume_hooks.derive.verbs``."""

@@ -1,7 +1,4 @@
-"""A trim in place keeps every line in its place, and the originals in a backup.
-
-Lines of running writers are never lost.
-"""
+"""Tests that a trim in place keeps all other lines, backs up the originals, and loses no new lines."""
 
 from __future__ import annotations
 
@@ -66,7 +63,7 @@ BULK = 2_000
 
 
 def turns_with_reads(calls: int, size: int = BULK) -> list[Record]:
-    """Return turns that each read a file of ``size`` characters. The last ones are protected."""
+    """Return turns that each read a file of ``size`` characters."""
     records: list[Record] = []
     above: str | None = None
     for n in range(calls):
@@ -110,7 +107,7 @@ ODD = [
     b"\xff\xfe invalid",
     line(last_prompt("a5")),
 ]
-"""Lines that are no part of the conversation, or spaced by another program."""
+"""Lines that are not part of the conversation or that another program wrote."""
 
 
 def odd_session() -> bytes:
@@ -132,7 +129,7 @@ def write_old_session(home: ConfigHome, content: list[Record] | bytes, number: i
 def trim(
     home: ConfigHome, path: Path, *, force: bool = False, dry_run: bool = False, **options: Any
 ) -> Receipt:
-    """Trim a session in place."""
+    """Trim a session in place and return the receipt."""
     return trim_in_place.trim_in_place(
         session_file(str(path)),
         make_options(TypedOptions(**options)),
@@ -142,12 +139,12 @@ def trim(
 
 
 def all_backups(home: ConfigHome) -> list[Path]:
-    """Return every backup."""
+    """Return the paths of all backups."""
     return sorted(Path(home.config, "resume-hooks", "backups").glob("*/*.jsonl"))
 
 
 def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
-    """Check that only marked records replaced original ones, and return their lines."""
+    """Check that only trimmed records differ from the original file, and return their line numbers."""
     before, after = original.split(b"\n"), path.read_bytes().split(b"\n")
     assert len(before) == len(after)
     changed = [
@@ -176,15 +173,16 @@ def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
 def test_a_trim_in_place_changes_only_chosen_outputs(
     config_home: ConfigHome, content: bytes
 ) -> None:
-    """Placeholders name the backup; every other line is the same.
+    """A trim in place replaces only the chosen outputs, by placeholders that refer to the backup.
 
-    The receipt names the session as its own parent, and mentions running clients and counts.
+    The receipt names the session as its own parent, and warns about running clients and token
+    counts.
     """
     path = write_old_session(config_home, content)
     done = trim(config_home, path)
     assert all_backups(config_home) == [Path(done.backup)]
     changed = assert_trimmed(path, content, Path(done.backup))
-    assert len(changed) == 4  # two turns are protected
+    assert len(changed) == 4  # The last two of the six turns are protected.
     assert (done.kind, done.written, done.tools_trimmed) == ("trim", True, 4)
     assert (done.session_id, done.parent_session_id, done.file, done.parent_file) == (
         *[SESSION] * 2,
@@ -199,7 +197,7 @@ def test_a_trim_in_place_changes_only_chosen_outputs(
 
 
 def test_the_backup_equals_the_original_file(config_home: ConfigHome) -> None:
-    """It is a separate private file, named after the session and the time."""
+    """The backup is a separate private file with the original bytes, in the session's backup folder."""
     content = odd_session()
     path = write_old_session(config_home, content)
     os.chmod(path, 0o644)
@@ -215,7 +213,7 @@ def test_the_backup_equals_the_original_file(config_home: ConfigHome) -> None:
 
 
 def test_a_trimmed_session_is_linked_again(config_home: ConfigHome) -> None:
-    """The old file has only the name of the backup, and the next check links the new file."""
+    """A trim in place removes the hard link to the old file, and the next check links the new file."""
     path = write_old_session(config_home, turns_with_reads(8))
     for number in range(2):
         link_sessions.link_all_sessions(config_home.where, lambda: False)
@@ -228,9 +226,9 @@ def test_a_trimmed_session_is_linked_again(config_home: ConfigHome) -> None:
 
 
 def test_a_second_trim_keeps_the_references_of_the_first(config_home: ConfigHome) -> None:
-    """New placeholders name the new backup.
+    """A second trim in place keeps the references of the first and refers to a backup of its own.
 
-    Repeating the same trim writes nothing and keeps the session's time.
+    If there is nothing to trim, it writes nothing and keeps the file's time.
     """
     path = write_old_session(config_home, turns_with_reads(6))
     first = Path(trim(config_home, path).backup)
@@ -257,7 +255,7 @@ def test_a_second_trim_keeps_the_references_of_the_first(config_home: ConfigHome
 
 
 def test_planning_a_trim_in_place_writes_nothing(config_home: ConfigHome) -> None:
-    """A dry run reports that an open session needs ``--force``."""
+    """A dry run writes nothing and warns that an open session needs ``--force``."""
     path = write_old_session(config_home, turns_with_reads(6))
     os.utime(path)
     before = path.read_bytes()
@@ -270,7 +268,7 @@ def test_planning_a_trim_in_place_writes_nothing(config_home: ConfigHome) -> Non
 
 
 def test_a_trim_in_place_refuses_an_open_session(config_home: ConfigHome) -> None:
-    """The error has a remedy, and ``--force`` trims the session."""
+    """A session that was just written is refused with a remedy. ``--force`` trims it."""
     path = write_old_session(config_home, turns_with_reads(6))
     os.utime(path)
     before = path.read_bytes()
@@ -286,7 +284,7 @@ def test_a_trim_in_place_refuses_an_open_session(config_home: ConfigHome) -> Non
 
 
 def test_a_trim_in_place_refuses_other_files(config_home: ConfigHome, tmp_path: Path) -> None:
-    """These are links, files with another name, and backups."""
+    """A trim in place refuses a symbolic link, a file with another name, and a backup."""
     path = write_old_session(config_home, turns_with_reads(6))
     link = path.with_name(f"{session_id(5)}.jsonl")
     link.symlink_to(path)
@@ -303,7 +301,7 @@ def test_a_trim_in_place_refuses_other_files(config_home: ConfigHome, tmp_path: 
 def test_a_failed_check_keeps_the_session(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The checked file is not used, and the backup is removed."""
+    """If a check fails, the session is unchanged and the backup is removed."""
     path = write_old_session(config_home, turns_with_reads(6))
     before = path.read_bytes()
     monkeypatch.setattr(TrimEdit, "__call__", lambda _self, record: {**record, "uuid": "another"})
@@ -315,7 +313,10 @@ def test_a_failed_check_keeps_the_session(
 
 
 def test_a_session_is_trimmed_by_one_command_at_a_time(config_home: ConfigHome) -> None:
-    """Another session can be trimmed meanwhile."""
+    """While a session is being trimmed in place, a second command for it is refused.
+
+    Another session can be trimmed meanwhile.
+    """
     path, other = (
         write_old_session(config_home, turns_with_reads(6)),
         write_old_session(config_home, turns_with_reads(6), number=2),
@@ -328,7 +329,7 @@ def test_a_session_is_trimmed_by_one_command_at_a_time(config_home: ConfigHome) 
 
 
 def test_a_trim_in_place_refuses_a_read_only_session(config_home: ConfigHome) -> None:
-    """The error names the command that makes it writable."""
+    """A read-only session is refused with the command that makes it writable."""
     path = write_old_session(config_home, turns_with_reads(6))
     path.chmod(0o400)
     before = path.read_bytes()
@@ -344,7 +345,10 @@ def test_a_trim_in_place_refuses_a_read_only_session(config_home: ConfigHome) ->
 def test_a_backup_is_never_overwritten(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a clock was set back, two backups may get one name; the second trim is refused."""
+    """If a backup with the same name exists, a trim in place is refused and nothing is changed.
+
+    This may happen if the clock was set back.
+    """
     path = write_old_session(config_home, turns_with_reads(6))
     monkeypatch.setattr(clock, "now", lambda: "2026-01-02T03:04:05.678Z")
     first = Path(trim(config_home, path).backup)
@@ -355,7 +359,7 @@ def test_a_backup_is_never_overwritten(
 
 
 def test_a_trim_without_a_backup_leaves_no_folder(config_home: ConfigHome) -> None:
-    """This applies to a trim that does not pay and to a session without a conversation."""
+    """A trim that saves too little, or finds no conversation, leaves no folder of backups."""
     folder = Path(backups.backup_folder(SESSION, config_home.where))
     path = write_old_session(config_home, conversation(3))
     assert not trim(config_home, path).written
@@ -373,14 +377,14 @@ def _take_lock_repeatedly(where: Where, place: str, turns: int) -> None:
             with backups.lock_rewrite(SESSION, where):
                 os.close(
                     os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-                )  # two at once: FileExistsError
+                )  # If two processes had the lock, this would raise ``FileExistsError``.
                 os.unlink(place)
         except SessionOpen:
             pass
 
 
 def test_a_removed_lock_is_held_by_one_process(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Four processes create and remove it many times."""
+    """If four processes repeatedly take and remove a lock, only one process has it at a time."""
     fork = multiprocessing.get_context("fork")
     given = (config_home.where, str(tmp_path / "place"), 500)
     holders = [fork.Process(target=_take_lock_repeatedly, args=given) for _ in range(4)]
@@ -396,7 +400,7 @@ def test_a_removed_lock_is_held_by_one_process(config_home: ConfigHome, tmp_path
 def test_a_trim_in_place_refuses_a_file_that_changes_meanwhile(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """The changed file stays as it is."""
+    """A trim in place is refused if the file changes meanwhile, and the changed file is kept."""
     path = write_old_session(config_home, turns_with_reads(6))
     made: list[bytes] = []
 
@@ -423,7 +427,10 @@ def test_a_trim_in_place_refuses_a_file_that_changes_meanwhile(
 
 
 def test_a_trim_in_place_killed_at_any_step_leaves_a_whole_file(config_home: ConfigHome) -> None:
-    """The file is the original, or the trimmed one with its backup."""
+    """A trim in place that is killed at any step leaves a whole file.
+
+    It is the original, or the trimmed file with a backup.
+    """
     content = session_bytes(turns_with_reads(6))
     path = write_old_session(config_home, content)
     outcomes = []
@@ -442,12 +449,12 @@ def test_a_trim_in_place_killed_at_any_step_leaves_a_whole_file(config_home: Con
     assert outcomes == sorted(outcomes)
     assert set(outcomes) == {False, True}
     write_old_session(config_home, content)
-    assert trim(config_home, path).written  # whatever was left behind is in nobody's way
+    assert trim(config_home, path).written  # Leftovers don't prevent the next trim.
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
 
 def test_a_trim_in_place_fails_in_a_read_only_folder() -> None:
-    """The file stays, and no backup is left."""
+    """In a read-only folder, a trim in place fails, keeps the file, and leaves no backup."""
     with tempfile.TemporaryDirectory() as folder:
         home = ConfigHome(Path(folder), Path(folder), {"HOME": folder, "CLAUDE_CONFIG_DIR": folder})
         path = write_old_session(home, turns_with_reads(6))
@@ -467,7 +474,7 @@ def test_a_trim_in_place_fails_in_a_read_only_folder() -> None:
 
 
 def test_a_full_disk_keeps_the_session(config_home: ConfigHome) -> None:
-    """A backup that does not fit is reported and removed."""
+    """If the disk is full, a trim in place fails, keeps the file, and leaves no backup."""
     path = write_old_session(config_home, turns_with_reads(6))
     before = path.read_bytes()
 
@@ -503,7 +510,7 @@ print(number, flush=True)
 
 
 def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Three writers add 200 records a second each while 5 MB are trimmed in place."""
+    """No record of three programs that write during a trim in place of 5 MB is lost."""
     content = session_bytes(turns_with_reads(620, 4_000))
     assert len(content) > 5_000_000
     path = write_old_session(config_home, content)
@@ -524,7 +531,7 @@ def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path
     assert Path(done.backup).read_bytes() == (tmp_path / "old").read_bytes()[:size]
     body = path.read_bytes()
     assert body.endswith(b"\n")
-    records = [orjson.loads(part) for part in body.splitlines()]  # every line is whole
+    records = [orjson.loads(part) for part in body.splitlines()]  # Every line is complete.
     for name, count in counts.items():
         assert [record["n"] for record in records if record.get("writer") == name] == list(
             range(count)
@@ -537,7 +544,7 @@ def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path
 
 
 def test_a_program_that_keeps_the_file_open_is_mentioned(config_home: ConfigHome) -> None:
-    """The receipt mentions it if the system can detect it."""
+    """The receipt warns if another program has the file open, if the system can detect that."""
     path = write_old_session(config_home, turns_with_reads(6))
     with path.open("ab") as held:
         if append_carryover.is_open_for_writing(held.fileno()) is None:
@@ -552,7 +559,10 @@ def test_a_program_that_keeps_the_file_open_is_mentioned(config_home: ConfigHome
 def test_lines_appended_during_the_rewrite_are_kept(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They follow the new file unchanged, even if one was incomplete at first."""
+    """Lines that are appended during a trim in place follow the new file unchanged.
+
+    One of them was incomplete at first.
+    """
     path = write_old_session(config_home, turns_with_reads(6))
     content, real = path.read_bytes(), trim_in_place._check_in_place
     late = [
@@ -583,7 +593,10 @@ def _append_rest(path: Path, rest: bytes) -> None:
 def test_trim_in_place_on_the_command_line(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """A dry run, the receipt as a document with the backup, and as text."""
+    """On the command line, a trim in place has a dry run, a JSON receipt with the backup, and a text.
+
+    An open session is refused without ``--force``.
+    """
     path = write_old_session(config_home, turns_with_reads(6))
     dry = document("trim", SESSION, "--in-place", "--dry-run")
     assert (dry["data"]["in_place"], dry["data"]["backup"], dry["data"]["written"]) == (
@@ -616,7 +629,7 @@ def test_trim_in_place_on_the_command_line(
 def test_contradictory_options_of_a_trim_in_place_are_refused(
     config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
 ) -> None:
-    """Nothing is read before the error."""
+    """Contradictory options of a trim in place are refused, and the session is unchanged."""
     path = write_old_session(config_home, turns_with_reads(6))
     before = path.read_bytes()
     done = cli("trim", SESSION, *words)
@@ -626,7 +639,10 @@ def test_contradictory_options_of_a_trim_in_place_are_refused(
 @pytest.mark.e2e
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
 def test_clients_resume_a_session_trimmed_in_place(version: str, tmp_path: Path) -> None:
-    """They send the placeholders and every call with its result, and no trimmed content."""
+    """A client that resumes a session trimmed in place sends the placeholders and all calls with results.
+
+    It sends no trimmed content.
+    """
     client, home = find_client(version), ClientHome(tmp_path / "home")
     path = home.install_session(session_bytes(turns_with_reads(6)), SESSION, set_cwd=True)
     os.utime(path, (LONG_AGO, LONG_AGO))
@@ -643,7 +659,10 @@ def test_clients_resume_a_session_trimmed_in_place(version: str, tmp_path: Path)
 
 @pytest.mark.e2e
 def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> None:
-    """The client continues in the same file, and ``/resume`` loads the trimmed conversation."""
+    """After a trim in place with ``--force``, the running client goes on from its memory.
+
+    ``/resume`` loads the trimmed conversation.
+    """
     home = ClientHome(tmp_path / "home")
     path = home.install_session(session_bytes(turns_with_reads(6)), SESSION, set_cwd=True)
     environ = {"CLAUDE_CONFIG_DIR": str(home.config)}
@@ -659,7 +678,7 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
                 ResumeHooksError, match=r"the running client [0-9]+ has the session open"
             ):
                 trim(ConfigHome(home.root, home.config, environ), path)
-            # The mock's answers say that next to nothing was sent, so that nothing would be saved.
+            # The mock's answers state very few tokens, so a trim would seem to save nothing.
             done = trim(
                 ConfigHome(home.root, home.config, environ), path, force=True, min_savings=0
             )
@@ -667,7 +686,9 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
             tui.submit("the second prompt")
             tui.wait_for("Mock reply 2")
             tui.wait_idle()
-            assert "000001 " in str(api.main_requests()[-1])  # it goes by its own memory
+            assert "000001 " in str(
+                api.main_requests()[-1]
+            )  # The client uses the conversation in its memory.
             tui.submit(f"/resume {SESSION}")
             tui.wait_idle()
             tui.submit("the third prompt")

@@ -1,4 +1,4 @@
-"""Each verb that makes a child, called as every interface calls it."""
+"""Tests of each verb that makes a child, called as the interfaces call it."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ VERBS: dict[str, Verb] = {
     "fork": lambda session, caller: fork(session, WHOLE, caller),
     "trim": lambda session, caller: trim(session, make_options(), caller),
 }
-"""The verbs, each as it is asked for in one way."""
+"""The tested calls of verbs, by name."""
 
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """Write a session that is worth trimming."""
+    """Write a session for which a trim is worthwhile."""
     return Path(write_session(config_home.project(), SESSION, turns_with_large_files()))
 
 
 @pytest.fixture(params=VERBS)
 def verb(request: pytest.FixtureRequest) -> Verb:
-    """Return each of the verbs."""
+    """Return each of the tested calls."""
     return VERBS[request.param]
 
 
 def test_a_verb_writes_one_child(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
-    """The outcome has its id and its plan."""
+    """A verb writes one child, and its outcome has the child's id and plan."""
     outcome = verb(Session.open_path(str(parent), config_home.where), Caller(config_home.where))
     assert isinstance(outcome, OpenedSession)
     (child,) = children_of(parent)
@@ -60,7 +60,7 @@ def test_a_verb_writes_one_child(verb: Verb, parent: Path, config_home: ConfigHo
 def test_a_dry_run_of_a_verb_writes_nothing(
     verb: Verb, parent: Path, config_home: ConfigHome
 ) -> None:
-    """Its receipt names no session, which a script could remove."""
+    """A dry run of a verb writes nothing, and its receipt names no session."""
     outcome = verb(
         Session.open_path(str(parent), config_home.where), Caller(config_home.where, dry_run=True)
     )
@@ -70,7 +70,7 @@ def test_a_dry_run_of_a_verb_writes_nothing(
 
 
 def test_a_caller_can_refuse_the_draft(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
-    """Nothing was written before."""
+    """If the caller refuses the draft, no child is written."""
 
     def refuse_draft(_: Draft) -> None:
         raise UsageError("There is no client")
@@ -84,7 +84,7 @@ def test_a_caller_can_refuse_the_draft(verb: Verb, parent: Path, config_home: Co
 
 
 def test_a_child_is_reused_only_on_request(parent: Path, config_home: ConfigHome) -> None:
-    """A repeated prompt makes one child; a command makes one each time."""
+    """With ``reuses_child``, a second handoff returns the existing child. Without it, another is written."""
     session, spec = Session.open_path(str(parent), config_home.where), HandoffSpec("fix it")
     first = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     again = handoff(session, spec, Caller(config_home.where, reuses_child=True))
@@ -99,7 +99,7 @@ def test_a_child_is_reused_only_on_request(parent: Path, config_home: ConfigHome
 def test_a_trim_is_written_only_if_its_caller_agrees(
     answer: bool, parent: Path, config_home: ConfigHome
 ) -> None:
-    """The caller is asked once, with the plan that is written."""
+    """Before a trim is written, the caller is asked once, and only its agreement writes the child."""
     asked: list[TrimPlan] = []
 
     def agrees(plan: TrimPlan) -> bool:
@@ -118,7 +118,7 @@ def test_a_trim_is_written_only_if_its_caller_agrees(
 
 
 def test_an_untrim_of_an_untrimmed_session_gives_a_reason(config_home: ConfigHome) -> None:
-    """Each caller words the reason in its own way."""
+    """An untrim of a session without trimmed content writes nothing and gives the reason."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     outcome = untrim(
         Session.open_path(str(path), config_home.where), EVERYTHING, Caller(config_home.where)

@@ -72,7 +72,7 @@ from tests.derive.trim.sessions import (
     write_project_session,
 )
 from tests.derive.trim.test_corpus import sent_calls, thinking_blocks
-from tests.derive.trim.test_properties import assert_answered_in_turn, kept_nodes
+from tests.derive.trim.test_properties import assert_calls_have_results, kept_nodes
 from tests.parts.smart_trim.models import (
     Fake,
     choice_row,
@@ -336,7 +336,7 @@ def test_smart_trims_of_generated_sessions(data: bytes, seed: int) -> None:
         receipt = plan.write_smart_trim(planned, home.where)
         assert path.read_bytes() == data
         assert all(check.ok for check in receipt.checks)
-        assert_answered_in_turn(scan_transcript(receipt.file))
+        assert_calls_have_results(scan_transcript(receipt.file))
         ids = re.findall(rb'"type":"tool_use","id":"([^"]+)"', data)
         if len(ids) > len(set(ids)):
             return  # The child drops a second call with the same id, which changes what is offered.

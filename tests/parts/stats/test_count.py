@@ -28,7 +28,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.derive.test_orders import SimulatedClient, of_any_order
+from tests.derive.test_orders import SimulatedClient, given_session_and_steps
 
 DAY = "2026-01-31"
 NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
@@ -230,7 +230,7 @@ def counted_turns(path: str) -> int:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @example(None, ["trim here", "prompt", "trim"])
-@of_any_order
+@given_session_and_steps
 def test_each_turn_counts_once_over_all_children(begun: Path | None, steps: list[str]) -> None:
     """Each turn of a session is counted once, although its children copy it."""
     with tempfile.TemporaryDirectory() as home:

@@ -20,7 +20,7 @@ def _passed_run(number: int) -> CheckRun:
     return CheckRun(run, parts, shell.make_command_key(command), CWD, has_passed=True)
 
 
-def test_a_long_session_is_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_checks_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """For 200 checks, the number of comparisons is at most 200 times ``MAX_COMPARED_SCOPES``."""
     comparisons: list[str] = []
     covers = check_scopes._covers
@@ -43,7 +43,7 @@ def _run(command: str, order: int, folder: str, output: str = "ok", status: int 
     return CheckRun(run, parts, shell.make_command_key(command), folder, has_passed=not status)
 
 
-def test_a_runner_in_another_folder_is_no_proof() -> None:
+def test_a_task_in_another_folder_does_not_prove_a_check() -> None:
     """A task that printed the check's command doesn't prove the check if it ran in another folder.
 
     Here the same task failed in the folder of the check. Once it passes there, it proves the check.
@@ -57,7 +57,7 @@ def test_a_runner_in_another_folder_is_no_proof() -> None:
     assert CheckPasses([check, other, failed, passed]).find_covering_pass(check) is not None
 
 
-def test_a_printed_command_that_is_not_read_whole_is_no_proof() -> None:
+def test_a_long_printed_command_does_not_prove_a_check() -> None:
     """A very long printed command is only read in part, so it proves nothing: its end may select tests.
 
     A short printed command proves the check if it selects no tests.

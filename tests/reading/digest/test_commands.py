@@ -72,7 +72,7 @@ def test_an_error_of_a_forge_before_a_pipe_is_a_failure(config_home: ConfigHome)
     assert texts(digest, "others") == ["gh workflow enable ci.yml"]
 
 
-def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> None:
+def test_a_command_whose_last_run_failed_is_marked(config_home: ConfigHome) -> None:
     """The note says that the last run failed, and the failure is an open error."""
     digest = (
         Talk()
@@ -95,7 +95,7 @@ def test_a_failed_chain_names_its_part_that_passed_later(config_home: ConfigHome
     assert notes(talk.digest(config_home), "errors") == {row: passed_note}
 
 
-def test_a_check_that_passed_before_edits_says_so(config_home: ConfigHome) -> None:
+def test_a_check_that_passed_before_edits_names_the_edited_files(config_home: ConfigHome) -> None:
     """A check names the files that were edited after it passed, each file once.
 
     Documents, temporary files, and the client's own files are not named. A new run removes the
@@ -112,7 +112,7 @@ def test_a_check_that_passed_before_edits_says_so(config_home: ConfigHome) -> No
     assert notes(talk.runs("pytest -q").digest(config_home), "commands") == checked
 
 
-def test_edits_and_passes_of_another_repository_leave_a_check_as_it_was(
+def test_work_in_another_repository_does_not_change_a_check(
     config_home: ConfigHome,
 ) -> None:
     """An edit or a pass in one repository changes no note on a check in another repository.
@@ -145,7 +145,7 @@ def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome)
     assert notes(talk.digest(config_home), "commands")["pytest -q"] == edited_note
 
 
-def test_a_joined_command_has_the_last_pass_of_its_check(config_home: ConfigHome) -> None:
+def test_a_command_chain_shows_the_last_pass_of_its_check(config_home: ConfigHome) -> None:
     """A chain of a formatter and a check is noted as passed when the check passes in another chain.
 
     Only runs of the same chain are counted, and the formatter alone is no check.
@@ -158,7 +158,7 @@ def test_a_joined_command_has_the_last_pass_of_its_check(config_home: ConfigHome
     assert notes(talk.digest(config_home), "commands")[joined] == note
 
 
-def test_a_joined_command_gives_way_to_its_parts(config_home: ConfigHome) -> None:
+def test_a_command_chain_is_replaced_by_its_parts(config_home: ConfigHome) -> None:
     """If the parts of a command chain are listed on their own, the chain is left out."""
     joined = "npm run fmt && pytest tests/a"
     talk = Talk().prompt("go").runs(joined, "ok").runs("npm run fmt").runs("npm run fmt")
@@ -180,7 +180,7 @@ def test_a_joined_command_gives_way_to_its_parts(config_home: ConfigHome) -> Non
         ("npx vitest run src/a -t one", "npx vitest run src"),
     ],
 )
-def test_one_run_of_selected_tests_gives_way_to_a_wider_pass(
+def test_a_run_of_selected_tests_is_replaced_by_a_wider_check(
     config_home: ConfigHome, selected: str, whole: str
 ) -> None:
     """A single run of selected tests is left out after edits and a later pass of the wider check.
@@ -217,7 +217,7 @@ def test_a_command_on_a_temporary_file_is_not_listed_among_the_others(
     assert texts(digest, "commands") == ["go build -o /tmp/x ."]
 
 
-def test_a_probe_is_not_run_again(config_home: ConfigHome) -> None:
+def test_a_command_that_only_inspects_is_not_listed(config_home: ConfigHome) -> None:
     """A command that only inspects something is not listed as a check to run again.
 
     Examples are one run of selected tests with searched output, a program's help, and ``git init``.
@@ -259,7 +259,7 @@ def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigH
     assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == row
 
 
-def test_a_search_for_passes_and_failures_filters_the_output_of_a_check(
+def test_a_check_with_filtered_output_is_still_a_check(
     config_home: ConfigHome,
 ) -> None:
     """A check whose output is piped to ``grep -E "(ok|FAIL)"`` counts as a run of that check.
@@ -276,7 +276,7 @@ def test_a_search_for_passes_and_failures_filters_the_output_of_a_check(
     assert rows == {"mise run test": "3 runs", "go build ./a": passed}
 
 
-def test_a_trial_in_a_temporary_folder_does_not_still_fail(config_home: ConfigHome) -> None:
+def test_a_failed_trial_in_a_temporary_folder_is_not_an_open_error(config_home: ConfigHome) -> None:
     """A command that failed in a temporary folder is not listed as an open error.
 
     A check that only mentions a temporary folder in an option is listed.
@@ -288,7 +288,7 @@ def test_a_trial_in_a_temporary_folder_does_not_still_fail(config_home: ConfigHo
     assert texts(talk.digest(config_home), "errors") == ["`go test -o /tmp/x ./...` exit 1: boom"]
 
 
-def test_a_check_that_failed_before_edits_says_so(config_home: ConfigHome) -> None:
+def test_a_check_that_failed_before_edits_names_the_edited_files(config_home: ConfigHome) -> None:
     """A failed check names the files edited since, because the edits may have fixed the error.
 
     For a linter, documents are named too.
@@ -306,7 +306,7 @@ def test_a_check_that_failed_before_edits_says_so(config_home: ConfigHome) -> No
     assert notes(talk.digest(config_home), "commands") == {"npm run lint": last}
 
 
-def test_plain_lines_are_joined(config_home: ConfigHome) -> None:
+def test_plain_command_lines_are_joined(config_home: ConfigHome) -> None:
     """Several command lines are joined with semicolons. Lines with quotes are printed as ``eval $'...'``."""
     talk = Talk().prompt("go").runs("cargo fmt --check\ncargo test step::batching")
     talk.runs("make 'a\nb'")
@@ -316,7 +316,7 @@ def test_plain_lines_are_joined(config_home: ConfigHome) -> None:
     ]
 
 
-def test_an_escape_hides_no_secret(config_home: ConfigHome) -> None:
+def test_an_escaped_line_break_does_not_hide_a_secret(config_home: ConfigHome) -> None:
     """A secret after a line break is removed from a command that is printed in the form ``eval $'...'``."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     digest = Talk().prompt("go").runs(f"make x\n{secret}").digest(config_home)
@@ -334,7 +334,7 @@ def test_an_escape_hides_no_secret(config_home: ConfigHome) -> None:
         "fatal: not a repository", "Found 3 errors in 1 file",
     ],
 )  # fmt: skip
-def test_a_pipe_hides_no_failure(config_home: ConfigHome, output: str) -> None:
+def test_a_pipe_does_not_hide_a_failure(config_home: ConfigHome, output: str) -> None:
     """A command whose output contains an error counts as failed, although ``tail`` sets the exit status 0."""
     digest = Talk().prompt("go").runs("make test | tail -5", output).digest(config_home)
     assert texts(digest, "commands") == []
@@ -458,7 +458,7 @@ def test_a_notification_ends_a_background_command(
     assert not any("background" in text for text in texts(digest, "now"))
 
 
-def test_a_replacement_of_a_failed_command(config_home: ConfigHome) -> None:
+def test_a_failed_command_is_listed_with_its_replacement(config_home: ConfigHome) -> None:
     """A failed command and the command that replaced it are listed in one line, at the latest failed run."""
     talk = (
         Talk()
@@ -473,7 +473,7 @@ def test_a_replacement_of_a_failed_command(config_home: ConfigHome) -> None:
     assert lines(digest, "failures") == {texts(digest, "failures")[0]: 3}
 
 
-def test_a_failed_command_without_a_replacement(config_home: ConfigHome) -> None:
+def test_a_failed_command_without_a_replacement_is_listed_alone(config_home: ConfigHome) -> None:
     """A failed command without a replacement is listed without the words "then ... worked"."""
     talk = Talk().prompt("go").fails("gh pr checks 2 --json x", 'Unknown JSON field: "x"')
     for number in range(4):
@@ -703,7 +703,7 @@ def test_commands_named_in_the_last_request_are_first(config_home: ConfigHome) -
         "git push origin fix", "make test && git push", "pwsh -Command '(Get-Page https://host/spec-driven.md).Content'",
     ],
 )  # fmt: skip
-def test_finished_and_reading_commands_are_not_repeated(
+def test_pushes_and_reading_commands_are_not_listed_to_run_again(
     config_home: ConfigHome, command: str
 ) -> None:
     """A push or a command that only reads is listed among the other commands.
@@ -725,7 +725,7 @@ def test_finished_and_reading_commands_are_not_repeated(
         ("git pull && npm test", "Updating 1..2\nerror: local changes\nAborting"),
     ],
 )
-def test_a_search_without_a_match_did_not_succeed(
+def test_a_command_that_found_nothing_is_not_successful(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
     """A command whose output says that it found nothing or aborted is not listed as successful.
@@ -751,7 +751,7 @@ def test_a_check_after_several_reads_is_listed_alone(config_home: ConfigHome) ->
     assert sorted(texts(digest, "commands")) == ["cargo fmt", "cat version.txt && make release"]
 
 
-def test_checks_in_a_probe_are_listed_alone(config_home: ConfigHome) -> None:
+def test_checks_between_headings_are_listed_alone(config_home: ConfigHome) -> None:
     """Checks between ``echo`` headings are listed one by one, with the folder in which they ran.
 
     The headings and the filters of the output are left out.
@@ -776,7 +776,7 @@ def test_checks_in_a_probe_are_listed_alone(config_home: ConfigHome) -> None:
         ('cd a && echo "=== test ==="; cd ../b; go test ./$NAME/', "ok"),
     ],
 )
-def test_checks_in_other_probes_are_not_listed(
+def test_checks_that_can_not_be_repeated_alone_are_not_listed(
     config_home: ConfigHome, command: str, output: str
 ) -> None:
     """Checks between ``echo`` headings are not listed if one failed or if they can't be repeated alone.

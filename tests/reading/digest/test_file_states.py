@@ -55,7 +55,7 @@ def test_a_file_that_only_git_names_is_committed_with_the_others(config_home: Co
     ("command", "is_trusted"),
     [("git diff --stat", True), ("git diff --stat HEAD~1", False), ("git diff --stat src", False)],
 )
-def test_a_file_that_a_diff_no_longer_lists(
+def test_a_file_that_a_diff_no_longer_lists_is_not_called_uncommitted(
     config_home: ConfigHome, command: str, *, is_trusted: bool
 ) -> None:
     """A file that a later ``git diff`` no longer lists is not reported as uncommitted.
@@ -240,7 +240,7 @@ def test_a_file_that_no_commit_lists_is_not_committed(config_home: ConfigHome) -
     assert _state(talk, config_home, "notes/plan.md") == "unchanged in the last git status"
 
 
-def test_no_commit_is_guessed(config_home: ConfigHome) -> None:
+def test_the_commit_of_a_file_is_not_guessed(config_home: ConfigHome) -> None:
     """If several commits may contain a file, the digest says "committed" without a hash."""
     talk = _talk_with_edit("a.py").runs("git add $(list) && git commit -m x", COMMITTED)
     talk.runs("git add $(list) && git commit -m y", "[main 7654321] y\n", cwd=CWD)
@@ -250,7 +250,7 @@ def test_no_commit_is_guessed(config_home: ConfigHome) -> None:
     assert _state(talk, config_home) == "committed"
 
 
-def test_a_commit_moved_to_a_new_branch(config_home: ConfigHome) -> None:
+def test_a_commit_that_moved_to_a_new_branch_names_it(config_home: ConfigHome) -> None:
     """A commit moved to a new branch is named with that branch once the old branch was reset."""
     talk = _talk_with_edit("a.py").runs("git add a.py && git commit -m x", COMMITTED)
     talk.fails("git push origin main", "remote: error: GH006: Protected branch update failed")
@@ -326,7 +326,7 @@ def test_a_failed_status_is_ignored(config_home: ConfigHome) -> None:
     assert _state(talk, config_home) == "not committed"
 
 
-def test_the_last_status_counts(config_home: ConfigHome) -> None:
+def test_the_last_git_status_decides(config_home: ConfigHome) -> None:
     """The rows of the last ``git status`` decide, even if the status follows other commands in a chain."""
     talk = _talk_with_edit("lib/a.py", "new/b.py", "c.py").runs(
         "git commit -am x", COMMITTED, cwd=CWD
@@ -456,7 +456,7 @@ def test_files_of_the_next_commit_are_first(config_home: ConfigHome) -> None:
     assert not any("lists besides" in row for row in rows)
 
 
-def test_a_line_of_many_files_states_how_many_there_are(config_home: ConfigHome) -> None:
+def test_a_long_list_of_files_states_how_many_are_left_out(config_home: ConfigHome) -> None:
     """A long list of uncommitted files ends with a whole name and the number of files left out."""
     names = [f"{'folder/' * 12}file_{number}.py" for number in range(10)]
     row = _uncommitted(_talk_with_edit(*names).runs("git log", "1234567 x", cwd=CWD), config_home)
@@ -507,7 +507,7 @@ def test_a_committed_file_that_git_moved_is_staged(config_home: ConfigHome) -> N
     assert _uncommitted(talk, config_home) == ""
 
 
-def test_a_folder_is_not_named_next_to_its_files(config_home: ConfigHome) -> None:
+def test_a_folder_is_not_listed_beside_its_files(config_home: ConfigHome) -> None:
     """A folder that ``git checkout`` changed is not listed if one of its files is listed."""
     talk = _talk_with_edit("lib/x.py").runs("git checkout -q origin/main -- lib/", "", cwd=CWD)
     talk.edits(f"{CWD}/lib/x.py")
@@ -531,7 +531,7 @@ def test_an_output_that_was_cut_is_not_the_whole_status(config_home: ConfigHome)
     assert listed == []
 
 
-def test_files_that_only_git_lists_are_not_the_sessions(config_home: ConfigHome) -> None:
+def test_files_that_only_git_lists_are_not_changed_by_the_session(config_home: ConfigHome) -> None:
     """Files that only ``git status`` lists are not listed as changed by the session.
 
     If the session commits them, eight are named and the others are counted.
@@ -614,7 +614,7 @@ def test_a_removed_empty_folder_is_not_a_file(config_home: ConfigHome) -> None:
     assert texts(talk.digest(config_home), "changed") == ["a.py"]
 
 
-def test_the_state_of_files_in_another_repository(config_home: ConfigHome) -> None:
+def test_files_in_another_repository_have_their_own_state(config_home: ConfigHome) -> None:
     """A file in another repository has the state that the git commands in that repository show.
 
     A commit there does not change the state of files elsewhere.
@@ -633,7 +633,7 @@ def test_the_state_of_files_in_another_repository(config_home: ConfigHome) -> No
     assert _state(talk, config_home, f"{other}/lib/c.py") == "committed in 7654321"
 
 
-def test_the_folder_of_a_worktree_of_codex(config_home: ConfigHome) -> None:
+def test_git_paths_in_a_worktree_of_codex_are_found(config_home: ConfigHome) -> None:
     """In a worktree of Codex, which is one folder deeper, the paths that git prints are found."""
     tree = "/home/user/.codex/worktrees/98e4/proj"
     talk = Talk().prompt("go").edits(f"{tree}/a.py")

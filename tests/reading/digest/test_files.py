@@ -133,7 +133,7 @@ def test_git_paths_are_relative_to_their_repository(config_home: ConfigHome) -> 
     assert texts(talk.digest(config_home), "changed") == ["top.py", "/other/a.py"]
 
 
-def test_paths_of_another_system(config_home: ConfigHome) -> None:
+def test_a_windows_path_is_listed(config_home: ConfigHome) -> None:
     """A file in a Windows project's folder is listed as changed."""
     talk = Talk().prompt("go", cwd="C:\\proj")
     talk.calls("Write", {"file_path": "C:\\proj\\src\\a.py"}, cwd="C:\\proj")
@@ -191,7 +191,7 @@ def test_created_commits_and_pull_requests_are_listed(config_home: ConfigHome) -
     assert lines(digest, "artefacts")["commit 1a2b3c4 Fix it"] == 2
 
 
-def test_a_removed_folder_is_one_row(config_home: ConfigHome) -> None:
+def test_a_removed_folder_is_one_entry(config_home: ConfigHome) -> None:
     """A removed folder is one entry with the number of its changed files.
 
     Files written in another folder afterwards are listed separately.
@@ -254,7 +254,7 @@ def test_rebased_commits_have_new_hashes(config_home: ConfigHome) -> None:
     assert texts(talk.digest(config_home), "artefacts") == ["commit 9f8e7d6 Cut it"]
 
 
-def test_an_amended_commit_after_a_rebase_does_not_stand(config_home: ConfigHome) -> None:
+def test_an_old_commit_amended_after_a_rebase_is_not_listed(config_home: ConfigHome) -> None:
     """A commit that was amended after a rebase is listed with its new hash, not with its old hash."""
     talk = Talk().prompt("go").runs("git commit -m x", "[fix 1a2b3c4] Cut it\n")
     talk.fails("git rebase main", "CONFLICT (content): Merge conflict in a.py\n")
@@ -283,7 +283,7 @@ def test_a_later_removal_of_a_file_is_stated(config_home: ConfigHome) -> None:
     assert said["a.py"] == "removed"
 
 
-def test_a_probe_that_its_command_removed(config_home: ConfigHome) -> None:
+def test_a_file_that_its_own_command_removed_is_listed_as_removed(config_home: ConfigHome) -> None:
     """A file that a command both wrote and removed is listed as removed.
 
     The removal must be the command's last part, or an ``rm -f`` at its start that printed no error.
@@ -319,7 +319,7 @@ def test_temporary_files_are_not_listed(config_home: ConfigHome) -> None:
     assert texts(digest, "read") == ["seen.py"]
 
 
-def test_a_file_that_a_script_said_it_wrote(config_home: ConfigHome) -> None:
+def test_a_file_that_a_script_reports_is_listed_if_git_lists_it(config_home: ConfigHome) -> None:
     """A file that a script says it wrote is listed as changed if ``git status`` lists it too."""
     status = " M AGENTS.md\n M seen.md\n?? new.md\n?? old.md\n"
     talk = Talk().prompt("go").runs("git status --short", status).edits(f"{CWD}/a.py")
@@ -329,7 +329,7 @@ def test_a_file_that_a_script_said_it_wrote(config_home: ConfigHome) -> None:
     assert found == {"AGENTS.md": 5, "a.py": 3, "new.md": 5}
 
 
-def test_a_changed_file_among_many_that_a_generator_wrote(config_home: ConfigHome) -> None:
+def test_a_changed_file_among_many_generated_files_is_listed(config_home: ConfigHome) -> None:
     """If a generator says that it wrote many files, those that ``git status`` lists are found."""
     written = [f"writing to docs/p{number}.md" for number in range(70)]
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("make docs", "\n".join(written))

@@ -234,7 +234,7 @@ def test_the_help_of_many_programs_takes_linear_time() -> None:
     assert session_commands._HELP_OUTPUT.match("OVERVIEW: a tool\n\nUSAGE: tool <x>") is not None
 
 
-def test_no_check_looks_at_each_edit() -> None:
+def test_edits_are_looked_up_in_linear_time() -> None:
     """For 300 checks and 300 edits, the checkout of an edit is looked up at most 900 times."""
     looked_up: list[str] = []
 

@@ -18,7 +18,7 @@ from tests.reading.digest.test_repository import commit, git, repo, write_script
 
 __all__ = ["repo"]  # The import is a fixture.
 
-ASK = """
+QUERY_STATE_SCRIPT = """
 import json, sys, time
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import repository
@@ -28,7 +28,7 @@ with repository.GitQuery(sys.argv[1], "2001-01-01T00:00:00.000Z", Where(environ)
     state = query.collect_answers()
 print(json.dumps([state.line, sorted(state.dirty_paths)]))
 """
-HOLDS = """
+FIND_COMMITS_SCRIPT = """
 import json, sys, time
 from resume_hooks.paths import Where
 from resume_hooks.parts.moved import find_moved_repo
@@ -40,12 +40,12 @@ print(json.dumps(find_moved_repo._find_commits(sys.argv[1], ("1" * 40,), where, 
 
 
 @pytest.fixture
-def evil(tmp_path: Path) -> Path:
+def hostile(tmp_path: Path) -> Path:
     """A script that creates the file ``ran`` when it runs, and then copies its input like a filter."""
-    return write_script(tmp_path / "evil", f"touch '{tmp_path}/ran'; cat")
+    return write_script(tmp_path / "hostile", f"touch '{tmp_path}/ran'; cat")
 
 
-def traced(code: str, folder: Path, home: Path) -> object:
+def run_under_strace(code: str, folder: Path, home: Path) -> object:
     """Run Python code under strace and return the JSON value that it prints.
 
     The test fails if git starts a process, or if another program than git runs. Threads of git are
@@ -81,13 +81,13 @@ def traced(code: str, folder: Path, home: Path) -> object:
     return json.loads(done.stdout)
 
 
-def configure(folder: Path, text: str) -> None:
+def append_configuration(folder: Path, text: str) -> None:
     """Append text to the configuration of a repository."""
     with (folder / ".git" / "config").open("ab") as stream:
         stream.write(text.encode())
 
 
-def filtered(folder: Path) -> None:
+def apply_filter_to_all_files(folder: Path) -> None:
     """Assign the filter ``x`` to all files of a repository, and make git compare the file ``a``."""
     (folder / ".gitattributes").write_text("* filter=x diff=x merge=x\n")
     os.utime(folder / "a", (1, 1))
@@ -115,7 +115,7 @@ CONFIGURATIONS = {
     "\talternateRefsCommand = {evil}\n[credential]\n\thelper = {evil}\n[uploadpack]\n\tpackObjectsHook = {evil}\n",
     "signatures": "[log]\n\tshowSignature = true\n[gpg]\n\tprogram = {evil}\n",
     "a promisor": "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = origin\n"
-    '[remote "origin"]\n\turl = ext::{evil}\n\tpromisor = true\n\tvcs = ../../evil\n\tuploadpack = {evil}\n'
+    '[remote "origin"]\n\turl = ext::{evil}\n\tpromisor = true\n\tvcs = ../../hostile\n\tuploadpack = {evil}\n'
     '\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main\n',
     "a worktree elsewhere": "[core]\n\tworktree = /\n",
     "a trace": "[trace2]\n\teventTarget = {evil}.trace\n\tnormalTarget = {evil}.trace\n",
@@ -128,17 +128,19 @@ CONFIGURATIONS = {
 @pytest.mark.parametrize(
     "code",
     [
-        pytest.param(ASK, id="state"),
-        pytest.param(HOLDS, id="commits", marks=pytest.mark.part("moved")),
+        pytest.param(QUERY_STATE_SCRIPT, id="state"),
+        pytest.param(FIND_COMMITS_SCRIPT, id="commits", marks=pytest.mark.part("moved")),
     ],
 )
-def test_the_configuration_starts_nothing(repo: Path, evil: Path, text: str, code: str) -> None:
+def test_no_program_in_the_configuration_is_started(
+    repo: Path, hostile: Path, text: str, code: str
+) -> None:
     """Reading a repository's state runs no program that the repository's configuration names."""
-    filtered(repo)
-    configure(repo, text.format(evil=evil))
+    apply_filter_to_all_files(repo)
+    append_configuration(repo, text.format(evil=hostile))
     for name in ("more", "config.worktree"):
-        (repo / ".git" / name).write_text(FILTER.format(evil=evil))
-    hooks = Path(f"{evil}.hooks")
+        (repo / ".git" / name).write_text(FILTER.format(evil=hostile))
+    hooks = Path(f"{hostile}.hooks")
     hooks.mkdir()
     for folder in (hooks, repo / ".git" / "hooks"):
         for name in (
@@ -147,20 +149,20 @@ def test_the_configuration_starts_nothing(repo: Path, evil: Path, text: str, cod
             "reference-transaction",
             "query-watchman",
         ):
-            shutil.copy(evil, folder / name)
+            shutil.copy(hostile, folder / name)
     (repo / ".git" / "index").chmod(0o600)
-    traced(code, repo, repo.parent)
+    run_under_strace(code, repo, repo.parent)
     assert not (repo.parent / "ran").exists()
-    assert not Path(f"{evil}.trace").exists()
+    assert not Path(f"{hostile}.trace").exists()
 
 
-def test_a_byte_order_mark_hides_nothing(repo: Path, evil: Path) -> None:
+def test_a_filter_behind_a_byte_order_mark_is_not_started(repo: Path, hostile: Path) -> None:
     """A filter after a byte order mark in the configuration is not run."""
-    filtered(repo)
+    apply_filter_to_all_files(repo)
     (repo / ".git" / "config").write_text(
-        f'\ufeff[filter "x"]\n\tclean = {evil}\n[core]\n\tbare = false\n'
+        f'\ufeff[filter "x"]\n\tclean = {hostile}\n[core]\n\tbare = false\n'
     )
-    assert traced(ASK, repo, repo.parent) == [
+    assert run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent) == [
         "branch main, 1 commit since the session began, 1 uncommitted",
         [".gitattributes"],
     ]
@@ -168,7 +170,9 @@ def test_a_byte_order_mark_hides_nothing(repo: Path, evil: Path) -> None:
 
 
 @pytest.mark.parametrize("is_inside", [True, False], ids=["in a repository", "alone"])
-def test_an_embedded_bare_repository_is_not_asked(repo: Path, evil: Path, is_inside: bool) -> None:
+def test_an_embedded_bare_repository_is_not_queried(
+    repo: Path, hostile: Path, is_inside: bool
+) -> None:
     """A project that looks like a bare repository is treated as an ordinary folder.
 
     Git is asked only about a repository around it.
@@ -177,34 +181,38 @@ def test_an_embedded_bare_repository_is_not_asked(repo: Path, evil: Path, is_ins
     sub = outer / "sub"
     sub.mkdir(parents=True)
     shutil.copytree(repo / ".git", sub, dirs_exist_ok=True)
-    (sub / "config").write_text(f"[core]\n\tbare = false\n\tworktree = ..\n\tfsmonitor = {evil}\n")
+    (sub / "config").write_text(
+        f"[core]\n\tbare = false\n\tworktree = ..\n\tfsmonitor = {hostile}\n"
+    )
     if is_inside:
-        assert traced(ASK, sub, repo.parent) == [
+        assert run_under_strace(QUERY_STATE_SCRIPT, sub, repo.parent) == [
             "branch main, 1 commit since the session began, 1 uncommitted",
             ["sub/"],
         ]
     else:
         with pytest.raises(AssertionError, match="git was not asked"):
-            traced(ASK, sub, repo.parent)
+            run_under_strace(QUERY_STATE_SCRIPT, sub, repo.parent)
     assert not (repo.parent / "ran").exists()
 
 
 @pytest.mark.parametrize("is_file", [True, False], ids=["a file", "a link"])
-def test_a_git_folder_that_is_in_the_project(repo: Path, evil: Path, is_file: bool) -> None:
+def test_a_git_folder_inside_the_project_starts_no_program(
+    repo: Path, hostile: Path, is_file: bool
+) -> None:
     """If ``.git`` is a file or a link that leads to a folder in the project, no program is started."""
     (repo / ".git").rename(repo / "data")
     if is_file:
         (repo / ".git").write_text("gitdir: data\n")
     else:
         (repo / ".git").symlink_to("data")
-    filtered(repo)
+    apply_filter_to_all_files(repo)
     with (repo / "data" / "config").open("a") as stream:
-        stream.write(FILTER.format(evil=evil) + f"[core]\n\tfsmonitor = {evil}\n")
-    traced(ASK, repo, repo.parent)
+        stream.write(FILTER.format(evil=hostile) + f"[core]\n\tfsmonitor = {hostile}\n")
+    run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent)
     assert not (repo.parent / "ran").exists()
 
 
-def submodule(repo: Path, evil: Path) -> None:
+def add_hostile_submodule(repo: Path, hostile: Path) -> None:
     """Add a hostile repository as a submodule."""
     git(repo, "init", "-q", "-b", "main", "sub")
     (repo / "sub" / "b").write_text("x")
@@ -212,20 +220,23 @@ def submodule(repo: Path, evil: Path) -> None:
     commit(repo / "sub", "inner")
     git(repo, "add", "sub")
     (repo / ".gitmodules").write_text(
-        f'[submodule "sub"]\n\tpath = sub\n\turl = ext::{evil}\n\tignore = none\n'
+        f'[submodule "sub"]\n\tpath = sub\n\turl = ext::{hostile}\n\tignore = none\n'
     )
-    filtered(repo / "sub" if (repo / "sub" / "a").exists() else repo)
-    configure(repo / "sub", f'[core]\n\tfsmonitor = {evil}\n[filter "x"]\n\tclean = {evil}\n')
+    apply_filter_to_all_files(repo / "sub" if (repo / "sub" / "a").exists() else repo)
+    append_configuration(
+        repo / "sub",
+        f'[core]\n\tfsmonitor = {hostile}\n[filter "x"]\n\tclean = {hostile}\n',
+    )
 
 
-def missing_objects(repo: Path, evil: Path) -> None:
+def make_partial_clone(repo: Path, hostile: Path) -> None:
     """Make a partial clone that lacks an object of its index, which git would usually fetch."""
     git(repo, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},gone")
-    promisor = CONFIGURATIONS["a promisor"].format(evil=evil)
-    configure(repo, promisor)
+    promisor = CONFIGURATIONS["a promisor"].format(evil=hostile)
+    append_configuration(repo, promisor)
 
 
-def monitored_index(repo: Path, evil: Path) -> None:
+def write_index_with_monitor(repo: Path, hostile: Path) -> None:
     """Write an index that says that a file monitor was used."""
     git(
         repo,
@@ -236,47 +247,55 @@ def monitored_index(repo: Path, evil: Path) -> None:
         "update-index",
         "--fsmonitor",
     )
-    configure(repo, f"[core]\n\tfsmonitor = {evil}\n")
+    append_configuration(repo, f"[core]\n\tfsmonitor = {hostile}\n")
 
 
-def alternates(repo: Path, evil: Path) -> None:
+def use_objects_of_hostile_repository(repo: Path, hostile: Path) -> None:
     """Make a repository that uses the objects of another repository with a hostile configuration."""
     git(repo, "init", "-q", "../lender")
     (repo / ".git" / "objects" / "info" / "alternates").write_text(
         str(repo.parent / "lender" / ".git" / "objects")
     )
-    configure(
-        repo.parent / "lender", f"[core]\n\tfsmonitor = {evil}\n\talternateRefsCommand = {evil}\n"
+    append_configuration(
+        repo.parent / "lender",
+        f"[core]\n\tfsmonitor = {hostile}\n\talternateRefsCommand = {hostile}\n",
     )
 
 
-def users_filter(repo: Path, evil: Path) -> None:
+def configure_filter_of_user(repo: Path, hostile: Path) -> None:
     """Configure a filter in the user's own settings that the repository's attributes use."""
     (repo.parent / ".gitconfig").write_text(
-        FILTER.format(evil=evil) + f"[core]\n\tfsmonitor = {evil}\n"
+        FILTER.format(evil=hostile) + f"[core]\n\tfsmonitor = {hostile}\n"
     )
-    filtered(repo)
+    apply_filter_to_all_files(repo)
 
 
 @pytest.mark.parametrize(
-    "prepare", [submodule, missing_objects, monitored_index, alternates, users_filter]
+    "prepare",
+    [
+        add_hostile_submodule,
+        make_partial_clone,
+        write_index_with_monitor,
+        use_objects_of_hostile_repository,
+        configure_filter_of_user,
+    ],
 )
 def test_a_repositorys_files_start_no_program(
-    repo: Path, evil: Path, prepare: Callable[[Path, Path], None]
+    repo: Path, hostile: Path, prepare: Callable[[Path, Path], None]
 ) -> None:
     """A submodule, a missing object, an index, alternates or a user's filter starts no program."""
-    prepare(repo, evil)
+    prepare(repo, hostile)
     (repo.parent / "ran").unlink(missing_ok=True)
-    traced(ASK, repo, repo.parent)
+    run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent)
     assert not (repo.parent / "ran").exists()
 
 
-def test_a_file_behind_a_filter_is_compared_unchanged(repo: Path) -> None:
+def test_a_file_with_a_filter_is_compared_without_it(repo: Path) -> None:
     """A file with a filter is compared without the filter, so a touched file may count as changed.
 
     It does not count as changed while its time and size are those in the index.
     """
-    configure(repo, '[filter "x"]\n\tclean = tr a-z A-Z\n\tsmudge = tr A-Z a-z\n')
+    append_configuration(repo, '[filter "x"]\n\tclean = tr a-z A-Z\n\tsmudge = tr A-Z a-z\n')
     (repo / ".gitattributes").write_text("*.up filter=x\n")
     (repo / "b.up").write_text("text\n")
     (repo / "c.up").write_text("text\n")
@@ -284,12 +303,12 @@ def test_a_file_behind_a_filter_is_compared_unchanged(repo: Path) -> None:
     os.utime(repo / "c.up", (1, 1))
     git(repo, "add", "-A")
     commit(repo, "two")
-    assert traced(ASK, repo, repo.parent) == [
+    assert run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent) == [
         "branch main, 2 commits since the session began, clean",
         [],
     ]
     os.utime(repo / "b.up")
-    assert traced(ASK, repo, repo.parent) == [
+    assert run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent) == [
         "branch main, 2 commits since the session began, 1 uncommitted",
         ["b.up"],
     ]
@@ -298,12 +317,12 @@ def test_a_file_behind_a_filter_is_compared_unchanged(repo: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["HEAD", "config", "index", "packed-refs", "info/exclude", "refs/heads/main"]
 )
-def test_a_pipe_in_the_git_folder_blocks_nobody(repo: Path, name: str) -> None:
+def test_a_pipe_in_the_git_folder_does_not_block_the_query(repo: Path, name: str) -> None:
     """A named pipe in the git folder does not block the query, which stops after ``MAX_GIT_SECONDS``."""
     (repo / ".git" / name).unlink(missing_ok=True)
     os.mkfifo(repo / ".git" / name)
     environ = {"PATH": os.environ["PATH"], "HOME": str(repo.parent)}
-    code = ASK.replace("MAX_GIT_SECONDS = 60", "MAX_GIT_SECONDS = 0.3")
+    code = QUERY_STATE_SCRIPT.replace("MAX_GIT_SECONDS = 60", "MAX_GIT_SECONDS = 0.3")
     words = [sys.executable, "-c", code, str(repo), json.dumps(environ)]
     done = subprocess.run(
         words,
@@ -315,7 +334,7 @@ def test_a_pipe_in_the_git_folder_blocks_nobody(repo: Path, name: str) -> None:
     assert json.loads(done.stdout)
 
 
-def test_nothing_is_left_behind(repo: Path) -> None:
+def test_a_query_removes_its_temporary_folder(repo: Path) -> None:
     """A query removes its temporary folder, even if the repository's configuration is broken."""
     environ = {
         "PATH": os.environ["PATH"],
@@ -324,8 +343,8 @@ def test_nothing_is_left_behind(repo: Path) -> None:
     }
     (repo.parent / "tmp").mkdir()
     for text in ("", "[broken\n"):
-        configure(repo, text)
-        words = [sys.executable, "-c", ASK, str(repo), json.dumps(environ)]
+        append_configuration(repo, text)
+        words = [sys.executable, "-c", QUERY_STATE_SCRIPT, str(repo), json.dumps(environ)]
         subprocess.run(
             words, env={**environ, "PYTHONPATH": str(REPO / "src")}, capture_output=True, check=True
         )

@@ -240,7 +240,9 @@ def test_a_session_after_clear_includes_its_history(config_home: ConfigHome, lat
 
 
 @pytest.mark.parametrize("report", ["", REPORT_HEADING, FORMER_REPORT_HEADING])
-def test_later_turns_of_the_parent_are_another_branch(config_home: ConfigHome, report: str) -> None:
+def test_later_messages_of_the_parent_are_not_in_a_childs_digest(
+    config_home: ConfigHome, report: str
+) -> None:
     """The digest of a child leaves out the messages that the parent gained after the copy.
 
     Files that the parent changed later are listed, because the commands did run.
@@ -277,7 +279,7 @@ def test_tasks_of_a_fresh_session_are_renumbered(config_home: ConfigHome) -> Non
     assert texts(child.digest(config_home), "todos") == ["old"]
 
 
-def test_a_cyclic_lineage_ends(config_home: ConfigHome) -> None:
+def test_a_cyclic_lineage_is_read_once(config_home: ConfigHome) -> None:
     """A lineage in which two sessions are each other's parent is read once, without an endless loop."""
     first = (
         Talk(SESSION, "a")
@@ -453,7 +455,9 @@ def test_sidechains_within_a_session_are_not_part_of_its_talk(config_home: Confi
     assert requests(talk.digest(config_home)) == ["go"]
 
 
-def test_files_that_sub_agents_changed_within_a_session(config_home: ConfigHome) -> None:
+def test_files_changed_by_sub_agents_in_the_sessions_file_are_listed(
+    config_home: ConfigHome,
+) -> None:
     """Files that sub-agents changed are found in the session's own file, without removed files.
 
     Clients of version 1 kept the sub-agents' records in that file.

@@ -73,7 +73,7 @@ def test_steps_that_are_options_are_one_offer(config_home: ConfigHome) -> None:
     ]
 
 
-def test_steps_under_a_heading(config_home: ConfigHome) -> None:
+def test_steps_under_a_heading_are_quoted(config_home: ConfigHome) -> None:
     """The list items under "Next steps" are quoted one by one, without the items nested below them."""
     steps = "1. Wire up the oracle\n   - in the box\n2. Test it end to end"
     said = f"Built it.\n\n## Next steps\n\n{steps}\n\n## Files\n- a.py"
@@ -95,7 +95,7 @@ def test_steps_stay_open_while_the_work_is_only_committed(
     assert shown == (['named before the last commit: "Test it end to end"'] if is_named else [])
 
 
-def test_work_that_the_user_put_off(config_home: ConfigHome) -> None:
+def test_work_that_the_user_put_off_is_a_next_step(config_home: ConfigHome) -> None:
     """Work that the user put off is listed as a next step in the user's words, but a question is not."""
     talk = Talk().prompt("Let's worry about 21 later on. Do 17.").says("Done.")
     at = talk.at - 1

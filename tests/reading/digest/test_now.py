@@ -191,7 +191,7 @@ def test_the_branch_of_the_last_git_output_is_shown(config_home: ConfigHome) -> 
     assert "branch main, as last seen in the session" in present_state(talk.digest(config_home))
 
 
-def test_a_branch_that_changed_outside_the_session(config_home: ConfigHome) -> None:
+def test_a_branch_that_changed_outside_the_session_is_shown(config_home: ConfigHome) -> None:
     """If ``gitBranch`` changes after the last git output, the session is on the recorded branch.
 
     The push on the earlier branch is then no longer mentioned.
@@ -208,7 +208,7 @@ def test_a_branch_that_changed_outside_the_session(config_home: ConfigHome) -> N
     assert "the session pushed" not in shown
 
 
-def test_a_branch_that_only_a_notice_names_is_not_that_of_the_work(config_home: ConfigHome) -> None:
+def test_a_branch_recorded_after_the_work_is_named_separately(config_home: ConfigHome) -> None:
     """A branch that the client recorded only after the work is named in a separate row.
 
     After a real prompt on that branch, it is named as the session's branch.
@@ -227,7 +227,7 @@ def test_a_branch_that_only_a_notice_names_is_not_that_of_the_work(config_home: 
     assert row not in shown
 
 
-def test_files_on_a_branch_that_no_git_command_left(config_home: ConfigHome) -> None:
+def test_files_on_a_branch_that_the_user_left_may_be_committed(config_home: ConfigHome) -> None:
     """If the user left a branch without a git command of the session, its files may be committed.
 
     The digest says so, unless a command with git in it could have changed the branch.
@@ -263,7 +263,7 @@ def test_files_elsewhere_do_not_depend_on_the_branch_that_the_user_left(
     assert changed["/srv/other/b.py"] == "staged, not committed"
 
 
-def test_a_folder_without_a_branch_is_no_checkout(config_home: ConfigHome) -> None:
+def test_a_folder_without_a_branch_is_not_a_checkout(config_home: ConfigHome) -> None:
     """A folder for which the client recorded the branch ``HEAD`` is not listed as a checkout."""
     talk = Talk().prompt("go", gitBranch="main")
     talk.runs("cd /w/lib && git switch fix", "Switched to branch 'fix'")
@@ -287,7 +287,7 @@ def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
     assert "as last seen in the session" not in shown
 
 
-def test_the_own_checkout_comes_before_one_beside_it(config_home: ConfigHome) -> None:
+def test_the_sessions_own_checkout_is_listed_first(config_home: ConfigHome) -> None:
     """The session's own checkout is listed before another folder in which git printed a branch."""
     talk = Talk().prompt("go")
     talk.runs("cd /w/lib && git status", "On branch main\nnothing to commit").says("Done.")
@@ -412,7 +412,7 @@ def test_a_digest_is_the_same_in_each_process(config_home: ConfigHome) -> None:
     assert b"git status lists besides: a.py, b.py, c.py" in digests.pop()
 
 
-def test_files_that_only_git_lists(config_home: ConfigHome) -> None:
+def test_files_that_only_git_lists_are_named_separately(config_home: ConfigHome) -> None:
     """A file that git listed before the session changed anything is listed apart from its own files."""
     talk = Talk().prompt("go").runs("git status --short", "?? old/\n")
     talk.edits("/home/user/proj/a.py").runs("git status --short", " M a.py\n?? old/\n")
@@ -454,7 +454,7 @@ def test_a_push_of_another_branch_does_not_count(
     assert row not in present_state(talk.digest(config_home))
 
 
-def test_the_pull_request_of_the_branch(config_home: ConfigHome) -> None:
+def test_the_pull_request_of_the_current_branch_is_listed(config_home: ConfigHome) -> None:
     """The pull request that a command created for the current branch is listed.
 
     Looking at another pull request, or the client's link, is no proof.

@@ -77,7 +77,9 @@ def test_a_plan_answered_with_text_is_not_refused(
     assert "refused" not in shown
 
 
-def test_a_remark_with_a_refused_call_is_not_the_last_request(config_home: ConfigHome) -> None:
+def test_a_remark_with_a_refused_call_is_the_last_request_until_answered(
+    config_home: ConfigHome,
+) -> None:
     """A remark with a refused call is the last request only until the assistant answers it."""
     talk = Talk().prompt("wire up the hooks")
     talk.calls("Bash", {"command": "git switch -c wiring"}, REFUSED, error=True)

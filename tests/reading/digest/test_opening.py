@@ -782,7 +782,7 @@ def test_a_call_on_the_last_branch_is_not_marked_as_of_another(
     assert ("another branch" in text) is is_other
 
 
-def test_a_call_whose_result_is_old_says_so(config_home: ConfigHome) -> None:
+def test_a_call_with_an_outdated_result_is_marked(config_home: ConfigHome) -> None:
     """A check or a git query is marked with the edits, commits and branch switches that followed it.
 
     A failed check that passed later is marked "it worked later".
@@ -883,7 +883,7 @@ def test_the_name_of_a_tool_is_one_line(config_home: ConfigHome) -> None:
     assert not set("\x1b\x07\r\u2028") & set(shown)
 
 
-def test_a_call_is_shown_in_brief(config_home: ConfigHome) -> None:
+def test_a_long_call_is_shortened(config_home: ConfigHome) -> None:
     """A long input or result is shown by its start and its end.
 
     A line between them states the number of characters left out.

@@ -43,7 +43,7 @@ def prescan_of_record(record: dict[str, Any]) -> Prescan | None:
     return prescan_line(orjson.dumps(record) + b"\n")
 
 
-def test_the_prescan_of_an_answer() -> None:
+def test_a_tool_result_is_prescanned() -> None:
     """The prescan of a long tool result has the record's id, its parent, and the call's id."""
     assert prescan_of_record(answer_record()) == Prescan(UUID, PARENT, False, "toolu_1")
     assert prescan_of_record(answer_record(toolUseResult={"file": LONG})) == Prescan(
@@ -90,12 +90,12 @@ def test_the_prescan_of_an_answer() -> None:
     ],
     ids=lambda record: str(record)[:20],
 )
-def test_lines_that_need_the_parser(record: dict[str, Any]) -> None:
+def test_other_lines_are_not_prescanned(record: dict[str, Any]) -> None:
     """A line that is short, an error, a refusal, of another type, or in another order is not prescanned."""
     assert prescan_of_record(record) is None
 
 
-def test_other_forms_of_json_need_the_parser() -> None:
+def test_other_forms_of_json_are_not_prescanned() -> None:
     """A JSON line with spaces between its tokens, or an incomplete one, is not prescanned."""
     assert prescan_line(json.dumps(answer_record()).encode() + b"\n") is None
     assert prescan_line(orjson.dumps(answer_record())[:-3]) is None

@@ -46,7 +46,7 @@ def test_a_short_reply_quotes_the_question(
     assert len(format_opening(digest, 600).text) <= 600
 
 
-def test_each_of_equal_replies_stays(config_home: ConfigHome) -> None:
+def test_equal_replies_are_both_shown(config_home: ConfigHome) -> None:
     """Two equal replies are both shown, each with its own question."""
     talk = Talk().prompt("go").says("Push it?").prompt("yes").says("Merge it?").prompt("yes")
     assert requests(talk.digest(config_home))[1:] == [
@@ -59,7 +59,7 @@ def test_each_of_equal_replies_stays(config_home: ConfigHome) -> None:
     ("answered", "is_choice"),
     [("Red", True), ("what is the difference between them", False), ("Why? I like both.", False)],
 )
-def test_a_question_in_place_of_a_choice_is_none(
+def test_a_question_instead_of_a_choice_is_not_an_answer(
     config_home: ConfigHome, answered: str, is_choice: bool
 ) -> None:
     """An answer that asks something back is shown in the talk, but not listed as a choice."""

@@ -180,7 +180,7 @@ def test_a_branch_with_a_deleted_upstream_is_not_ahead(pushed: Path) -> None:
     assert (state.ahead, state.behind, state.is_rewritten) == (0, 0, False)
 
 
-def test_ignored_files(repo: Path) -> None:
+def test_ignored_files_are_not_listed(repo: Path) -> None:
     """Files ignored by the repository, the clone, or the user's own settings are not listed."""
     (repo / ".gitignore").write_text("*.one\n")
     commit_all = ("commit", "-qm", "ignore")
@@ -198,7 +198,7 @@ def test_ignored_files(repo: Path) -> None:
     assert git_state_without_time_limit(repo).dirty_paths == {"x.three"}
 
 
-def test_modes_that_the_repository_does_not_track(repo: Path) -> None:
+def test_a_file_mode_counts_only_if_it_is_tracked(repo: Path) -> None:
     """A changed file mode counts only if the repository tracks modes."""
     git(repo, "config", "core.fileMode", "false")
     (repo / "a").chmod(0o755)
@@ -210,7 +210,7 @@ def test_modes_that_the_repository_does_not_track(repo: Path) -> None:
 @pytest.mark.parametrize(
     "words", [("update-index", "--split-index"), ("update-index", "--index-version", "4")]
 )
-def test_other_kinds_of_index(repo: Path, words: tuple[str, ...]) -> None:
+def test_other_kinds_of_index_are_read(repo: Path, words: tuple[str, ...]) -> None:
     """A split index and an index of version 4 are read like an ordinary index."""
     git(repo, *words)
     (repo / "b").write_text("x")
@@ -218,7 +218,7 @@ def test_other_kinds_of_index(repo: Path, words: tuple[str, ...]) -> None:
     assert git_state_without_time_limit(repo).dirty_paths == {"b"}
 
 
-def test_a_shallow_clone(repo: Path) -> None:
+def test_commits_of_a_shallow_clone_are_counted(repo: Path) -> None:
     """The commits of a shallow clone are counted."""
     commit(repo, "two")
     git(repo, "clone", "-q", "--depth", "1", f"file://{repo}", "../shallow")
@@ -228,7 +228,7 @@ def test_a_shallow_clone(repo: Path) -> None:
     )
 
 
-def test_a_partial_clone(repo: Path) -> None:
+def test_the_state_of_a_partial_clone_is_read(repo: Path) -> None:
     """The state of a partial clone is read without fetching the missing objects."""
     git(repo, "config", "uploadpack.allowFilter", "true")
     (repo / "long").write_text("".join(f"{line}\n" for line in range(50)))
@@ -244,7 +244,7 @@ def test_a_partial_clone(repo: Path) -> None:
     assert git_state_without_time_limit(partial).dirty_paths == {"long", "b", "c"}
 
 
-def test_a_sha256_repository(tmp_path: Path) -> None:
+def test_the_state_of_a_sha256_repository_is_read(tmp_path: Path) -> None:
     """The state of a repository with SHA-256 ids is read."""
     git(tmp_path, "init", "-q", "-b", "main", "--object-format=sha256")
     (tmp_path / "a").write_text("x")
@@ -256,7 +256,7 @@ def test_a_sha256_repository(tmp_path: Path) -> None:
     )
 
 
-def test_a_submodule(repo: Path) -> None:
+def test_the_state_of_a_submodule_is_read(repo: Path) -> None:
     """The state of a submodule is read, although its git folder is elsewhere.
 
     The files of the submodule are not in the state of the outer repository.
@@ -273,13 +273,13 @@ def test_a_submodule(repo: Path) -> None:
     assert git_state_without_time_limit(repo).dirty_paths == {".gitmodules"}
 
 
-def test_a_repository_without_commits(tmp_path: Path) -> None:
+def test_a_repository_without_commits_has_no_commit_count(tmp_path: Path) -> None:
     """The state of a repository without commits has no number of commits."""
     git(tmp_path, "init", "-q", "-b", "main")
     assert git_state_without_time_limit(tmp_path).line == "branch main, clean"
 
 
-def test_a_worktree(repo: Path) -> None:
+def test_a_worktree_has_its_own_state(repo: Path) -> None:
     """The state of a worktree has its own branch and only its own uncommitted files."""
     git(repo, "worktree", "add", "-q", "../tree", "-b", "side")
     assert (
@@ -302,7 +302,7 @@ def test_a_machine_without_git_has_no_state(repo: Path) -> None:
     assert git_state(repo, {"PATH": "/nowhere"}).line == "not asked"
 
 
-def test_a_bare_repository(tmp_path: Path) -> None:
+def test_a_bare_repository_has_no_state(tmp_path: Path) -> None:
     """The state of a bare repository is "no answer"."""
     git(tmp_path, "init", "-q")
     git(tmp_path, "config", "core.bare", "true")

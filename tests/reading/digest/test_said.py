@@ -96,7 +96,7 @@ def test_inserts_are_taken_out_of_a_prompt(config_home: ConfigHome, text: str, t
     assert requests(Talk().prompt(text).digest(config_home)) == [typed]
 
 
-def test_the_same_words_twice_answer_twice(config_home: ConfigHome) -> None:
+def test_equal_replies_answer_two_questions(config_home: ConfigHome) -> None:
     """If the user answers two questions with "yes", neither question is listed as open."""
     talk = (
         Talk()
@@ -110,7 +110,7 @@ def test_the_same_words_twice_answer_twice(config_home: ConfigHome) -> None:
     assert texts(digest, "questions") == []
 
 
-def test_prompts_out_of_the_queue(config_home: ConfigHome) -> None:
+def test_prompts_from_the_queue_are_in_the_talk(config_home: ConfigHome) -> None:
     """A prompt that was taken from the queue between two calls appears once in the talk.
 
     A prompt that was sent from the queue appears at its own record.
@@ -129,7 +129,7 @@ def test_prompts_out_of_the_queue(config_home: ConfigHome) -> None:
     assert request_lines(digest) == {"go": 0, "also this": 1, "then that": 7}
 
 
-def test_a_prompt_that_was_withdrawn_was_never_said(config_home: ConfigHome) -> None:
+def test_a_withdrawn_prompt_is_not_in_the_talk(config_home: ConfigHome) -> None:
     """A queued prompt that the user withdrew, or that a hook blocked, is not in the talk."""
     talk = Talk().prompt("go").add(queue("enqueue", "oops")).add(queue("popAll"))
     talk.add(queue("enqueue", ">handoff")).add(queue("dequeue")).says("x")
@@ -145,7 +145,9 @@ def test_a_prompt_that_was_withdrawn_was_never_said(config_home: ConfigHome) -> 
         ("cancelled", False),
     ],
 )
-def test_why_a_prompt_left_the_queue(config_home: ConfigHome, reason: str, said: bool) -> None:
+def test_only_a_queued_prompt_that_was_delivered_is_in_the_talk(
+    config_home: ConfigHome, reason: str, said: bool
+) -> None:
     """If the client records why a prompt left the queue, only prompts that the model saw are in the talk."""
     talk = (
         Talk()
@@ -178,7 +180,7 @@ def test_a_prompt_queued_behind_a_command_is_not_a_request(
     assert requests(talk.digest(config_home)) == ["go", "with the readme"]
 
 
-def test_a_command_can_stand_behind_the_prompts_that_it_precedes(config_home: ConfigHome) -> None:
+def test_a_queued_command_may_be_recorded_after_later_prompts(config_home: ConfigHome) -> None:
     """A prompt queued before a command is not a request until it is sent.
 
     Newer clients record the queue's entries in the order in which their hooks finish.
@@ -239,7 +241,7 @@ def test_the_client_states_which_branch_is_live(config_home: ConfigHome) -> None
 
 
 @pytest.mark.parametrize("parent", ["gone", None])
-def test_a_broken_chain_loses_nothing(config_home: ConfigHome, parent: str | None) -> None:
+def test_a_broken_chain_loses_no_prompt(config_home: ConfigHome, parent: str | None) -> None:
     """Messages are kept if their parent is missing, if they have none, or if the chain is a cycle."""
     talk = Talk().prompt("one").says("a").back_to(parent).prompt("two").says("b")
     assert requests(talk.digest(config_home)) == ["one", "two"]
@@ -335,7 +337,7 @@ def test_answers_come_with_their_questions(config_home: ConfigHome) -> None:
         ("merge #22", ""),
     ],
 )
-def test_an_answer_whose_subject_comes_up_again(
+def test_an_answer_whose_subject_comes_up_again_is_marked(
     config_home: ConfigHome, prompt: str, name: str
 ) -> None:
     """An answer has a note if a later prompt names its subject again, because it may be outdated."""
@@ -360,7 +362,7 @@ def test_an_answer_whose_subject_comes_up_again(
 
 
 @pytest.mark.parametrize("noted", [True, False])
-def test_no_question_words_its_answer(config_home: ConfigHome, noted: bool) -> None:
+def test_a_question_cannot_forge_its_answer(config_home: ConfigHome, noted: bool) -> None:
     """A question with quotation marks and an answer's form in it is listed with the real answer.
 
     This is so with and without the client's own record of the answers.
@@ -389,7 +391,7 @@ def test_a_request_to_clarify_questions_is_not_a_constraint(config_home: ConfigH
 @pytest.mark.parametrize(
     "answer", [None, "No response after 300s — the user may be away from keyboard."]
 )
-def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | None) -> None:
+def test_unanswered_questions_are_listed(config_home: ConfigHome, answer: str | None) -> None:
     """Unanswered questions are listed until the next prompt, whether a tool or the last text asked them."""
     talk = (
         Talk()
@@ -402,7 +404,7 @@ def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | N
     assert texts(talk.prompt("yes").digest(config_home), "questions") == []
 
 
-def test_remaining_todos(config_home: ConfigHome) -> None:
+def test_unfinished_todos_are_listed(config_home: ConfigHome) -> None:
     """The unfinished entries of the last todo list are listed. A refused list is ignored."""
     rows = [
         {"content": "one", "status": "completed"},
@@ -415,7 +417,7 @@ def test_remaining_todos(config_home: ConfigHome) -> None:
     assert texts(talk.calls("TodoWrite", {"todos": []}).digest(config_home), "todos") == []
 
 
-def test_an_overtaken_todo_list_is_marked(config_home: ConfigHome) -> None:
+def test_a_todo_list_names_the_work_that_followed(config_home: ConfigHome) -> None:
     """A todo list has a note about the edits, passed checks and commit that followed it."""
     rows = [{"content": "test it", "status": "in_progress"}]
     talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
@@ -434,7 +436,7 @@ def test_an_overtaken_todo_list_is_marked(config_home: ConfigHome) -> None:
     }
 
 
-def test_tasks(config_home: ConfigHome) -> None:
+def test_unfinished_tasks_are_listed(config_home: ConfigHome) -> None:
     """A task is listed with its latest status and a reference to its creation, until it is completed."""
     talk = (
         Talk()
@@ -453,7 +455,7 @@ def test_tasks(config_home: ConfigHome) -> None:
     assert lines(digest, "todos") == {"test it": 3}
 
 
-def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
+def test_an_approved_plan_is_shown(config_home: ConfigHome) -> None:
     """The title of an approved plan is in the state, and its whole text is in the talk.
 
     A refused plan is listed as refused.
@@ -473,7 +475,7 @@ def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
     assert texts(digest, "refusals") == ["refused by the user: ExitPlanMode # Burn it"]
 
 
-def test_the_end_of_a_turn_is_shown_whole(config_home: ConfigHome) -> None:
+def test_the_end_of_a_turn_is_shown_in_full(config_home: ConfigHome) -> None:
     """The last text of a turn is shown in full. An announcement between calls is omitted.
 
     A text between calls that says something else is shown.
@@ -497,7 +499,7 @@ def test_an_agreement_counts_as_a_message(config_home: ConfigHome, said: str) ->
     assert own == ["fix it", "Shall I?", said]
 
 
-def test_the_assistants_last_words(config_home: ConfigHome) -> None:
+def test_an_error_of_the_client_is_not_the_last_message(config_home: ConfigHome) -> None:
     """An error message of the client is not the assistant's last message."""
     talk = (
         Talk()
@@ -618,7 +620,7 @@ def test_rules_of_a_template_are_not_constraints(config_home: ConfigHome, text: 
     assert not any("style of the code" in each for each in found)
 
 
-def test_a_demand_that_was_sent_again_is_one(config_home: ConfigHome) -> None:
+def test_a_demand_that_was_sent_twice_is_listed_once(config_home: ConfigHome) -> None:
     """A demand that was sent twice with different ends is listed once, in its later form."""
     demand = (
         "Never write unit tests for the startup sequence, only integration tests that run all of it"
@@ -691,7 +693,7 @@ SUMMARY = """This session is being continued from a previous conversation that r
 """
 
 
-def test_a_choice_that_was_made_again_is_the_later_one(config_home: ConfigHome) -> None:
+def test_only_the_later_answer_to_a_question_is_listed(config_home: ConfigHome) -> None:
     """If the same question was answered twice, only the later answer is listed."""
     talk = Talk().prompt("go")
     for chosen in ("Redis", "SQLite"):
@@ -701,7 +703,7 @@ def test_a_choice_that_was_made_again_is_the_later_one(config_home: ConfigHome) 
     assert texts(talk.digest(config_home), "answers") == ["Which store? -> SQLite"]
 
 
-def test_a_constraint_that_only_a_summary_holds(config_home: ConfigHome) -> None:
+def test_a_constraint_that_only_a_summary_quotes_is_listed(config_home: ConfigHome) -> None:
     """A constraint that only the client's summary quotes is listed with a reference to the summary.
 
     One that a prompt contains is listed once, with a reference to the prompt.
@@ -716,7 +718,7 @@ def test_a_constraint_that_only_a_summary_holds(config_home: ConfigHome) -> None
     }
 
 
-def test_the_constraints_that_a_summary_lists_are_not_words_of_the_user(
+def test_constraints_that_a_summary_lists_are_marked(
     config_home: ConfigHome,
 ) -> None:
     """Constraints that the summary takes from CLAUDE.md have the note "from the client's summary".
@@ -737,7 +739,7 @@ def test_the_constraints_that_a_summary_lists_are_not_words_of_the_user(
     }
 
 
-def test_a_constraint_that_was_withdrawn_is_gone(config_home: ConfigHome) -> None:
+def test_a_withdrawn_constraint_is_not_listed(config_home: ConfigHome) -> None:
     """Of two contradicting constraints, only the newer is listed. The talk contains both."""
     old, new = (
         "Never use more than 4 workers for the tests.",
@@ -779,7 +781,7 @@ def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
     assert texts(digest, "constraints") == []
 
 
-def test_a_list_of_todos_shows_its_age(config_home: ConfigHome) -> None:
+def test_a_todo_list_shows_its_age(config_home: ConfigHome) -> None:
     """An entry of a todo list says how many prompts before the end the list was written."""
     todos = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})
@@ -789,7 +791,7 @@ def test_a_list_of_todos_shows_its_age(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(("prompts", "is_open"), [(1, True), (2, False), (5, False)])
-def test_a_list_that_was_left_behind_before_a_commit(
+def test_an_old_todo_list_before_a_commit_is_not_listed(
     config_home: ConfigHome, prompts: int, is_open: bool
 ) -> None:
     """A todo list is not listed after two later prompts and a commit, unless it is written again."""
@@ -804,25 +806,25 @@ def test_a_list_that_was_left_behind_before_a_commit(
     assert texts(talk.digest(config_home), "todos") == ["write docs"]
 
 
-OVERTAKEN = "the task list is out of date, last changed "
+OUTDATED_ROW_START = "the task list is out of date, last changed "
 
 
-def find_overtaken_rows(digest: Digest) -> dict[str, str]:
+def find_outdated_list_rows(digest: Digest) -> dict[str, str]:
     """Return the row of the state about an outdated todo list with its reference, or an empty mapping."""
     entries = digest.section_entries("now")
-    return {entry.text: entry.ref for entry in entries if entry.text.startswith(OVERTAKEN)}
+    return {entry.text: entry.ref for entry in entries if entry.text.startswith(OUTDATED_ROW_START)}
 
 
 @pytest.mark.parametrize(
-    ("words", "is_overtaken"),
+    ("words", "is_outdated"),
     [
         ("Pushed, and the docs are next.", True),
         ("Let me update the docs", False),
         ("I update these files:", False),
     ],
 )
-def test_a_list_is_overtaken_by_a_commit_and_an_answer(
-    config_home: ConfigHome, words: str, is_overtaken: bool
+def test_a_todo_list_is_outdated_after_a_commit_and_an_answer(
+    config_home: ConfigHome, words: str, is_outdated: bool
 ) -> None:
     """A todo list is outdated after a commit and an answer that ends the turn.
 
@@ -833,21 +835,21 @@ def test_a_list_is_overtaken_by_a_commit_and_an_answer(
     talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
     list_ref = f"{SESSION}:{talk.at - 1}"
     talk.runs("git commit -am x", "[main 1234567] x\n")
-    assert find_overtaken_rows(talk.digest(config_home)) == {}
+    assert find_outdated_list_rows(talk.digest(config_home)) == {}
     digest = talk.says(words).digest(config_home)
-    assert bool(texts(digest, "todos")) is not is_overtaken
-    if is_overtaken:
+    assert bool(texts(digest, "todos")) is not is_outdated
+    if is_outdated:
         row = (
-            f"{OVERTAKEN}before the last commit and the answer at :{talk.at}; unfinished "
+            f"{OUTDATED_ROW_START}before the last commit and the answer at :{talk.at}; unfinished "
             'then: "step 0", "step 1", "step 2", "step 3", 2 more'
         )
-        assert find_overtaken_rows(digest) == {row: list_ref}
+        assert find_outdated_list_rows(digest) == {row: list_ref}
     talk.runs("make docs")
     assert len(texts(talk.digest(config_home), "todos")) == 6
 
 
 @pytest.mark.parametrize(
-    ("words", "is_overtaken"),
+    ("words", "is_outdated"),
     [
         ("Implemented the form.", True),
         ("**Done.** It works.", True),
@@ -856,8 +858,8 @@ def test_a_list_is_overtaken_by_a_commit_and_an_answer(
         ("The tests pass.", False),
     ],
 )
-def test_a_list_is_overtaken_by_checks_and_a_report(
-    config_home: ConfigHome, words: str, is_overtaken: bool
+def test_a_todo_list_is_outdated_after_checks_and_a_report(
+    config_home: ConfigHome, words: str, is_outdated: bool
 ) -> None:
     """Without a commit, a todo list is outdated after a passed check and a report of finished work."""
     rows = [{"content": "write docs", "status": "pending"}]
@@ -865,22 +867,22 @@ def test_a_list_is_overtaken_by_checks_and_a_report(
     assert texts(talk.digest(config_home), "todos") == ["write docs"]
     talk.prompt("test it").runs("make test").says(words)
     digest = talk.digest(config_home)
-    assert texts(digest, "todos") == ([] if is_overtaken else ["write docs"])
-    assert bool(find_overtaken_rows(digest)) is is_overtaken
+    assert texts(digest, "todos") == ([] if is_outdated else ["write docs"])
+    assert bool(find_outdated_list_rows(digest)) is is_outdated
     talk.prompt("now the docs").calls("TodoWrite", {"todos": rows})
     assert texts(talk.digest(config_home), "todos") == ["write docs"]
 
 
 @pytest.mark.parametrize(
-    ("words", "is_overtaken", "is_overtaken_later"),
+    ("words", "is_outdated", "is_outdated_later"),
     [
         ("Perfect! I've successfully refactored the form.", True, True),
         ("The form has a title.", False, True),
         ("The form has a title. Shall I write the docs?", False, False),
     ],
 )
-def test_a_list_is_overtaken_by_edits(
-    config_home: ConfigHome, words: str, *, is_overtaken: bool, is_overtaken_later: bool
+def test_a_todo_list_is_outdated_after_edits(
+    config_home: ConfigHome, words: str, *, is_outdated: bool, is_outdated_later: bool
 ) -> None:
     """A todo list is outdated after edits and a report of finished work.
 
@@ -888,14 +890,14 @@ def test_a_list_is_overtaken_by_edits(
     """
     rows = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows}).edits(f"{CWD}/a.py").says(words)
-    assert bool(find_overtaken_rows(talk.digest(config_home))) is is_overtaken
+    assert bool(find_outdated_list_rows(talk.digest(config_home))) is is_outdated
     talk.prompt("and a title").edits(f"{CWD}/b.py")
     talk.says(words)
-    assert bool(find_overtaken_rows(talk.digest(config_home))) is is_overtaken_later
-    assert bool(texts(talk.digest(config_home), "todos")) is not is_overtaken_later
+    assert bool(find_outdated_list_rows(talk.digest(config_home))) is is_outdated_later
+    assert bool(texts(talk.digest(config_home), "todos")) is not is_outdated_later
 
 
-def test_a_list_is_overtaken_by_the_report_of_a_sub_agent(config_home: ConfigHome) -> None:
+def test_a_todo_list_is_outdated_after_the_report_of_a_sub_agent(config_home: ConfigHome) -> None:
     """A todo list is outdated after edits and the report of a sub-agent that may write files."""
     rows = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows})
@@ -905,8 +907,10 @@ def test_a_list_is_overtaken_by_the_report_of_a_sub_agent(config_home: ConfigHom
     assert texts(talk.digest(config_home), "todos") == ["write docs"]
     talk.calls("Task", task, "I wrote the docs.")
     report_at = talk.at
-    (row,) = find_overtaken_rows(talk.edits(f"{CWD}/a.md").digest(config_home))
-    assert row.startswith(f"{OVERTAKEN}before 2 edits and a sub-agent's report at :{report_at}; ")
+    (row,) = find_outdated_list_rows(talk.edits(f"{CWD}/a.md").digest(config_home))
+    assert row.startswith(
+        f"{OUTDATED_ROW_START}before 2 edits and a sub-agent's report at :{report_at}; "
+    )
 
 
 @pytest.mark.parametrize(
@@ -919,7 +923,7 @@ def test_a_list_is_overtaken_by_the_report_of_a_sub_agent(config_home: ConfigHom
         ("The implementation is not complete.", True),
     ],
 )
-def test_a_task_at_work_ends_with_an_answer_that_all_is_done(
+def test_a_task_in_progress_ends_when_all_work_is_done(
     config_home: ConfigHome, words: str, is_open: bool
 ) -> None:
     """A task in progress is not listed after an answer that says that all work is done.
@@ -970,7 +974,9 @@ def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
         ("Explain it short, from now on.", True),
     ],
 )
-def test_rules_without_always_and_never(config_home: ConfigHome, words: str, is_rule: bool) -> None:
+def test_rules_without_always_or_never_are_found(
+    config_home: ConfigHome, words: str, is_rule: bool
+) -> None:
     """A rule without "always" or "never" is listed if it concerns repeated work, not a single task."""
     digest = Talk().prompt("go").says("ok").prompt(words).says("ok").digest(config_home)
     assert bool(texts(digest, "constraints")) is is_rule

@@ -32,7 +32,7 @@ CORES = [
 
 
 @pytest.mark.parametrize(("command", "expected"), CORES)
-def test_the_same_command_has_one_core(command: str, expected: str) -> None:
+def test_forms_of_a_command_have_the_same_key(command: str, expected: str) -> None:
     """The key of a command leaves out a leading ``cd`` and programs that only shorten the output.
 
     It keeps a filter such as ``grep -v``.
@@ -103,7 +103,7 @@ def test_here_documents_are_removed(command: str, expected: str) -> None:
         ("echo x >&2", [("echo", "x", "2")], [()]),
     ],
 )
-def test_simple_commands(
+def test_a_command_is_split_into_simple_commands(
     command: str, words: list[tuple[str, ...]], targets: list[tuple[str, ...]]
 ) -> None:
     """A command is split into simple commands with their words and the files that they write.
@@ -152,6 +152,6 @@ def test_the_program_of_a_command(command: str, runs: str) -> None:
 
 
 @pytest.mark.parametrize("command", LOOKS)
-def test_a_reading_command(command: str) -> None:
+def test_a_reading_command_has_no_program(command: str) -> None:
     """A command that only reads has no program."""
     assert find_program(parse_simple_commands(command)) == ""

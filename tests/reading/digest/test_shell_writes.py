@@ -52,7 +52,7 @@ CHANGED = [
 
 
 @pytest.mark.parametrize(("command", "paths"), CHANGED)
-def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
+def test_files_that_a_command_changes_are_found(command: str, paths: list[str]) -> None:
     """The files that a command writes, moves or removes are found, relative to its start folder.
 
     A path with a variable or a pattern is skipped.
@@ -69,7 +69,7 @@ def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
         ("cd $X && git status", None),
     ],
 )
-def test_where_a_command_starts(command: str, folder: str | None) -> None:
+def test_the_start_folder_of_a_command_is_found(command: str, folder: str | None) -> None:
     """A command starts in the folder of its leading ``cd``, or in an unknown one if it has a variable."""
     assert find_start_folder(parse_simple_commands(command)) == folder
 
@@ -109,7 +109,7 @@ LISTED = [
 
 
 @pytest.mark.parametrize(("command", "output", "here", "rooted"), LISTED)
-def test_files_that_git_prints(
+def test_files_that_git_prints_are_found(
     command: str, output: str, here: list[str], rooted: list[str]
 ) -> None:
     """Uncommitted files and files that a commit created are found in git's output.
@@ -134,7 +134,7 @@ def test_files_that_git_prints(
         ("import json\njson.dump({}, open('a.json', 'w'))  # write", ["a.json"]),
     ],
 )  # fmt: skip
-def test_files_that_a_script_in_a_command_writes(script: str, paths: list[str]) -> None:
+def test_files_that_a_script_in_a_command_writes_are_found(script: str, paths: list[str]) -> None:
     """The files that a Python script in a command writes are found if their names are literals."""
     command = f"cd proj\npython3 - <<'PY'\n{script}\nPY\nls"
     assert list(find_files_written_by_scripts(command)) == paths

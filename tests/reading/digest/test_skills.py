@@ -153,7 +153,7 @@ REPORT = f"## Findings\n\n**High**\n{'- a.py reads past the end of its buffer. '
         ("## Findings\n**High**\nOne. Shall I fix it?", True),
     ],
 )
-def test_after_a_report_no_step_is_certain(
+def test_a_long_report_hides_the_steps_of_a_skill(
     config_home: ConfigHome, answer: str, has_steps: bool
 ) -> None:
     """After a long report, a skill is listed with its rules but without steps, until the next call."""
@@ -166,7 +166,7 @@ def test_after_a_report_no_step_is_certain(
     assert texts(talk.digest(config_home), "skills")[1].startswith("Step ")
 
 
-def test_a_skill_that_waits_for_a_background_command(config_home: ConfigHome) -> None:
+def test_a_skill_with_a_running_background_command_is_not_over(config_home: ConfigHome) -> None:
     """The last step of a skill is listed while a background command of it is running."""
     talk = _shipping().runs("gh pr view --json number", "12")
     talk.runs("sleep 60 && gh pr checks", "Command running in background with ID: b1")

@@ -90,7 +90,7 @@ def test_a_rebase_stops_at_each_commit(config_home: ConfigHome) -> None:
     assert _rows(talk.runs("git rebase --continue", done, cwd=CWD), config_home) == []
 
 
-def test_a_merge_that_was_tried_and_aborted_at_once(config_home: ConfigHome) -> None:
+def test_an_aborted_merge_does_not_change_the_state_of_a_file(config_home: ConfigHome) -> None:
     """A file is committed as before after a merge that the same command started and aborted."""
     talk = Talk().prompt("go").edits(f"{CWD}/a.py")
     talk.runs("git commit -am x", "[dev 1234567] x\n", cwd=CWD)
@@ -99,7 +99,7 @@ def test_a_merge_that_was_tried_and_aborted_at_once(config_home: ConfigHome) -> 
     assert "committed in 1234567" in notes(talk.digest(config_home), "changed")["a.py"]
 
 
-def test_conflicts_that_a_later_command_lists(config_home: ConfigHome) -> None:
+def test_conflicts_that_a_later_command_lists_are_found(config_home: ConfigHome) -> None:
     """Conflicting files are also found in the output of a later ``git diff --diff-filter=U``."""
     talk = Talk().prompt("go").runs("git merge main | tail -1", STOP.splitlines()[-1], cwd=CWD)
     talk.runs("git diff --name-only --diff-filter=U", "a.py\nlib/b.py", cwd=CWD)

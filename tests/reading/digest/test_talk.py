@@ -16,7 +16,7 @@ from tests.reading.digest.talk import REJECTED, Talk, messages, requests, texts
 LONG = "\n".join(f"line {number} of it." for number in range(800))
 
 
-def test_every_word_of_the_user_is_there(config_home: ConfigHome) -> None:
+def test_every_prompt_of_the_user_is_in_the_talk(config_home: ConfigHome) -> None:
     """Each prompt that the user typed is in the talk unchanged, except for blank lines."""
     typed = [
         "fix  the   parser\n\n  - first `a`\n  - then b",
@@ -73,7 +73,7 @@ def command(name: str, words: str) -> str:
     return f"{head}\n<command-args>{words}</command-args>"
 
 
-def test_words_behind_a_command_were_said_too(config_home: ConfigHome) -> None:
+def test_the_arguments_of_plan_are_a_prompt(config_home: ConfigHome) -> None:
     """The arguments of ``/plan`` are a prompt, those of client settings and of this plugin are not."""
     talk = Talk().prompt("go").says("ok").prompt(command("/plan", "move the parser into a module"))
     talk.prompt(command("/model", "the large one please")).prompt(
@@ -95,7 +95,7 @@ def test_a_users_command_is_shown_with_its_output(config_home: ConfigHome) -> No
     ]
 
 
-def test_answers_to_questions_of_which_some_were_clarified(config_home: ConfigHome) -> None:
+def test_an_answer_is_listed_if_another_question_was_clarified(config_home: ConfigHome) -> None:
     """If the user answered one question and wants to clarify another, the answer is listed."""
     said = (
         f"{REJECTED} To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\n"
@@ -196,14 +196,14 @@ def test_an_announcement_between_calls_leaves_a_mark(config_home: ConfigHome) ->
     ]
 
 
-def test_a_cut_saves_more_than_its_mark() -> None:
+def test_a_text_is_shortened_only_if_that_saves_space() -> None:
     """A text is only shortened if that saves more than the line about it takes."""
     text = f"{'a' * 60}. {'b' * 10}. {'c' * 29}."
     assert talks.shorten_text(text, 99) == text
     assert "characters ...]" in talks.shorten_text(text, 60)
 
 
-def test_code_and_tables_are_cut_and_no_sentence(config_home: ConfigHome) -> None:
+def test_code_and_tables_are_shortened_and_sentences_are_kept(config_home: ConfigHome) -> None:
     """Long code blocks and tables in a message are shortened, and the sentences around them are kept."""
     code = "\n".join(f"x = {number}" for number in range(100))
     table = "\n".join(f"| {number} | b |" for number in range(100))
@@ -247,7 +247,7 @@ def test_no_sentence_is_cut_in_two(config_home: ConfigHome, room: int) -> None:
         assert re.fullmatch(r"  (?:Sentence number \d+ says that it is here\. ?)+", row), row
 
 
-def test_as_many_messages_are_stored_as_a_child_holds() -> None:
+def test_messages_of_the_user_are_stored_first() -> None:
     """If not all messages can be stored, the user's are kept before the assistant's, and the latest first."""
     rows = [
         TalkMessage(kind, f"{SESSION}:{number}", f"{kind} {number} " + "x" * 2_000)
@@ -275,7 +275,7 @@ def test_as_many_messages_are_stored_as_a_child_holds() -> None:
         ("mcp__tracker__issue", {"id": "1"}, {"error": True}),
     ],
 )
-def test_no_file_or_server_speaks_as_the_user(
+def test_a_tool_output_cannot_forge_a_message_of_the_user(
     config_home: ConfigHome, tool: str, given: dict[str, str], extra: dict[str, object]
 ) -> None:
     """The output of a tool that imitates a refusal is neither a prompt nor a refusal of the user."""

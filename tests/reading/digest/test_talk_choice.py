@@ -6,7 +6,7 @@ from resume_hooks.reading.digest.entries import MessageKind, TalkMessage
 from resume_hooks.reading.digest.talk_choice import choose_talk
 
 
-def test_older_answers_are_whole_where_there_is_room() -> None:
+def test_older_answers_are_shown_in_full_if_they_fit() -> None:
     """With enough space, all answers are shown in full. With little, the latest answer is."""
     answer = "\n".join(
         f"Finding {number}: it is as it is, and stays so for now." for number in range(100)
@@ -40,7 +40,7 @@ def test_messages_since_the_last_request_are_first() -> None:
     assert len([at for at in texts if at < 20]) < 20
 
 
-def test_a_whole_report_leaves_room_for_calls() -> None:
+def test_a_report_is_shown_in_full_only_if_calls_fit_too() -> None:
     """A report is shown in full only if enough space is left for calls. Otherwise its middle is cut."""
     report = "\n".join(f"Row {number} of the report." for number in range(400))
     talk = [
@@ -59,7 +59,7 @@ def test_a_whole_report_leaves_room_for_calls() -> None:
     assert shortened.endswith("Row 399 of the report.")
 
 
-def test_the_words_between_the_calls_of_long_turns_leave_room_for_calls() -> None:
+def test_texts_between_calls_leave_space_for_calls() -> None:
     """Texts between calls take at most 70 % of a small opening, and those of each turn's end are shown.
 
     A large opening shows all of them.

@@ -28,7 +28,7 @@ def _write(talk: Talk, path: str, content: str, kind: str = "create") -> Talk:
         ("x", "# TODO", []),
     ],
 )
-def test_a_comment_that_the_session_wrote(
+def test_a_comment_that_the_session_wrote_is_listed(
     config_home: ConfigHome, old: str, new: str, found: list[str]
 ) -> None:
     """A TODO or FIXME comment that the session wrote is listed, but not one that existed before."""
@@ -36,7 +36,7 @@ def test_a_comment_that_the_session_wrote(
     assert texts(talk.digest(config_home), "marks") == found
 
 
-def test_a_comment_that_was_taken_out_again(config_home: ConfigHome) -> None:
+def test_a_removed_comment_is_not_listed(config_home: ConfigHome) -> None:
     """A TODO comment is not listed after an edit, a new text, or the removal of its file."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/a.py", "x", "# TODO: close it")
     talk = _edit(talk, f"{CWD}/b.py", "x", "# TODO: open it")
@@ -46,7 +46,7 @@ def test_a_comment_that_was_taken_out_again(config_home: ConfigHome) -> None:
     assert texts(talk.digest(config_home), "marks") == []
 
 
-def test_the_open_boxes_of_a_plan(config_home: ConfigHome) -> None:
+def test_the_open_boxes_of_a_plan_are_listed(config_home: ConfigHome) -> None:
     """The boxes of a plan that the session wrote are listed unless a later edit checked them."""
     plan = "# Tasks\n\n- [x] 1.1 cut it\n- [ ] 1.2 glue it\n- [ ] 1.3 paint it\n"
     talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", plan)
@@ -54,7 +54,7 @@ def test_the_open_boxes_of_a_plan(config_home: ConfigHome) -> None:
     assert notes(talk.digest(config_home), "todos") == {"1.3 paint it": "no check in tasks.md"}
 
 
-def test_several_changes_of_one_call(config_home: ConfigHome) -> None:
+def test_each_edit_of_a_multi_edit_counts(config_home: ConfigHome) -> None:
     """Each edit of a ``MultiEdit`` call counts, for the boxes of a plan and for TODO comments."""
     plan = "# Tasks\n\n- [ ] cut it\n- [ ] glue it\n- [ ] paint it\n"
     talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", plan)
@@ -74,7 +74,7 @@ def test_several_changes_of_one_call(config_home: ConfigHome) -> None:
     assert texts(digest, "marks") == ["TODO: close it (a.py)", "TODO: open it (a.py)"]
 
 
-def test_a_plan_that_a_script_changed(config_home: ConfigHome) -> None:
+def test_boxes_of_a_plan_that_a_script_changed_are_not_listed(config_home: ConfigHome) -> None:
     """The boxes of a plan are not listed after a script changed the plan's file."""
     talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", "# Tasks\n\n- [ ] 1.2 glue it\n")
     script = "p = 'tasks.md'\ns = open(p).read()\nopen(p, 'w').write(s.replace('glue', 'nail'))"
@@ -82,7 +82,7 @@ def test_a_plan_that_a_script_changed(config_home: ConfigHome) -> None:
     assert texts(talk.digest(config_home), "todos") == []
 
 
-def test_a_plan_that_is_not_known_whole(config_home: ConfigHome) -> None:
+def test_boxes_of_a_plan_that_is_known_in_part_are_not_listed(config_home: ConfigHome) -> None:
     """An edit of a plan that the session did not write lists no boxes."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/tasks.md", "- [ ] a step", "- [ ] another step")
     assert texts(talk.digest(config_home), "todos") == []

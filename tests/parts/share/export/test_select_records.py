@@ -16,7 +16,7 @@ from resume_hooks.parts.share.export.select_records import (
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, last_prompt, user, write_session
-from tests.derive.test_orders import SimulatedClient, of_any_order
+from tests.derive.test_orders import SimulatedClient, given_session_and_steps
 from tests.parts.share.export.conftest import records_of_every_kind
 
 
@@ -93,7 +93,7 @@ def test_records_without_links_keep_the_file_order(config_home: ConfigHome) -> N
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @example(None, ["trim here", "prompt", "trim"])
-@of_any_order
+@given_session_and_steps
 def test_each_call_is_exported_once(begun: Path | None, steps: list[str]) -> None:
     """Each call is exported once, even if a trim in place wrote it again."""
     with tempfile.TemporaryDirectory() as home:
