@@ -1,4 +1,4 @@
-"""Data rules of the user's account, as the client reports them, forbid archived copies."""
+"""Tests that data rules of the user's account, which the client reports, forbid archived copies."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_data_rules_in_another_form_are_ignored(config_home: ConfigHome, told: o
 
 
 def test_stored_data_rules_are_short_plain_text(config_home: ConfigHome) -> None:
-    """Values that are not text or have control characters are dropped.
+    """Stored data rules are limited in length and number.
 
-    Length and number are limited.
+    Values that are not text or that have control characters are dropped.
     """
     report_data_rules(
         rules=["\x1b[2J", 7, None, "z" * 1_000, *(str(number) for number in range(100))]

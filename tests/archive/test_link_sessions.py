@@ -1,4 +1,4 @@
-"""Hard links preserve sessions that the client deletes early, until the vault has a copy."""
+"""Tests of the hard links that preserve sessions which the client deletes early."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check_links(home: ConfigHome) -> None:
 
 
 def link_counts(home: ConfigHome) -> dict[str, int]:
-    """Return the number of names of each linked file, by the path of the link."""
+    """Return the number of hard links to each linked file, by the path of the link."""
     top = Path(held_links.links_folder(home.where))
     return {
         str(path.relative_to(top)): path.stat().st_nlink
@@ -75,7 +75,7 @@ def link_counts(home: ConfigHome) -> dict[str, int]:
 
 
 def client_snapshot(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
-    """Return the bytes, time and mode of each file of the client."""
+    """Return the content, time and mode of each file of the client."""
     root = home.config / "projects"
     return {
         str(path.relative_to(home.config)): (
@@ -102,9 +102,9 @@ def set_retention_days(home: ConfigHome, days: int) -> None:
 
 
 def test_all_files_of_a_session_are_linked(config_home: ConfigHome) -> None:
-    """The transcript, sub-agents and outputs are linked; symbolic links and empty files are not.
+    """The transcript, the sub-agents and the outputs of a session are linked.
 
-    A second check changes nothing.
+    Symbolic links and empty files are not linked, and a second check changes nothing.
     """
     found = write_session_with_files(config_home)
     (config_home.project() / f"{session_id(2)}.jsonl").touch()
@@ -134,7 +134,7 @@ def test_all_files_of_a_session_are_linked(config_home: ConfigHome) -> None:
 def test_a_session_that_the_client_deletes_early_is_archived(
     config_home: ConfigHome, days: float, how: str
 ) -> None:
-    """The check archives every deleted file and removes its link.
+    """If the client deletes a session early, the check archives it and removes its links.
 
     A restore returns the old contents, times and modes.
     """
@@ -165,7 +165,7 @@ def test_a_session_that_the_client_deletes_early_is_archived(
 def test_a_due_session_is_archived_before_its_last_link_is_removed(
     config_home: ConfigHome, period: int | None, days: float
 ) -> None:
-    """A session that was due for deletion and has no copy yet is archived before its links go."""
+    """If a session that was due for deletion has no copy, it is archived before its links are removed."""
     if period is not None:
         set_retention_days(config_home, period)
     found = write_session_with_files(config_home, days=days)
@@ -183,7 +183,7 @@ def test_a_due_session_is_archived_before_its_last_link_is_removed(
 def test_a_deleted_output_is_archived_with_its_session(config_home: ConfigHome) -> None:
     """If the client deletes only an output, the whole session is archived.
 
-    Its other files stay linked.
+    The session's other files stay linked.
     """
     found = write_session_with_files(config_home)
     old = write_tool_output(found, 31, "old.txt")
@@ -200,7 +200,7 @@ def test_a_deleted_output_is_archived_with_its_session(config_home: ConfigHome) 
 
 
 def test_a_longer_replacement_of_a_transcript_is_linked(config_home: ConfigHome) -> None:
-    """A longer copy that replaces the file loses nothing, so only the link is renewed."""
+    """If a longer transcript replaces the old one, it is linked and nothing is archived."""
     found = write_session_with_files(config_home)
     check_links(config_home)
     new = Path(found.path).with_suffix(".new")
@@ -212,7 +212,10 @@ def test_a_longer_replacement_of_a_transcript_is_linked(config_home: ConfigHome)
 
 
 def test_the_deleted_content_of_a_recreated_file_is_archived(config_home: ConfigHome) -> None:
-    """The deleted content becomes an earlier state, and the new file is linked."""
+    """If a transcript is deleted and written again, the deleted content is archived.
+
+    It becomes an earlier state when the new content is archived.
+    """
     found = write_session_with_files(config_home)
     before = Path(found.path).read_bytes()
     check_links(config_home)
@@ -236,7 +239,7 @@ def test_the_deleted_content_of_a_recreated_file_is_archived(config_home: Config
 
 @pytest.mark.parametrize("how", ["truncated", "rewritten", "appended"])
 def test_a_link_shows_a_write_in_place(config_home: ConfigHome, how: str) -> None:
-    """The link has the client's last version of the file, and that version is archived."""
+    """After a write in place, the archived content is the client's last version of the file."""
     found = write_session_with_files(config_home)
     check_links(config_home)
     with open(found.path, "r+b") as stream:
@@ -261,7 +264,7 @@ def test_a_link_shows_a_write_in_place(config_home: ConfigHome, how: str) -> Non
 
 
 def test_renaming_a_session_keeps_its_link(config_home: ConfigHome) -> None:
-    """``rename`` appends to the linked file and keeps its time. Doctor reports no problem."""
+    """``rename`` appends to the linked file and keeps its time, and doctor reports no problem."""
     found = write_session_with_files(config_home)
     check_links(config_home)
     was = os.stat(found.path)
@@ -290,7 +293,7 @@ def test_deleting_a_session_does_not_archive_it(config_home: ConfigHome) -> None
             link.parent.mkdir(exist_ok=True)
             os.link(
                 stored_path(entry.folder, entry.transcript), link
-            )  # as one that was made while the delete began
+            )  # A link that was made while the delete began.
             check_links(config_home)
         deletion.empty_trash([entry], config_home.where)
         check_links(config_home)
@@ -298,7 +301,7 @@ def test_deleting_a_session_does_not_archive_it(config_home: ConfigHome) -> None
 
 
 def test_a_session_restored_from_the_trash_is_linked_again(config_home: ConfigHome) -> None:
-    """The next check links every file of the restored session."""
+    """The next check links every file of a session that was restored from the trash."""
     found = write_session_with_files(config_home)
     check_links(config_home)
     entry = deletion.move_to_trash(
@@ -311,9 +314,9 @@ def test_a_session_restored_from_the_trash_is_linked_again(config_home: ConfigHo
 
 
 def test_moving_a_session_does_not_archive_it(config_home: ConfigHome) -> None:
-    """A session in another project is linked there.
+    """A session that moved to another project is linked there and not archived.
 
-    A session that the user moved elsewhere is archived only after its new file is deleted.
+    A session that moved elsewhere is archived after its new file is deleted.
     """
     found, other = write_session_with_files(config_home), write_session_with_files(config_home, 2)
     check_links(config_home)
@@ -333,10 +336,7 @@ def test_moving_a_session_does_not_archive_it(config_home: ConfigHome) -> None:
 
 
 def test_a_copied_home_is_linked_again(config_home: ConfigHome) -> None:
-    """In a copied home no file has a second name.
-
-    The next check links each file and archives nothing.
-    """
+    """If the home was copied, the next check links each file again and archives nothing."""
     write_session_with_files(config_home)
     check_links(config_home)
     copy = config_home.root / "copy"
@@ -352,7 +352,7 @@ def test_a_copied_home_is_linked_again(config_home: ConfigHome) -> None:
 def test_the_links_of_an_unreadable_project_folder_stay(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Links stay if the project folder cannot be listed or is a symbolic link."""
+    """Links are kept if the project's folder can't be listed or is a symbolic link."""
     write_session_with_files(config_home)
     check_links(config_home)
     held_before = link_counts(config_home)
@@ -381,7 +381,7 @@ def test_switching_the_vault_off_removes_all_links(
 ) -> None:
     """If the user or an employer switches the vault off, the next check removes all links.
 
-    The client's files stay unchanged.
+    The client's files are unchanged.
     """
     write_session_with_files(config_home)
     before = client_snapshot(config_home)
@@ -401,10 +401,7 @@ def test_switching_the_vault_off_removes_all_links(
 
 
 def test_switching_the_vault_off_for_one_start_keeps_links(config_home: ConfigHome) -> None:
-    """A variable may switch the vault off for one start.
-
-    Links stay, and nothing is linked or archived.
-    """
+    """If a variable switches the vault off for one start, links are kept and nothing is archived."""
     found = write_session_with_files(config_home)
     check_links(config_home)
     before = link_counts(config_home)
@@ -425,7 +422,7 @@ def test_switching_the_vault_off_for_one_start_keeps_links(config_home: ConfigHo
 def test_doctor_reports_sessions_that_cannot_be_linked(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    """After a hundred failed links the check stops. Nothing is copied, and doctor reports it once."""
+    """After ``MAX_FAILED_LINKS`` failures, a check makes no more links, and doctor reports it once."""
     for number in range(1, 121):
         session_of_age(config_home, number, 2)
     tried = []
@@ -445,7 +442,10 @@ def test_doctor_reports_sessions_that_cannot_be_linked(
 def test_no_links_are_made_in_an_external_state_folder(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several clients may share such a folder, so there are no links. Doctor reports why."""
+    """No links are made in a state folder outside the config home, and doctor reports the reason.
+
+    Several clients may share such a folder.
+    """
     write_session_with_files(config_home)
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(config_home.root / "state"))
     home = config_home._replace(
@@ -461,7 +461,7 @@ def test_no_links_are_made_in_an_external_state_folder(
 
 
 def test_doctor_accepts_a_new_session_without_links(config_home: ConfigHome) -> None:
-    """A session of today without a link is not reported as a problem."""
+    """Doctor reports no problem for a session of today that is not linked yet."""
     session_of_age(config_home, 1, 2)
     check_links(config_home)
     session_of_age(config_home, 2, 0.1)
@@ -471,7 +471,7 @@ def test_doctor_accepts_a_new_session_without_links(config_home: ConfigHome) -> 
 
 
 def test_a_failed_copy_keeps_the_link(config_home: ConfigHome) -> None:
-    """A session that cannot be archived keeps its link, and the next check tries again."""
+    """If a deleted session can't be archived, its link is kept, and the next check archives it."""
     found = write_session_with_files(config_home)
     check_links(config_home)
     Path(found.path).unlink()
@@ -486,7 +486,7 @@ def test_a_failed_copy_keeps_the_link(config_home: ConfigHome) -> None:
 def test_lines_written_during_archiving_stay_linked(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a client appends lines during archiving, the link stays and the next check archives them."""
+    """If a client appends lines during archiving, the link is kept, and the next check archives them."""
     found = write_session_with_files(config_home)
     check_links(config_home)
     real = BackgroundArchiver.archive
@@ -510,7 +510,7 @@ def test_lines_written_during_archiving_stay_linked(
 
 
 def test_a_verb_archives_a_session_that_was_just_deleted(config_home: ConfigHome) -> None:
-    """A verb archives deleted sessions that have links. It makes no links itself."""
+    """A verb archives deleted sessions that have links, but makes no links itself."""
     found, other = write_session_with_files(config_home), write_session_with_files(config_home, 2)
     link_sessions.archive_lost_sessions(config_home.where)
     assert not os.path.lexists(held_links.links_folder(config_home.where))
@@ -528,7 +528,7 @@ def test_a_verb_archives_a_session_that_was_just_deleted(config_home: ConfigHome
 
 
 def test_a_check_stops_at_its_time_limit(config_home: ConfigHome) -> None:
-    """A check without time links nothing; the next check continues."""
+    """A check without time links nothing, and the next check links all files."""
     write_session_with_files(config_home)
     link_sessions.link_all_sessions(config_home.where, is_time_over)
     assert link_counts(config_home) == {}
@@ -537,7 +537,7 @@ def test_a_check_stops_at_its_time_limit(config_home: ConfigHome) -> None:
 
 
 def test_symbolic_links_in_the_folder_of_links_are_not_followed(config_home: ConfigHome) -> None:
-    """If the folder of links or a project in it is a symbolic link, its target stays unchanged."""
+    """If the folder of links, or a project's folder in it, is a symbolic link, its target is unchanged."""
     found = write_session_with_files(config_home)
     outside = config_home.root / "outside"
     outside.mkdir()
@@ -562,9 +562,9 @@ def test_symbolic_links_in_the_folder_of_links_are_not_followed(config_home: Con
 def test_existing_links_stay_if_no_more_can_be_made(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Existing links stay, for example after the sessions moved to another disk.
+    """If no more links can be made, existing links are kept.
 
-    Once links are possible again, deleted sessions are archived from them.
+    When links are possible again, deleted sessions are archived from them.
     """
     found = write_session_with_files(config_home)
     check_links(config_home)
@@ -578,8 +578,13 @@ def test_existing_links_stay_if_no_more_can_be_made(
     assert checked_archived_copy(config_home).session_id == found.session_id
 
 
-def test_a_check_killed_at_any_step_loses_nothing(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Each content is in the client's file, a link or the vault. The next check completes the work."""
+def test_a_check_killed_at_any_step_loses_no_content(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """After a check is killed at any step, each content is in the client's file, a link or the vault.
+
+    The next check completes the work.
+    """
     start = config_home.root / "start"
     gone, replaced, parted = (write_session_with_files(config_home, number) for number in (1, 2, 3))
     check_links(config_home)
@@ -593,7 +598,7 @@ def test_a_check_killed_at_any_step_loses_nothing(config_home: ConfigHome, tmp_p
     shutil.copytree(config_home.config, start, symlinks=True)
 
     def restore_start() -> None:
-        """Copy the initial home back, and link the files again that a plain copy separates."""
+        """Copy the initial home back, and restore the hard links that a plain copy separates."""
         shutil.rmtree(config_home.config)
         shutil.copytree(start, config_home.config, symlinks=True)
         top = Path(held_links.links_folder(config_home.where))

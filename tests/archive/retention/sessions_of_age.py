@@ -1,4 +1,4 @@
-"""Sessions of any age, with the files that the client keeps next to them."""
+"""Functions that write sessions of a given age, with the files that the client keeps next to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def session_of_age(home: ConfigHome, number: int, days: float, cwd: str = CWD) -
 
 
 def write_tool_output(session: SessionFile, days: float, name: str = "out.txt") -> Path:
-    """Write a large tool output of a session, ``days`` days old."""
+    """Write a large tool output of a session, last changed ``days`` days ago, and return its path."""
     path = Path(session.path.removesuffix(".jsonl")) / "tool-results" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("out\n", encoding="utf-8")
@@ -34,7 +34,7 @@ def write_tool_output(session: SessionFile, days: float, name: str = "out.txt") 
 
 
 def write_file_backups(home: ConfigHome, session: SessionFile, days: float, count: int = 1) -> Path:
-    """Write ``count`` backups of files for a session, and return their folder, ``days`` days old."""
+    """Write ``count`` file backups of a session, and return their folder, changed ``days`` days ago."""
     folder = home.config / "file-history" / session.session_id
     folder.mkdir(parents=True)
     for number in range(count):
@@ -44,10 +44,10 @@ def write_file_backups(home: ConfigHome, session: SessionFile, days: float, coun
 
 
 def has_time_left() -> bool:
-    """Return False: the time limit is never reached."""
+    """Return False, as a time limit does while there is time left."""
     return False
 
 
 def is_time_over() -> bool:
-    """Return True: the time limit is always reached."""
+    """Return True, as a time limit does when the time is over."""
     return True

@@ -1,6 +1,6 @@
-"""Every verb that writes a child also archives the child's ancestors.
+"""Tests that every verb that writes a child also archives the child's ancestors.
 
-The verb does not wait until all of them are archived.
+The verb does not wait until all ancestors are archived.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def test_a_handoff_archives_every_ancestor(config_home: ConfigHome) -> None:
 def test_a_handoff_skips_an_archived_parent(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unchanged parent is not archived again; a parent that grew is."""
+    """A handoff archives an unchanged parent only once, and again after the parent grew."""
     root = session_of_age(config_home, 1, 0)
     write_handoff_child(config_home, root)
     with monkeypatch.context() as patch:
@@ -81,9 +81,9 @@ def test_a_handoff_skips_an_archived_parent(
 
 
 def test_a_handoff_warns_if_it_cannot_archive_the_parent(config_home: ConfigHome) -> None:
-    """The child is still written.
+    """If the parent can't be archived, the child is still written, and its receipt has a warning.
 
-    Its receipt names the parent, and a later start archives that parent.
+    A later start archives the parent.
     """
     root = session_of_age(config_home, 1, 0)
     state = config_home.config / "resume-hooks"
@@ -104,7 +104,7 @@ def test_a_handoff_warns_if_it_cannot_archive_the_parent(config_home: ConfigHome
 
 
 def test_a_handoff_leaves_a_large_parent_to_the_next_start(config_home: ConfigHome) -> None:
-    """A verb does not wait for a large session. The second hook of the next start archives it."""
+    """A handoff does not archive a large parent, but the next start does."""
     root = session_of_age(config_home, 1, 0)
     write_file_backups(config_home, root, 0, count=archive_sessions.MAX_QUICK_FILES + 1)
     assert write_handoff_child(config_home, root).warnings == ()
@@ -117,7 +117,7 @@ def test_a_handoff_leaves_a_large_parent_to_the_next_start(config_home: ConfigHo
 def test_a_handoff_postpones_ancestors_after_its_time_limit(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ancestors that a verb has no time to archive are recorded as pending."""
+    """A handoff that has no time to archive an ancestor records the ancestor as pending."""
     monkeypatch.setattr(ancestors, "MAX_ANCESTOR_SECONDS", -1.0)
     root = session_of_age(config_home, 1, 0)
     assert write_handoff_child(config_home, root).warnings == ()
@@ -128,7 +128,7 @@ def test_a_handoff_postpones_ancestors_after_its_time_limit(
 
 
 def test_a_deleted_ancestor_is_removed_from_the_pending_list(config_home: ConfigHome) -> None:
-    """A pending session whose file was deleted is dropped, and an invalid id is ignored."""
+    """A pending session without a file is removed from the pending list, and an invalid id is ignored."""
     pending.record_pending_session(session_id(1), config_home.where)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
     assert archive_pending(config_home.where, has_time_left) == 0
@@ -138,7 +138,7 @@ def test_a_deleted_ancestor_is_removed_from_the_pending_list(config_home: Config
 def test_ancestors_outside_the_project_folders_are_not_archived(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The client never deletes files outside its project folders, so those need no copy."""
+    """An ancestor outside the client's project folders is not archived, as the client never deletes it."""
     path = write_session(
         tmp_path / "elsewhere", session_id(1), conversation(1, session_id=session_id(1))
     )
@@ -148,7 +148,7 @@ def test_ancestors_outside_the_project_folders_are_not_archived(
 
 
 def test_the_parent_of_a_fork_by_the_client_is_archived(config_home: ConfigHome) -> None:
-    """The parent is found through a fork that was written since the last check."""
+    """The parent of a fork that the client wrote since the last check is archived."""
     parent = session_of_age(config_home, 1, 0)
     origin = {"forkedFrom": {"sessionId": parent.session_id, "messageUuid": "r0"}}
     records = [record | origin for record in conversation(1, session_id=session_id(2))]
@@ -171,7 +171,7 @@ def test_a_fork_archives_its_parent(config_home: ConfigHome) -> None:
 def test_a_handoff_reports_an_error_of_archiving(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The warning contains the text of the error."""
+    """If archiving the parent raises an error, the receipt's warning contains the error's text."""
 
     def raise_write_failed(*_: object, **__: object) -> None:
         raise WriteFailed("No room", "Make some.")

@@ -1,4 +1,4 @@
-"""``doctor`` and ``sessions`` report the sessions that expire within seven days."""
+"""Tests that ``doctor`` and ``sessions`` report the sessions that expire within seven days."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_doctor_counts_expiring_sessions_of_all_projects(config_home: ConfigHome
 def test_doctor_notes_no_expiring_sessions(
     config_home: ConfigHome, settings: Any, days: float, level: str, said: str
 ) -> None:
-    """Doctor reports "ok" if no session expires within seven days, and explains why."""
+    """Doctor reports "ok" if no session expires within seven days, and states the retention period."""
     (config_home.config / "settings.json").write_text(json.dumps(settings))
     session_of_age(config_home, 1, days)
     finding = _check_expiry(CWD)
@@ -66,7 +66,10 @@ def test_doctor_notes_no_expiring_sessions(
 def test_doctor_reports_whether_expiring_sessions_are_archived(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Doctor reports "kept" if all expiring sessions are archived, "unkept" if the vault is off."""
+    """Doctor reports the code "kept" if all expiring sessions are archived.
+
+    It reports "unkept" if the vault is off.
+    """
     archive_session(session_of_age(config_home, 1, 25), config_home.where)
     assert _check_expiry(CWD).code == "kept"
     monkeypatch.setenv("RESUME_HOOKS_VAULT", "off")

@@ -1,4 +1,4 @@
-"""Each start archives some of the sessions that expire soon, within a time limit."""
+"""Tests that each start archives some of the sessions that expire soon, within a time limit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.builders import CWD, ConfigHome, session_id
 def archive_one_batch(
     home: ConfigHome, *, waiting: bool = True, over: bool = False, cwd: str = CWD
 ) -> ArchiveBatch:
-    """Archive one batch of the expiring sessions of a project."""
+    """Archive one batch of the expiring sessions in a project."""
     return archive_expiring(
         home.project().name,
         cwd,
@@ -37,10 +37,9 @@ def archive_one_batch(
 
 
 def test_expiring_sessions_are_archived_once(config_home: ConfigHome) -> None:
-    """A batch archives old sessions and young sessions with old outputs.
+    """A batch archives old sessions and young sessions with old outputs, and the next batch nothing.
 
-    The next batch archives nothing. The next check is planned for the moment when another
-    session becomes due.
+    The next check is planned for the moment when another session becomes due.
     """
     session_of_age(config_home, 1, 25)
     session_of_age(config_home, 2, 22.5)
@@ -66,7 +65,7 @@ def test_a_batch_archives_at_least_the_most_urgent_session(config_home: ConfigHo
 
 
 def test_a_continued_session_is_archived_again(config_home: ConfigHome) -> None:
-    """A session with an outdated copy is archived again before it expires."""
+    """A session that continued after it was archived is archived again before it expires."""
     session = session_of_age(config_home, 1, 25)
     archive_one_batch(config_home)
     kept = find_archived(session.session_id, config_home.where)
@@ -76,7 +75,7 @@ def test_a_continued_session_is_archived_again(config_home: ConfigHome) -> None:
 
 
 def test_other_projects_are_archived_if_no_user_waits(config_home: ConfigHome) -> None:
-    """Sessions of other projects are archived if they expire within a day."""
+    """If no user waits, sessions of other projects are archived if they expire within a day."""
     session_of_age(config_home, 1, 31, cwd="/other")
     session_of_age(config_home, 2, 25, cwd="/other")
     assert archive_one_batch(config_home).archived_count == 0
@@ -88,7 +87,7 @@ def test_other_projects_are_archived_if_no_user_waits(config_home: ConfigHome) -
 def test_nothing_is_archived_if_the_client_never_deletes(
     config_home: ConfigHome, days: object
 ) -> None:
-    """No session is due, and the next check is a day later."""
+    """If the client never deletes sessions, a batch archives none, and the next check is a day later."""
     (config_home.config / "settings.json").write_text(json.dumps({"cleanupPeriodDays": days}))
     session_of_age(config_home, 1, 400)
     found = archive_one_batch(config_home)
@@ -97,7 +96,7 @@ def test_nothing_is_archived_if_the_client_never_deletes(
 
 
 def test_every_session_is_due_if_the_retention_period_is_short(config_home: ConfigHome) -> None:
-    """With a period below seven days every session is due. The project's settings are read."""
+    """If the project's settings set a retention period below seven days, every session is archived."""
     folder = config_home.root / "work"
     (folder / ".claude").mkdir(parents=True)
     (folder / ".claude" / "settings.json").write_text('{"cleanupPeriodDays": 3}')
@@ -116,7 +115,7 @@ def test_nothing_is_archived_if_the_vault_is_off(config_home: ConfigHome) -> Non
 
 @pytest.mark.parametrize("what", ["files", "bytes"])
 def test_large_sessions_are_skipped_while_a_user_waits(config_home: ConfigHome, what: str) -> None:
-    """A session with many files or bytes waits for a later batch; smaller sessions are archived."""
+    """While a user waits, a session with many files or bytes is skipped, and smaller ones are archived."""
     session = session_of_age(config_home, 1, 29)
     folder = write_file_backups(
         config_home,
@@ -134,9 +133,9 @@ def test_large_sessions_are_skipped_while_a_user_waits(config_home: ConfigHome, 
 
 
 def test_a_batch_continues_after_a_failed_copy(config_home: ConfigHome) -> None:
-    """A failed copy raises no error.
+    """If a copy fails, the batch tries the other sessions and raises no error.
 
-    The other sessions are tried, and all of them again in an hour.
+    All failed sessions are tried again an hour later.
     """
     session_of_age(config_home, 1, 25)
     session_of_age(config_home, 2, 25)

@@ -1,4 +1,4 @@
-"""Write a session to the trash as resume-hooks 0.2.0 did: its manifest names whole folders."""
+"""A function that deletes a session as resume-hooks 0.2.0 did, with whole folders in the manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions with every kind of file, and the contents of the vault and of the client's folders."""
+"""Functions that write sessions with every kind of file, and that read the vault's contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archiving packs all files of a session, and never loses an earlier state."""
+"""Tests that archiving packs all files of a session and never loses an earlier state."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ SLOT = "projects/-home-user-proj"
 
 
 def test_archiving_packs_every_file_of_a_session(config_home: ConfigHome) -> None:
-    """The copy is one private pack. Later changes of the client's files do not affect it."""
+    """Archiving packs all files of a session into one private file.
+
+    Later changes of the client's files do not affect the copy.
+    """
     session = session_with_every_file(config_home, turns=50)
     kept = archive_session(session, config_home.where)
     before = client_files(config_home)
@@ -53,7 +56,7 @@ def test_archiving_packs_every_file_of_a_session(config_home: ConfigHome) -> Non
         < kept.size / 3
     )
     for place in before:
-        (config_home.config / place).write_bytes(b"")  # cut short in place
+        (config_home.config / place).write_bytes(b"")  # The file is truncated in place.
     assert archived_contents(kept, config_home) == before
     assert unpacked_transcript(kept, config_home.where).startswith(
         unpacked_folder(config_home.where)
@@ -71,9 +74,9 @@ def test_archiving_packs_every_file_of_a_session(config_home: ConfigHome) -> Non
 
 
 def test_archiving_an_unchanged_session_writes_nothing(config_home: ConfigHome) -> None:
-    """An unchanged session keeps its manifest.
+    """Archiving an unchanged session writes nothing.
 
-    After an append the session has one new pack and no earlier state.
+    After an append, the session has one new pack and no earlier state.
     """
     session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
@@ -90,12 +93,12 @@ def test_archiving_an_unchanged_session_writes_nothing(config_home: ConfigHome) 
     ]
     assert archived_contents(kept, config_home) == archived_contents(
         again, config_home
-    )  # for whoever has read the older manifest
+    )  # A program that read the older manifest can still read the copy.
 
 
 @pytest.mark.parametrize("how", ["shorter", "other", "in place"])
 def test_a_replaced_transcript_becomes_an_earlier_state(config_home: ConfigHome, how: str) -> None:
-    """If a shorter or different transcript replaces the old one, both can be read."""
+    """If a shorter or different transcript replaces the old one, both can be read from the vault."""
     session = session_with_every_file(config_home)
     archive_session(session, config_home.where)
     long = Path(session.path).read_bytes()
@@ -122,9 +125,9 @@ def test_a_replaced_transcript_becomes_an_earlier_state(config_home: ConfigHome,
 
 @pytest.mark.parametrize("how", ["flipped", "gone"])
 def test_a_session_with_a_damaged_pack_can_be_archived(config_home: ConfigHome, how: str) -> None:
-    """The client's files go into a new pack.
+    """If a pack is damaged, the client's files go into a new pack.
 
-    The damaged pack stays if only it has some file, and verifying reports it.
+    The damaged pack is kept if it alone has some file.
     """
     session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
@@ -155,10 +158,10 @@ def test_a_session_with_a_damaged_pack_can_be_archived(config_home: ConfigHome, 
 
 
 @pytest.mark.parametrize("how", ["cut", "appended"])
-def test_a_file_that_changes_during_archiving(
+def test_a_file_that_changes_during_archiving_is_archived_or_refused(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Bytes appended meanwhile wait for the next copy. A truncated file fails the copy."""
+    """Lines appended during archiving are left for the next copy. A truncated file fails the copy."""
     session = session_with_every_file(config_home)
     before = client_files(config_home)
 
@@ -178,7 +181,7 @@ def test_a_file_that_changes_during_archiving(
 
 
 def test_deleted_files_stay_archived(config_home: ConfigHome) -> None:
-    """The copy keeps an output that the client deleted, and a session that it deleted."""
+    """Files that the client deletes later stay in the archived copy."""
     session = session_with_every_file(config_home)
     before = client_files(config_home)
     archive_session(session, config_home.where)
@@ -194,7 +197,7 @@ def test_deleted_files_stay_archived(config_home: ConfigHome) -> None:
 
 
 def test_an_overwritten_backup_becomes_an_earlier_state(config_home: ConfigHome) -> None:
-    """Old clients overwrite a backup; its old content becomes an earlier state."""
+    """If an old client overwrites a backup, the backup's old content becomes an earlier state."""
     session = session_with_every_file(config_home)
     archive_session(session, config_home.where)
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
@@ -212,7 +215,7 @@ def test_an_overwritten_backup_becomes_an_earlier_state(config_home: ConfigHome)
 
 
 def test_links_and_pipes_are_not_archived(config_home: ConfigHome) -> None:
-    """A symbolic link or a pipe is not read, and the copy is marked as incomplete."""
+    """Symbolic links and pipes are not archived, and the copy is marked as incomplete."""
     session = session_with_every_file(config_home)
     own = Path(session.path.removesuffix(".jsonl"))
     (own / "tool-results" / "link").symlink_to("/etc/passwd")
@@ -225,7 +228,7 @@ def test_links_and_pipes_are_not_archived(config_home: ConfigHome) -> None:
 
 
 def test_archiving_refuses_a_symlinked_vault(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Nothing is written if the vault or a session's folder in it is a symbolic link."""
+    """Archiving is refused if the vault, or the session's folder in it, is a symbolic link."""
     session = session_with_every_file(config_home)
     (tmp_path / "away").mkdir()
     Path(vault_folder(config_home.where)).parent.mkdir(parents=True)
@@ -242,7 +245,7 @@ def test_archiving_refuses_a_symlinked_vault(config_home: ConfigHome, tmp_path: 
 
 
 def test_archiving_never_replaces_an_unreadable_manifest(config_home: ConfigHome) -> None:
-    """A manifest of a newer version, or a damaged one, is reported and stays unchanged."""
+    """A manifest that is damaged or of a newer version is reported and not replaced."""
     session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     note = Path(kept.folder, "manifest.json")
@@ -271,7 +274,7 @@ def test_archiving_never_replaces_an_unreadable_manifest(config_home: ConfigHome
     ],
 )
 def test_a_forged_manifest_is_not_read(config_home: ConfigHome, old: bytes, new: bytes) -> None:
-    """A path outside the session's folder or the config home invalidates the whole manifest."""
+    """A manifest with an invalid path, id or number is not read at all."""
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     assert old in note.read_bytes()
@@ -280,7 +283,7 @@ def test_a_forged_manifest_is_not_read(config_home: ConfigHome, old: bytes, new:
 
 
 def test_only_sessions_of_the_client_are_archived(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A file outside the client's folders is refused."""
+    """Archiving a file outside the client's folders is refused."""
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(Path(session_with_every_file(config_home).path).read_bytes())
     with pytest.raises(UsageError):
@@ -290,7 +293,7 @@ def test_only_sessions_of_the_client_are_archived(config_home: ConfigHome, tmp_p
 def test_archiving_fails_if_the_vault_is_off(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """If the user or an employer switched the vault off, the error names the setting."""
+    """If the user or an employer switched the vault off, archiving fails with the reason."""
     session = session_with_every_file(config_home)
     stored_settings.store_setting("vault", "off", config_home.where)
     with pytest.raises(VaultOff, match="setting 'vault' is off"):
@@ -305,7 +308,7 @@ def test_archiving_fails_if_the_vault_is_off(
 
 
 def test_a_session_in_a_new_project_is_archived_once(config_home: ConfigHome) -> None:
-    """The copy has each file once, at its new path."""
+    """If a session moved to another project, its copy has each file once, at the new path."""
     session = session_with_every_file(config_home)
     archive_session(session, config_home.where)
     other = config_home.project("/home/user/other")
@@ -317,7 +320,7 @@ def test_a_session_in_a_new_project_is_archived_once(config_home: ConfigHome) ->
 
 
 def test_different_sessions_with_one_id_are_both_archived(config_home: ConfigHome) -> None:
-    """Two projects have different files with the same id. Each becomes one state of the copy."""
+    """Different sessions of two projects with the same id are both archived, one as an earlier state."""
     session = session_with_every_file(config_home)
     other = config_home.project("/home/user/other") / f"{SESSION}.jsonl"
     other.write_bytes(Path(session.path).read_bytes().replace(b"prompt", b"promise"))
@@ -336,7 +339,10 @@ def test_different_sessions_with_one_id_are_both_archived(config_home: ConfigHom
 
 
 def test_two_commands_do_not_archive_one_session_together(config_home: ConfigHome) -> None:
-    """A second command waits for the lock up to its limit. A command without changes does not wait."""
+    """While a session is being archived, a second command waits for the lock up to its time limit.
+
+    If the session is unchanged, the second command does not wait.
+    """
     session = session_with_every_file(config_home)
     with commit.lock_archived(SESSION, config_home.where), pytest.raises(SessionOpen):
         archive_session(session, config_home.where, max_wait_seconds=0)
@@ -348,7 +354,10 @@ def test_two_commands_do_not_archive_one_session_together(config_home: ConfigHom
 def test_a_read_only_vault_can_be_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unchanged session needs no write. A changed one raises an error with the reason."""
+    """A read-only vault can be read, and archiving an unchanged session succeeds.
+
+    Archiving a changed session raises an error with the reason.
+    """
     session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     unpacked_transcript(kept, config_home.where)
@@ -376,7 +385,7 @@ def test_a_read_only_vault_can_be_read(
 def test_a_full_disk_leaves_the_earlier_copy(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, call: str, renewed: bool
 ) -> None:
-    """After a failed copy only the earlier one exists. The error names the session's path."""
+    """If the disk is full, archiving raises an error with the session's path and keeps the earlier copy."""
     first = archive_session(session_with_every_file(config_home), config_home.where)
     other = session_with_every_file(config_home, session_id(2), "Other")
     if renewed:

@@ -1,4 +1,4 @@
-"""Deleting and restoring return every file byte for byte, even after errors, kills and restarts."""
+"""Tests that deleting and restoring keep every file unchanged, also after errors and kills."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ OTHER = session_id(2)
 
 
 def client_files_with_times(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
-    """Return each file of the client with its bytes and its time in seconds."""
+    """Return the content and the time in seconds of each file of the client."""
     roots = [home.config / name for name in ("projects", "file-history", "tasks")]
     files = (path for root in roots for path in root.rglob("*") if path.is_file())
     return {str(path): (path.read_bytes(), int(path.stat().st_mtime)) for path in files}
 
 
 def delete_session(session: SessionFile, home: ConfigHome, **how: bool) -> ArchivedSession:
-    """Plan and carry out a deletion."""
+    """Plan a deletion of a session, carry it out, and return the entry of the trash."""
     return deletion.move_to_trash(deletion.plan_delete(session, home.where), home.where, **how)
 
 
@@ -67,7 +67,7 @@ def find_in_trash(locator: str, where: Where) -> ArchivedSession:
 
 
 def restore_deleted(home: ConfigHome, locator: str = SESSION) -> restoring.RestorePlan:
-    """Find an entry of the trash, then plan and carry out its restore."""
+    """Restore an entry of the trash and return the plan."""
     decided = restoring.plan_restore(find_in_trash(locator, home.where), home.where)
     restoring.restore_session(decided, home.where)
     return decided
@@ -77,7 +77,7 @@ def restore_deleted(home: ConfigHome, locator: str = SESSION) -> restoring.Resto
 def set_up_file_systems(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], None]:
-    """Return a function that puts the trash on the same or another file system, or forbids links."""
+    """Return a function that puts the trash on the same or another file system, or forbids hard links."""
 
     def set_up() -> None:
         if request.param == "other":
@@ -91,12 +91,12 @@ def set_up_file_systems(
     return set_up
 
 
-def test_restoring_a_deleted_session_returns_every_file(
+def test_restoring_a_deleted_session_returns_all_files(
     config_home: ConfigHome, set_up_file_systems: Callable[[], None]
 ) -> None:
-    """Deleting moves the transcript, sub-agents, outputs and backups to the trash.
+    """Deleting moves all files of a session to the trash, and a restore returns them with their times.
 
-    A restore returns each with its time, and the trash is empty.
+    The trash is empty afterwards.
     """
     bystander = write_session(
         config_home.project(), OTHER, conversation(1, session_id=OTHER), mtime=OLD
@@ -136,7 +136,7 @@ def test_a_delete_or_restore_killed_at_any_step_loses_nothing(
 
     for _ in crashes(prepare):
         transcript = client_files_with_times(config_home).get(path)
-        # Where there are no links, a moment before it has its name.
+        # Without hard links, an empty file has the transcript's name for a moment.
         reserved = transcript is not None and not transcript[0]
         assert reserved or transcript in (None, before[path])
         while trash.list_deleted(config_home.where):
@@ -185,7 +185,7 @@ def test_deleting_checks_the_manifest_before_it_moves_files(
 def test_an_interrupted_delete_moves_every_file_back(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After Ctrl+C during the hashing, every file is back in its place."""
+    """After Ctrl+C during a delete, every file is back in its place."""
     session = session_with_every_file(config_home)
     before = client_files_with_times(config_home)
     plan = deletion.plan_delete(session, config_home.where)
@@ -202,7 +202,10 @@ def test_an_interrupted_delete_moves_every_file_back(
 def test_a_delete_that_cannot_be_undone_is_reported(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files stay in the trash, and the error names the command that restores them."""
+    """If a failed delete can't be undone, the files stay in the trash.
+
+    The error names the command that restores them.
+    """
     session = session_with_every_file(config_home)
     before = client_files_with_times(config_home)
     calls = 0
@@ -231,19 +234,19 @@ def test_a_delete_that_cannot_be_undone_is_reported(
 
 
 def test_only_one_of_two_simultaneous_deletes_succeeds(config_home: ConfigHome) -> None:
-    """The other one reports that the session is missing, and leaves no entry."""
+    """If two commands delete a session at the same time, one succeeds and the other raises an error."""
     session = session_with_every_file(config_home)
     first = deletion.plan_delete(session, config_home.where)
     second = deletion.plan_delete(session, config_home.where)
     entry = deletion.move_to_trash(first, config_home.where)
-    time.sleep(0.002)  # an entry is named by its millisecond
+    time.sleep(0.002)  # An entry of the trash is named by its millisecond.
     with pytest.raises((SessionNotFound, SessionOpen)):
         deletion.move_to_trash(second, config_home.where, force=True)
     assert trash.list_deleted(config_home.where) == [entry]
 
 
 def test_an_open_session_is_deleted_only_with_force(config_home: ConfigHome) -> None:
-    """Deleting refuses a session that a client wrote to seconds ago."""
+    """A session that a client wrote to seconds ago is deleted only with ``force``."""
     session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
     with pytest.raises(SessionOpen, match="seconds ago"):
         delete_session(session, config_home)
@@ -254,7 +257,7 @@ def test_an_open_session_is_deleted_only_with_force(config_home: ConfigHome) -> 
 def test_deleting_refuses_files_outside_the_client(
     config_home: ConfigHome, tmp_path: Path, place: str
 ) -> None:
-    """A locator may name any file, but only sessions of the client can be deleted."""
+    """Deleting a file that is not a session in the client's folders is refused."""
     folder = config_home.project()
     path = {
         "outside": tmp_path / f"{SESSION}.jsonl",
@@ -278,7 +281,10 @@ def test_deleting_refuses_files_outside_the_client(
 def test_deleting_does_not_follow_links_of_a_session(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A link in place of the session's folder stays. A link inside the folder moves as a link."""
+    """Deleting keeps a symbolic link in place of the session's folder.
+
+    A symbolic link inside the session's folder is moved as a link, and its target is unchanged.
+    """
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "precious").write_bytes(b"precious")
@@ -302,7 +308,7 @@ def test_deleting_does_not_follow_links_of_a_session(
 
 
 def test_a_restore_never_overwrites_a_session(config_home: ConfigHome) -> None:
-    """If a client wrote the session again, the restore is refused and both files stay."""
+    """If a client wrote the session again, the restore is refused and both files are kept."""
     session = session_with_every_file(config_home)
     entry = delete_session(session, config_home)
     write_session(config_home.project(), SESSION, conversation(1), mtime=OLD)
@@ -314,7 +320,7 @@ def test_a_restore_never_overwrites_a_session(config_home: ConfigHome) -> None:
 
 
 def test_a_restore_reports_files_that_already_exist(config_home: ConfigHome) -> None:
-    """If the user restored identical files by hand, the trash drops its own copies."""
+    """If identical files already exist, a restore removes those in the trash and says so."""
     session = session_with_every_file(config_home)
     before = client_files_with_times(config_home)
     entry = delete_session(session, config_home)
@@ -329,7 +335,10 @@ def test_a_restore_reports_files_that_already_exist(config_home: ConfigHome) -> 
 
 
 def test_a_restore_adds_missing_files_to_an_existing_folder(config_home: ConfigHome) -> None:
-    """New files in the folder stay. A file with different content stops the restore."""
+    """A restore into an existing folder keeps the new files in it.
+
+    A file with different content prevents the restore.
+    """
     session = session_with_every_file(config_home)
     delete_session(session, config_home)
     own = config_home.project() / SESSION / "tool-results"
@@ -348,7 +357,7 @@ def test_a_restore_adds_missing_files_to_an_existing_folder(config_home: ConfigH
 def test_a_restore_refuses_symbolic_links_on_the_way(
     config_home: ConfigHome, tmp_path: Path, linked: str
 ) -> None:
-    """A restore is refused if a folder on the path is now a symbolic link."""
+    """A restore is refused if a folder on a file's path is now a symbolic link."""
     session = session_with_every_file(config_home)
     entry = delete_session(session, config_home)
     away = tmp_path / "away"
@@ -370,7 +379,7 @@ def test_a_restore_refuses_symbolic_links_on_the_way(
 
 
 def test_a_restore_recreates_missing_folders(config_home: ConfigHome) -> None:
-    """The new folders are readable only by the user."""
+    """A restore creates missing folders, which only the user can read."""
     session = session_with_every_file(config_home)
     delete_session(session, config_home)
     config_home.project().rmdir()
@@ -384,7 +393,7 @@ def test_a_restore_recreates_missing_folders(config_home: ConfigHome) -> None:
 def test_a_restored_old_session_does_not_expire_immediately(
     config_home: ConfigHome, setting: int | None, left: int | None
 ) -> None:
-    """A restored file that the client would delete at its next start gets a later time."""
+    """If the client would soon delete a restored file, the file gets a later time and the user is told."""
     if setting:
         (config_home.config / "settings.json").write_text(
             json.dumps({"cleanupPeriodDays": setting})
@@ -406,9 +415,9 @@ def test_a_restored_old_session_does_not_expire_immediately(
 
 
 def test_a_locator_finds_deleted_sessions(config_home: ConfigHome) -> None:
-    """A deleted session is found by its id, title, parts of them or former path.
+    """A deleted session is found by its id, its title, the beginning of them, or its former path.
 
-    Ambiguous names list the candidates. A date selects one of several deletions.
+    An ambiguous name raises an error with the candidates.
     """
     for number, title in (
         (SESSION, "One"),
@@ -453,7 +462,7 @@ def test_a_locator_finds_deleted_sessions(config_home: ConfigHome) -> None:
 
 
 def test_emptying_the_trash_keeps_existing_sessions(config_home: ConfigHome) -> None:
-    """A session with the same id as the deleted one stays unchanged."""
+    """Emptying the trash keeps a session that has the same id as a deleted one."""
     session = session_with_every_file(config_home)
     entry = delete_session(session, config_home)
     session_with_every_file(config_home)
@@ -485,7 +494,7 @@ def test_emptying_the_trash_keeps_existing_sessions(config_home: ConfigHome) -> 
 def test_an_invalid_manifest_is_not_an_entry_of_the_trash(
     config_home: ConfigHome, change: dict[str, object]
 ) -> None:
-    """A folder whose manifest is damaged or has forbidden paths is not listed and stays."""
+    """An entry whose manifest is invalid or names forbidden paths is not listed and not removed."""
     entry = delete_session(session_with_every_file(config_home), config_home)
     note = Path(entry.folder) / MANIFEST
     note.write_text(json.dumps(json.loads(note.read_text()) | change))
@@ -494,7 +503,7 @@ def test_an_invalid_manifest_is_not_an_entry_of_the_trash(
 
 
 def test_a_symlinked_trash_is_not_used(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Deleting fails, and every file stays."""
+    """If the trash is a symbolic link, deleting fails and every file is kept."""
     session = session_with_every_file(config_home)
     before = client_files_with_times(config_home)
     state = config_home.config / "resume-hooks"
@@ -506,7 +515,10 @@ def test_a_symlinked_trash_is_not_used(config_home: ConfigHome, tmp_path: Path) 
 
 
 def test_a_restore_reports_files_that_changed_in_the_trash(config_home: ConfigHome) -> None:
-    """Digests reveal changed files. Without its transcript a session cannot be restored."""
+    """A restore warns about files in the trash that changed or are missing.
+
+    Without the transcript, the restore is refused.
+    """
     entry = delete_session(session_with_every_file(config_home), config_home)
     (Path(entry.folder) / f"{SESSION}.jsonl").write_bytes(b"{}\n")
     removal.remove_permanently(os.path.join(entry.folder, "file-history"), entry.folder)
@@ -520,7 +532,7 @@ def test_a_restore_reports_files_that_changed_in_the_trash(config_home: ConfigHo
 
 
 def test_the_index_follows_a_delete_and_a_restore(config_home: ConfigHome) -> None:
-    """Search does not find a deleted session, and finds it again after a restore."""
+    """A deleted session is removed from the search index, and a restore adds it again."""
 
     def count_indexed_files() -> int:
         with opened_index(config_home.where) as index:
@@ -544,9 +556,9 @@ def recreate_session(home: ConfigHome) -> str:
 def test_a_killed_delete_is_restored_after_its_session_was_recreated(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A delete was killed, and a client recreated the file.
+    """If a client writes a session again after a killed delete, the restore is refused with a remedy.
 
-    After the recreated session is deleted, the first one is restored whole.
+    After the new session is deleted, the first one is restored in full.
     """
     session_with_every_file(config_home)
     before = client_files_with_times(config_home)
@@ -575,7 +587,10 @@ def test_a_killed_delete_is_restored_after_its_session_was_recreated(
 def test_a_session_that_continued_after_a_killed_delete_stays(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a delete killed between two file systems, the longer file in its place is the session."""
+    """If a client appends to a session after a killed delete, a restore keeps the longer file.
+
+    The delete was between two file systems.
+    """
     session = session_with_every_file(config_home)
     forbid_moves_between_folders(monkeypatch)
     with monkeypatch.context() as patch:
@@ -596,7 +611,7 @@ def test_a_session_that_continued_after_a_killed_delete_stays(
 def test_deleting_refuses_a_session_that_changes_meanwhile(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new lines are kept, every file stays, and the trash is empty."""
+    """If a session changes during its deletion, the delete fails and every file is kept."""
     session = session_with_every_file(config_home)
     forbid_moves_between_folders(monkeypatch)
     plan = deletion.plan_delete(session, config_home.where)
@@ -615,9 +630,9 @@ def test_deleting_refuses_a_session_that_changes_meanwhile(
 def test_emptying_the_trash_completes_an_interrupted_removal(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failure names its path; the other entries are removed.
+    """If removing an entry fails, the error names its path, and the other entries are removed.
 
-    A partly removed entry is counted until the next emptying removes it.
+    The next emptying removes the rest.
     """
     entries = [
         delete_session(session_with_every_file(config_home, number), config_home)
@@ -656,7 +671,7 @@ def test_emptying_the_trash_completes_an_interrupted_removal(
 def test_a_delete_killed_before_its_first_move_changes_nothing(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The session is in its place, and the trash has no entry."""
+    """If a delete is killed before its first move, the session is in its place and the trash is empty."""
     session = session_with_every_file(config_home)
     before = client_files_with_times(config_home)
     with monkeypatch.context() as patch:
@@ -671,9 +686,9 @@ def test_a_delete_killed_before_its_first_move_changes_nothing(
 
 
 def test_a_folder_without_a_session_id_is_not_an_entry(config_home: ConfigHome) -> None:
-    """Such a folder is a stray even with a valid manifest.
+    """A folder of the trash whose name is not a session id is not listed as an entry.
 
-    An entry whose files are all missing is still listed.
+    An entry whose files are all missing is listed.
     """
     entry = delete_session(session_with_every_file(config_home), config_home)
     other = Path(entry.folder).parent.with_name("other")
@@ -692,7 +707,10 @@ def test_a_folder_without_a_session_id_is_not_an_entry(config_home: ConfigHome) 
 def test_an_entry_without_a_readable_manifest_is_counted(
     config_home: ConfigHome, note: bytes | None
 ) -> None:
-    """The entry counts as a stray with files. Only a command that names it removes it."""
+    """An entry without a readable manifest is counted as a stray folder.
+
+    Emptying the trash removes the folder only if its entry is named.
+    """
     entry = delete_session(session_with_every_file(config_home), config_home)
     path = Path(entry.folder) / MANIFEST
     path.unlink() if note is None else path.write_bytes(note)
@@ -708,9 +726,9 @@ def test_an_entry_without_a_readable_manifest_is_counted(
 
 
 def test_sessions_with_one_id_share_their_backups(config_home: ConfigHome) -> None:
-    """Deleting the last copy moves the backups to the trash.
+    """Two sessions with one id share their backups, which are moved to the trash with the last of them.
 
-    Restoring any copy returns them, and emptying the trash keeps them.
+    Restoring either session returns the backups, and emptying the trash keeps them.
     """
     first = session_with_every_file(config_home)
     second = locate.session_file(
@@ -729,7 +747,7 @@ def test_sessions_with_one_id_share_their_backups(config_home: ConfigHome) -> No
     )
     delete_session(first, config_home)
     last = delete_session(second, config_home)
-    Path(first.path).write_bytes(b"{}\n")  # back by hand
+    Path(first.path).write_bytes(b"{}\n")  # The user restored the session by hand.
     deletion.empty_trash(trash.list_deleted(config_home.where), config_home.where)
     assert not os.path.exists(last.folder)
     assert backup.read_bytes() == b"the user's file"
@@ -738,7 +756,7 @@ def test_sessions_with_one_id_share_their_backups(config_home: ConfigHome) -> No
 def test_only_one_command_uses_the_trash_at_a_time(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second command waits up to a limit, then reports the first and changes nothing."""
+    """While one command uses the trash, a second waits up to a limit, raises an error and changes nothing."""
     monkeypatch.setattr(commit, "MAX_LOCK_SECONDS", 0.1)
     entry = delete_session(session_with_every_file(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
@@ -758,7 +776,7 @@ def test_only_one_command_uses_the_trash_at_a_time(
 
 @pytest.mark.parametrize("how", ["emptied", "restored"])
 def test_a_late_restore_reports_that_its_entry_is_gone(config_home: ConfigHome, how: str) -> None:
-    """The error states whether the session was restored or removed in the meantime."""
+    """A restore whose entry is gone raises an error that says whether it was restored or removed."""
     entry = delete_session(session_with_every_file(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
     if how == "emptied":
@@ -774,7 +792,7 @@ def test_a_late_restore_reports_that_its_entry_is_gone(config_home: ConfigHome, 
 def test_a_failed_restore_does_not_hide_a_lost_file(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error says "Nothing is lost" only if every file exists."""
+    """After a failed restore, the error says "Nothing is lost" only if every file exists."""
     entry = delete_session(session_with_every_file(config_home), config_home)
 
     def delete_part_and_fail(source: str, target: str) -> None:
@@ -796,7 +814,10 @@ def file_modes_and_times(home: ConfigHome) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_deleting_and_restoring_changes_nothing(config_home: ConfigHome, *, packed: bool) -> None:
-    """Contents, modes and times are the same, also for links and empty files, packed or not."""
+    """Deleting and restoring a session keeps contents, modes, times, symbolic links and empty files.
+
+    This is so whether the trash was packed or not.
+    """
     session = session_with_every_file(config_home)
     own = config_home.project() / SESSION
     (own / "empty").touch()
@@ -816,7 +837,10 @@ def test_deleting_and_restoring_changes_nothing(config_home: ConfigHome, *, pack
 
 
 def test_packing_the_trash_killed_at_any_step_loses_nothing(config_home: ConfigHome) -> None:
-    """The trash has either the files or the pack. The next run removes leftovers."""
+    """After packing the trash is killed at any step, its files or its pack can be restored.
+
+    The next run removes leftovers.
+    """
     path = session_with_every_file(config_home).path
     before = client_files_with_times(config_home)
 
@@ -835,7 +859,7 @@ def test_packing_the_trash_killed_at_any_step_loses_nothing(config_home: ConfigH
 def test_packing_the_trash_does_not_block_a_restore(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session can be restored while it is packed. Packing stops at its time limit."""
+    """A session can be restored while the trash is being packed. Packing stops at its time limit."""
     session = session_with_every_file(config_home)
     before = client_files_with_times(config_home)
     delete_session(session, config_home)
@@ -855,10 +879,7 @@ def test_packing_the_trash_does_not_block_a_restore(
 
 
 def test_lines_written_after_a_delete_are_restored(config_home: ConfigHome) -> None:
-    """A client may append lines to its open file after the delete.
-
-    They are restored, packed or not.
-    """
+    """Lines that a client appends after a delete are restored, whether the trash was packed or not."""
     session = session_with_every_file(config_home)
     for packed in (False, True):
         with open(session.path, "ab", buffering=0) as held:
@@ -874,7 +895,7 @@ def test_lines_written_after_a_delete_are_restored(config_home: ConfigHome) -> N
 def test_an_entry_of_version_0_2_0_can_be_restored(
     config_home: ConfigHome, *, packed: bool
 ) -> None:
-    """An entry in the old format is listed, packed, restored byte for byte, and removed."""
+    """An entry that version 0.2.0 wrote is listed, packed, restored unchanged, and removed."""
     session_with_every_file(config_home)
     before = client_files_with_times(config_home), file_modes_and_times(config_home)
     folder = former_trash.move_as_version_0_2_0(config_home, SESSION)
@@ -899,7 +920,7 @@ def test_an_entry_of_version_0_2_0_can_be_restored(
 
 
 def test_an_interrupted_delete_of_version_0_2_0_can_be_restored(config_home: ConfigHome) -> None:
-    """Files that still have their temporary names are restored, too."""
+    """An entry that version 0.2.0 left incomplete is restored, including files with temporary names."""
     session_with_every_file(config_home)
     before = client_files_with_times(config_home)
     former_trash.move_as_version_0_2_0(
@@ -912,7 +933,7 @@ def test_an_interrupted_delete_of_version_0_2_0_can_be_restored(config_home: Con
 
 
 def test_lines_after_an_interrupted_delete_of_version_0_2_0_stay(config_home: ConfigHome) -> None:
-    """If the hidden file grew after the copy, the restore does not remove it."""
+    """If the hidden file of an incomplete entry of version 0.2.0 grew, a restore does not remove it."""
     session_with_every_file(config_home)
     transcript = config_home.project() / f"{SESSION}.jsonl"
     copied = transcript.read_bytes()
@@ -928,7 +949,7 @@ def test_lines_after_an_interrupted_delete_of_version_0_2_0_stay(config_home: Co
 
 
 def test_an_entry_with_an_invalid_file_name_is_not_packed(config_home: ConfigHome) -> None:
-    """An entry of version 0.2.0 with a name that is not UTF-8 stays; other entries are packed."""
+    """An entry of version 0.2.0 with a file name that is not UTF-8 is not packed. Other entries are."""
     session_with_every_file(config_home)
     (config_home.project() / SESSION / os.fsdecode(b"\xff")).write_bytes(b"odd")
     before = client_files_with_times(config_home)
@@ -945,7 +966,7 @@ def test_an_entry_with_an_invalid_file_name_is_not_packed(config_home: ConfigHom
 def test_a_failed_pack_leaves_no_files(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a failed pack the entry has only its former files, and can be restored."""
+    """If packing fails, the entry has only its former files and can be restored."""
     session = session_with_every_file(config_home)
     before, entry = client_files_with_times(config_home), delete_session(session, config_home)
     monkeypatch.setattr(PackWriter, "finish", lambda _: os.stat("/nowhere"))
@@ -956,10 +977,10 @@ def test_a_failed_pack_leaves_no_files(
     assert client_files_with_times(config_home) == before
 
 
-def test_an_entry_packed_before_its_restore_comes_back_whole(
+def test_an_entry_packed_before_its_restore_is_restored_in_full(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A restore that found the entry unpacked reads the pack, even if the vault is a link."""
+    """If an entry is packed between planning and restoring, all its files are restored from the pack."""
     session = session_with_every_file(config_home)
     link = config_home.project() / SESSION / "nowhere"
     link.symlink_to("/nowhere")
@@ -981,7 +1002,7 @@ def test_an_entry_packed_before_its_restore_comes_back_whole(
 def test_restored_files_are_synced_before_the_trash_drops_them(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each folder that gets a file is synced before the entry is removed."""
+    """A restore syncs each folder that gets a file before it removes the entry from the trash."""
     entry = delete_session(session_with_every_file(config_home), config_home)
     synced: list[str] = []
     monkeypatch.setattr(
@@ -994,7 +1015,7 @@ def test_restored_files_are_synced_before_the_trash_drops_them(
 
 
 def test_a_missing_backup_in_the_trash_does_not_stop_a_restore(config_home: ConfigHome) -> None:
-    """An existing backup with the same name is unchanged."""
+    """If a backup is missing in the trash, the restore succeeds and keeps an existing backup."""
     entry = delete_session(session_with_every_file(config_home), config_home)
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
     backup.parent.mkdir(parents=True)
@@ -1009,7 +1030,7 @@ def test_a_missing_backup_in_the_trash_does_not_stop_a_restore(config_home: Conf
 def test_deleting_and_restoring_the_corpus_changes_nothing(
     config_home: ConfigHome, *, packed: bool
 ) -> None:
-    """Every session of the corpus keeps its contents, modes and times."""
+    """Deleting and restoring every real session keeps its contents, modes and times."""
     corpus()
     for number, folder in enumerate(sorted({session.parent for session in corpus_sessions()})):
         shutil.copytree(folder, config_home.project(f"/corpus/{number}"), dirs_exist_ok=True)

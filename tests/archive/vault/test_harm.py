@@ -1,4 +1,4 @@
-"""Damage to the vault from outside is reported, and damaged files are never returned as whole."""
+"""Tests that damage to the vault is reported and that damaged files are never returned as valid."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def delete_client_files(home: ConfigHome) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("quietly", [False, True])
 def test_a_zeroed_unpacked_file_is_not_used(config_home: ConfigHome, quietly: bool) -> None:
-    """A power cut may leave a file of zeros.
+    """An unpacked file that a power cut filled with zeros is not used.
 
     A reader notices its time, and a restore checks every byte.
     """
@@ -67,7 +67,7 @@ def test_a_zeroed_unpacked_file_is_not_used(config_home: ConfigHome, quietly: bo
 def test_unpacked_files_are_synced(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each unpacked file is synced before its folder gets its name."""
+    """Each unpacked file is synced before its folder gets its final name."""
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     synced, real = [], os.fsync
 
@@ -122,7 +122,7 @@ def test_an_inconsistent_manifest_is_not_read(
 
 
 def test_optional_fields_of_a_manifest_may_be_invalid(config_home: ConfigHome) -> None:
-    """An invalid optional field counts as empty, and the copy is still found."""
+    """If an optional field of a manifest is invalid, it counts as empty, and the copy is found."""
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     row = json.loads(note.read_bytes()) | {"about": ["created"], "home": 7}
@@ -145,7 +145,7 @@ def test_a_file_dated_before_1970_is_archived(config_home: ConfigHome) -> None:
 
 
 def test_a_manifest_dated_in_the_future_is_corrected(config_home: ConfigHome) -> None:
-    """Archiving checks the files and sets the manifest to the present time."""
+    """If a manifest's time is in the future, archiving checks the files and sets the present time."""
     session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     note = os.path.join(kept.folder, "manifest.json")
@@ -157,9 +157,9 @@ def test_a_manifest_dated_in_the_future_is_corrected(config_home: ConfigHome) ->
 
 
 def test_leftovers_of_an_interrupted_copy_are_removed(config_home: ConfigHome) -> None:
-    """A folder without a manifest is reported, then removed.
+    """The folder of an interrupted copy, which has no manifest, is reported and then removed.
 
-    A folder that a command has locked, or that has a damaged manifest, stays.
+    A folder with a damaged manifest, or one that a command has locked, is kept.
     """
     assert unreadable_folders(config_home.where) == []
     kept = archive_session(session_with_every_file(config_home), config_home.where)
@@ -177,7 +177,7 @@ def test_leftovers_of_an_interrupted_copy_are_removed(config_home: ConfigHome) -
     commit.remove_unused_packs(damaged, session_id(3), config_home.where)
     assert os.path.exists(
         os.path.join(damaged, "pack-1.xz")
-    )  # what it holds only another engine may know
+    )  # A newer engine may be able to read this pack.
     assert (os.path.exists(left), find_archived(SESSION, config_home.where)) == (False, kept)
     os.rename(vault_folder(config_home.where), vault_folder(config_home.where) + "-2")
     os.symlink(vault_folder(config_home.where) + "-2", vault_folder(config_home.where))
@@ -187,7 +187,7 @@ def test_leftovers_of_an_interrupted_copy_are_removed(config_home: ConfigHome) -
 
 
 def test_an_earlier_state_has_its_own_title(config_home: ConfigHome) -> None:
-    """The title of the replacement is not used for the earlier state."""
+    """An earlier state of a session is restored with its own title."""
     session = session_with_every_file(config_home, title="Fix the parser")
     archive_session(session, config_home.where)
     os.unlink(session.path)

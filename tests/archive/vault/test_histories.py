@@ -1,4 +1,4 @@
-"""After any sequence of changes, every archived state of a session can be read."""
+"""Tests that every archived state of a session can be read after any sequence of changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEPS = 25
 
 
 def archived_transcripts(home: ConfigHome) -> set[bytes]:
-    """Return every transcript that the vault has of the session."""
+    """Return the contents of all states of the session's transcript in the vault."""
     kept = find_archived(SESSION, home.where)
     assert kept is not None
     every: list[ArchivedSession] = [
@@ -60,7 +60,7 @@ def change_transcript(path: Path, random: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_archived_content_is_lost(config_home: ConfigHome, seed: int) -> None:
-    """At the end the vault has each archived content, whole or as the beginning of a longer one."""
+    """After many changes, the vault has each archived content or a longer one that begins with it."""
     chance = random.Random(seed)
     path = Path(session_with_every_file(config_home).path)
     known: set[bytes] = set()

@@ -1,4 +1,4 @@
-"""Rewriting, removing and verifying archived copies, and a kill at each step of every change."""
+"""Tests of rewriting, removing and verifying archived copies, and of a kill at each step."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.needs import REPO
 
 @pytest.mark.parametrize("what", ["gone", "cut", "flipped", "longer", "no pack"])
 def test_a_damaged_pack_is_reported_and_never_unpacked(config_home: ConfigHome, what: str) -> None:
-    """Verifying reports the damage, and opening the copy fails."""
+    """A damaged pack is reported by verifying, and opening the copy fails."""
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     path = Path(kept.folder, kept.transcript.where)
     raw = path.read_bytes()
@@ -67,7 +67,7 @@ def test_a_damaged_pack_is_reported_and_never_unpacked(config_home: ConfigHome, 
 
 
 def test_a_replaced_pack_does_not_open_as_another_state(config_home: ConfigHome) -> None:
-    """A row read before the replacement raises an error; it does not open the new content."""
+    """An archived copy that was looked up before its pack was replaced raises an error when opened."""
     session = session_with_every_file(config_home)
     kept = archive_session(session, config_home.where)
     path = Path(session.path)
@@ -81,7 +81,7 @@ def test_a_replaced_pack_does_not_open_as_another_state(config_home: ConfigHome)
 def test_old_unpacked_sessions_are_removed_above_a_size_limit(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Copies that were opened within the last hour stay."""
+    """Above the size limit, old unpacked sessions are removed, and those of the last hour are kept."""
     first = archive_session(session_with_every_file(config_home), config_home.where)
     other = archive_session(session_with_every_file(config_home, session_id(2)), config_home.where)
     old, new = (
@@ -94,7 +94,7 @@ def test_old_unpacked_sessions_are_removed_above_a_size_limit(
     unpacked_transcript(third, config_home.where)
     assert (os.path.exists(old), os.path.exists(new)) == (False, True)
     assert not Path(unpacked_folder(config_home.where), SESSION).exists()
-    assert archived_contents(first, config_home)  # unpacked anew
+    assert archived_contents(first, config_home)  # The copy is unpacked again.
 
 
 def test_unpacked_files_are_private(config_home: ConfigHome) -> None:
@@ -113,10 +113,7 @@ def test_unpacked_files_are_private(config_home: ConfigHome) -> None:
 
 
 def test_rewriting_a_copy_changes_every_text(config_home: ConfigHome) -> None:
-    """Rewriting changes each line of each text, and the title. Binaries stay the same.
-
-    The old text is in no file of the copy.
-    """
+    """Rewriting a copy changes each text in it, including the title, and no binary file."""
     session = session_with_every_file(config_home, title="Fix the parser")
     own = Path(session.path.removesuffix(".jsonl"))
     (own / "tool-results" / "image").write_bytes(b"\0parser\0")
@@ -149,7 +146,7 @@ def test_rewriting_a_copy_changes_every_text(config_home: ConfigHome) -> None:
 
 
 def test_rewriting_may_change_a_whole_text(config_home: ConfigHome) -> None:
-    """A match that spans several lines of an output is found."""
+    """A function that changes whole texts can replace a match across several lines."""
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     none = rewrite_archived(kept, lambda line: line, config_home.where, change_text=lambda raw: raw)
     assert (none, find_archived(SESSION, config_home.where)) == (0, kept)
@@ -165,7 +162,7 @@ def test_rewriting_may_change_a_whole_text(config_home: ConfigHome) -> None:
 
 
 def test_split_lines_joins_pieces_into_lines(config_home: ConfigHome) -> None:
-    """Pieces of any size yield whole lines."""
+    """``split_lines`` turns pieces of any size into complete lines."""
     del config_home
     raw = b"\n".join(random.Random(7).randbytes(40).replace(b"\n", b"") for _ in range(50))
     for size in (1, 3, 41, 5000):
@@ -176,7 +173,7 @@ def test_split_lines_joins_pieces_into_lines(config_home: ConfigHome) -> None:
 
 
 def test_removing_a_copy_deletes_all_of_its_files(config_home: ConfigHome) -> None:
-    """The state folder has no file of the session, and the client's files stay."""
+    """Removing a copy deletes all of its files in the state folder, and no file of the client."""
     kept = archive_session(session_with_every_file(config_home), config_home.where)
     before = client_files(config_home)
     unpacked_transcript(kept, config_home.where)
@@ -189,7 +186,7 @@ def test_removing_a_copy_deletes_all_of_its_files(config_home: ConfigHome) -> No
 
 
 def test_archiving_a_large_session_needs_little_memory(config_home: ConfigHome) -> None:
-    """A session of three times the size needs no more memory to archive and open."""
+    """Archiving and opening a session of three times the size needs about the same memory."""
     peaks = []
     for number, megabytes in ((1, 6), (2, 18)):
         session = session_with_every_file(config_home, session_id(number))
@@ -219,7 +216,7 @@ WORK: dict[str, Callable[[ConfigHome], Any]] = {
         restore.plan_restore(list_archived(home.where)[0], home.where), home.where
     ),
 }
-"""What may be killed; each begins where the one before it left the session."""
+"""The changes that are killed in the test below, by name."""
 
 
 def grow_session(home: ConfigHome) -> SessionFile:
@@ -236,9 +233,9 @@ def grow_session(home: ConfigHome) -> SessionFile:
 def test_a_change_of_the_vault_killed_at_any_step_loses_nothing(
     config_home: ConfigHome, verb: str
 ) -> None:
-    """After a kill, archived content is whole and partial files do not count.
+    """After a change of the vault is killed at any step, archived contents are complete.
 
-    A second run completes the work.
+    A second run completes the change.
     """
     session = session_with_every_file(config_home)
     before = client_files(config_home)
@@ -299,7 +296,7 @@ def test_a_change_of_the_vault_killed_at_any_step_loses_nothing(
 
 
 def test_several_processes_archive_the_same_sessions(config_home: ConfigHome) -> None:
-    """Six processes archive while a client appends. The vault is valid and has no leftovers."""
+    """If six processes archive the same sessions while a client appends, the vault is valid."""
     ids = [session_id(number) for number in range(1, 5)]
     for number in ids:
         session_with_every_file(config_home, number)

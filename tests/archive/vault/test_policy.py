@@ -1,4 +1,4 @@
-"""The vault removes old copies by size or age, and never the ancestor of an existing session."""
+"""Tests that the vault removes old copies by size or age, but no ancestor of an existing session."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ DAY = 24 * 60 * 60
 def archive_old_session(
     home: ConfigHome, number: int, days: int, *, parent: int = 0, present: bool = False
 ) -> str:
-    """Archive a session that is ``days`` days old, and return its id.
+    """Archive a session that was written ``days`` days ago, and return its id.
 
-    The client's file is deleted unless ``present``.
+    The client's file is deleted unless ``present`` is true.
     """
     own = session_id(number)
     rows = [*conversation(3, session_id=own)]
@@ -58,7 +58,7 @@ def archived_ids(home: ConfigHome) -> set[str]:
 
 @pytest.fixture
 def remove_without_delay(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Announce removals as if long ago, and lift the daily limit."""
+    """Let removals begin immediately, without a daily limit."""
     monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
     monkeypatch.setattr(policy, "DAILY_REMOVAL_DIVISOR", 1)
     note = Path(
@@ -71,7 +71,7 @@ def remove_without_delay(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatc
 def test_an_environment_variable_removes_no_copies(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    """A repository can set a variable for one start. It may raise the limit but not lower it."""
+    """An environment variable, which a repository can set, may raise the limit but not lower it."""
     monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
     one = archive_old_session(config_home, 1, 4000)
     hostile = Where({**config_home.environ, variable: "1"})
@@ -88,7 +88,10 @@ def test_an_environment_variable_removes_no_copies(
 def test_a_smaller_limit_is_announced_and_removes_a_tenth_a_day(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is removed before the announcement or on the same day. Then a tenth goes each day."""
+    """If the user lowers the limit, nothing is removed before that was announced.
+
+    From the next day on, a tenth of the sessions is removed each day.
+    """
     for number in range(1, 21):
         archive_old_session(config_home, number, 100 - number)
     stored_settings.store_setting("vault", "1", config_home.where)
@@ -96,7 +99,7 @@ def test_a_smaller_limit_is_announced_and_removes_a_tenth_a_day(
     monkeypatch.setattr(time, "time", lambda: now)
     for _ in range(3):
         assert policy.apply_policy(config_home.where) == []
-        now += 3 * DAY  # whatever the time: nobody was told
+        now += 3 * DAY  # Nothing was announced yet, so the time does not matter.
     said = policy.claim_announcement(config_home.where)
     assert "20 sessions in all, a tenth a day" in said
     assert "config vault 40G" in said
@@ -114,7 +117,7 @@ def test_a_smaller_limit_is_announced_and_removes_a_tenth_a_day(
 
 
 def test_the_default_limit_removes_nothing_by_age(config_home: ConfigHome) -> None:
-    """By default copies stay for ever, up to 20 GB."""
+    """By default, copies are kept without an age limit, up to 20 GB."""
     one = archive_old_session(config_home, 1, 4000)
     assert policy.apply_policy(config_home.where) == []
     assert archived_ids(config_home) == {one}
@@ -123,7 +126,7 @@ def test_the_default_limit_removes_nothing_by_age(config_home: ConfigHome) -> No
 
 @pytest.mark.usefixtures("remove_without_delay")
 def test_the_oldest_copies_are_removed_first(config_home: ConfigHome) -> None:
-    """Only as many go as the limit requires, and each is reported. 0 means no limit."""
+    """The oldest copies are removed first, only as many as the limit requires. 0 means no limit."""
     one, two, three = (
         archive_old_session(config_home, number, 100 - number) for number in (1, 2, 3)
     )
@@ -143,7 +146,7 @@ def test_the_oldest_copies_are_removed_first(config_home: ConfigHome) -> None:
 
 @pytest.mark.usefixtures("remove_without_delay")
 def test_an_ancestor_of_an_existing_session_is_never_removed(config_home: ConfigHome) -> None:
-    """This applies to all generations. Once no descendant exists, the ancestor can be removed."""
+    """An ancestor of an existing session is kept. Once no descendant exists, it is removed too."""
     one = archive_old_session(config_home, 1, 100)
     two = archive_old_session(config_home, 2, 90, parent=1)
     three = archive_old_session(config_home, 3, 80, parent=2, present=True)
@@ -166,7 +169,7 @@ def test_an_ancestor_of_an_existing_session_is_never_removed(config_home: Config
 def test_an_employer_limits_the_age_of_copies(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A copy is removed if it is older than the employer's limit and was already due a day ago."""
+    """If an employer limits the age of copies, an older one is removed a day after it was found."""
     old, young = archive_old_session(config_home, 1, 100), archive_old_session(config_home, 2, 10)
     monkeypatch.setattr(policy, "read_managed_retention", lambda: ("/etc/x", 30))
     assert policy.apply_policy(config_home.where) == policy.apply_policy(config_home.where) == []
@@ -175,7 +178,7 @@ def test_an_employer_limits_the_age_of_copies(
     for since in (
         time.time() + 9 * DAY,
         time.time() - 60,
-    ):  # the clock was ahead when it was noted; not long enough ago
+    ):  # In the first case the clock was ahead. In the second, the copy was noted only a minute ago.
         note.write_text(json.dumps({"version": 1, "since": {old: int(since)}}))
         assert policy.apply_policy(config_home.where) == []
         assert json.loads(note.read_bytes())["since"][old] <= time.time()
@@ -193,7 +196,7 @@ def test_an_employer_limits_the_age_of_copies(
 
 @pytest.mark.usefixtures("remove_without_delay")
 def test_ancestors_of_a_session_in_the_trash_stay(config_home: ConfigHome) -> None:
-    """A session in the trash can be restored, and then needs its ancestors."""
+    """Ancestors of a session in the trash are kept, because the session can be restored."""
     one = archive_old_session(config_home, 1, 100)
     two = archive_old_session(config_home, 2, 90, parent=1, present=True)
     stored_settings.store_setting("vault", "1", config_home.where)
@@ -207,10 +210,7 @@ def test_ancestors_of_a_session_in_the_trash_stay(config_home: ConfigHome) -> No
 
 
 def test_copies_of_another_config_home_stay(config_home: ConfigHome, tmp_path: Path) -> None:
-    """Two config homes may share a state folder.
-
-    One does not know the other's children, so it removes none of the other's copies.
-    """
+    """The limit of one config home removes no copies of another one that shares the state folder."""
     shared = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "state")}
     other = {**shared, "CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
     own = session_id(1)
@@ -235,7 +235,7 @@ def test_copies_of_another_config_home_stay(config_home: ConfigHome, tmp_path: P
 def test_an_employers_retention_forbids_copies(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """No session is archived, and existing copies are removed when they expire."""
+    """If an employer limits the retention, no session is archived, and copies are removed as they expire."""
     monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
     old = archive_old_session(config_home, 1, 25)
     young = archive_old_session(config_home, 2, 5, parent=1, present=True)
@@ -253,7 +253,7 @@ def test_an_employers_retention_forbids_copies(
 
 
 def test_the_first_copy_is_announced_once(config_home: ConfigHome) -> None:
-    """The message explains how to switch archiving off, and is never repeated."""
+    """The first copy is announced once, with the command that switches archiving off."""
     said = permission.describe_first_archive(config_home.where)
     assert "beyond the client's 30 days" in said
     assert "config vault off" in said
@@ -277,7 +277,7 @@ def test_a_size_limit_may_have_a_unit(config_home: ConfigHome, text: str, size: 
 def test_a_copy_that_cannot_be_removed_stays(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failed removal raises no error, and the copy is still readable."""
+    """If a copy can't be removed, no error is raised and the copy can still be read."""
     one = archive_old_session(config_home, 1, 100)
     stored_settings.store_setting("vault", "1", config_home.where)
 

@@ -1,4 +1,4 @@
-"""Restoring from the vault returns every file, under a new id if another session has the old one."""
+"""Tests that a restore from the vault returns every file, under a new id if the old one is in use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DAY = 24 * 60 * 60
 
 
 def restore_archived(home: ConfigHome, locator: str = SESSION) -> retrieval.RestorePlan:
-    """Find an archived session, then plan and carry out its restore."""
+    """Restore an archived session and return the plan."""
     return retrieval.restore_session(
         retrieval.plan_restore(find_archived(locator, home.where), home.where), home.where
     )
@@ -56,7 +56,10 @@ def delete_client_files(home: ConfigHome) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("age", [5, 400])
 def test_a_restore_returns_every_file_byte_for_byte(config_home: ConfigHome, age: int) -> None:
-    """Files keep their times, unless the client would delete them immediately."""
+    """A restore returns every file unchanged with its time.
+
+    A file that the client would delete immediately gets a later time.
+    """
     session = session_with_every_file(config_home)
     written = time.time_ns() - age * DAY * 10**9
     for place in client_files(config_home):
@@ -82,7 +85,7 @@ def test_a_restore_returns_every_file_byte_for_byte(config_home: ConfigHome, age
 
 
 def test_a_restore_leaves_a_continued_session_unchanged(config_home: ConfigHome) -> None:
-    """If the existing file continues the archived one, only missing files are restored."""
+    """If the existing transcript continues the archived one, only missing files are restored."""
     archive_new_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     with path.open("ab") as stream:
@@ -98,7 +101,10 @@ def test_a_restore_leaves_a_continued_session_unchanged(config_home: ConfigHome)
 def test_a_restore_uses_a_new_id_if_another_session_has_the_old_one(
     config_home: ConfigHome,
 ) -> None:
-    """The other session stays. Repeating the restore yields the same new id."""
+    """If another session has the old id, the restored session gets a new one, always the same.
+
+    The other session is unchanged.
+    """
     found = archive_new_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     long = path.read_bytes()
@@ -125,7 +131,7 @@ def test_a_restore_uses_a_new_id_if_another_session_has_the_old_one(
 
 
 def test_a_new_id_replaces_only_the_field_of_each_record(config_home: ConfigHome) -> None:
-    """Ids inside messages, and lines that are not records, stay unchanged."""
+    """A new id replaces only the session id of each record, not ids inside messages or damaged lines."""
     session = session_with_every_file(config_home)
     said = b'{"type":"x","sessionId":"%s","said":"sessionId %s {\\"sessionId\\":\\"%s\\"}"}\r\n' % (
         (SESSION.encode(),) * 3
@@ -145,7 +151,7 @@ def test_a_new_id_replaces_only_the_field_of_each_record(config_home: ConfigHome
 
 
 def test_an_earlier_state_is_restored_next_to_the_current_one(config_home: ConfigHome) -> None:
-    """Id and date name the earlier state."""
+    """An earlier state, named by id and date, is restored under a new id."""
     archive_new_session(config_home)
     path = config_home.project() / f"{SESSION}.jsonl"
     long = path.read_bytes()
@@ -161,7 +167,10 @@ def test_an_earlier_state_is_restored_next_to_the_current_one(config_home: Confi
 
 
 def test_a_restore_does_not_overwrite_a_different_file(config_home: ConfigHome) -> None:
-    """A tool output that differs stays and is reported. Links on the path are refused."""
+    """A restore keeps a file with different content and warns about it.
+
+    A symbolic link on a file's path prevents the restore.
+    """
     archive_new_session(config_home)
     before = delete_client_files(config_home)
     output = config_home.project() / SESSION / "tool-results" / "toolu_1.txt"
@@ -184,7 +193,7 @@ def test_a_restore_does_not_overwrite_a_different_file(config_home: ConfigHome) 
 
 
 def test_a_restore_replaces_an_empty_transcript(config_home: ConfigHome) -> None:
-    """An empty file in the session's place counts as missing."""
+    """A restore replaces an empty transcript."""
     archive_new_session(config_home)
     before = delete_client_files(config_home)
     (config_home.project() / f"{SESSION}.jsonl").touch()
@@ -195,7 +204,7 @@ def test_a_restore_replaces_an_empty_transcript(config_home: ConfigHome) -> None
 def test_a_failed_restore_shows_no_partial_session(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The transcript is written last. A second run completes the restore."""
+    """A failed restore leaves no transcript, and a second run completes it."""
     archive_new_session(config_home)
     before = delete_client_files(config_home)
     calls = 0
@@ -217,7 +226,10 @@ def test_a_failed_restore_shows_no_partial_session(
 
 
 def test_an_archived_session_is_found_by_id_title_or_path(config_home: ConfigHome) -> None:
-    """The beginning of an id is enough. An ambiguous name raises an error."""
+    """An archived session is found by its id, the beginning of the id, its title or its path.
+
+    An ambiguous name raises an error.
+    """
     found = archive_new_session(config_home)
     other = archive_session(
         session_with_every_file(config_home, session_id(0x11111112), "Other"), config_home.where
