@@ -1,4 +1,4 @@
-"""The text that a user edited for a handoff is cleaned before it is used."""
+"""Tests of cleaning the text that a user edited for a handoff."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
 
 
 def test_unchanged_text_is_kept() -> None:
-    """Only our note at the top is removed."""
+    """A text that the user did not change is kept, without the note above it."""
     assert (
         parse_edited_digest(format_text_for_editor("digest (x)\ngoal:\n  - fix it"))
         == "digest (x)\ngoal:\n  - fix it"
@@ -28,7 +28,7 @@ def test_unchanged_text_is_kept() -> None:
     "text", ["", "\n \n\t\n", EDITOR_NOTE, f"{EDITOR_NOTE}\n\u200b\n", "# all\n#of it"]
 )
 def test_a_text_with_only_the_note_is_empty(text: str) -> None:
-    """Such a text cancels the handoff."""
+    """A text that contains only the note or blank lines is empty."""
     assert parse_edited_digest(text) == ""
 
 
@@ -44,19 +44,19 @@ def test_a_text_with_only_the_note_is_empty(text: str) -> None:
     ],
 )
 def test_edited_text_is_cleaned(text: str, taken: str) -> None:
-    """Control characters, blank lines and markers are removed. The user's own headings stay."""
+    """Control characters, blank lines and markers are removed, and the user's own headings are kept."""
     assert parse_edited_digest(text) == taken
 
 
 def test_the_next_step_is_found_after_any_edit() -> None:
-    """A line of the edit is never taken for the heading of the next step."""
+    """The next step is found even if the edited text contains the heading of the next step."""
     taken = parse_edited_digest(f"{NEXT_STEP_HEADING}\nnot this\n\n{NEXT_STEP_HEADING}  \nnor this")
     assert extract_next_step(opening_text(BLOCK, "but this", digest=taken)) == "but this"
     assert extract_next_step(opening_text(BLOCK, "", digest=taken)) == ""
 
 
 def test_a_very_long_text_is_refused() -> None:
-    """A child's opening is sent with every turn, so a long text belongs in a file."""
+    """A text of more than ``MAX_EDITED_CHARACTERS`` is refused with its length."""
     assert len(parse_edited_digest("x" * MAX_EDITED_CHARACTERS)) == MAX_EDITED_CHARACTERS
     with pytest.raises(UsageError, match="200,001 characters"):
         parse_edited_digest("x" * (MAX_EDITED_CHARACTERS + 1))
