@@ -1,4 +1,4 @@
-"""Tests of atomic writes: a session file is written completely or not at all, whatever fails or writes meanwhile."""
+"""Tests of atomic writes: a session file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KILLED = 9
 
 
 def accept_any_file(path: str) -> None:
-    """A check that raises no error."""
+    """A check that accepts any file."""
 
 
 def session_files_in(folder: Path) -> list[str]:
@@ -39,7 +39,7 @@ def session_files_in(folder: Path) -> list[str]:
 
 
 def test_create_writes_a_complete_private_file(tmp_path: Path) -> None:
-    """The file has the given bytes and mode 0600, and the folder contains nothing else."""
+    """A new session file has the given bytes and mode 0600, and no other file is left."""
     create_session(str(tmp_path / NAME), CHUNKS, accept_any_file)
     assert (tmp_path / NAME).read_bytes() == WHOLE
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
@@ -48,7 +48,7 @@ def test_create_writes_a_complete_private_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mask", [0, 0o777, 0o022])
 def test_the_umask_never_makes_a_file_public(tmp_path: Path, mask: int) -> None:
-    """The mode is 0600 under any umask. Appended files also keep group and others out."""
+    """Under any umask, a new file has mode 0600, and a file made by an append is closed to others."""
     before = os.umask(mask)
     try:
         create_session(str(tmp_path / NAME), CHUNKS, accept_any_file)
@@ -60,7 +60,7 @@ def test_the_umask_never_makes_a_file_public(tmp_path: Path, mask: int) -> None:
 
 
 def test_the_check_reads_the_complete_file_before_the_rename(tmp_path: Path) -> None:
-    """During the check, the file is complete and on disk, but has a temporary name."""
+    """During the check, the file is complete but has a temporary name."""
     seen = []
 
     def check(path: str) -> None:
@@ -73,7 +73,7 @@ def test_the_check_reads_the_complete_file_before_the_rename(tmp_path: Path) -> 
 
 
 def failing_chunks(error: BaseException) -> Iterator[bytes]:
-    """Yield some bytes, then raise ``error``."""
+    """Yield some bytes, and then raise ``error``."""
     yield CHUNKS[0]
     raise error
 
@@ -91,7 +91,7 @@ def failing_check(error: BaseException) -> Callable[[str], None]:
     "error", [CheckFailed("no"), KeyboardInterrupt(), ValueError("bug"), SystemExit(3)]
 )
 def test_a_failed_write_leaves_no_file(tmp_path: Path, error: BaseException) -> None:
-    """A failed check, a bug and Ctrl+C each raise their error and leave the folder unchanged."""
+    """If the check or the content raises an error, the error is raised and no file is left."""
     with pytest.raises(type(error)):
         create_session(str(tmp_path / NAME), CHUNKS, failing_check(error))
     with pytest.raises(type(error)):
@@ -100,7 +100,7 @@ def test_a_failed_write_leaves_no_file(tmp_path: Path, error: BaseException) -> 
 
 
 def test_create_never_overwrites_an_existing_file(tmp_path: Path) -> None:
-    """The existing file keeps its bytes. A link with the name is not followed."""
+    """An existing file with the name keeps its bytes, and a link with the name is not followed."""
     (tmp_path / NAME).write_bytes(b"mine\n")
     with pytest.raises(WriteFailed, match="File exists"):
         create_session(str(tmp_path / NAME), CHUNKS, accept_any_file)
@@ -113,7 +113,7 @@ def test_create_never_overwrites_an_existing_file(tmp_path: Path) -> None:
 
 
 def test_a_write_to_a_missing_folder_raises_a_clear_error(tmp_path: Path) -> None:
-    """If the folder is missing or is a file, the error states the cause and the path."""
+    """If the folder is missing or is a file, the error names the path."""
     (tmp_path / "file").write_bytes(b"")
     for folder in ("gone", "file"):
         with pytest.raises(WriteFailed, match=f"Could not write .*{folder}"):
@@ -121,7 +121,7 @@ def test_a_write_to_a_missing_folder_raises_a_clear_error(tmp_path: Path) -> Non
 
 
 def test_a_write_to_a_read_only_folder_fails() -> None:
-    """Without write permission no file is created, and the error states the reason."""
+    """In a folder without write permission, the write fails with the reason and no file is created."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o555)
         with without_root_rights(), pytest.raises(WriteFailed, match="Permission denied"):
@@ -152,7 +152,7 @@ except WriteFailed as error:
 
 
 def test_a_full_disk_leaves_no_partial_file(tmp_path: Path) -> None:
-    """A write on a full disk raises an error, leaves an empty folder and appends no partial line."""
+    """A write on a full disk raises an error, and no partial file or line is left."""
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / NAME), str(tmp_path / "log")]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "src")}
@@ -166,7 +166,10 @@ def test_a_full_disk_leaves_no_partial_file(tmp_path: Path) -> None:
 
 
 def test_a_killed_writer_leaves_a_complete_file_or_none(tmp_path: Path) -> None:
-    """A writer killed before any step leaves no session or a complete one. The next writer removes temporary files."""
+    """A writer that is killed at any step leaves a complete file or none.
+
+    The next writer removes temporary files.
+    """
     path, outcomes = tmp_path / NAME, []
 
     def prepare() -> Callable[[], object]:
@@ -182,13 +185,13 @@ def test_a_killed_writer_leaves_a_complete_file_or_none(tmp_path: Path) -> None:
         assert not [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
     assert outcomes[0] == (True, False)
     assert outcomes[-1] == (False, True)
-    assert (True, True) in outcomes  # killed after it had its name, too
+    assert (True, True) in outcomes  # One of the kills came after the file had its final name.
 
 
 def test_create_never_overwrites_a_file_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On volumes without hard links, the file is renamed into place and never replaces another one."""
+    """Without hard links, the file is renamed into place, and an existing file is not replaced."""
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
@@ -213,7 +216,10 @@ def _create(path: str, mark: bytes, ready: object) -> None:
 
 
 def test_only_one_of_several_creators_succeeds(tmp_path: Path) -> None:
-    """If several processes create the same name, one succeeds, with complete bytes and no other files left."""
+    """If several processes create a file with the same name, one of them succeeds.
+
+    The file is complete, and no other file is left.
+    """
     fork = multiprocessing.get_context("fork")
     for turn in range(10):
         folder = tmp_path / str(turn)
@@ -244,7 +250,10 @@ def replace_file(
 
 
 def test_replace_writes_all_new_bytes(tmp_path: Path) -> None:
-    """The new file is private. Bytes that are appended during the check follow the new content."""
+    """A replaced file has the new bytes and mode 0600.
+
+    Bytes that are appended during the check follow the new content.
+    """
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
     os.chmod(path, 0o644)
@@ -261,7 +270,7 @@ def test_replace_writes_all_new_bytes(tmp_path: Path) -> None:
 
 
 def test_replace_keeps_an_unfinished_last_line(tmp_path: Path) -> None:
-    """An unfinished last line that no process writes any more is kept unchanged."""
+    """A last line without an end that no process is writing is kept unchanged."""
     path = tmp_path / NAME
     path.write_bytes(b'{"whole":1}\n{"torn":')
     replace_file(path, [b"new\n", b'{"torn":'])
@@ -272,7 +281,7 @@ def test_replace_keeps_an_unfinished_last_line(tmp_path: Path) -> None:
     "error", [CheckFailed("no"), KeyboardInterrupt(), ValueError("bug"), OSError(28, "full")]
 )
 def test_a_failed_replacement_keeps_the_old_file(tmp_path: Path, error: BaseException) -> None:
-    """A failed check, a bug, Ctrl+C or a full disk leaves the file unchanged and no other file."""
+    """If a replacement fails, the file is unchanged and no other file is left."""
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
     with pytest.raises(WriteFailed if isinstance(error, OSError) else type(error)):
@@ -282,7 +291,7 @@ def test_a_failed_replacement_keeps_the_old_file(tmp_path: Path, error: BaseExce
 
 
 def test_replace_refuses_a_file_that_differs_from_the_copy(tmp_path: Path) -> None:
-    """The file has the same name but another program replaced it or changed its bytes."""
+    """A replacement is refused if another program replaced the file or changed its bytes."""
     path = tmp_path / NAME
 
     def rename(_: str) -> None:
@@ -303,7 +312,7 @@ def test_replace_refuses_a_file_that_differs_from_the_copy(tmp_path: Path) -> No
 
 
 def call_after_rename(path: Path, write: Callable[[int], object]) -> threading.Thread:
-    """Call ``write`` with the old file's descriptor as soon as ``path`` is another file."""
+    """Call ``write`` with a descriptor of the old file as soon as ``path`` is a new file."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
     was = os.fstat(descriptor).st_ino
 
@@ -319,7 +328,10 @@ def call_after_rename(path: Path, write: Callable[[int], object]) -> threading.T
 
 
 def test_replace_moves_lines_written_to_the_old_file(tmp_path: Path) -> None:
-    """Lines arrive complete and in order among other programs' lines, even one of 3 MB. A partial line gets an end."""
+    """Lines that are written to the old file are added to the new one, complete and in order.
+
+    This is so even for a line of 3 MB. A last line without an end gets one.
+    """
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
     long = b"l" * 3_000_000
@@ -346,7 +358,7 @@ def test_replace_moves_lines_written_to_the_old_file(tmp_path: Path) -> None:
 
 
 def test_replace_keeps_the_modification_time(tmp_path: Path) -> None:
-    """The time of an old session stays the same to the nanosecond, unless another program wrote to it meanwhile."""
+    """A replaced file keeps its modification time, unless another program wrote to it meanwhile."""
     path, old = tmp_path / NAME, 1_600_000_000_123_456_789
     path.write_bytes(WHOLE)
     os.utime(path, ns=(old, old))
@@ -364,7 +376,7 @@ def test_replace_keeps_the_modification_time(tmp_path: Path) -> None:
 
 
 def test_a_moved_record_never_splits_another_line(tmp_path: Path) -> None:
-    """While another program writes a line to the new file, a record from the old file waits for its end."""
+    """A record from the old file is added only after the end of a line that another program is writing."""
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
 
@@ -406,9 +418,9 @@ except WriteFailed as error:
     ("chunks", "said"), [(9, "Nothing was changed"), (5, "a running client's new lines")]
 )
 def test_replace_reports_a_full_disk(tmp_path: Path, chunks: int, said: str) -> None:
-    """If the disk is full before the rename, nothing changes.
+    """If the disk is full before the rename, the error says that nothing was changed.
 
-    After the rename, the message says what may be missing.
+    After the rename, the error says which lines may be missing.
     """
     path = tmp_path / NAME
     command = [sys.executable, "-c", NO_ROOM, str(path), str(chunks)]
@@ -433,7 +445,7 @@ def _append(path: str, mark: str) -> None:
 
 
 def test_parallel_appends_never_mix_lines(tmp_path: Path) -> None:
-    """Eight processes append at the same time, and every line appears once and complete."""
+    """If eight processes append at the same time, every line is complete and appears once."""
     path = tmp_path / "links.jsonl"
     fork = multiprocessing.get_context("fork")
     writers = [fork.Process(target=_append, args=(str(path), mark)) for mark in "abcdefgh"]
@@ -446,7 +458,7 @@ def test_parallel_appends_never_mix_lines(tmp_path: Path) -> None:
 
 
 def test_append_ends_an_unfinished_line_first(tmp_path: Path) -> None:
-    """A new line starts after the end of an unfinished line."""
+    """An append after a line without an end ends that line first."""
     path = tmp_path / "links.jsonl"
     path.write_bytes(b'{"whole":1}\n{"torn":')
     append_line(str(path), b'{"next":1}')
@@ -455,7 +467,7 @@ def test_append_ends_an_unfinished_line_first(tmp_path: Path) -> None:
 
 
 def test_append_refuses_a_link(tmp_path: Path) -> None:
-    """A link with the file's name is not followed."""
+    """An append to a symbolic link is refused, and the link is not followed."""
     (tmp_path / "links.jsonl").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic links"):
         append_line(str(tmp_path / "links.jsonl"), b"x")
@@ -463,7 +475,7 @@ def test_append_refuses_a_link(tmp_path: Path) -> None:
 
 
 def test_append_refuses_a_pipe(tmp_path: Path) -> None:
-    """A pipe with the file's name raises an error at once."""
+    """An append to a pipe is refused immediately."""
     os.mkfifo(tmp_path / "links.jsonl")
     with pytest.raises(OSError, match="regular"):
         append_line(str(tmp_path / "links.jsonl"), b"x")

@@ -1,4 +1,4 @@
-"""Tests of hard links to files: they never overwrite a file or follow a link, and fall back to verified copies."""
+"""Tests of hard links to files, and of the verified copies that replace them on other file systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from resume_hooks.storage.hard_links import has_same_bytes, link_or_copy, list_f
 
 @pytest.fixture(params=["same", "other"])
 def file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Say whether source and target are on the same file system. On two, links and renames fail."""
+    """Return whether source and target are on the "same" or on "other" file systems.
+
+    On other file systems, links and renames between folders fail.
+    """
     if request.param == "other":
         forbid_moves_between_folders(monkeypatch)
     return str(request.param)
@@ -58,7 +61,7 @@ def source_and_target(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_a_linked_file_keeps_its_time_and_mode(tmp_path: Path, file_systems: str) -> None:
-    """The target is the same file, or a copy with the same bytes."""
+    """The target is the same file as the source, or a copy with the same bytes, time and mode."""
     source, target = source_and_target(tmp_path)
     source.write_bytes(b"contents")
     os.chmod(source, 0o640)
@@ -75,7 +78,7 @@ def test_a_linked_file_keeps_its_time_and_mode(tmp_path: Path, file_systems: str
 
 
 def test_a_symbolic_link_is_copied_as_a_link(tmp_path: Path, file_systems: str) -> None:
-    """The file behind the link is not read."""
+    """A symbolic link is copied as a link, and its target is not read."""
     source, target = source_and_target(tmp_path)
     source.symlink_to("/nowhere")
     link_or_copy(str(source), str(target))
@@ -86,7 +89,7 @@ def test_a_symbolic_link_is_copied_as_a_link(tmp_path: Path, file_systems: str) 
 def test_an_existing_file_is_never_overwritten(
     tmp_path: Path, file_systems: str, taken: str
 ) -> None:
-    """Files of any kind are kept, and the source remains."""
+    """If the target is an existing file, folder or link, an error is raised and both are kept."""
     source, target = source_and_target(tmp_path)
     source.write_bytes(b"mine")
     ways: dict[str, Callable[[], None]] = {"file": target.touch, "folder": target.mkdir}
@@ -99,7 +102,7 @@ def test_an_existing_file_is_never_overwritten(
 def test_a_full_disk_leaves_no_partial_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A partial copy is removed."""
+    """If the disk is full, the partial copy is removed."""
     forbid_moves_between_folders(monkeypatch)
     source, target = source_and_target(tmp_path)
     source.write_bytes(b"mine")
@@ -115,7 +118,7 @@ def test_a_full_disk_leaves_no_partial_copy(
 
 
 def test_a_copy_that_differs_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Source and copy are compared before the copy gets its final name."""
+    """If the copy differs from the source, an error is raised and the copy is removed."""
     forbid_moves_between_folders(monkeypatch)
     source, target = source_and_target(tmp_path)
     source.write_bytes(b"mine")
@@ -132,7 +135,7 @@ def test_a_copy_that_differs_is_removed(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_pipe_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading a pipe would wait forever."""
+    """A pipe is refused, because reading it could wait forever."""
     forbid_moves_between_folders(monkeypatch)
     source, target = source_and_target(tmp_path)
     os.mkfifo(source)
@@ -141,14 +144,17 @@ def test_a_pipe_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_list_files_below_a_folder(tmp_path: Path) -> None:
-    """Files and links are listed by relative path. For a path that is not a folder, the list has one empty path."""
+    """Files and links below a folder are listed by relative path.
+
+    If the path is a file, the list contains one empty path.
+    """
     folder = create_filled_folder(tmp_path / "d")
     assert list_files_below(str(folder)) == ["a.txt", "deep/er/b", "deep/link"]
     assert list_files_below(str(folder / "a.txt")) == [""]
 
 
 def test_a_link_differs_from_its_target(tmp_path: Path) -> None:
-    """Files are equal only if both their bytes and their kinds match."""
+    """A symbolic link is not equal to its target. Two files with the same bytes are equal."""
     one, two, link = tmp_path / "1", tmp_path / "2", tmp_path / "3"
     one.write_bytes(b"same")
     two.write_bytes(b"same")
@@ -160,7 +166,7 @@ def test_a_link_differs_from_its_target(tmp_path: Path) -> None:
 
 
 def run_after_digest(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], object]) -> None:
-    """Run a function just after the digest number ``at``, when a comparison is complete."""
+    """Call ``act`` directly after the file number ``at`` was hashed."""
     real, calls = moving.hash_file, 0
 
     def then(path: str) -> str:

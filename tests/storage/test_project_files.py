@@ -1,4 +1,4 @@
-"""Tests of writes to a user's project: all or nothing, never through a link, never over another program's change."""
+"""Tests of writes to a user's project: complete or not at all, and never over another change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.needs import REPO, need
 
 
 def test_a_new_file_never_replaces_an_existing_one(tmp_path: Path) -> None:
-    """A file that another program created first keeps its name."""
+    """A new file does not replace one that another program created first."""
     path = tmp_path / "x.md"
     path.write_text("theirs")
     with pytest.raises(WriteFailed, match="File exists"):
@@ -24,7 +24,7 @@ def test_a_new_file_never_replaces_an_existing_one(tmp_path: Path) -> None:
 
 
 def test_a_file_changed_since_the_read_is_not_replaced(tmp_path: Path) -> None:
-    """The file differs from the version that was read."""
+    """A file that another program changed after it was read is not replaced."""
     path = tmp_path / "x.md"
     path.write_text("theirs")
     _, state = project_files.read_file_and_state(str(path), 100)
@@ -35,7 +35,7 @@ def test_a_file_changed_since_the_read_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_link_created_meanwhile_is_not_followed(tmp_path: Path) -> None:
-    """The link replaced an existing file or appeared where there was no file."""
+    """A symbolic link that appeared after the file was read is neither followed nor replaced."""
     path, target = tmp_path / "x.md", tmp_path / "target"
     path.write_text("theirs")
     target.write_text("elsewhere")
@@ -50,7 +50,10 @@ def test_a_link_created_meanwhile_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_failed_write_removes_the_new_folder(tmp_path: Path) -> None:
-    """A folder that existed before, or that another program uses now, stays."""
+    """If a write fails, a folder that was made for it is removed.
+
+    A folder that existed before or that another program uses is kept.
+    """
     for name in ("made", "used", "there"):
         folder = tmp_path / name
         if name == "there":
@@ -75,7 +78,7 @@ except WriteFailed as error:
 
 
 def test_a_read_only_file_is_not_replaced(tmp_path: Path) -> None:
-    """The file stays although the folder is writable."""
+    """A read-only file is not replaced, even if its folder is writable."""
     need("root", os.geteuid() == 0, "a user without rights is taken on by root alone")
     (tmp_path / "x.md").write_text("theirs")
     (tmp_path / "x.md").chmod(0o444)

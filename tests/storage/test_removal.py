@@ -1,4 +1,4 @@
-"""Tests of removals: they stay below their root and follow no link, in the state folder and for every verb."""
+"""Tests that removals stay below their root folder and follow no link, for every verb."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VERBS = (
     ("team", "leave"),
     ("install", "--remove", "--purge", "--yes"),
 )
-"""Every verb that removes something from the state folder."""
+"""Calls of all verbs that remove files from the state folder."""
 
 GONE = {"unlink", "rmdir", "rmtree", "removedirs", "unlinkat"}
 
@@ -44,7 +44,7 @@ ALLOWED = {
     "system/bytecode.py": "a damaged compiled module, which Python writes again; it imports no storage",
     "system/plugin_files.py": "two folders with its own process number in their names, which it made itself",
 }
-"""The only other modules in which something is removed, and why."""
+"""The other modules that may remove files, each with the reason."""
 
 
 def test_only_the_removal_module_removes_files() -> None:
@@ -62,9 +62,9 @@ def test_only_the_removal_module_removes_files() -> None:
 
 
 def test_removal_never_leaves_the_root(tmp_path: Path) -> None:
-    """A link in the path, a link as root and a path with ``..`` are refused.
+    """Removing is refused if the path has a link or ``..`` in it, or if the root is a link.
 
-    A target that is a link is removed itself.
+    A path that is itself a link is removed without its target.
     """
     root, other = tmp_path / "root", tmp_path / "other"
     (other / "sub").mkdir(parents=True)
@@ -100,7 +100,10 @@ def test_removal_never_leaves_the_root(tmp_path: Path) -> None:
 def test_a_failed_removal_is_reported_after_all_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error reports the first failure with the requested path."""
+    """If one file can't be removed, all others are removed before the error is raised.
+
+    The error names the requested path.
+    """
     folder = tmp_path / "folder"
     folder.mkdir()
     for name in ("a", "b", "c"):
@@ -124,7 +127,7 @@ def test_a_failed_removal_is_reported_after_all_others(
 def test_removal_of_a_growing_folder_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    """The folder is read again if files appear, but only a limited number of times."""
+    """If files appear while a folder is removed, the folder is read again at most twice."""
     folder = tmp_path / "index"
     folder.mkdir()
     (folder / "a").touch()
@@ -147,13 +150,13 @@ def test_removal_of_a_growing_folder_ends(
 def test_removal_without_folder_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On Windows, each path component is checked first."""
+    """Without calls for folder descriptors, as on Windows, a removal never leaves the root either."""
     monkeypatch.setattr(removal, "_HAS_DESCRIPTOR_CALLS", False)
     test_removal_never_leaves_the_root(tmp_path)
 
 
 def filled_state_folder(home: ConfigHome) -> Path:
-    """Create a state folder with everything that verbs remove."""
+    """Fill a state folder with everything that verbs remove, and return its path."""
     where = home.where
     for number in (KEPT, DELETED, TRASHED):
         session_with_every_file(home, number)
@@ -176,7 +179,7 @@ def filled_state_folder(home: ConfigHome) -> Path:
 
 
 def bytes_of_files(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of every file below a folder, by path."""
+    """Return the content of every file below a folder, by its path."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -185,7 +188,7 @@ def bytes_of_files(folder: Path) -> dict[str, bytes]:
 
 
 def names_in_state_folder(state: Path) -> list[str]:
-    """Return every name in the state folder, three levels deep."""
+    """Return the paths in the state folder that are at most three levels deep."""
     return [
         str(path.relative_to(state))
         for path in sorted(state.rglob("*"))
@@ -197,7 +200,7 @@ def names_in_state_folder(state: Path) -> list[str]:
 def test_removal_follows_no_link_in_the_state_folder(
     config_home: ConfigHome, fork_server: ForkServer
 ) -> None:
-    """Files that were moved elsewhere and replaced by a link are kept."""
+    """If a file or folder of the state folder was moved and replaced by a link, no verb removes it."""
     environ = {**config_home.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src")}
 
     project = config_home.root / "project"
@@ -238,7 +241,7 @@ def test_removal_follows_no_link_in_the_state_folder(
 def test_forgetting_an_archived_session_follows_no_link(
     config_home: ConfigHome, fork_server: ForkServer
 ) -> None:
-    """The linked ``unpacked`` folder contains the client's own sub-agents and outputs, which stay (AA6)."""
+    """Forgetting an archived session does not follow a link in place of the folder ``unpacked``."""
     path = write_session(config_home.project(), KEPT, conversation(3), mtime=time.time() - 100_000)
     beside = Path(str(path).removesuffix(".jsonl")) / "subagents"
     beside.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Tests of staged input: it is complete, private, unpacked and within its size limit, and is removed afterwards."""
+"""Tests that staged input is complete, private, unpacked and limited, and removed afterwards."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NOISE = random.Random(6).randbytes(100_000)
 
 
 def files_in_state_folder(home: ConfigHome) -> list[str]:
-    """Return the paths of the files in the state folder."""
+    """Return the names of the files in the state folder."""
     folder = home.config / "resume-hooks"
     return os.listdir(folder) if folder.exists() else []
 
 
 def read_staged_content(home: ConfigHome, chunks: list[bytes], most: int = MOST) -> bytes:
-    """Return the staged content of these chunks."""
+    """Stage these chunks and return the staged content."""
     with stage_chunks(chunks, most, home.where) as taken:
         content = Path(taken.path).read_bytes()
         assert (taken.size, taken.sha256) == (len(content), hashlib.sha256(content).hexdigest())
@@ -43,7 +43,7 @@ def read_staged_content(home: ConfigHome, chunks: list[bytes], most: int = MOST)
 def test_staged_bytes_equal_the_input(
     config_home: ConfigHome, pieces: list[bytes], packed: bool
 ) -> None:
-    """This is true for any division into chunks, with and without gzip."""
+    """The staged content equals the input, however it is divided into chunks and with or without gzip."""
     whole = b"x" + b"".join(pieces)
     sent = gzip.compress(whole) if packed else whole
     assert (
@@ -56,14 +56,14 @@ def test_staged_bytes_equal_the_input(
 
 
 def test_gzip_members_are_joined(config_home: ConfigHome) -> None:
-    """Consecutive gzip members are one file. Zero bytes at the end are ignored."""
+    """Consecutive gzip members are joined, and zero bytes at the end are ignored."""
     packed = gzip.compress(NOISE) + gzip.compress(b"tail")
     assert read_staged_content(config_home, [packed]) == NOISE + b"tail"
     assert read_staged_content(config_home, [packed + bytes(512)]) == NOISE + b"tail"
 
 
 def test_a_gzip_bomb_is_refused(config_home: ConfigHome) -> None:
-    """Unpacking stops at the limit, before the content is in memory."""
+    """Unpacking a small file of very large content stops at the size limit."""
     bomb = gzip.compress(bytes(64 * MOST))
     assert len(bomb) < MOST
     with pytest.raises(ImportFailed, match="larger than") as failed:
@@ -73,7 +73,7 @@ def test_a_gzip_bomb_is_refused(config_home: ConfigHome) -> None:
 
 
 def test_endless_empty_gzip_members_are_refused(config_home: ConfigHome) -> None:
-    """The limit also counts packed bytes."""
+    """An endless series of empty gzip members is refused, because packed bytes are limited too."""
     empty = gzip.compress(b"")
     endless = iter(lambda: empty * 100, b"")
     with (
@@ -93,14 +93,14 @@ def test_endless_empty_gzip_members_are_refused(config_home: ConfigHome) -> None
     ],
 )
 def test_damaged_gzip_is_refused(config_home: ConfigHome, damaged: bytes, why: str) -> None:
-    """The error states the cause, and no file is left."""
+    """Damaged gzip input is refused with the cause, and no file is left."""
     with pytest.raises(ImportFailed, match=why):
         read_staged_content(config_home, [damaged])
     assert files_in_state_folder(config_home) == []
 
 
 def test_the_size_limit_is_exact(config_home: ConfigHome) -> None:
-    """Content of exactly that many bytes is accepted."""
+    """Content of exactly the size limit is accepted, and one byte more is refused."""
     assert len(read_staged_content(config_home, [bytes(10)], 10)) == 10
     with pytest.raises(ImportFailed, match="larger than 10 bytes"):
         read_staged_content(config_home, [bytes(5), bytes(6)], 10)
@@ -109,7 +109,7 @@ def test_the_size_limit_is_exact(config_home: ConfigHome) -> None:
 def test_an_overlong_line_is_refused(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line is refused before a parser reads it. A line of exactly the limit is accepted in any chunks."""
+    """A line longer than the limit is refused, and a line of exactly the limit is accepted."""
     monkeypatch.setattr("resume_hooks.storage.staging.MAX_LINE_BYTES", 10)
     for chunks in (
         [b"a\n" + b"b" * 10 + b"\n" + b"c" * 10],
@@ -124,7 +124,10 @@ def test_an_overlong_line_is_refused(
 def test_too_many_lines_are_refused(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even empty lines cost parsing time: 150 MB of line feeds took 46 seconds."""
+    """More than ``MAX_LINES`` lines are refused, even empty ones, because they take long to parse.
+
+    150 MB of line feeds took 46 seconds.
+    """
     monkeypatch.setattr("resume_hooks.storage.staging.MAX_LINES", 10)
     assert read_staged_content(config_home, [b"\n" * 6, b"\n" * 4]) == b"\n" * 10
     with pytest.raises(ImportFailed, match="more than 10 lines"):
@@ -132,7 +135,7 @@ def test_too_many_lines_are_refused(
 
 
 def test_a_failure_leaves_no_staged_file(config_home: ConfigHome) -> None:
-    """The source, the block or Ctrl+C raises the error."""
+    """After an error in the input or in the ``with`` block, no staged file is left."""
 
     def breaking() -> Iterator[bytes]:
         yield b"some"
@@ -146,7 +149,7 @@ def test_a_failure_leaves_no_staged_file(config_home: ConfigHome) -> None:
 
 
 def test_the_file_of_a_killed_process_is_removed(config_home: ConfigHome) -> None:
-    """The next process removes it."""
+    """The next process removes the staged file of a killed process."""
     folder = config_home.config / "resume-hooks"
     folder.mkdir()
     (folder / ".resume-hooks-999999999-00000000.tmp").write_bytes(b"a stranger's words")
@@ -154,7 +157,7 @@ def test_the_file_of_a_killed_process_is_removed(config_home: ConfigHome) -> Non
 
 
 def test_an_unusable_state_folder_raises_a_clear_error(config_home: ConfigHome) -> None:
-    """The error says what could not be stored."""
+    """If the state folder can't be used, the error says what could not be stored."""
     (config_home.config / "resume-hooks").write_text("no folder")
     with (
         pytest.raises(WriteFailed, match="could not be stored"),
@@ -164,7 +167,7 @@ def test_an_unusable_state_folder_raises_a_clear_error(config_home: ConfigHome) 
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
-    """A regular file is read in chunks. A folder, a pipe, a missing file and an invalid name raise errors."""
+    """A regular file is read in chunks. A pipe, a missing file and an invalid name raise an error."""
     path = tmp_path / "x"
     path.write_bytes(bytes(CHUNK_BYTES + 1))
     assert [len(piece) for piece in file_chunks(str(path))] == [CHUNK_BYTES, 1]

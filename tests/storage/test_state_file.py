@@ -1,4 +1,4 @@
-"""Tests of private state files: all-or-nothing replacement, and removal of leftovers of killed writers."""
+"""Tests of private state files: complete replacement, and removal of what killed writers left."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ NAME = "00000000-0000-4000-8000-000000000001.jsonl"
 
 
 def test_a_state_file_is_replaced_completely(tmp_path: Path) -> None:
-    """The file is private and its folder is created. A link with its name is replaced."""
+    """A state file is replaced completely and is private, and its folder is created.
+
+    A link with its name is replaced, not followed.
+    """
     other = tmp_path / "other"
     other.write_bytes(b"mine")
     path = tmp_path / "new" / "state.json"
@@ -39,7 +42,7 @@ def test_a_state_file_is_replaced_completely(tmp_path: Path) -> None:
 def test_a_failed_write_keeps_the_old_file(
     tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No temporary file is left, and the next write succeeds."""
+    """If a write fails, the old file is kept, no temporary file is left, and the next write succeeds."""
     path = tmp_path / "state.json"
     path.write_bytes(b"old")
 
@@ -58,7 +61,7 @@ def test_a_failed_write_keeps_the_old_file(
 
 
 def test_sweep_removes_only_files_of_ended_processes(tmp_path: Path) -> None:
-    """Temporary files of running processes and files of other programs stay."""
+    """Only temporary files of ended processes are removed, not those of running processes or others."""
     ended = subprocess.Popen(["true"])
     ended.wait()
     dead = f".resume-hooks-{ended.pid}-0000.tmp"
@@ -79,7 +82,7 @@ def test_sweep_removes_only_files_of_ended_processes(tmp_path: Path) -> None:
 
 
 def test_is_process_running_recognizes_used_ids() -> None:
-    """A process of any user counts as running. So does an impossible id."""
+    """A process of any user counts as running, and so does an impossible process id."""
     assert is_process_running(os.getpid())
     assert is_process_running(1)
     ended = subprocess.Popen(["true"])

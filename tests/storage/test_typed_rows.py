@@ -1,4 +1,4 @@
-"""Tests of typed rows from JSON: a wrong shape, a missing field or a number where text belongs parses to None."""
+"""Tests of parsing typed rows from JSON, in which a value of a wrong type gives None."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from resume_hooks.storage.typed_rows import parse_row
 
 
 class Leaf(NamedTuple):
-    """A row within another row."""
+    """A row that another row contains."""
 
     name: str
     size: int = 7
@@ -25,7 +25,10 @@ class Tree(NamedTuple):
 
 
 def test_a_row_is_parsed_from_an_object_or_a_list() -> None:
-    """In an object, fields with defaults may be missing and unknown fields are ignored."""
+    """A row is parsed from an object or a list.
+
+    In an object, fields with defaults may be missing and unknown fields are ignored.
+    """
     leaves = [{"name": "a", "size": 1}, ["b", 2], {"name": "c", "more": None}]
     found = parse_row(Tree, {"whole": True, "words": ["x"], "leaves": leaves, "version": 1})
     assert found == Tree(True, ("x",), (Leaf("a", 1), Leaf("b", 2), Leaf("c")))
@@ -42,5 +45,5 @@ def test_a_row_is_parsed_from_an_object_or_a_list() -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_shape_parses_to_none(row: object) -> None:
-    """A wrong value is found at any depth."""
+    """A row with a missing field or a value of a wrong type at any depth is parsed to None."""
     assert parse_row(Tree, row) is None

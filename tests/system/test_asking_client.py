@@ -1,4 +1,4 @@
-"""Tests that only a listed process in its own kernel session counts as the client."""
+"""Tests that a process is recognized as started by the client only if the client itself started it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ shells = {
 }
 subprocess.run(shells[how], start_new_session=own == "own", check=True)
 """
-"""A stand-in for the client: lists itself, and starts what asks in one of the ways that a client starts programs."""
+"""A stand-in for the client: it lists itself and starts a process in one of several ways."""
 
 REFUSED = [
     (
@@ -67,7 +67,7 @@ REFUSED = [
 
 
 def result_in_asking_process(home: ConfigHome, *how: str) -> str:
-    """Return the result in the asking process."""
+    """Return the answer that a process gets which the stand-in starts in this way."""
     done = subprocess.run(
         [sys.executable, "-I", "-c", CLIENT, ASK, *how],
         env={"PATH": os.environ["PATH"], **home.environ},
@@ -77,7 +77,7 @@ def result_in_asking_process(home: ConfigHome, *how: str) -> str:
 
 
 def test_the_clients_child_process_is_recognized(config_home: ConfigHome) -> None:
-    """The client's module starts it, possibly by a launcher that replaces itself."""
+    """A process that the client started directly, or through a launcher, is recognized."""
     assert result_in_asking_process(config_home, "itself", "same", "true", "plain") == "True"
     assert result_in_asking_process(config_home, "exec", "same", "true", "plain") == "True"
 
@@ -88,12 +88,12 @@ def test_the_clients_child_process_is_recognized(config_home: ConfigHome) -> Non
 def test_no_other_process_is_recognized(
     config_home: ConfigHome, how: str, session: str, start: str, forge: str, who: str
 ) -> None:
-    """Its variables do not matter."""
+    """A process that the client did not start itself is not recognized, whatever is listed."""
     assert result_in_asking_process(config_home, how, session, start, forge) == "False", who
 
 
 def test_a_damaged_client_entry_is_ignored(config_home: ConfigHome) -> None:
-    """The file is broken or belongs to another process."""
+    """An entry of the client's list that is broken or names another process is ignored."""
     folder = config_home.config / "sessions"
     folder.mkdir()
     for content in ("{", "[]", json.dumps({"pid": "x"})):

@@ -1,4 +1,4 @@
-"""Tests of the log of bugs: it has only places in code, is private and limited, and stays intact with ten writers."""
+"""Tests of the log of bugs, which has only places in code, is private, and is limited in size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITERS, ENTRIES = 10, 60
 
 
 def raise_deep_error(depth: int = 0) -> BaseException:
-    """Return an error that was raised this deep in calls, with a secret in its message and its locals."""
+    """Return an error that was raised ``depth`` calls deep, with a secret in its message and locals."""
     secret = SECRET
     try:
         if depth:
@@ -41,13 +41,16 @@ def recursion_error() -> BaseException:
 
 
 def log_many_bugs(environ: dict[str, str], number: int) -> None:
-    """Log as many bugs as one of several processes does."""
+    """Log many bugs, as one of several processes."""
     for _ in range(ENTRIES):
         bug_log.log_bug(f"writer-{number}", "1.0", raise_deep_error(), Where(environ))
 
 
 def test_an_entry_has_only_places_in_code(config_home: ConfigHome) -> None:
-    """It has the time, version, caller, kind and place, but no message, no value and no folder of the user's."""
+    """An entry has the version, the caller, the kind of error, and places in code.
+
+    It has no message, no value and no folder of the user.
+    """
     path = bug_log.log_bug("search", "1.2.3", raise_deep_error(3), config_home.where)
     assert path == bug_log.log_file(config_home.where)
     text = Path(path).read_text()
@@ -63,7 +66,7 @@ def test_an_entry_has_only_places_in_code(config_home: ConfigHome) -> None:
 
 
 def test_the_log_is_private_under_any_umask(config_home: ConfigHome) -> None:
-    """It has mode 0600 in a folder of mode 0700."""
+    """The log has mode 0600, and its folder has mode 0700, under any umask."""
     before = os.umask(0)
     try:
         path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
@@ -76,7 +79,7 @@ def test_the_log_is_private_under_any_umask(config_home: ConfigHome) -> None:
 def test_a_full_log_is_rotated_once(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There are at most two files, each hardly above the limit."""
+    """After 200 bugs, there are two log files, neither much larger than the limit."""
     monkeypatch.setattr(bug_log, "MAX_LOG_BYTES", 2_000)
     for _ in range(200):
         path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
@@ -87,7 +90,7 @@ def test_a_full_log_is_rotated_once(
 
 
 def test_an_endless_recursion_is_a_short_entry(config_home: ConfigHome) -> None:
-    """It has only the innermost places."""
+    """The entry of an endless recursion has at most ``MAX_FRAMES`` places in code."""
     path = bug_log.log_bug("search", "1", recursion_error(), config_home.where)
     assert len(Path(path).read_text().strip().split("\n")) == 1 + bug_log.MAX_FRAMES
 
@@ -95,7 +98,7 @@ def test_an_endless_recursion_is_a_short_entry(config_home: ConfigHome) -> None:
 def test_ten_writers_lose_no_entry(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every entry of every process is there once and complete, although the log is rotated meanwhile."""
+    """If ten processes log bugs while the log is rotated, each entry is complete and appears once."""
     path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
     monkeypatch.setattr(
         bug_log, "MAX_LOG_BYTES", os.path.getsize(path) * WRITERS * ENTRIES * 2 // 3
@@ -120,7 +123,10 @@ def test_ten_writers_lose_no_entry(
 def test_a_log_that_is_not_a_file_is_left_alone(
     config_home: ConfigHome, tmp_path: Path, kind: str
 ) -> None:
-    """The write does not block, follows no link and overwrites no file. The caller learns that nothing was logged."""
+    """A log that is a pipe, a link or a folder is neither written nor read, and nothing blocks.
+
+    The caller gets an empty path.
+    """
     path = Path(bug_log.log_file(config_home.where))
     path.parent.mkdir(parents=True)
     target = tmp_path / "target"

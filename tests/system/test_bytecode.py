@@ -1,4 +1,4 @@
-"""Tests of compiled modules that a full disk truncated: they are loaded from source, and compiled again."""
+"""Tests that a compiled module that a full disk truncated is loaded from source and compiled again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.builders import SESSION, ConfigHome
 from tests.needs import REPO
 
 MAX_WHOLE_BYTES = 4_096
-"""A compiled module of this size is in one block of a disk, which is written whole or not at all."""
+"""A file of at most this size is in one block of a disk, which is written in full or not at all."""
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def plugin(tmp_path: Path) -> Path:
 def run_hook_script(
     plugin: Path, home: ConfigHome, script: str, *words: str, stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a script of hooks/ as the shell scripts run it."""
+    """Run a script of ``hooks`` as the shell scripts run it."""
     return subprocess.run(
         [sys.executable, "-I", str(plugin / "hooks" / script), *words],
         input=stdin,
@@ -45,7 +45,10 @@ def run_hook_script(
 
 
 def truncate_large_files(plugin: Path) -> list[Path]:
-    """Truncate each compiled module after its first block, as a full disk does, and return the changed ones."""
+    """Truncate each compiled module after its first block, as a full disk does.
+
+    Return the changed files.
+    """
     cut = []
     for path in plugin.rglob("*.pyc"):
         if path.stat().st_size > MAX_WHOLE_BYTES:
@@ -73,7 +76,7 @@ def test_each_script_survives_truncated_modules(
     words: list[str],
     event: dict[str, str] | None,
 ) -> None:
-    """It gives the same answer, and the next run finds complete files again."""
+    """Each script gives the same answer with truncated modules, and repairs them."""
     stdin = b"" if event is None else json.dumps(event).encode()
     whole = run_hook_script(plugin, config_home, script, *words, stdin=stdin)
     assert whole.returncode == 0
@@ -89,7 +92,7 @@ def test_each_script_survives_truncated_modules(
 def test_the_installer_survives_truncated_modules(
     plugin: Path, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A user runs it after freeing space."""
+    """The installer runs with truncated modules, as after a full disk."""
     for name in ("requirements.lock", "requirements-team.lock"):
         shutil.copy(REPO / name, plugin)
     data = tmp_path / "data"
@@ -108,7 +111,7 @@ def test_the_installer_survives_truncated_modules(
 def test_modules_loaded_before_the_repair_fit_into_a_block(
     plugin: Path, config_home: ConfigHome
 ) -> None:
-    """Otherwise they could be truncated too."""
+    """A module that is loaded before the repair is so small that a full disk can't truncate it."""
     run_hook_script(plugin, config_home, "cli.py", "--version")
     run_hook_script(plugin, config_home, "prompt.py")
     names = ("__init__", "__main__", "system/__init__", "system/bytecode", "hooks/__init__")

@@ -1,4 +1,4 @@
-"""Tests of running a program on a text: its whole output is captured, and a failure leaves no process."""
+"""Tests that the whole output of a program is captured and that a failure leaves no process."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ENVIRON = {"PATH": "/usr/bin:/bin"}
 def run_shell_line(
     script: str, text: bytes = b"", limit: float = 30.0
 ) -> capture_output.CapturedOutput:
-    """Run a shell's line on a text."""
+    """Run a line of shell script on a text."""
     return capture_output.run_captured(
         ["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", limit=limit
     )
 
 
 def ends_soon(pid: int) -> bool:
-    """Check whether a process ends within seconds. Init reaps a process without a waiting parent."""
+    """Check whether a process ends within four seconds."""
     for _ in range(200):
         if (
             not is_process_running(pid)
@@ -41,7 +41,7 @@ def ends_soon(pid: int) -> bool:
 
 
 def test_large_input_and_output_pass_unchanged() -> None:
-    """They exceed a pipe's capacity in both directions at the same time. The error output is separate."""
+    """Large input and output pass unchanged at the same time, and error output is separate."""
     text = os.urandom(1 << 20) * 4
     ran = run_shell_line("cat; echo oops >&2; exit 3", text)
     assert (ran.status, ran.out == text, ran.err) == (3, True, b"oops\n")
@@ -50,12 +50,12 @@ def test_large_input_and_output_pass_unchanged() -> None:
 
 
 def test_a_program_need_not_read_its_input() -> None:
-    """A program that ends or closes its stdin is not a failure."""
+    """A program that closes its input without reading it succeeds."""
     assert run_shell_line("exec <&-; echo done", b"x" * (1 << 20)).out == b"done\n"
 
 
 def test_a_program_is_ended_at_the_time_limit(tmp_path: Path) -> None:
-    """Its children are ended too, even if they ignore the signal."""
+    """At the time limit, a program is killed with its children, even if they ignore the signal."""
     ran = run_shell_line(
         f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300", limit=0.3
     )
@@ -65,12 +65,12 @@ def test_a_program_is_ended_at_the_time_limit(tmp_path: Path) -> None:
 
 
 def test_the_time_limit_applies_after_pipes_are_closed() -> None:
-    """The program closed all its streams and hangs."""
+    """A program that closed all its streams and hangs is stopped at the time limit."""
     assert run_shell_line("exec <&- >&- 2>&-; sleep 300", limit=0.3).timed_out
 
 
 def test_endless_output_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The output is no longer an answer."""
+    """A program with endless output is stopped, and the output is marked as too large."""
     ran = run_shell_line("exec yes")
     assert ran.too_large
     assert (
@@ -81,20 +81,20 @@ def test_endless_output_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_endless_error_output_keeps_its_beginning() -> None:
-    """It does not stop the program."""
+    """Only the beginning of long error output is kept, and the program runs to its end."""
     ran = run_shell_line("head -c 1000000 /dev/zero >&2; echo done")
     assert (ran.out, len(ran.err)) == (b"done\n", capture_output.MAX_ERROR_BYTES)
 
 
 def test_a_remaining_child_process_is_ended(tmp_path: Path) -> None:
-    """Its parent has answered, but it has the pipes open. It is neither awaited nor left running."""
+    """A child process that remains after the program's answer is not waited for, but killed."""
     ran = run_shell_line(f"sleep 300 & echo $! > {tmp_path}/pid; echo done")
     assert (ran.status, ran.out, ran.timed_out) == (0, b"done\n", False)
     assert ends_soon(int((tmp_path / "pid").read_text()))
 
 
 def test_a_missing_program_raises_an_os_error() -> None:
-    """So does a missing folder."""
+    """A missing program or a missing folder raises ``OSError``."""
     with pytest.raises(OSError, match="none"):
         capture_output.run_captured(["/none"], b"", environ={}, folder="/", limit=1)
     with pytest.raises(OSError, match="gone"):
@@ -102,7 +102,7 @@ def test_a_missing_program_raises_an_os_error() -> None:
 
 
 def test_a_run_works_in_another_thread() -> None:
-    """Signals can't be handled there. The result is the same."""
+    """A program can be run in another thread, where signals can't be handled."""
     found: list[capture_output.CapturedOutput] = []
     thread = threading.Thread(target=lambda: found.append(run_shell_line("echo done")))
     thread.start()
@@ -112,7 +112,7 @@ def test_a_run_works_in_another_thread() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_to_us_ends_the_program(tmp_path: Path, number: signal.Signals) -> None:
-    """It may be Esc in a client, a closed terminal or Ctrl+C. The handlers are restored."""
+    """A signal to this process kills the program, and the earlier signal handler is restored."""
     pid = tmp_path / "pid"
     script = (
         f"import sys; sys.path.insert(0, {str(REPO / 'src')!r})\n"

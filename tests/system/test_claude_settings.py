@@ -1,4 +1,4 @@
-"""Tests of the client's own settings: its files, the order of levels, and the retention time of transcripts."""
+"""Tests of the client's settings: their files, the order of their levels, and the retention period."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.builders import ConfigHome
 
 
 def test_the_levels_are_in_order(config_home: ConfigHome) -> None:
-    """They are the user's, the project's, the local and the managed one; the last is the strongest."""
+    """The settings files are those of the user, the project, the local and the managed level."""
     user, project, local, managed = settings_files("/w", config_home.where)
     assert user == str(config_home.config / "settings.json")
     assert (project, local) == ("/w/.claude/settings.json", "/w/.claude/settings.local.json")
@@ -45,7 +45,10 @@ def test_the_levels_are_in_order(config_home: ConfigHome) -> None:
 def test_the_strongest_level_sets_the_retention_days(
     config_home: ConfigHome, tmp_path: Path, user: Any, project: Any, local: Any, days: int | None
 ) -> None:
-    """If any level has a value that is not a whole number from 1, clients delete nothing."""
+    """The strongest level with a value sets the retention period.
+
+    If any level has a value that is not a whole number from 1, clients delete nothing.
+    """
     for path, value in zip(
         settings_files(str(tmp_path), config_home.where), (user, project, local), strict=False
     ):
@@ -56,7 +59,7 @@ def test_the_strongest_level_sets_the_retention_days(
 
 
 def test_a_damaged_settings_file_counts_as_empty(config_home: ConfigHome, tmp_path: Path) -> None:
-    """It has no JSON object."""
+    """A settings file without a JSON object counts as empty."""
     (config_home.config / "settings.json").write_text("[1", encoding="utf-8")
     assert (
         read_retention_days(str(tmp_path), config_home.where)
@@ -82,7 +85,7 @@ def test_managed_settings_are_a_policy(
     text: str,
     is_policy: bool,
 ) -> None:
-    """A file without settings or of another kind is not."""
+    """A managed settings file with settings is a policy. An empty or an invalid one is not."""
     monkeypatch.setattr(claude_settings, "_managed_folder", lambda: str(tmp_path))
     assert find_policy_file(config_home.where) == ""
     path = tmp_path / name
@@ -92,7 +95,7 @@ def test_managed_settings_are_a_policy(
 
 
 def test_settings_fetched_by_the_client_are_a_policy(config_home: ConfigHome) -> None:
-    """They belong to a Team or Enterprise account."""
+    """Settings that the client fetched for a Team or Enterprise account are a policy."""
     path = config_home.config / "remote-settings.json"
     path.write_text('{"permissions": {}}')
     assert find_policy_file(config_home.where) == str(path)

@@ -1,4 +1,4 @@
-"""Tests of copying to real clipboards and to broken programs: the message never claims more than is proven."""
+"""Tests of copying to real clipboards and with broken programs, and of the reported result."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ TEXTS = {
     "100 KB": "0123456789abcdef" * 6400,
 }
 SILENT = {"TERM": "dumb"}
-"""Keeps a test that ends without a copy from asking the terminal of whoever runs it."""
+"""This environment keeps a test from asking the terminal in which the tests run."""
 
 HANG_GUARD = 30.0
-"""Seconds after which a test has hung; no measure of speed."""
+"""Seconds after which a test is considered to hang."""
 
 
 @pytest.fixture
 def broken_display(tmp_path: Path) -> dict[str, str]:
-    """Return an environment with a display without a server, and a folder ``bin`` first on PATH."""
+    """Return an environment with a display that has no server, and a folder ``bin`` first on PATH."""
     (tmp_path / "bin").mkdir()
     return {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "DISPLAY": ":987", **SILENT}
 
@@ -61,7 +61,7 @@ def _path_with_only(folder: Path, *names: str) -> str:
 @pytest.mark.parametrize("way", ["auto", "pyperclip", "native"])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_x_clipboard_contains_the_text(xserver: XServer, way: str, text: str) -> None:
-    """It is complete and unchanged, with and without pyperclip. The message names xclip."""
+    """The X clipboard has the complete text, with and without pyperclip, and the result names xclip."""
     assert clipboard.copy_text(text, method=way, environ=_environment_of(xserver)) == CopyResult(
         "copied", "xclip"
     )
@@ -77,7 +77,10 @@ def test_x_clipboard_contains_the_text(xserver: XServer, way: str, text: str) ->
 
 @pytest.mark.parametrize("way", ["auto", "native"])
 def test_xsel_is_used_without_xclip(xserver: XServer, tmp_path: Path, way: str) -> None:
-    """The read-back waits for xsel, which returns before it owns the selection and needs a HOME for its log."""
+    """Without xclip, xsel copies the text. It needs ``HOME`` for its log.
+
+    xsel returns before it owns the selection, so reading the text back has to wait.
+    """
     environ = _environment_of(xserver, PATH=_path_with_only(tmp_path, "xsel"), HOME=str(tmp_path))
     assert clipboard.copy_text(TEXTS["unicode"], method=way, environ=environ) == CopyResult(
         "copied", "xsel"
@@ -86,7 +89,7 @@ def test_xsel_is_used_without_xclip(xserver: XServer, tmp_path: Path, way: str) 
 
 
 def test_second_copy_replaces_the_first(xserver: XServer) -> None:
-    """The owner of the first copy does not prevent the second."""
+    """A second copy replaces the first, although a program still owns the first."""
     for text in ("first", "second", "third"):
         assert clipboard.copy_text(text, environ=_environment_of(xserver)).how == "copied"
         assert xserver.clipboard() == text
@@ -96,7 +99,7 @@ def test_second_copy_replaces_the_first(xserver: XServer) -> None:
 def test_a_copy_without_an_x_server_is_reported_as_failed(
     broken_display: dict[str, str], way: str
 ) -> None:
-    """Reading back shows it, though pyperclip ignores exit statuses."""
+    """Without an X server, a copy is reported as failed, even by pyperclip."""
     for tool in ("xclip", "xsel"):
         need(tool, shutil.which(tool), f"install the system package {tool}")
     assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
@@ -106,7 +109,7 @@ def test_a_copy_without_an_x_server_is_reported_as_failed(
 def test_a_copy_without_a_wayland_compositor_is_reported_as_failed(
     tmp_path: Path, way: str
 ) -> None:
-    """WAYLAND_DISPLAY names no server."""
+    """Without a Wayland compositor, a copy is reported as failed."""
     need("wl-copy", shutil.which("wl-copy"), "install the system package wl-clipboard")
     environ = {
         "PATH": os.environ["PATH"],
@@ -118,7 +121,7 @@ def test_a_copy_without_a_wayland_compositor_is_reported_as_failed(
 
 
 def test_next_program_is_tried_when_the_best_one_fails(xserver: XServer, tmp_path: Path) -> None:
-    """An outdated WAYLAND_DISPLAY does not hide a working X server."""
+    """If wl-copy fails, xclip copies the text, as with an outdated ``WAYLAND_DISPLAY``."""
     (tmp_path / "bin").mkdir()
     _write_program(tmp_path, "wl-copy", "exit 1")
     _write_program(tmp_path, "wl-paste", "exit 1")
@@ -132,7 +135,7 @@ def test_next_program_is_tried_when_the_best_one_fails(xserver: XServer, tmp_pat
 def test_an_exit_status_is_not_a_proof_of_a_copy(
     broken_display: dict[str, str], tmp_path: Path, way: str, body: str
 ) -> None:
-    """A status of 0 does not prove a copy, and 1 means none, with and without pyperclip."""
+    """A program that fails, or that exits with 0 without copying, is reported as failed."""
     for name in ("xclip", "xsel"):
         _write_program(tmp_path, name, body)
     assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
@@ -142,7 +145,7 @@ def test_an_exit_status_is_not_a_proof_of_a_copy(
 def test_program_that_hangs_is_ended_with_its_children(
     broken_display: dict[str, str], tmp_path: Path, way: str
 ) -> None:
-    """The limit applies to a program that never returns, and none of its children is left."""
+    """A program that hangs is stopped with its children, and the copy is reported as failed."""
     pids = tmp_path / "pids"
     _write_program(tmp_path, "xclip", f"sleep 300 & echo $! $$ >>{pids}; wait")
     assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
@@ -155,7 +158,7 @@ def test_program_that_hangs_is_ended_with_its_children(
 def test_a_copy_that_cannot_be_read_back_is_unconfirmed(
     broken_display: dict[str, str], tmp_path: Path, way: str
 ) -> None:
-    """The owner of the selection continues if reading back hangs."""
+    """If reading the text back hangs, the copy is unconfirmed, and the clipboard's owner keeps running."""
     owner = tmp_path / "owner"
     _write_program(
         tmp_path,
@@ -173,7 +176,7 @@ def test_a_copy_that_cannot_be_read_back_is_unconfirmed(
 def test_a_hung_program_leaves_time_for_other_methods(
     broken_display: dict[str, str], tmp_path: Path
 ) -> None:
-    """Tmux is still asked after xclip has used its part of the limit."""
+    """If xclip hangs, tmux still gets the text."""
     _write_program(tmp_path, "xclip", "exec sleep 300")
     _write_program(
         tmp_path, "tmux", 'case "$1" in load-buffer) cat >"${0%tmux}got";; *) exit 1;; esac'
@@ -186,7 +189,7 @@ def test_a_hung_program_leaves_time_for_other_methods(
 
 @pytest.mark.parametrize("way", ["auto", "native", "pyperclip"])
 def test_a_background_owner_does_not_keep_our_output_open(xserver: XServer, way: str) -> None:
-    """A hook's stdout and stderr end immediately, because xclip has other pipes."""
+    """The output of this process ends immediately, although xclip keeps running in the background."""
     code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({SESSION!r}, method={way!r}))"
     environ = _environment_of(xserver, PYTHONPATH=str(REPO / "src"))
     done = subprocess.run(
@@ -203,7 +206,7 @@ def test_a_background_owner_does_not_keep_our_output_open(xserver: XServer, way:
 def test_output_of_clipboard_programs_is_hidden(
     xserver: XServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It would break a hook's reply on stdout."""
+    """The output of a clipboard program is hidden, because it would break a hook's reply."""
     (tmp_path / "bin").mkdir()
     _write_program(
         tmp_path,
@@ -218,7 +221,7 @@ def test_output_of_clipboard_programs_is_hidden(
 def test_program_in_the_project_folder_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A relative folder on PATH would let a cloned project choose the program."""
+    """A program in the current folder is not run, even if PATH has a relative or empty entry."""
     (tmp_path / "bin").mkdir()
     ran = tmp_path / "ran"
     _write_program(tmp_path, "xclip", f"/usr/bin/touch {ran}")
@@ -245,7 +248,7 @@ def test_program_in_the_project_folder_is_not_run(
 def test_over_ssh_only_a_forwarded_display_is_used(
     tmp_path: Path, display: dict[str, str], tried: list[str]
 ) -> None:
-    """The user does not paste on the remote machine."""
+    """Over ssh, only a forwarded display is used, because the user pastes on another machine."""
     (tmp_path / "bin").mkdir()
     for name in ("xclip", "xsel", "wl-copy", "clip.exe"):
         _write_program(tmp_path, name, "exit 1")
@@ -259,7 +262,7 @@ def test_over_ssh_only_a_forwarded_display_is_used(
 
 
 def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None:
-    """Reading back would start PowerShell, so no success is claimed. The text is sent as UTF-16."""
+    """Under WSL, the text is sent to ``clip.exe`` as UTF-16, and the copy is unconfirmed."""
     (tmp_path / "bin").mkdir()
     _write_program(tmp_path, "clip.exe", f"/bin/cat >{tmp_path / 'got'}")
     environ = {"PATH": str(tmp_path / "bin"), "WSL_DISTRO_NAME": "Debian"}
@@ -270,7 +273,7 @@ def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None
 
 
 def test_native_programs_are_used_without_pyperclip(xserver: XServer) -> None:
-    """Before the installation, a bare Python copies with the platform's program. The method pyperclip fails."""
+    """Without pyperclip, the platform's program copies the text, and the method pyperclip fails."""
     code = (
         "import sys; sys.modules['pyperclip'] = None\n"
         "from resume_hooks.system.clipboard import copy_text\n"
@@ -290,19 +293,19 @@ def test_native_programs_are_used_without_pyperclip(xserver: XServer) -> None:
 @pytest.mark.parametrize("text", ["", "lone \ud800 surrogate"])
 @pytest.mark.parametrize("way", clipboard.COPY_METHODS)
 def test_a_text_that_no_clipboard_accepts_is_not_copied(text: str, way: str) -> None:
-    """An empty or invalid text is shown instead of a changed copy."""
+    """An empty or invalid text is not copied."""
     assert clipboard.copy_text(text, method=way, environ={}) == NOT_COPIED
 
 
 @pytest.mark.parametrize("way", clipboard.COPY_METHODS)
 def test_an_environment_without_a_method_copies_nothing(way: str) -> None:
-    """There is no display, no tmux and no capable terminal. No method raises an error."""
+    """Without a display, tmux or a capable terminal, no method copies and none raises an error."""
     assert clipboard.copy_text(SESSION, method=way, environ=SILENT) == NOT_COPIED
     assert clipboard.list_clipboard_methods(SILENT) == []
 
 
 def test_an_unknown_method_is_refused() -> None:
-    """The error lists the valid ones."""
+    """An unknown method raises ``ValueError`` with the valid methods."""
     with pytest.raises(ValueError, match="auto, pyperclip, native, tmux, osc52, none"):
         clipboard.copy_text(SESSION, method="smoke signals")
 
@@ -316,12 +319,12 @@ def test_an_unknown_method_is_refused() -> None:
     ],
 )
 def test_the_sentence_states_the_result_of_a_copy(copied: CopyResult, sentence: str) -> None:
-    """Every message uses one of three sentences."""
+    """The result of a copy is described by one of three sentences."""
     assert copied.sentence("session id") == sentence
 
 
 def test_the_clipboard_module_runs_on_python_3_9() -> None:
-    """The fallback runs on the Python of macOS before the engine is installed."""
+    """The clipboard module runs on Python 3.9, which the fallback uses before the installation."""
     python = python39()
     code = (
         "import resume_hooks.system.clipboard_tools, resume_hooks.system.terminal\n"

@@ -1,4 +1,4 @@
-"""Tests of a project's worktrees, read from git's own files, and of its sessions."""
+"""Tests of a project's worktrees, which are read from git's own files, and of its sessions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.builders import ConfigHome
 
 
 def test_a_folder_without_a_repository_is_alone(tmp_path: Path) -> None:
-    """A missing folder is too."""
+    """The list of worktrees of a folder without a repository, or of a missing folder, has only itself."""
     assert list_worktrees(str(tmp_path)) == (str(tmp_path),)
     assert list_worktrees(str(tmp_path / "gone")) == (str(tmp_path / "gone"),)
 
 
 def test_all_worktrees_of_a_repository_are_listed(git: Any, tmp_path: Path) -> None:
-    """The list starts from the main one, a linked one (whose .git is a file), or a folder inside."""
+    """All worktrees are listed from the main one, from a linked one, and from a folder inside."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(main, "init", "-q")
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
@@ -38,7 +38,7 @@ def test_all_worktrees_of_a_repository_are_listed(git: Any, tmp_path: Path) -> N
 
 
 def test_worktrees_of_a_bare_repository_belong_together(git: Any, tmp_path: Path) -> None:
-    """The folder that contains it does not."""
+    """The worktrees of a bare repository belong together, without the folder of the repository."""
     seed, bare, one, two = (tmp_path / name for name in ("seed", "repos/bare.git", "one", "two"))
     git(seed, "init", "-q")
     git(seed, "commit", "-q", "--allow-empty", "-m", "x")
@@ -49,7 +49,7 @@ def test_worktrees_of_a_bare_repository_belong_together(git: Any, tmp_path: Path
 
 
 def test_a_submodule_is_a_separate_project(git: Any, tmp_path: Path) -> None:
-    """Its list has only itself."""
+    """The list of worktrees of a submodule has only the submodule."""
     seed, outer = tmp_path / "seed", tmp_path / "outer"
     for folder in (seed, outer):
         git(folder, "init", "-q")
@@ -62,7 +62,7 @@ def test_a_submodule_is_a_separate_project(git: Any, tmp_path: Path) -> None:
     "content", [b"", b"gitdir:", b"gitdir: /nowhere/x", b"\xff\x00", b"gitdir: \x00", b"x" * 9_000]
 )
 def test_an_invalid_git_file_is_ignored(tmp_path: Path, content: bytes) -> None:
-    """The folder itself is still in the list."""
+    """If the file ``.git`` is invalid, the folder itself is still listed."""
     (tmp_path / ".git").write_bytes(content)
     assert str(tmp_path) in list_worktrees(str(tmp_path))
 
@@ -71,7 +71,7 @@ def test_an_invalid_git_file_is_ignored(tmp_path: Path, content: bytes) -> None:
     ("file", "content"), [(".git", b"gitdir: git\0\n"), ("git/commondir", b"..\0\n")]
 )
 def test_no_path_contains_a_nul(tmp_path: Path, file: str, content: bytes) -> None:
-    """Starting git with such a folder would raise ValueError."""
+    """No listed path contains a NUL character, with which git can't be started."""
     (tmp_path / "git").mkdir()
     (tmp_path / ".git").write_bytes(b"gitdir: git\n")
     (tmp_path / file).write_bytes(content)
@@ -79,7 +79,7 @@ def test_no_path_contains_a_nul(tmp_path: Path, file: str, content: bytes) -> No
 
 
 def test_the_number_of_worktrees_is_limited(tmp_path: Path) -> None:
-    """Every list of sessions reads each of them."""
+    """The number of listed worktrees is limited to ``MAX_WORKTREES`` and the folder itself."""
     for number in range(MAX_WORKTREES + 20):
         worktree = tmp_path / ".git" / "worktrees" / f"w{number:04}"
         worktree.mkdir(parents=True)
@@ -102,13 +102,16 @@ def test_the_number_of_worktrees_is_limited(tmp_path: Path) -> None:
     ],
 )
 def test_contains_session_compares_folders(started: list[str], key: str, *, held: bool) -> None:
-    """Keys collide, so the folders named in the session decide. Folders below a repository belong to it."""
+    """A session belongs to a project by the folders in which it was started.
+
+    The name of its project folder is not enough, because different folders may have the same name.
+    """
     project = Project(("/w/a_b", "/w/repo"), within=("/w/repo",), names=("named",))
     assert project.contains_session(started, key) is held
 
 
 def test_folder_names_of_a_project(config_home: ConfigHome) -> None:
-    """They are those of its working directories, and of existing project folders below."""
+    """A project's folder names are those of its worktrees and of existing folders below them."""
     for folder in ("/w/repo", "/w/repo/sub", "/w/repo-two", "/w/other"):
         config_home.project(folder)
     names = Project(("/w/repo", "/w/new"), within=("/w/repo",)).folder_names(config_home.where)
@@ -121,7 +124,7 @@ def test_folder_names_of_a_project(config_home: ConfigHome) -> None:
 def test_the_folder_named_by_a_variable_belongs_to_every_project(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """It has all sessions of clients with the variable."""
+    """The project folder that the environment variable names belongs to every project."""
     environ = {**config_home.environ, PROJECT_FOLDER_VARIABLE: "mine"}
     project = project_of_folder(str(tmp_path), Where(environ))
     assert project.names == ("mine",)

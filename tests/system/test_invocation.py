@@ -1,4 +1,4 @@
-"""Tests of commands as the user can type them: by our name or by the plugin's launcher."""
+"""Tests of commands that the user can type: by the name ``resume-hooks`` or by the plugin's launcher."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ ENGINE = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
 def test_a_command_uses_our_name_if_it_is_on_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise it uses the launcher. The shell of Claude Code's model always knows the name."""
+    """A command begins with ``resume-hooks`` if that is on PATH, and otherwise with the launcher.
+
+    In the shell of Claude Code's model, the name can always be used.
+    """
     monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
     program = tmp_path / "resume-hooks"
     assert shell_command("doctor") == f"{ENGINE} doctor"
@@ -39,7 +42,10 @@ def test_a_command_uses_our_name_if_it_is_on_path(
 def test_a_command_for_later_names_no_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client deletes the plugin's old version at an update. A checkout stays at its path."""
+    """A command for later use does not name the plugin's version, because an update deletes the old one.
+
+    In a checkout, the command names the launcher.
+    """
     monkeypatch.delenv("PATH")
     assert lasting_shell_command("read x") == f"{ENGINE} read x"
     cache = tmp_path / "it is" / "plugins" / "cache" / "resume-hooks" / "resume-hooks"
@@ -70,6 +76,6 @@ REMEDIES = {
 
 @pytest.mark.parametrize("remedy", REMEDIES)
 def test_commands_in_a_remedy_can_be_typed(remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In other text our name stays."""
+    """A command in a remedy is replaced by one that can be typed, and other text is unchanged."""
     monkeypatch.delenv("PATH")
     assert format_remedy(remedy) == REMEDIES[remedy].format(ENGINE)

@@ -14,13 +14,13 @@ from resume_hooks.system.plugin_files import assemble_plugin
 
 
 def test_a_full_disk_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has no row per file, and copied files are removed."""
+    """A full disk raises one error without a row per file, and the copied files are removed."""
 
     def raise_full_disk(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "from", None, "to")
 
     monkeypatch.setattr(shutil, "copy2", raise_full_disk)
-    # the default of a parameter holds the real function
+    # The default value of a parameter also refers to the real function.
     monkeypatch.setattr(
         shutil.copytree, "__defaults__", (False, None, raise_full_disk, False, False)
     )

@@ -1,4 +1,4 @@
-"""Tests of processes: ancestors, the client among them, unusual names, and signals."""
+"""Tests of processes: their ancestors, the client among them, unusual names, and signals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOW = "from resume_hooks.system.processes import find_client_pid; print(find_cl
 
 
 def test_ancestors_start_at_the_parent() -> None:
-    """The nearest is first, each is the parent of the one before, and none is listed twice."""
+    """The list of ancestors begins with the parent, and each is the parent of the one before."""
     found = list(iterate_ancestors())
     assert found[0].pid == os.getppid()
     assert all(above.pid == below.parent for below, above in itertools.pairwise(found))
@@ -31,7 +31,7 @@ def test_ancestors_start_at_the_parent() -> None:
 
 
 def test_an_ended_process_has_no_ancestors() -> None:
-    """The list is empty."""
+    """The list of ancestors of an ended process is empty."""
     ended = subprocess.Popen(["true"])
     ended.wait()
     assert list(iterate_ancestors(ended.pid)) == []
@@ -39,13 +39,13 @@ def test_an_ended_process_has_no_ancestors() -> None:
 
 @pytest.mark.parametrize("said", ["4711", "", "x", "\u00b2", "-1"])
 def test_claude_pid_names_the_client(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
-    """An invalid value is ignored."""
+    """``CLAUDE_PID`` names the client, and an invalid value is ignored."""
     monkeypatch.setenv("CLAUDE_PID", said)
     assert (find_client_pid() == 4711) is (said == "4711")
 
 
 def test_shells_and_pythons_are_not_clients(tmp_path: Path) -> None:
-    """The first ancestor with another name is the client."""
+    """The client is the first ancestor that is neither a shell nor Python."""
     script = f"{sys.executable} -c '{SHOW}'; true"
     env = {"PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
     client = tmp_path / "claude"
@@ -60,7 +60,7 @@ def test_shells_and_pythons_are_not_clients(tmp_path: Path) -> None:
 
 
 def test_ps_is_read_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It gives the same ancestors as /proc."""
+    """Without ``/proc``, the same ancestors are found with ``ps``."""
     by_proc = [process.pid for process in iterate_ancestors()]
     monkeypatch.setattr(processes, "_find_process", lambda pid: processes._process_table().get(pid))
     monkeypatch.setattr(processes, "_process_cache", {})
@@ -68,7 +68,7 @@ def test_ps_is_read_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_process_name_may_have_any_characters(tmp_path: Path) -> None:
-    """Spaces and parentheses do not shift the fields after it."""
+    """A process name with spaces and parentheses is read correctly."""
     odd = tmp_path / "a) S 1 (b"
     odd.symlink_to("/bin/sleep")
     sleeper = subprocess.Popen([str(odd), "20"])
@@ -82,7 +82,7 @@ def test_a_process_name_may_have_any_characters(tmp_path: Path) -> None:
 
 
 def test_a_cycle_of_parents_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table was read while ids were reused."""
+    """If processes are each other's parent, as after ids were reused, the list of ancestors ends."""
     table = {7: Process(7, 8, "a", ""), 8: Process(8, 9, "b", ""), 9: Process(9, 8, "c", "")}
     monkeypatch.setattr(processes, "_find_process", table.get)
     assert [process.pid for process in iterate_ancestors(7)] == [8, 9]
@@ -90,7 +90,7 @@ def test_a_cycle_of_parents_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_sets_the_event(number: signal.Signals) -> None:
-    """No exception is raised, and the earlier handler is restored."""
+    """A signal sets the event and raises no exception, and the earlier handler is restored."""
     before = signal.getsignal(number)
     with catch_ending_signals() as ended:
         assert not ended.is_set()
@@ -100,7 +100,7 @@ def test_a_signal_sets_the_event(number: signal.Signals) -> None:
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
-    """This is the case under nohup."""
+    """A signal that was ignored, as under nohup, stays ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with catch_ending_signals() as ended:
@@ -111,7 +111,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
 
 
 def test_another_thread_handles_no_signals() -> None:
-    """Only the main thread may."""
+    """In another thread than the main one, signals are not handled and no error is raised."""
     found: list[bool] = []
 
     def record_signal() -> None:

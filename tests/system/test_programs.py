@@ -1,4 +1,4 @@
-"""Tests that a project cannot choose a program, its folder or its variables."""
+"""Tests that a project can't choose a program, its folder or its variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resume_hooks.system import programs
 
 
 def write_program(path: Path, text: str = "") -> str:
-    """Write a shell script."""
+    """Write an executable shell script and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -23,7 +23,7 @@ def write_program(path: Path, text: str = "") -> str:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the working folder, in a repository within a repository, three folders below the home."""
+    """Return the working folder, in a repository within a repository below the home."""
     for module in (programs, untrusted_folders):
         monkeypatch.setattr(module, "user_home", lambda: str(tmp_path / "home"))
     folder = tmp_path / "home" / "outer" / "repo" / "pkg"
@@ -35,12 +35,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def environment_with_path(project: Path, *folders: object, **more: str) -> dict[str, str]:
-    """Return an environment with this PATH, in which the project falsely is the home."""
+    """Return an environment with this PATH, in which ``HOME`` is falsely the project."""
     return {"HOME": str(project), "PATH": os.pathsep.join(map(str, folders)), **more}
 
 
 def test_a_program_is_found_outside_the_project(project: Path, tmp_path: Path) -> None:
-    """Relative and empty entries, the project's folders and those of repositories around it are skipped."""
+    """A program is found in the first folder on PATH that is outside the project.
+
+    Relative and empty entries, and folders of repositories around the project, are skipped.
+    """
     wanted = write_program(tmp_path / "home" / "bin" / "tool")
     inside = [project / "bin", project.parent / "bin", project.parent.parent / "bin"]
     for folder in inside:
@@ -57,7 +60,7 @@ def test_a_program_is_found_outside_the_project(project: Path, tmp_path: Path) -
 
 
 def test_a_path_is_a_program_only_outside_the_project(project: Path, tmp_path: Path) -> None:
-    """A name with a folder is not searched elsewhere. The Python that runs us may be anywhere."""
+    """A path is a program only if it is outside the project, except the running Python."""
     env = environment_with_path(project)
     outside = write_program(tmp_path / "tool")
     assert programs.find_program(outside, env) == outside
@@ -70,7 +73,7 @@ def test_a_path_is_a_program_only_outside_the_project(project: Path, tmp_path: P
 
 
 def test_the_clients_folder_is_a_project_too(project: Path, tmp_path: Path) -> None:
-    """It counts in addition to the working folder."""
+    """The folder that the client names is a project, in addition to the working folder."""
     tool = write_program(tmp_path / "other" / "bin" / "tool")
     env = environment_with_path(project, tmp_path / "other" / "bin")
     assert programs.find_program("tool", env) == tool
@@ -81,7 +84,7 @@ def test_the_clients_folder_is_a_project_too(project: Path, tmp_path: Path) -> N
 
 
 def test_a_home_in_a_repository_keeps_its_programs(project: Path, tmp_path: Path) -> None:
-    """The home folder and folders above it are not a project, even if a session was started there."""
+    """The home folder and folders above it are never a project, even if they are repositories."""
     home = tmp_path / "home"
     (home / ".git").mkdir()
     (tmp_path / ".git").mkdir()
@@ -94,7 +97,10 @@ def test_a_home_in_a_repository_keeps_its_programs(project: Path, tmp_path: Path
 
 
 def test_a_program_gets_only_listed_variables(project: Path, tmp_path: Path) -> None:
-    """It runs in the root folder. Variables that name files lose those in the project."""
+    """A program is run in the root folder with the listed variables only.
+
+    Variables that name files of the project are removed.
+    """
     write_program(tmp_path / "bin" / "tool", 'pwd; env; echo "$*"')
     refused = dict.fromkeys(
         ("PYTHONPATH", "UV_PYTHON", "PIP_TARGET", "GIT_DIR", "LD_PRELOAD", "NODE_OPTIONS"), "x"
@@ -110,7 +116,10 @@ def test_a_program_gets_only_listed_variables(project: Path, tmp_path: Path) -> 
 
 
 def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> None:
-    """Settings there could name programs (pip.conf: ``python``). Another home of the user's stays."""
+    """If ``HOME`` is in the project, it is replaced, because settings there could name programs.
+
+    Another home of the user is kept.
+    """
     homes = [(str(project), tmp_path / "home"), (".", tmp_path / "home"), (str(tmp_path), tmp_path)]
     for said, meant in homes:
         assert programs.program_environment({"HOME": said})["HOME"] == str(meant)
@@ -118,7 +127,7 @@ def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> Non
 
 
 def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_path: Path) -> None:
-    """A caller may pass more variables or another folder. PATH still loses the project's folders."""
+    """A caller may pass other variables and another folder, but PATH has no folder of the project."""
     write_program(tmp_path / "bin" / "tool", 'pwd; echo "$PATH $EXTRA"')
     env = environment_with_path(project, project / "bin", tmp_path / "bin", EXTRA="yes")
     done = programs.run_program(
@@ -128,7 +137,7 @@ def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_p
 
 
 def test_a_slow_program_is_ended(project: Path, tmp_path: Path) -> None:
-    """A missing one is reported as missing."""
+    """A program that is too slow raises ``TimeoutExpired``, and a missing one ``FileNotFoundError``."""
     write_program(tmp_path / "bin" / "tool", "exec sleep 60")
     env = environment_with_path(project, tmp_path / "bin", "/bin", "/usr/bin")
     with pytest.raises(subprocess.TimeoutExpired):
@@ -138,7 +147,7 @@ def test_a_slow_program_is_ended(project: Path, tmp_path: Path) -> None:
 
 
 def test_temporary_folders_are_not_made_in_the_project(project: Path, tmp_path: Path) -> None:
-    """TMPDIR may name a folder of the project, or a missing one."""
+    """If ``TMPDIR`` is in the project or missing, temporary folders are made in ``/tmp``."""
     assert programs.temporary_root({"TMPDIR": str(tmp_path)}) == str(tmp_path)
     for named in (str(project), "tmp", "", str(tmp_path / "nowhere")):
         assert programs.temporary_root(environment_with_path(project, TMPDIR=named)) == "/tmp"

@@ -1,4 +1,4 @@
-"""Tests of finding the user's terminal above a process without one, and of OSC 52 sequences for it."""
+"""Tests of finding the user's terminal and of the OSC 52 sequences that copy text in it."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from resume_hooks.system import terminal
 from tests.needs import REPO
 
 HANG_GUARD = 30.0
-"""Seconds after which a test has hung; no measure of speed."""
+"""Seconds after which a test is considered to hang."""
 
 CLIENT = """
 import os, subprocess, sys
 os.open(sys.argv[1], os.O_RDWR)  # the first terminal that a session leader opens is its controlling one
 subprocess.run([sys.executable, "-c", sys.argv[2]], start_new_session=True, check=True)
 """
-"""A stand-in for the client: it has a terminal.
+"""A stand-in for the client, which has a terminal.
 
-The hook that it runs, in a session of its own, has none.
+The hook that it runs in a session of its own has no terminal.
 """
 
 
 class Pty(NamedTuple):
-    """A pseudo-terminal: the end of the terminal program, and the device for the client."""
+    """A pseudo-terminal: ``screen`` is the end of the terminal program, and ``device`` that of the client."""
 
     screen: int
     device: str
 
     def read(self, until: bytes) -> bytes:
-        """Return the output on the terminal up to and including the first ``until``."""
+        """Return the output on the terminal up to the first ``until`` and including it."""
         seen, deadline = b"", time.monotonic() + HANG_GUARD
         while until not in seen:
             assert select.select([self.screen], [], [], max(0.0, deadline - time.monotonic()))[0], (
@@ -56,7 +56,7 @@ class Pty(NamedTuple):
 
 @pytest.fixture
 def pty() -> Iterator[Pty]:
-    """Yield a pseudo-terminal in raw mode, so that the output is read unchanged."""
+    """Yield a pseudo-terminal in raw mode, so that its output is unchanged."""
     screen, device = os.openpty()
     tty.setraw(device, termios.TCSANOW)
     yield Pty(screen, os.ttyname(device))
@@ -65,7 +65,7 @@ def pty() -> Iterator[Pty]:
 
 
 def _start_hook(pty: Pty, code: str, **environ: str) -> subprocess.Popen[bytes]:
-    """Run ``code`` as a hook below a client on ``pty``."""
+    """Run ``code`` as a hook that a client on ``pty`` started."""
     env = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(REPO / "src"),
@@ -89,7 +89,7 @@ def _decode_payload(sequence: bytes) -> str:
 
 
 def test_terminal_of_the_client_is_found(pty: Pty) -> None:
-    """A process without a terminal finds the one of its nearest ancestor."""
+    """A process without a terminal finds the terminal of its nearest ancestor."""
     code = "from resume_hooks.system.terminal import find_terminal_device; print(find_terminal_device())"
     assert _output_of(_start_hook(pty, code)) == pty.device
 
@@ -111,7 +111,7 @@ FAR = {"SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "DISPLAY": ":0"}
 def test_a_hook_reaches_the_users_terminal(
     pty: Pty, text: str, way: str, environ: dict[str, str]
 ) -> None:
-    """The sequence arrives complete and alone, and the copy is reported as unconfirmed."""
+    """A hook sends the complete sequence to the user's terminal, and the copy is unconfirmed."""
     code = f"from resume_hooks.system.clipboard import copy_text; print(*copy_text({text!r}, method={way!r}), sep='|')"
     hook = _start_hook(pty, code, **environ)
     assert _decode_payload(pty.read(until=b"\x07")) == text
@@ -120,7 +120,7 @@ def test_a_hook_reaches_the_users_terminal(
 
 
 def test_clipboard_methods_name_the_terminal(pty: Pty) -> None:
-    """Doctor shows this text."""
+    """The listed clipboard methods name the terminal."""
     assert (
         _output_of(
             _start_hook(
@@ -133,14 +133,14 @@ def test_clipboard_methods_name_the_terminal(pty: Pty) -> None:
 
 
 def test_text_over_the_common_limit_is_not_sent(pty: Pty) -> None:
-    """Terminals drop longer sequences, so the text is shown instead."""
+    """A text that is too long for terminals is not sent, and the copy is reported as failed."""
     code = "from resume_hooks.system.clipboard import copy_text; print(*copy_text('0123456789' * 10000), sep='|')"
     assert _output_of(_start_hook(pty, code)) == "not copied|"
     assert pty.is_silent()
 
 
 def test_a_stopped_terminal_does_not_block(pty: Pty) -> None:
-    """After Ctrl+S, or if the terminal program hangs, no copy is claimed."""
+    """Sending to a terminal that is stopped, as by Ctrl+S, ends at the time limit and fails."""
     device = os.open(pty.device, os.O_RDWR | os.O_NOCTTY)
     try:
         termios.tcflow(device, termios.TCOOFF)
@@ -151,7 +151,7 @@ def test_a_stopped_terminal_does_not_block(pty: Pty) -> None:
 
 
 def test_only_a_terminal_is_written_to(tmp_path: Path) -> None:
-    """A file, another device and a missing path are left alone."""
+    """A path that is a file, another device, a folder or missing is not written to."""
     file = tmp_path / "file"
     file.write_bytes(b"kept")
     for path in (str(file), os.devnull, str(tmp_path / "missing"), str(tmp_path)):
@@ -160,11 +160,11 @@ def test_only_a_terminal_is_written_to(tmp_path: Path) -> None:
 
 
 def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
-    """After su or sudo the terminal may belong to another user. Even root does not write to it."""
+    """A terminal of another user, as after su, is neither found nor written to, even by root."""
     if os.getuid() != 0:
         assert not terminal.send_sequence(
             b"x", "/dev/tty", time.monotonic() + 1
-        )  # root's, whoever sits at it
+        )  # The device belongs to root, whoever uses the terminal.
         return
     os.chown(pty.device, 4242, -1)
     assert not terminal.send_sequence(b"x", pty.device, time.monotonic() + 1)
@@ -199,18 +199,18 @@ def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
     ],
 )
 def test_names_of_terminals_become_devices(named: str, path: str | None) -> None:
-    """Linux gives a device number, and ps elsewhere a name. Any other value is not a terminal."""
+    """A device number or a terminal's name becomes a device path, and any other value None."""
     assert terminal.device_path(named) == path
 
 
 @pytest.mark.parametrize("environ", [{"TERM": "dumb"}, {"TERM": "linux"}])
 def test_a_terminal_without_a_clipboard_gets_no_sequence(environ: dict[str, str]) -> None:
-    """A text console would print it."""
+    """A terminal that would print the sequence, such as a text console, gets none."""
     assert terminal.build_osc52_sequence("text", environ) == b""
 
 
 def test_the_limit_applies_to_the_encoded_text() -> None:
-    """The longest text is sent, and one byte more is not."""
+    """The longest text within the limit is encoded, and a text of one more byte is not."""
     longest = "x" * (terminal.MAX_BASE64_BYTES // 4 * 3)
     assert _decode_payload(terminal.build_osc52_sequence(longest, {})) == longest
     assert terminal.build_osc52_sequence(longest + "x", {}) == b""
@@ -221,7 +221,7 @@ def test_the_limit_applies_to_the_encoded_text() -> None:
 )
 @pytest.mark.parametrize("length", [10, 5000])
 def test_gnu_screen_gets_the_sequence_in_chunks(environ: dict[str, str], length: int) -> None:
-    """Each fits the limit of GNU screen, and together they are the sequence."""
+    """GNU screen gets the sequence in chunks that fit its limit."""
     strings = terminal.build_osc52_sequence("x" * length, environ).split(b"\x1b\\")
     assert strings.pop() == b""
     assert all(
@@ -232,7 +232,10 @@ def test_gnu_screen_gets_the_sequence_in_chunks(environ: dict[str, str], length:
 
 
 def test_a_remote_screen_gets_both_forms() -> None:
-    """TERM=screen may mean tmux or screen: the plain form is for tmux, and the wrapped one for screen."""
+    """With ``TERM=screen-256color``, the plain sequence and the one wrapped for GNU screen are sent.
+
+    The remote terminal may be in tmux or in GNU screen.
+    """
     sequence = terminal.build_osc52_sequence("x", {"TERM": "screen-256color"})
     plain = terminal.build_osc52_sequence("x", {"TERM": "xterm"})
     assert sequence == plain + b"\x1bP" + plain + b"\x1b\\"

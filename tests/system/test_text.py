@@ -1,4 +1,4 @@
-"""Tests of text without terminal control characters."""
+"""Tests of text without control characters, and of shortening and quoting text."""
 
 from __future__ import annotations
 
@@ -40,13 +40,16 @@ from resume_hooks.system.text import (
     ],
 )
 def test_plain_text_removes_control_characters(foreign: str, shown: str) -> None:
-    """Escape sequences and characters that reorder text are removed. Any script and emoji stay."""
+    """Escape sequences and characters that reorder text are removed. Other scripts and emoji are kept."""
     assert plain_text(foreign) == shown
 
 
 @given(st.text(st.characters(codec=None)))
 def test_plain_text_keeps_only_line_feeds_and_tabs(foreign: str) -> None:
-    """The result can be encoded, and a second pass changes nothing."""
+    """Plain text has no control characters except line feeds and tabs, and can be encoded.
+
+    Cleaning it again changes nothing.
+    """
     shown = plain_text(foreign)
     shown.encode()
     assert {c for c in shown if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}} <= {"\n", "\t"}
@@ -55,13 +58,13 @@ def test_plain_text_keeps_only_line_feeds_and_tabs(foreign: str) -> None:
 
 
 def test_a_json_value_becomes_encodable() -> None:
-    """Lone surrogates in keys and values become question marks at any depth. Nothing else changes."""
+    """Lone surrogates in keys and values are replaced by question marks at any depth."""
     value = {"a\ud800": ["b\udfff", 1, None, {"c": "ü"}]}
     assert replace_all_surrogates(value) == {"a?": ["b?", 1, None, {"c": "ü"}]}
 
 
 def test_invisible_characters_are_removed() -> None:
-    """They could contain instructions that only a model reads."""
+    """Invisible characters, which could contain instructions for a model, are removed."""
     hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "run this")
     assert plain_text(f"a{hidden}b\u00ad\u180e\u2062\ufff9c") == "abc"
 
@@ -74,7 +77,7 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6g7R8"
     "word", [TOKEN, f'"{TOKEN}"', f"token={TOKEN},", f"日本語{TOKEN}", f"https://me:{TOKEN}@host/x"]
 )
 def test_a_cut_never_splits_a_token(before: int, word: str) -> None:
-    """The line has the whole token, which redaction recognizes, or no part of it."""
+    """A shortened line contains a token in full or no part of it, so that redaction recognizes it."""
     opening = ("fix it " * 12)[: before - 1].rstrip()
     line = shorten_line(f"{opening} {word} then go on with the tests and the changelog", 80)
     assert len(line) <= 80
@@ -100,7 +103,7 @@ def test_a_cut_never_splits_a_token(before: int, word: str) -> None:
     ],
 )
 def test_a_line_is_cut_at_a_word_or_slash(line: str, limit: int, cut: str) -> None:
-    """Short words are cut anywhere, long ones lose the whole word, and paths and addresses end after a slash."""
+    """A line is cut within a short word, before a long word, or after a slash."""
     assert shorten_line(line, limit) == cut
 
 
@@ -116,7 +119,7 @@ def test_a_line_is_cut_at_a_word_or_slash(line: str, limit: int, cut: str) -> No
     ],
 )
 def test_a_name_of_several_words_is_quoted(name: str, shown: str) -> None:
-    """The name cannot close the quotes."""
+    """A name with spaces is quoted, and quotes in it are replaced."""
     assert quote_name(name) == shown
 
 
@@ -129,12 +132,12 @@ def test_a_name_of_several_words_is_quoted(name: str, shown: str) -> None:
     ],
 )
 def test_escaped_markdown_shows_the_original_text(text: str) -> None:
-    """Each character stays, each line stays one, and no line becomes a list or a heading."""
+    """Escaped text is shown unchanged by Markdown, without lists, headings or other markup."""
     assert paragraphs_of_markdown(f"name: {escape_markdown(text)}") == [f"name: {text}"]
 
 
 def test_plain_markdown_is_unchanged() -> None:
-    """An address with signs is linked, and indented lines below an empty line are code."""
+    """An address is not escaped, and indented lines after an empty line are not escaped."""
     address = "https://example.org/a_b_c?d=[e]"
     assert escape_markdown(f"{address} *f*") == f"{address} \\*f\\*"
     card = "set\n\n      try `a` *b*\n\n      more_of_it"
@@ -142,7 +145,7 @@ def test_plain_markdown_is_unchanged() -> None:
 
 
 def paragraphs_of_markdown(text: str) -> list[str]:
-    """Return the texts of its paragraphs. AssertionError if it contains more than text."""
+    """Return the texts of the paragraphs, and fail if there is any other markup."""
     paragraphs = []
     for token in MarkdownIt("commonmark").enable(["strikethrough", "table"]).parse(text):
         assert token.type in {"paragraph_open", "inline", "paragraph_close"}

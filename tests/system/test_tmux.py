@@ -1,4 +1,4 @@
-"""Tests of copying inside a real tmux on its own server: the text for the user's terminal, and the reported result."""
+"""Tests of copying in a real tmux server, and of the reported result."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.needs import need
 TEXT = "/resume 0b5a41e6 → 🧵\nsecond line"
 OSC_52 = b"\x1b]52;"
 HANG_GUARD = 30.0
-"""Seconds after which a test has hung; no measure of speed."""
+"""Seconds after which a test is considered to hang."""
 
 
 class Server:
-    """A private tmux server with one session. The user's own tmux and its socket are never used."""
+    """A private tmux server with one session, apart from the user's own tmux."""
 
     def __init__(self, folder: str) -> None:
-        """Start it, detached, with a shell that does nothing."""
+        """Start the server with a detached session that only sleeps."""
         self.socket = os.path.join(folder, "socket")
         self._env = {
             "PATH": os.environ["PATH"],
@@ -44,7 +44,7 @@ class Server:
 
     @property
     def inside(self) -> dict[str, str]:
-        """Return the environment of a hook in the session's pane."""
+        """The environment of a hook in the session's pane."""
         return {
             "PATH": os.environ["PATH"],
             "TMUX": f"{self.socket},{self.pid},0",
@@ -65,12 +65,12 @@ class Server:
         ).stdout.strip("\n")
 
     def buffer(self) -> str:
-        """Return the newest paste buffer, "" if there is none."""
+        """Return the content of the newest paste buffer, or an empty string if there is none."""
         return self.run("show-buffer") if self.run("list-buffers") else ""
 
     @contextmanager
     def attached(self, **environ: str) -> Iterator[int]:
-        """Attach a terminal, and yield the file of tmux's output on it."""
+        """Attach a terminal, and yield the descriptor of tmux's output on it."""
         screen, device = os.openpty()
         with subprocess.Popen(
             ["tmux", "-S", self.socket, "attach"],
@@ -93,7 +93,8 @@ class Server:
 def server() -> Iterator[Server]:
     """Yield a private tmux server, which ends with the test."""
     need("tmux", shutil.which("tmux"), "install the system package tmux")
-    folder = tempfile.mkdtemp(prefix="rh-tmux-")  # short: a socket's path may have 107 bytes
+    # The name is short because a socket's path may have at most 107 bytes.
+    folder = tempfile.mkdtemp(prefix="rh-tmux-")
     started = Server(folder)
     yield started
     end_process(started.pid)
@@ -112,7 +113,10 @@ def _terminal_output(screen: int, until: bytes = b"\0 never", seconds: float = H
 
 @pytest.mark.parametrize("mode", ["on", "external", "off"])
 def test_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
-    """The attached terminal gets the text for any value of set-clipboard, and the buffer has it."""
+    """The terminal attached to tmux gets the text with any value of ``set-clipboard``.
+
+    The paste buffer has the text too.
+    """
     server.run("set", "-g", "set-clipboard", mode)
     with server.attached() as screen:
         assert clipboard.copy_text(TEXT, environ=server.inside) == CopyResult("copied", "tmux")
@@ -123,14 +127,14 @@ def test_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
 
 
 def test_detached_session_keeps_the_text_in_its_buffer(server: Server) -> None:
-    """Without an attached terminal only tmux has the text, and the message says so."""
+    """Without an attached terminal, only tmux's buffer has the text, and the message says so."""
     copied = clipboard.copy_text(TEXT, environ=server.inside)
     assert copied.sentence("id") == "id copied (only in tmux: prefix ] pastes it)"
     assert server.buffer() == TEXT
 
 
 def test_a_terminal_without_a_clipboard_is_reported(server: Server) -> None:
-    """load-buffer succeeds although the terminal lacks the capability."""
+    """If the attached terminal has no clipboard, the result says that only tmux has the text."""
     with server.attached(TERM="vt100") as screen:
         assert clipboard.copy_text(TEXT, method="tmux", environ=server.inside) == CopyResult(
             "copied", ONLY_IN_TMUX_NOTE
@@ -140,21 +144,24 @@ def test_a_terminal_without_a_clipboard_is_reported(server: Server) -> None:
 
 
 def test_tmux_accepts_a_large_text(server: Server) -> None:
-    """It has 100 KB."""
+    """Tmux accepts a text of 100 KB."""
     text = "0123456789" * 10_000
     assert clipboard.copy_text(text, environ=server.inside).how == "copied"
     assert server.buffer() == text
 
 
 def test_a_missing_tmux_server_is_reported(server: Server) -> None:
-    """TMUX is outdated. No server is started."""
+    """If the tmux server has ended, the copy is reported as failed."""
     end_process(server.pid)
     assert clipboard.copy_text(TEXT, method="tmux", environ=server.inside) == NOT_COPIED
     assert clipboard.copy_text(TEXT, environ=server.inside) == NOT_COPIED
 
 
 def test_the_tmux_session_knows_where_its_user_is(server: Server) -> None:
-    """A pane's environment is as old as the pane, and the session's follows the last attached user."""
+    """The tmux session shows whether its last attached user came over ssh.
+
+    Without a server, the answer is unknown.
+    """
     deadline = time.monotonic() + HANG_GUARD
     with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
         assert terminal.is_attached_over_ssh(server.inside, deadline) is True
@@ -166,7 +173,7 @@ def test_the_tmux_session_knows_where_its_user_is(server: Server) -> None:
 
 
 def test_a_remote_tmux_user_does_not_get_the_local_display(server: Server) -> None:
-    """A pane opened locally names its display, but a user attached over ssh gets the text by tmux."""
+    """A user who is attached over ssh gets the text by tmux, although the pane names a local display."""
     for tool in ("xclip", "xsel"):
         need(tool, shutil.which(tool), f"install the system package {tool}")
     environ = {**server.inside, "DISPLAY": ":987"}
@@ -183,7 +190,10 @@ def test_a_remote_tmux_user_does_not_get_the_local_display(server: Server) -> No
 def test_sequence_passes_tmux_by_either_setting(
     server: Server, set_clipboard: str, passthrough: str, times: int
 ) -> None:
-    """OSC 52 in a pane needs one of two settings. The form for the other one is dropped invisibly."""
+    """The OSC 52 sequence passes tmux if ``set-clipboard`` or ``allow-passthrough`` allows it.
+
+    A form that is not allowed prints nothing.
+    """
     server.run("set", "-g", "set-clipboard", set_clipboard)
     server.run("set", "-g", "allow-passthrough", passthrough)
     with server.attached() as screen:

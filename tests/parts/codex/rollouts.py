@@ -1,4 +1,4 @@
-"""Codex rollouts for tests: the real ones of the corpus, and invented ones, line by line."""
+"""Codex rollouts for tests: the real ones of the corpus, and functions that make invented lines."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ STARTED = "2026-11-22T09-39-56"
 
 
 def codex_folder() -> Path:
-    """Return the folder for real rollouts, next to the transcripts; it may not exist."""
+    """Return the folder for real rollouts, which may not exist."""
     return Path(os.environ.get("RESUME_HOOKS_CODEX") or corpus_folder().parent / "codex")
 
 
 def codex_rollouts() -> list[Path]:
-    """Return every rollout of the corpus, sorted; an empty list without a corpus."""
+    """Return all rollouts of the corpus, sorted. Without a corpus, the list is empty."""
     return sorted(codex_folder().rglob("rollout-*.jsonl"))
 
 
 def find_in_corpus(rollout_id: str) -> str | None:
-    """Return the file of the corpus whose name ends with an id."""
+    """Return the rollout of the corpus whose file name ends with an id."""
     return next((str(path) for path in codex_rollouts() if path.stem.endswith(rollout_id)), None)
 
 
 every_rollout = pytest.mark.parametrize(
     "rollout", codex_rollouts(), ids=lambda path: path.stem[-12:]
 )
-"""A test of each real rollout in turn; skipped where there are none."""
+"""Runs a test with each real rollout. Without a corpus, the test is skipped."""
 
 
 def meta_line(thread_id: str = THREAD, **fields: object) -> Line:
-    """Return a first line."""
+    """Return the first line of a rollout, with these fields replaced."""
     payload = {
         "id": thread_id,
         "timestamp": "2026-11-22T09:39:56.619Z",
@@ -60,7 +60,7 @@ def meta_line(thread_id: str = THREAD, **fields: object) -> Line:
 
 
 def rollout_line(kind: str, payload: Line, second: int = 0) -> Line:
-    """Return a line of a rollout, this many seconds after the first."""
+    """Return a line of a rollout, ``second`` seconds after the start."""
     instant = f"2026-11-22T{9 + second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.000Z"
     return {"timestamp": instant, "type": kind, "payload": payload}
 
@@ -71,13 +71,13 @@ def item_line(kind: str, second: int = 0, **fields: object) -> Line:
 
 
 def message_line(role: str, text: str, second: int = 0) -> Line:
-    """Return a message."""
+    """Return a line that contains a message."""
     part = "output_text" if role == "assistant" else "input_text"
     return item_line("message", second, role=role, content=[{"type": part, "text": text}])
 
 
 def call_line(call_id: str, command: str, second: int = 0) -> Line:
-    """Return a call of a command."""
+    """Return a line that contains a call of a shell command."""
     return item_line(
         "function_call",
         second,
@@ -90,14 +90,14 @@ def call_line(call_id: str, command: str, second: int = 0) -> Line:
 def output_line(
     call_id: str, told: object, second: int = 0, kind: str = "function_call_output"
 ) -> Line:
-    """Return the output of a call: text, or a list of parts."""
+    """Return a line that contains the output of a call: a text, or a list of parts."""
     return item_line(kind, second, call_id=call_id, output=told)
 
 
 def work_lines(rounds: int, told: object, *, asks: bool = False) -> list[Line]:
-    """Return calls ``make <n>`` for each round, each with an output ``n`` and a text.
+    """Return calls ``make 0``, ``make 1`` and so on, each with its output.
 
-    ``asks`` puts each in a separate turn.
+    With ``asks``, each call is in a turn of its own with a question and an answer.
     """
     lines: list[Line] = []
     for n in range(rounds):
@@ -114,7 +114,7 @@ def event_line(kind: str, second: int = 0, **fields: object) -> Line:
 
 
 def goal_note_line(told: str, second: int = 0) -> Line:
-    """Return the note that tells the model of a goal that the user changed."""
+    """Return the note with which Codex tells the model that the user changed the goal."""
     return message_line(
         "user",
         f'<codex_internal_context source="user_goal">\n{told}\n</codex_internal_context>',
@@ -123,7 +123,7 @@ def goal_note_line(told: str, second: int = 0) -> Line:
 
 
 def goal_event_line(objective: str, status: str, second: int = 0) -> Line:
-    """Return the event of a goal that the user set or changed."""
+    """Return the event with which Codex records that the user set or changed the goal."""
     return event_line(
         "thread_goal_updated",
         second,
@@ -133,7 +133,7 @@ def goal_event_line(objective: str, status: str, second: int = 0) -> Line:
 
 
 def token_count_line(tokens: int, second: int = 0) -> Line:
-    """Return a token count after a response."""
+    """Return the event with the token count of a response."""
     usage = {
         "input_tokens": tokens - 20,
         "cached_input_tokens": 500,
@@ -146,7 +146,7 @@ def token_count_line(tokens: int, second: int = 0) -> Line:
 
 
 def compaction_line(items: Sequence[Line], second: int = 0) -> Line:
-    """Return a compaction with these remaining items."""
+    """Return a compaction after which these items remain."""
     return rollout_line(
         "compacted",
         {"message": "", "replacement_history": [one["payload"] for one in items]},
@@ -155,11 +155,11 @@ def compaction_line(items: Sequence[Line], second: int = 0) -> Line:
 
 
 LATER = [message_line(role, "later") for _ in range(4) for role in ("user", "assistant")]
-"""Turns behind what a trim may take."""
+"""Turns after the content that a trim may remove."""
 
 
 def number_lines(lines: Iterable[Line], start: int = 0) -> list[Line]:
-    """Return the lines of a paginated thread."""
+    """Return the lines with ordinals, as in a paginated thread."""
     return [one | {"ordinal": number} for number, one in enumerate(lines, start)]
 
 
@@ -181,7 +181,7 @@ def write_rollout(
 
 
 def effective_items(lines: Iterable[RolloutLine]) -> list[Item]:
-    """Return the model's history of a thread from its lines over all segments."""
+    """Return the history that the model gets from the lines of a thread."""
     history = History()
     for one in lines:
         history.add_line(one)
@@ -189,7 +189,7 @@ def effective_items(lines: Iterable[RolloutLine]) -> list[Item]:
 
 
 def damage_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """Return the lines with some damage."""
+    """Return the lines with random damage."""
     left = list(lines)
     for _ in range(chance.randrange(1, 8)):
         place = chance.randrange(len(left))

@@ -1,4 +1,4 @@
-"""Children of Codex sessions, without the client: the items that they would send, unchanged parents, and refusals."""
+"""Tests of children of Codex sessions, without the client: their items, their parents and refusals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BIG = "word " * 2_000
 
 @pytest.fixture
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
-    """Return the paths of a test's own home, with space for threads."""
+    """Return the paths of a temporary home with an empty CODEX_HOME."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CODEX_HOME", raising=False)
     (tmp_path / ".codex").mkdir()
@@ -58,12 +58,12 @@ def codex_home_of(where: Where) -> Path:
 
 
 def thread_file(where: Where, session_id: str = THREAD) -> SessionFile:
-    """Return a thread as a verb's argument."""
+    """Return the session file of a thread, as a verb gets it."""
     return resolve_locator(session_id, "/", where, foreign=True)
 
 
 def items_on_resume(path: str | Path) -> list[Record]:
-    """Return the items that a resume of our rollout sends."""
+    """Return the items that Codex would send if it resumed a rollout."""
     return [item.payload for item in effective_items(read_thread_lines(str(path), lambda _: None))]
 
 
@@ -74,9 +74,9 @@ def lines_of_rollout(path: str) -> list[dict[str, Any]]:
 
 @every_rollout
 def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
-    """A fork and an untrim of a trim have the parent's items.
+    """A fork of a real rollout has the parent's items.
 
-    No encrypted content changes, and no child refers to another file.
+    A trim is shorter and changes no call id and no encrypted content.
     """
     folder = codex_home_of(where) / "sessions" / "2026" / "01" / "01"
     folder.mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
 
 
 def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
-    """Strings, lists with pictures, plain text and JSON objects are trimmed. The first line names the parent."""
+    """A trim replaces outputs and inputs that are strings, lists with pictures, plain text or JSON."""
     patch = rollouts.item_line(
         "custom_tool_call", name="apply_patch", input=f"*** {BIG}", call_id="c2", status="completed"
     )
@@ -160,7 +160,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
 
 
 def test_a_new_child_is_not_open_and_mentions_no_plugin_agent(where: Where) -> None:
-    """It counts as open only after a line is added. Codex does not have the plugin's agents."""
+    """A new child does not count as open until a line is added, and does not mention the plugin's agent."""
     lines = [
         rollouts.meta_line(),
         rollouts.message_line("user", "Fix the test", 1),
@@ -182,7 +182,10 @@ def test_a_new_child_is_not_open_and_mentions_no_plugin_agent(where: Where) -> N
 
 @pytest.mark.parametrize("status", ["paused", "complete"])
 def test_a_goal_is_redacted_shortened_and_not_copied_to_a_fork(status: str, where: Where) -> None:
-    """A fork warns that Codex does not pursue the goal there, unless it was reached."""
+    """A goal in a digest is shortened and has no secret.
+
+    A fork warns that Codex does not pursue the goal there, unless it is complete.
+    """
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     objective = f"use {secret} " + "and all of this " * 300
     lines = [
@@ -206,7 +209,7 @@ def test_a_goal_is_redacted_shortened_and_not_copied_to_a_fork(status: str, wher
 
 
 def test_the_refusal_of_a_sub_agent_names_its_thread(where: Where) -> None:
-    """The user knows only the id in the file name, which does not lead to the thread."""
+    """The error for a sub-agent's session names the thread that started the sub-agent."""
     lines = [
         rollouts.meta_line(parent_thread_id=OTHER),
         rollouts.message_line("user", "look"),
@@ -219,7 +222,7 @@ def test_the_refusal_of_a_sub_agent_names_its_thread(where: Where) -> None:
 
 
 def test_a_cut_fork_ends_after_the_turn(where: Where) -> None:
-    """Later items are left out, and the client describes its environment again."""
+    """A cut fork has no item after its turn and no ``turn_context``. A whole fork has both."""
     talk = [
         rollouts.message_line(role, f"{role} {n}", n)
         for n in range(3)
@@ -238,7 +241,7 @@ def test_a_cut_fork_ends_after_the_turn(where: Where) -> None:
 
 
 def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
-    """The event contains the fork's id. The event of 0.144 contains no id."""
+    """A fork has the last settings event of its parent, with its own id."""
     older, newest = (
         rollouts.event_line("thread_settings_applied", thread_id=THREAD, thread_settings={"n": n})
         for n in "12"
@@ -262,7 +265,7 @@ def test_a_fork_has_the_last_settings_of_its_thread(where: Where) -> None:
 
 
 def test_an_encrypted_summary_is_reported(where: Where) -> None:
-    """In the other agent a sentence replaces it."""
+    """In a child for Claude Code, a sentence replaces an encrypted summary."""
     left = [
         rollouts.message_line("user", "begin"),
         rollouts.item_line("compaction", encrypted_content="x" * 99),
@@ -288,7 +291,11 @@ def test_an_encrypted_summary_is_reported(where: Where) -> None:
 
 
 def test_unsupported_children_are_refused(where: Where) -> None:
-    """A sub-agent's thread, a cut for another agent, another home and an untrimmed record are refused."""
+    """Unsupported children are refused with an error.
+
+    They are a child of a sub-agent, a cut for another agent, another home, and an untrim of an
+    untrimmed item.
+    """
     talk = [rollouts.message_line("user", "go"), rollouts.message_line("assistant", "done")]
     rollouts.write_rollout(codex_home_of(where), [rollouts.meta_line(), *talk])
     other = THREAD.replace("0001", "0002", 1)[:-1] + "2"
@@ -306,7 +313,10 @@ def test_unsupported_children_are_refused(where: Where) -> None:
 
 
 def test_untrim_can_restore_one_item(where: Where) -> None:
-    """The item is named by its line. The other items stay placeholders, which a later untrim restores."""
+    """An untrim of one item, named by its line, keeps the other placeholders.
+
+    A later untrim restores those too.
+    """
     lines = [
         rollouts.meta_line(),
         rollouts.message_line("user", "go"),
@@ -331,9 +341,9 @@ def test_untrim_can_restore_one_item(where: Where) -> None:
 
 @pytest.mark.part("smart_trim")
 def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
-    """The model reads the ends of each item and the talk between them.
+    """For a smart trim, the model gets the ends of each item and the talk between the items.
 
-    Only chosen items are dropped, and an untrim restores them.
+    Only the chosen items are replaced, and an untrim restores them.
     """
     from resume_hooks.parts.smart_trim import plan as smart
     from resume_hooks.parts.smart_trim.ask_model import split_offer
@@ -385,9 +395,9 @@ def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
 
 @pytest.mark.part("marks")
 def test_a_rewind_continues_at_the_mark(where: Where) -> None:
-    """It contains no later item, and the report follows the kept items.
+    """A rewind has the items up to the mark, followed by the report.
 
-    If the mark is gone, only the report remains.
+    If the mark is gone, it has only the report.
     """
     from resume_hooks.parts.marks import plan_back
     from resume_hooks.parts.marks import state as marks
@@ -416,7 +426,7 @@ def test_a_rewind_continues_at_the_mark(where: Where) -> None:
 @pytest.mark.part("marks")
 @pytest.mark.parametrize("by", ["us", "an old Codex", "Codex"])
 def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str) -> None:
-    """It has the items that the parent has too. A report with references describes the fork's results."""
+    """A rewound fork has the items that it shares with its parent, and a report about its own work."""
     from resume_hooks.parts.marks import fork_point, plan_back
 
     talk = [rollouts.message_line("user", "go"), rollouts.message_line("assistant", "gone", 1)]
@@ -459,7 +469,10 @@ def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str
 
 
 def test_the_same_handoff_is_not_made_twice(where: Where) -> None:
-    """The existing child is named for the same next step, until the child or its parent continues."""
+    """A second handoff with the same next step returns the existing child.
+
+    After the child or its parent continues, it does not.
+    """
     path = rollouts.write_rollout(
         codex_home_of(where), [rollouts.meta_line(), rollouts.message_line("user", "go")]
     )
@@ -505,7 +518,7 @@ def test_the_same_handoff_is_not_made_twice(where: Where) -> None:
 def test_a_trigger_accepts_a_size_before_the_next_step(
     where: Where, monkeypatch: pytest.MonkeyPatch, words: str, tokens: int | None, kind: str
 ) -> None:
-    """The words are the same as in Claude Code. The same size names the existing child."""
+    """``>handoff 4k`` makes a handoff of that size, ``>handoff all`` a fork, and a repetition nothing."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     path = rollouts.write_rollout(
         codex_home_of(where),
@@ -528,7 +541,10 @@ def test_a_trigger_accepts_a_size_before_the_next_step(
 
 
 def test_a_crash_leaves_a_complete_child_or_none(where: Where) -> None:
-    """This is true for a crash at each step of a write. The next write removes leftover files."""
+    """After a crash at any step of a write, the child is complete or missing.
+
+    The next write removes leftover files.
+    """
     path = rollouts.write_rollout(
         codex_home_of(where), [rollouts.meta_line(), *rollouts.work_lines(12, BIG, asks=True)]
     )
@@ -551,7 +567,7 @@ def test_a_crash_leaves_a_complete_child_or_none(where: Where) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_damaged_rollout_gives_a_valid_child_or_a_clear_error(seed: int, where: Where) -> None:
-    """The written child passes its checks, and its first line is ours."""
+    """A child of a damaged rollout passes its checks, or an error is raised. The rollout is unchanged."""
     chance = random.Random(seed)
     talk = rollouts.work_lines(8, BIG, asks=True)
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""The digests of Codex sessions: commands that are polled, patches that are rejected."""
+"""Tests of the digests of Codex sessions, for example of polled commands and rejected patches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CODE_HEAD = "Script completed\nWall time 1.0 seconds\nOutput:\n"
 
 @pytest.fixture
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
-    """An empty home."""
+    """Return the paths of a temporary home with an empty CODEX_HOME."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CODEX_HOME", raising=False)
     (tmp_path / ".codex").mkdir()
@@ -48,13 +48,13 @@ def digest_of_lines(where: Where, lines: list[Line]) -> Digest:
 
 
 def poll_line(call_id: str, session: int) -> Line:
-    """Return a poll of a running command."""
+    """Return a call that polls a running command."""
     arguments = json.dumps({"session_id": session, "chars": ""})
     return item_line("function_call", name="write_stdin", arguments=arguments, call_id=call_id)
 
 
 def script_lines(call_id: str, code: str, *printed: str) -> list[Line]:
-    """Return a script of code mode and the parts that it printed."""
+    """Return a script in code mode and the parts that it printed."""
     parts = [{"type": "input_text", "text": text} for text in (CODE_HEAD, *printed)]
     return [
         item_line("custom_tool_call", name="exec", input=code, call_id=call_id),
@@ -69,7 +69,7 @@ def script_of_command(command: str) -> str:
 
 
 def lines_of_polling_scripts(command: str, *polls: str) -> list[Line]:
-    """Return a command that scripts run and poll without an exit status."""
+    """Return a command that scripts run and poll, without an exit status."""
     started = f"const r = await tools.exec_command({{cmd:{json.dumps(command)}}}); text(r.output);"
     lines = script_lines("s0", started, "", "SESSION_ID=77")
     for number, printed in enumerate(polls, 1):
@@ -79,7 +79,7 @@ def lines_of_polling_scripts(command: str, *polls: str) -> list[Line]:
 
 
 def test_a_file_that_was_missing_is_a_failure_if_the_exit_status_is_unknown(where: Where) -> None:
-    """A command with an exit status may continue without it."""
+    """A command without an exit status failed if its output says that a file is missing."""
     made = digest_of_lines(
         where, lines_of_polling_scripts("make test", "rg: 'a b': No such file or directory\n")
     )
@@ -88,7 +88,7 @@ def test_a_file_that_was_missing_is_a_failure_if_the_exit_status_is_unknown(wher
 
 @pytest.mark.parametrize(("status", "listed"), [(0, ["make test"]), (2, [])])
 def test_the_last_poll_of_a_command_decides(where: Where, status: int, listed: list[str]) -> None:
-    """The first output only reports that the command runs."""
+    """The exit status in the last poll of a command decides whether the command succeeded."""
     running = "Process running with session ID 5\nOutput:\n1 of 2"
     lines = [
         call_line("1", "make test"),
@@ -105,13 +105,16 @@ def test_the_last_poll_of_a_command_decides(where: Where, status: int, listed: l
 
 
 def test_a_polled_command_without_an_exit_status_is_not_a_success(where: Where) -> None:
-    """The last output of the command may contain a failure."""
+    """A polled command without an exit status has the note "exit status not recorded"."""
     made = digest_of_lines(where, lines_of_polling_scripts("make test", "", "ok 1 adds\n"))
     assert notes(made, "commands") == {"make test": "exit status not recorded"}
 
 
 def test_a_check_counts_its_runs_in_scripts_with_another_failure(where: Where) -> None:
-    """A complaint of a formatter is not one of the tests that ran after it."""
+    """A check that passed in a script counts as passed, although a formatter failed in the same script.
+
+    If the check itself failed, it does not count as passed.
+    """
     passed = "running 6 tests\ntest result: ok. 6 passed; 0 failed\n"
     first = "cargo fmt\ncargo fmt --check\ncargo test a::b\n"
     last = "cargo fmt --check\ncargo test a::b\ngit diff --check\n"
@@ -129,7 +132,7 @@ def test_a_check_counts_its_runs_in_scripts_with_another_failure(where: Where) -
 
 
 def test_a_failure_in_the_last_poll_counts(where: Where) -> None:
-    """A task runner writes the task's name before it."""
+    """A failure in the last poll of a command marks the command as failed, even after a task's name."""
     made = digest_of_lines(
         where, lines_of_polling_scripts("make test", "1 of 2\n", "[test] ERROR task failed\n")
     )
@@ -138,7 +141,7 @@ def test_a_failure_in_the_last_poll_counts(where: Where) -> None:
 
 
 def test_a_running_command_continues_as_another_task(where: Where) -> None:
-    """A script that still runs prints the session id of its command later."""
+    """A command whose session id a still running script prints later is followed to its failure."""
     lines = [
         *script_lines("0", 'text(await tools.exec_command({cmd:"make test"}));'),
         item_line("function_call", name="wait", arguments='{"cell_id":"4"}', call_id="1"),
@@ -157,7 +160,7 @@ def test_a_running_command_continues_as_another_task(where: Where) -> None:
 
 
 def test_each_commit_of_a_polled_command_has_its_hash(where: Where) -> None:
-    """Git prints them in the output of the poll."""
+    """Each commit of a polled command is listed with the hash that git printed in the poll."""
     printed = "[main a54fd64] fix: one\n 1 file changed\n[main 42361d2] fix: two\n 1 file changed\n"
     command = 'git commit -qm "fix: one" a && git commit -m "fix: two" b'
     made = digest_of_lines(where, lines_of_polling_scripts(command, printed))
@@ -169,7 +172,7 @@ def test_each_commit_of_a_polled_command_has_its_hash(where: Where) -> None:
 
 
 def test_a_rejected_patch_is_not_a_change(where: Where) -> None:
-    """The client reports the rejection only as text."""
+    """The file of a rejected patch is not listed as changed."""
     patch = "*** Begin Patch\n*** Update File: /p/a.py\n@@\n-x\n+y\n*** End Patch"
     lines = [
         item_line("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
@@ -181,7 +184,7 @@ def test_a_rejected_patch_is_not_a_change(where: Where) -> None:
 
 
 def test_only_the_last_poll_of_a_series_is_shown(where: Where) -> None:
-    """The last poll is shown with the number of polls."""
+    """Of several polls of a command, only the last is among the latest calls, marked as the latest."""
     lines = lines_of_polling_scripts("gh run watch 1", *(f"job {n} failed" for n in range(9)))
     write_rollout(
         Path(where.environ["HOME"]) / ".codex", [meta_line(), message_line("user", "go"), *lines]
@@ -196,7 +199,7 @@ def test_only_the_last_poll_of_a_series_is_shown(where: Where) -> None:
 
 
 def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Where) -> None:
-    """The start adds no information, unless no poll followed."""
+    """A command that was polled is shown only by its last poll. One that was not is shown by its start."""
     running = "Process running with session ID %d\nOutput:\n1 of 2"
     lines = [
         call_line("1", "make test"),
@@ -218,7 +221,7 @@ def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Whe
 
 
 def test_the_last_poll_shows_an_open_failure(where: Where) -> None:
-    """The failure is in the output of the last poll."""
+    """The last poll of a command with an open failure is shown first, with the failure."""
     errors = "\n".join(f"error: no variant {number}" for number in range(80))
     lines = lines_of_polling_scripts("cargo test", "Compiling", errors)
     for number in range(18):
@@ -236,7 +239,7 @@ def test_the_last_poll_shows_an_open_failure(where: Where) -> None:
 
 
 def test_a_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
-    """The script also runs a command and prints the command's output."""
+    """A plan that a script updates is the list of todos, and the script's command is listed too."""
     code = (
         'await tools.update_plan({plan:[{step:"Write it",status:"completed"},\n'
         '  {"step":"Test it","status":"pending"}]});\n'
@@ -248,7 +251,7 @@ def test_a_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
 
 
 def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where: Where) -> None:
-    """A call follows it."""
+    """A text before a call is not the answer to a request that came in the middle of the turn."""
     lines = [
         message_line("assistant", "I stay on the run and then do one final sweep"),
         call_line("1", "make test"),
@@ -259,7 +262,7 @@ def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where:
 
 
 def test_a_long_command_template_is_shortened(where: Where) -> None:
-    """The user's own words stay."""
+    """The long template of an answered command is shortened, and the user's own text is kept in full."""
     template = "## Outline\n\n1. Run `setup.sh` from the root.\n" + "2. Follow the rules.\n" * 200
     prompt = (
         "\n## User Input\n\n```text\nmake it red\n```\n\n"
@@ -274,7 +277,7 @@ def test_a_long_command_template_is_shortened(where: Where) -> None:
 
 
 def test_the_template_of_an_open_request_is_complete(where: Where) -> None:
-    """The template describes the task."""
+    """The template of a command that was not answered is shown in full."""
     prompt = (
         "\n## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n"
         f"## Outline\n\n{'1. Follow the rules. ' * 100}\n\nThen stop."
@@ -284,7 +287,7 @@ def test_the_template_of_an_open_request_is_complete(where: Where) -> None:
 
 
 def test_rules_in_a_command_template_are_not_user_constraints(where: Where) -> None:
-    """Only the user's own typed words are constraints."""
+    """Rules in a command's template are not constraints, but the user's own text in it is."""
     prompt = (
         "\n## User Input\n\n```text\nYou must always write a failing test first.\n```\n\n"
         "You **MUST** consider the user input before proceeding.\n\n"
@@ -295,7 +298,7 @@ def test_rules_in_a_command_template_are_not_user_constraints(where: Where) -> N
 
 
 def test_attached_files_follow_the_request(where: Where) -> None:
-    """An editor lists them before the request. Its other additions are omitted."""
+    """Files that the user attached are listed after the request, without the editor's other additions."""
     prompt = (
         "# Context from my IDE setup:\n\n## Active file: a.py\n\n# Files mentioned by the user:\n\n"
         "## The plan: /p/pasted-text.txt\n\n## My request for Codex:\ni want this\n"
@@ -306,7 +309,7 @@ def test_attached_files_follow_the_request(where: Where) -> None:
 
 
 def test_an_approved_plan_is_shown_once(where: Where) -> None:
-    """The client repeats it in the prompt that starts the work."""
+    """An approved plan is shown once, and the prompt that repeats it refers to it."""
     plan = "# Move the parser\n\n1. Write a test that fails.\n2. Move it."
     lines = [
         message_line("assistant", f"<proposed_plan>\n{plan}\n</proposed_plan>"),
@@ -321,7 +324,7 @@ def test_an_approved_plan_is_shown_once(where: Where) -> None:
 
 
 def test_an_aborted_command_is_not_a_success(where: Where) -> None:
-    """The client notes the abort instead of the output. The request may be unfinished."""
+    """A command that the user aborted is neither successful nor failed, and its request may be unfinished."""
     event = rollout_line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
     lines = [
         call_line("1", "make test"),
@@ -335,7 +338,7 @@ def test_an_aborted_command_is_not_a_success(where: Where) -> None:
 
 
 def test_an_aborted_run_does_not_close_a_failure(where: Where) -> None:
-    """The user stopped the second run before it printed any output."""
+    """A run that the user aborted does not close the failure of an earlier run."""
     lines = [
         call_line("1", "make test"),
         output_line("1", "Process exited with code 2\nOutput:\nno rule"),
@@ -349,7 +352,7 @@ def test_an_aborted_run_does_not_close_a_failure(where: Where) -> None:
 def test_the_last_collaboration_mode_decides_about_plan_mode(
     where: Where, mode: str, *, is_on: bool
 ) -> None:
-    """The last prompt has the mode."""
+    """The mode of the last prompt decides whether the digest says that plan mode is on."""
     lines: list[Line] = []
     for each in ("plan", mode):
         lines += [
@@ -367,7 +370,7 @@ def test_the_last_collaboration_mode_decides_about_plan_mode(
 def test_the_last_sandbox_is_stated_if_it_allows_no_changes(
     where: Where, mode: str, shown: list[str]
 ) -> None:
-    """Old clients name the mode in another field, and after the prompt."""
+    """The last sandbox is stated if it is read-only, whichever field names it."""
     lines: list[Line] = []
     for key, value in (("type", "read-only"), ("type", "workspace-write"), ("mode", mode)):
         context = {"approval_policy": "on-request", "sandbox_policy": {key: value}}
@@ -391,7 +394,7 @@ def test_the_last_sandbox_is_stated_if_it_allows_no_changes(
     ],
 )
 def test_the_shell_does_not_distinguish_commands(where: Where, command: object) -> None:
-    """A successful run in one shell closes the failure of a run in another."""
+    """A command that succeeds in one shell closes its failure in another shell."""
     arguments = json.dumps({"command": command})
     lines = [
         call_line("1", "make test"),
@@ -405,7 +408,7 @@ def test_the_shell_does_not_distinguish_commands(where: Where, command: object) 
 
 
 def test_a_rejected_command_is_not_a_success(where: Where) -> None:
-    """The command did not run."""
+    """A command that the user rejected is listed as refused, and neither as successful nor as failed."""
     made = digest_of_lines(
         where, [call_line("1", "make test"), output_line("1", "exec command rejected by user")]
     )
@@ -415,7 +418,7 @@ def test_a_rejected_command_is_not_a_success(where: Where) -> None:
 
 @pytest.mark.parametrize("subject", ["", " for `git fetch --all`"])
 def test_a_command_that_the_sandbox_denied_is_a_failure(where: Where, subject: str) -> None:
-    """The client reports its own error instead of an exit code."""
+    """A command that the sandbox denied is listed as failed with the client's error."""
     denied = (
         f'exec_command failed{subject}: CreateProcess {{ message: "Codex(Sandbox(Denied {{ output: '
         "ExecToolCallOutput { exit_code: 255, stderr: error: cannot open '.git/FETCH_HEAD' }))\" }"
@@ -428,7 +431,7 @@ def test_a_command_that_the_sandbox_denied_is_a_failure(where: Where, subject: s
 
 @pytest.mark.parametrize("folder", ["/p/lib", ""])
 def test_paths_of_a_shell_patch_are_relative_to_its_folder(where: Where, folder: str) -> None:
-    """This is the folder of the call, or the one that the command enters."""
+    """The paths of a patch in a shell command are relative to the folder of the call or of a ``cd``."""
     patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch\nEOF"
     command = f"{'' if folder else 'cd /p/lib && '}apply_patch <<'EOF'\n{patch}"
     arguments = json.dumps({"command": ["bash", "-lc", command], "workdir": folder})
@@ -443,7 +446,7 @@ def test_paths_of_a_shell_patch_are_relative_to_its_folder(where: Where, folder:
 def test_a_watch_before_the_answer_is_not_reported_as_running(
     where: Where, command: str, *, is_told: bool
 ) -> None:
-    """The session does not read it again. A server is still reported."""
+    """A command that only watches is not reported as running after an answer, but a server is."""
     lines = [
         call_line("1", command),
         output_line("1", "Process running with session ID 5\nOutput:\n"),
@@ -454,7 +457,7 @@ def test_a_watch_before_the_answer_is_not_reported_as_running(
 
 
 def test_a_script_without_an_exit_status_does_not_count_as_status_0(where: Where) -> None:
-    """This is true with and without an error in its output."""
+    """A command in a script without an exit status is noted so, whether it printed an error or not."""
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     lines = [
         *script_lines("1", code % '"make lint"', "zsh:1: command not found: linter"),
@@ -467,7 +470,7 @@ def test_a_script_without_an_exit_status_does_not_count_as_status_0(where: Where
 
 
 def test_a_branch_of_another_folder_is_not_the_session_branch(where: Where) -> None:
-    """No command showed the branch of the session's own folder."""
+    """A branch in another folder is listed with that folder, not as the session's branch."""
     lines = [
         call_line("1", "git -C /elsewhere status && cd /elsewhere && git switch -c x"),
         output_line("1", "Process exited with code 0\nOutput:\nSwitched to a new branch 'x'"),
@@ -479,12 +482,12 @@ def test_a_branch_of_another_folder_is_not_the_session_branch(where: Where) -> N
 
 
 def test_the_digest_names_the_folder_of_the_session(where: Where) -> None:
-    """A rollout's path does not show it."""
+    """The state in a digest begins with the session's folder."""
     assert texts(digest_of_lines(where, []), "now")[0] == "folder: /home/user/proj"
 
 
 def instructions_message(*rows: str) -> Line:
-    """Return the project's instructions, as the client gives them to the model."""
+    """Return the message in which Codex gives the project's instructions to the model."""
     body = "\n".join(rows)
     return message_line(
         "user", f"# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\n{body}\n</INSTRUCTIONS>"
@@ -492,7 +495,7 @@ def instructions_message(*rows: str) -> Line:
 
 
 def test_short_instructions_are_quoted_in_full(where: Where) -> None:
-    """Commands are included. The client's list of skills is not."""
+    """The rules and commands of short instructions are quoted in full, without Codex's list of skills."""
     given = instructions_message(
         "# Guide\n\nPull request titles must follow Conventional Commits.\n",
         "Never edit the registry of plugins.\n\n- `make lint`: all linters\n",
@@ -513,7 +516,7 @@ def test_short_instructions_are_quoted_in_full(where: Where) -> None:
 
 
 def test_an_omitted_item_of_a_quoted_list_is_marked(where: Where) -> None:
-    """An item that is too short for a row is omitted; the row before it has the mark."""
+    """If an item of a quoted list is left out, the row before it ends with an ellipsis."""
     given = instructions_message(
         "# Guide\n\n## Config loading\n",
         "1. The global file of the user\n2. `p.toml`\n3. The local file, which git ignores",
@@ -526,7 +529,7 @@ def test_an_omitted_item_of_a_quoted_list_is_marked(where: Where) -> None:
 
 
 def test_steps_for_a_special_purpose_are_not_rules(where: Where) -> None:
-    """A numbered list after "To ...:" applies only to that purpose."""
+    """The steps of a list for a special purpose are not quoted as rules."""
     given = instructions_message(
         "## Testing\n\nAlways run the whole suite.\n\nTo add a new builtin with tests:\n",
         "1. Use the maker in the table",
@@ -538,14 +541,14 @@ def test_steps_for_a_special_purpose_are_not_rules(where: Where) -> None:
 
 
 def test_of_instructions_without_rules_the_headings_are_listed(where: Where) -> None:
-    """The headings say what the file is about."""
+    """The digest of instructions without rules lists their headings."""
     given = instructions_message("# Guide\n\n## Status of runs\n\nThe script prints it.\n")
     rows = texts(digest_of_lines(where, [given, message_line("user", "go on")]), "instructions")
     assert rows == ["AGENTS.md of /p", "its headings: Guide; Status of runs"]
 
 
 def test_a_list_of_skills_is_not_an_instruction(where: Where) -> None:
-    """The client sends the list in the same message, even if the project has no instructions."""
+    """Codex's list of skills is not listed as instructions."""
     given = instructions_message(
         "\n## Skills\nA skill is a set of local instructions. Always open one."
     )
@@ -555,7 +558,7 @@ def test_a_list_of_skills_is_not_an_instruction(where: Where) -> None:
 
 
 def test_long_instructions_are_shortened_to_relevant_rules(where: Where) -> None:
-    """The digest quotes general rules, rules for changed files and the part about the request.
+    """Of long instructions, the digest quotes general rules and rules about the changed files and request.
 
     It lists the other headings, and each rule follows its heading.
     """
@@ -602,7 +605,7 @@ def test_long_instructions_are_shortened_to_relevant_rules(where: Where) -> None
 def test_only_user_preferences_apply_to_a_project_without_work(
     where: Where, changed_file: str, *, is_elsewhere: bool
 ) -> None:
-    """In the instructions of another project, only the user's own preferences count."""
+    """If the session changed files only in another project, only the user's own preferences are quoted."""
     patch = f"*** Begin Patch\n*** Add File: {changed_file}\n+x\n*** End Patch"
     body = "# Global preferences\n\nNever open a draft request.\n\n# Guide\n\nAlways run the tests.\n\n- `make test`"
     lines = [
@@ -620,7 +623,7 @@ def test_only_user_preferences_apply_to_a_project_without_work(
 
 @pytest.mark.parametrize("is_told", [True, False])
 def test_an_interrupted_turn_is_one_interruption(where: Where, *, is_told: bool) -> None:
-    """Older clients write only an event; newer ones also inform the model."""
+    """An interrupted turn is mentioned once, whether or not Codex also told the model."""
     note = message_line(
         "user", "<turn_aborted>\nThe user interrupted the previous turn.\n</turn_aborted>"
     )
@@ -636,7 +639,7 @@ def test_an_interrupted_turn_is_one_interruption(where: Where, *, is_told: bool)
 
 
 def test_a_file_in_a_deleted_folder_is_not_listed(where: Where) -> None:
-    """A later command proves that the user deleted the folder."""
+    """A file is not listed as uncommitted after a command showed that its folder is gone."""
     patch = "*** Begin Patch\n*** Add File: /p/notes/a.md\n+x\n*** End Patch"
     lines = [
         item_line("custom_tool_call", name="apply_patch", input=patch, call_id="1"),
@@ -655,7 +658,7 @@ def test_a_file_in_a_deleted_folder_is_not_listed(where: Where) -> None:
 
 
 def test_an_interrupted_watch_is_not_a_failure(where: Where) -> None:
-    """The session itself ended it."""
+    """A watching command that the session interrupted is not a failure."""
     lines = [
         call_line("1", "gh pr checks 7 --watch"),
         output_line("1", "Process running with session ID 5\nOutput:\npending"),
@@ -667,7 +670,7 @@ def test_an_interrupted_watch_is_not_a_failure(where: Where) -> None:
 
 
 def test_a_check_in_a_shell_script_closes_a_failure(where: Where) -> None:
-    """The program of the call is the shell."""
+    """A check that ran within ``sh -c`` closes the failure of the same check."""
     lines = [
         call_line("1", 'PATH="$PWD/x:$PATH" ./target/hk test --step a'),
         output_line("1", "Process exited with code 1\nOutput:\nError: 3 tests failed"),
@@ -678,7 +681,7 @@ def test_a_check_in_a_shell_script_closes_a_failure(where: Where) -> None:
 
 
 def test_a_cut_result_has_its_exit_status(where: Where) -> None:
-    """The rest of the result is not valid JSON."""
+    """The exit status is found in a JSON result that was cut off."""
     code = 'text(JSON.stringify(await tools.exec_command({cmd:"make test"})));'
     cut = 'Warning: truncated output (original token count: 9)\n\n{"chunk_id":"1","exit_code":1,"output":"a'
     assert texts(digest_of_lines(where, script_lines("1", code, cut)), "commands") == []
@@ -688,7 +691,7 @@ def test_a_cut_result_has_its_exit_status(where: Where) -> None:
 def test_a_command_stopped_with_ctrl_c_is_not_a_failure(
     where: Where, typed: str, count: int
 ) -> None:
-    """The runner complains when it is stopped, and the script prints no exit status."""
+    """A command that was stopped with Ctrl+C is not a failure."""
     stop = f"const r = await tools.write_stdin({{session_id:77,chars:{typed}}}); text(r.output);"
     lines = [
         *lines_of_polling_scripts("make test", "ok 1 adds\n\nSESSION_ID=77"),
@@ -698,7 +701,10 @@ def test_a_command_stopped_with_ctrl_c_is_not_a_failure(
 
 
 def test_a_run_by_another_path_follows_up_a_missing_program(where: Where) -> None:
-    """The later run decides, even if it fails for another reason."""
+    """If a missing program was run again by another path, the later run decides.
+
+    Here it failed for another reason.
+    """
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     lines = [
         *script_lines("1", code % '"tool check --all"', "zsh:1: command not found: tool"),
@@ -713,7 +719,7 @@ def test_a_run_by_another_path_follows_up_a_missing_program(where: Where) -> Non
 
 
 def test_a_failed_request_is_shown_from_its_program_on(where: Where) -> None:
-    """The call starts with the long path of a file, and a later request succeeded."""
+    """The row of a failed request begins with the request's program, not with the command before it."""
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     query = "gh api graphql -f query='mutation { close(name: %s) { id } }' --jq '.data.close.id'"
     read_before = f"sed -n '1,9p' /{'x' * 150}/SKILL.md\n"
@@ -727,7 +733,7 @@ def test_a_failed_request_is_shown_from_its_program_on(where: Where) -> None:
 
 
 def test_a_description_is_not_a_rule(where: Where) -> None:
-    """An option with its meaning and a program's purpose are descriptions."""
+    """A description of an option or a program is not quoted as a rule."""
     given = instructions_message(
         "- `as_file = true`: write the title to a file instead of a variable",
         "- **Pull requests:** Uses a good title instead of a number",
@@ -741,7 +747,7 @@ def test_a_description_is_not_a_rule(where: Where) -> None:
 
 @pytest.mark.parametrize("rule", ["Use uv to run the tests.", "We prefer short names for values."])
 def test_a_preference_counts_as_a_rule(where: Where, rule: str) -> None:
-    """The sentence starts with an imperative or states a preference."""
+    """An imperative or a preference in the instructions is quoted as a rule."""
     made = digest_of_lines(where, [instructions_message(rule), message_line("user", "go on")])
     assert texts(made, "instructions") == ["AGENTS.md of /p", rule]
 
@@ -767,7 +773,10 @@ def test_a_preference_counts_as_a_rule(where: Where, rule: str) -> None:
 def test_a_failed_project_command_is_marked(
     where: Where, command: str, printed: str, note: str
 ) -> None:
-    """It is not marked if another command of its chain may have failed."""
+    """A command of the instructions has a note if its last run failed or was stopped.
+
+    It has none if another command of its chain may have failed.
+    """
     given = instructions_message("```bash\nmake test # all tests\n```\n\n- `make lint` or `make l`")
     made = digest_of_lines(
         where,
@@ -787,7 +796,7 @@ def test_a_failed_project_command_is_marked(
 
 @pytest.mark.parametrize("prefix", ["", "# Files mentioned by the user:\n\n## a.txt: /p/a.txt\n\n"])
 def test_a_summary_does_not_repeat_the_talk(where: Where, prefix: str) -> None:
-    """A compaction keeps the user's messages. If the rest is encrypted, the digest shows no summary."""
+    """A summary after a compaction is shown without the user's messages, and not if it is encrypted."""
     heading = "## My request for Codex:\n" if prefix else ""
     request = message_line("user", f"{prefix}{heading}sort it")
     hidden = item_line("compaction", encrypted_content="xxx")

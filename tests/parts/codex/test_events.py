@@ -1,4 +1,4 @@
-"""Tests of automatic compactions in Codex: which ones a trigger certainly started."""
+"""Tests that only an automatic compaction in Codex that a trigger started is stopped."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ AT = 1_795_917_887
 
 
 def turn_start(turn: str = TURN, at: int = AT, by: str = "user") -> Line:
-    """Return the line of a turn that starts."""
+    """Return the line with which a turn starts."""
     return rollouts.event_line(
         "task_started", turn_id=turn, started_at=at, turn_attribution={"turn_trigger": by}
     )
 
 
 def history_entry(text: str, at: int = AT, thread: str = THREAD) -> dict[str, Any]:
-    """Return the history entry of a prompt."""
+    """Return the entry of a prompt in Codex's history."""
     return {"session_id": thread, "ts": at, "text": text}
 
 
@@ -74,7 +74,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_only_a_trigger_stops_a_compaction(case: str, tmp_path: Path) -> None:
-    """Any other compaction continues."""
+    """A compaction is stopped only if the turn certainly began with a trigger."""
     lines, typed, stopped = CASES[case]
     home = tmp_path / ".codex"
     rollout = rollouts.write_rollout(home, [*BEFORE, *lines])

@@ -1,4 +1,4 @@
-"""Tests of defects in a Codex session, by line of its rollout. A repair contains the rest and has no defects."""
+"""Tests of finding defects in a Codex session and of repairing them."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ CASES: dict[str, tuple[list[Line | bytes], list[tuple[str, int | None]], int]] =
 
 @pytest.fixture
 def codex_folder(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a CODEX_HOME of the test's own."""
+    """Return the path of a temporary CODEX_HOME."""
     monkeypatch.delenv("CODEX_HOME", raising=False)
     return config_home.root / ".codex"
 
 
 def run_document(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
-    """Return the validated document of a run with this exit code."""
+    """Check the exit code of a run, and return its validated JSON data."""
     assert (done.returncode, done.stderr) == (code, b"")
     data = json.loads(done.stdout)["data"]
     schema_of_verb("fsck").model_validate(data)
@@ -107,7 +107,7 @@ def run_document(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
 def test_each_defect_is_found_and_repaired(
     name: str, codex_folder: Path, cli: Cli, document: Document
 ) -> None:
-    """A finding has its code and line.
+    """Each defect is found with its code and line.
 
     The repaired child has all usable items and no defect, and the session is unchanged.
     """
@@ -139,7 +139,7 @@ NOTES = {"session-id-foreign", "line-foreign", "tool-call-unanswered", "summary-
 
 
 def test_fsck_of_a_missing_session(codex_folder: Path, cli: Cli, document: Document) -> None:
-    """The error is a sentence. With ``--all`` it is a finding."""
+    """``fsck`` of a session that can't be read raises an error. With ``--all`` it lists a finding."""
     write_rollout(codex_folder, [rollout_line("event_msg", {"type": "x"}), *TALK])
     assert "is not a Codex rollout" in document("fsck", THREAD, code=1)["error"]["message"]
     (found,) = run_document(cli("fsck", "--all", "--json"), 1)["sessions"]
@@ -150,7 +150,7 @@ def test_fsck_of_a_missing_session(codex_folder: Path, cli: Cli, document: Docum
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
 def test_real_rollouts_contain_no_error(config_home: ConfigHome) -> None:
-    """No rollout that Codex resumes has an error or a warning. A few have a note about an unanswered call."""
+    """Rollouts that Codex resumes have no errors and no warnings."""
     from resume_hooks.maintenance.fsck.diagnose import examine_session
     from resume_hooks.sessions.agents.registry import agent_of_path
 

@@ -1,4 +1,4 @@
-"""Tests of Codex as the model, with a stand-in: all its possible failures, and the schema of its answer."""
+"""Tests of Codex as the model, with a script in its place: its failures and its answer's schema."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def event_line(kind: str, **fields: object) -> str:
 
 
 def item_line(kind: str, text: str = "") -> str:
-    """Return a line with an item."""
+    """Return a line with a completed item."""
     return event_line("item.completed", item={"type": kind, "text": text})
 
 
 def ask_stand_in(folder: Path, lines: list[str], *, more: str = "", settings: str = "") -> Summary:
-    """Return the answer of a stand-in that prints these lines."""
+    """Return the answer of a script that prints these lines in Codex's place."""
     (folder / "out").write_text("\n".join(lines))
     (folder / "config.toml").write_text(settings)
     program = folder / "codex"
@@ -54,14 +54,14 @@ FAILURES = {
 
 @pytest.mark.parametrize("why", FAILURES)
 def test_an_invalid_answer_of_the_model_is_reported(why: str, tmp_path: Path) -> None:
-    """The error gives the reason on one line."""
+    """If Codex gives no valid answer, the error states the reason on one line."""
     with pytest.raises(HeadlessFailed, match=why) as caught:
         ask_stand_in(tmp_path, FAILURES[why])
     assert "\n" not in caught.value.message
 
 
 def test_the_last_message_is_the_answer(tmp_path: Path) -> None:
-    """Servers are disabled by name, and the text is only on stdin."""
+    """The last message is the answer. Codex gets the text on stdin, and its servers are disabled."""
     lines = [
         item_line("reasoning"),
         item_line("agent_message", "first"),
@@ -79,7 +79,7 @@ def test_the_last_message_is_the_answer(tmp_path: Path) -> None:
 
 
 def test_the_schema_is_strict() -> None:
-    """Every object requires all its fields and allows no other. The schema uses no keyword that the API refuses."""
+    """The schema requires all fields of every object, allows no others, and has no defaults."""
     schema = make_strict_schema(Summary.model_json_schema())
     assert set(schema["required"]) == set(Summary.model_fields)
     point = schema["$defs"]["Point"]
@@ -89,7 +89,7 @@ def test_the_schema_is_strict() -> None:
 
 
 def test_the_client_of_the_session_is_asked_first(config_home: ConfigHome, tmp_path: Path) -> None:
-    """If it is not installed, the other client is asked. If neither is, the error names the session's own client."""
+    """The session's own client is asked first. If only the other is installed, that one is asked."""
 
     def names_of_models(*programs: str) -> list[str]:
         for name in ("claude", "codex"):

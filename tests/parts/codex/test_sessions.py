@@ -1,4 +1,4 @@
-"""Tests of Codex threads as sessions: their discovery, their rows in lists, and the copies that are read."""
+"""Tests of Codex threads as sessions: finding them, listing them, and making readable copies."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ TALK = [
 
 @pytest.fixture
 def home(config_home: ConfigHome) -> Path:
-    """Return a CODEX_HOME at Codex's default place."""
+    """Return the CODEX_HOME at its default path."""
     (config_home.root / ".codex").mkdir()
     return config_home.root / ".codex"
 
 
 def find_thread(home: ConfigHome, words: str = THREAD) -> SessionFile:
-    """Return the thread that the locator names, ready to read."""
+    """Return the thread that a locator names, ready to be read."""
     return resolve_locator(words, CWD, home.where, foreign=True)
 
 
@@ -72,7 +72,7 @@ def permissions_of(path: str) -> int:
 
 
 def test_a_session_has_its_agent(home: Path, config_home: ConfigHome) -> None:
-    """Its id, either path and a list give the same agent, together with the original path."""
+    """A thread has the agent "codex", whether it is found by id, by either path or in a list."""
     rollout, where = str(write_rollout(home, TALK)), config_home.where
     thread = find_thread(config_home)
     ways = [
@@ -93,7 +93,7 @@ def test_a_session_has_its_agent(home: Path, config_home: ConfigHome) -> None:
 def test_context_percent_uses_the_window_of_the_session(
     home: Path, config_home: ConfigHome
 ) -> None:
-    """This is true above 200,000 tokens, where a Claude Code session would need a window of a million."""
+    """The percentage of the context uses the window that the thread names."""
     write_rollout(
         home,
         [
@@ -110,7 +110,7 @@ def test_context_percent_uses_the_window_of_the_session(
 
 @pytest.mark.parametrize("by", ["Codex", "us"])
 def test_a_new_fork_has_its_parents_window(by: str, home: Path, config_home: ConfigHome) -> None:
-    """It has no count of its own yet. Codex's fork names its parent's file; our fork is complete."""
+    """A new fork without a token count has its parent's window, whether Codex or the plugin made it."""
     write_rollout(home, number_lines(TALK))
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 0}
     if by == "Codex":
@@ -128,7 +128,7 @@ def test_a_new_fork_has_its_parents_window(by: str, home: Path, config_home: Con
 
 
 def test_a_missing_codex_home_hides_the_agent(config_home: ConfigHome) -> None:
-    """No verb searches, lists or mentions it. If the user names the agent, the error says what is missing."""
+    """Without a CODEX_HOME, the agent is not listed. If the user names it, the error says why."""
     assert [agent.name for agent in registry.list_agents(config_home.where)] == [CLAUDE_NAME]
     assert registry.store_of_agents(config_home.where) is not None
     assert registry.calling_session_id(config_home.where) == ""
@@ -137,7 +137,7 @@ def test_a_missing_codex_home_hides_the_agent(config_home: ConfigHome) -> None:
 
 
 def test_codex_home_sets_the_folder_of_threads(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The thread whose shell runs the verb is the current session."""
+    """``CODEX_HOME`` sets the folder of the threads, and ``CODEX_THREAD_ID`` the current session."""
     path = write_rollout(tmp_path / "elsewhere", TALK)
     where = Where(
         {
@@ -154,10 +154,7 @@ def test_codex_home_sets_the_folder_of_threads(config_home: ConfigHome, tmp_path
 
 
 def test_locators_find_threads(config_home: ConfigHome, home: Path) -> None:
-    """A locator is an id, its beginning, a title, a part of a title or a path.
-
-    Ambiguous ones list sessions of both agents.
-    """
+    """A thread is found by its id, the beginning of the id, its title, a part of the title, or its path."""
     path = write_rollout(home, TALK)
     write_session(config_home.project(), SESSION, conversation(2))
     for words in (THREAD, THREAD[:8], "Fix the flaky test", "flaky", str(path)):
@@ -181,7 +178,7 @@ def test_locators_find_threads(config_home: ConfigHome, home: Path) -> None:
 
 
 def test_a_model_may_name_only_rollouts_by_path(config_home: ConfigHome, home: Path) -> None:
-    """Other files of that home are refused."""
+    """A model may name a rollout by its path, but no other file in CODEX_HOME."""
     path = write_rollout(home, TALK)
     (home / "history.jsonl").write_text(
         json.dumps({"session_id": THREAD, "ts": 1, "text": "mine"}) + "\n"
@@ -193,7 +190,10 @@ def test_a_model_may_name_only_rollouts_by_path(config_home: ConfigHome, home: P
 
 
 def test_titles_come_from_the_database(config_home: ConfigHome, home: Path) -> None:
-    """The index file of names has precedence. A database with another schema is ignored."""
+    """A thread's title comes from the index file, or from the database, or else from the first prompt.
+
+    A database with another schema is ignored.
+    """
     write_rollout(home, TALK)
     (agent,) = registry.list_other_agents(config_home.where)
     with sqlite3.connect(home / "state_5.sqlite") as db:
@@ -215,7 +215,7 @@ def test_titles_come_from_the_database(config_home: ConfigHome, home: Path) -> N
 
 
 def test_a_new_scan_reads_the_names_again(config_home: ConfigHome, home: Path) -> None:
-    """The next scan finds a name that was given after the first one."""
+    """After a new scan, a thread has the name that was given to it since the first scan."""
     write_rollout(home, TALK)
     (agent,) = registry.list_other_agents(config_home.where)
     path = agent.store.sessions()[0].path
@@ -228,7 +228,10 @@ def test_a_new_scan_reads_the_names_again(config_home: ConfigHome, home: Path) -
 
 
 def test_a_thread_of_several_files_is_one_session(config_home: ConfigHome, home: Path) -> None:
-    """Its newest file counts. Archived threads count too; links and foreign files do not."""
+    """A thread of several files is one session with the newest file, and archived threads are listed.
+
+    Symbolic links and foreign files are not.
+    """
     first = write_rollout(
         home,
         number_lines(
@@ -267,7 +270,10 @@ def test_a_thread_of_several_files_is_one_session(config_home: ConfigHome, home:
 
 
 def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, home: Path) -> None:
-    """It has mode 0600 in a folder of mode 0700. It is made again only after the thread grows, with the same ids."""
+    """A copy has mode 0600 in a folder of mode 0700, and is made again only after the thread grew.
+
+    Without the thread's file, the copy is removed.
+    """
     path = write_rollout(home, TALK)
     copy = find_thread(config_home).path
     assert (permissions_of(copy), permissions_of(os.path.dirname(copy))) == (0o600, 0o700)
@@ -287,7 +293,7 @@ def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, hom
 
 
 def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> None:
-    """Only a few of 30 MB are in memory at a time."""
+    """Making a copy of more than 30 MB needs less than 10 MB of memory."""
     rows = [
         row
         for n in range(300)
@@ -305,7 +311,7 @@ def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> Non
 def test_the_space_for_copies_is_limited(
     config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The least recently used copies are removed. A copy in use stays at any size."""
+    """If the copies exceed their limit, the least recently used one is removed."""
     for thread_id in (THREAD, OTHER, THIRD):
         write_rollout(home, [meta_line(thread_id), message_line("user", "x" * 1_000)], thread_id)
     old, young = find_thread(config_home).path, find_thread(config_home, OTHER).path
@@ -316,7 +322,7 @@ def test_the_space_for_copies_is_limited(
 
 
 def test_a_read_only_state_folder_raises_a_clear_error(config_home: ConfigHome, home: Path) -> None:
-    """The error names the copy's path."""
+    """If the state folder can't be used, the error says that the copy could not be written."""
     write_rollout(home, TALK)
     (config_home.config / "resume-hooks").write_text("in the way")
     with pytest.raises(WriteFailed, match="could not be written"):
@@ -324,7 +330,10 @@ def test_a_read_only_state_folder_raises_a_clear_error(config_home: ConfigHome, 
 
 
 def test_the_lineage_of_a_fork_has_its_parent(config_home: ConfigHome, home: Path) -> None:
-    """Without the parent's file, the fork is read alone, with a note."""
+    """The lineage of a fork has its parent, and its copy has the parent's messages.
+
+    Without the parent's file, the copy has a note.
+    """
     parent = write_rollout(home, number_lines(TALK))
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4}
     write_rollout(
@@ -359,7 +368,10 @@ def test_the_lineage_of_a_fork_has_its_parent(config_home: ConfigHome, home: Pat
 def test_the_second_line_of_an_old_fork_names_its_parent(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """Clients such as 0.36 copied the parent's first line after their own and had no field for the parent."""
+    """The parent of an old fork is named in its second line.
+
+    Clients such as 0.36 had no field for the parent, but copied its first line.
+    """
     write_rollout(home, TALK)
     write_rollout(home, [meta_line(OTHER), *TALK, message_line("user", "on", 5)], OTHER)
     rows = LineageFinder(config_home.where).find_lineage(find_thread(config_home, OTHER).path)
@@ -367,7 +379,7 @@ def test_the_second_line_of_an_old_fork_names_its_parent(
 
 
 def test_a_locked_thread_is_open(config_home: ConfigHome, home: Path) -> None:
-    """Without a lock, the time of the last write decides."""
+    """A thread with a lock, or one that was written seconds ago, is open."""
     path = write_rollout(home, TALK)
     (agent,) = registry.list_other_agents(config_home.where)
     (session,) = agent.store.sessions()
@@ -388,7 +400,7 @@ def test_a_locked_thread_is_open(config_home: ConfigHome, home: Path) -> None:
 def test_an_archived_thread_is_marked_and_must_be_unarchived(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """Codex refuses to resume it before that."""
+    """An archived thread is marked, and its resume commands unarchive it first."""
     path = write_rollout(home, TALK)
     (home / "archived_sessions").mkdir()
     moved = path.rename(home / "archived_sessions" / path.name)
@@ -404,7 +416,7 @@ def test_an_archived_thread_is_marked_and_must_be_unarchived(
 def test_the_base_size_of_a_thread_is_its_first_request(
     config_home: ConfigHome, home: Path
 ) -> None:
-    """It includes the instructions that Codex sends as messages, and not the prompt."""
+    """The base size of a thread includes the messages with instructions, but not the prompt."""
     rules = message_line("user", f"<environment_context>{'r' * 8_000}</environment_context>", 1)
     rows = [
         meta_line(),
@@ -425,7 +437,10 @@ def test_the_base_size_of_a_thread_is_its_first_request(
 def test_the_first_request_is_found_after_long_lines(
     copied: list[Line], expected: int, config_home: ConfigHome, home: Path
 ) -> None:
-    """The output of a first call may be long. A count after copied answers of a fork includes the conversation."""
+    """The first request is found after very long lines.
+
+    If a fork copied answers before it, the usual base size is used.
+    """
     rules = message_line("user", f"<environment_context>{'r' * 70_000}</environment_context>", 1)
     rows = [
         meta_line(),
@@ -448,7 +463,7 @@ def test_the_first_request_is_found_after_long_lines(
 def test_compressed_threads_are_read_with_the_optional_package(
     config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the package they are only counted. A thread that is also uncompressed counts once."""
+    """Compressed threads are read with the optional package, and only counted without it."""
     path = write_rollout(home, TALK)
     packed = path.with_suffix(".jsonl.zst")
     if can_decompress():
@@ -485,7 +500,10 @@ def _thread_with_long_lines() -> list[Line]:
 
 
 def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None:
-    """The ends give title, folder, model and tokens. A first prompt after long instructions is found."""
+    """A list of threads reads title, folder, model and tokens from the ends of the files.
+
+    The first prompt is found after long instructions.
+    """
     write_rollout(home, [*_thread_with_long_lines(), token_count_line(7_000, 201)])
     write_rollout(
         home,
@@ -520,7 +538,7 @@ def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
 def test_ends_agree_with_the_whole_copy(config_home: ConfigHome, home: Path) -> None:
-    """For each real rollout, title and folder are the same."""
+    """The title and the folder of a real rollout are the same in its ends and in its copy."""
     for path in codex_rollouts():
         (home / "sessions").mkdir(exist_ok=True)
         (home / "sessions" / path.name).write_bytes(path.read_bytes())
@@ -533,7 +551,7 @@ def test_ends_agree_with_the_whole_copy(config_home: ConfigHome, home: Path) -> 
 
 
 def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) -> None:
-    """Codex would refuse it. The error names the command that unarchives it."""
+    """Starting an archived thread raises an error that names the command for unarchiving it."""
     path = write_rollout(home, TALK)
     (home / "archived_sessions").mkdir()
     path.rename(home / "archived_sessions" / path.name)
@@ -544,7 +562,7 @@ def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) 
 
 
 def test_a_tail_without_a_message_has_an_end_time(home: Path) -> None:
-    """A line as long as the tail hides the last messages, and the line after it has a time."""
+    """If a very long line hides the last messages, the end time is that of the line after it."""
     talk = [
         *TALK,
         message_line("assistant", "x" * 200_000, 2_900),

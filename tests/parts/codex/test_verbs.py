@@ -1,4 +1,4 @@
-"""Verbs on Codex sessions: reading verbs work on every real rollout, and others refuse with a sentence."""
+"""Tests of verbs on Codex sessions: reading verbs work, and unsupported verbs refuse."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ REFUSING = [
 
 @pytest.fixture
 def rollout(config_home: ConfigHome) -> Path:
-    """Write a session of each agent, both in the same folder."""
+    """Write a session of each agent in the same folder, and return the rollout."""
     talk = [
         message_line("user", "Tune the parser", 1),
         message_line("assistant", f"Tuned. {KEY}", 2),
@@ -61,7 +61,7 @@ def rollout(config_home: ConfigHome) -> Path:
 
 
 def test_list_shows_both_agents(rollout: Path, cli: Cli, document: Document) -> None:
-    """Codex sessions have a mark. An option lists only one agent."""
+    """``sessions`` lists both agents' sessions and marks those of Codex. ``--agent`` selects one agent."""
     rows = document("sessions", "--all")["data"]["sessions"]
     assert {(row["agent"], row["session_id"]) for row in rows} == {
         ("claude", SESSION),
@@ -85,7 +85,7 @@ def test_list_shows_both_agents(rollout: Path, cli: Cli, document: Document) -> 
 
 
 def test_info_describes_the_rollout(rollout: Path, document: Document) -> None:
-    """It does not describe the copy."""
+    """``info`` describes the rollout, not its copy."""
     info, lines = document("info", THREAD)["data"], rollout.read_bytes().splitlines()
     assert (info["session_file"], info["size"], info["lines"]) == (
         str(rollout),
@@ -96,7 +96,7 @@ def test_info_describes_the_rollout(rollout: Path, document: Document) -> None:
 
 
 def test_search_covers_both_agents(rollout: Path, cli: Cli, document: Document) -> None:
-    """An option limits it to one agent."""
+    """``search`` finds sessions of both agents. ``--agent`` selects one agent."""
     (hit,) = document("search", "tune parser", "--all")["data"]["hits"]
     assert (hit["agent"], hit["session_file"], hit["role"]) == ("codex", str(rollout), "prompt")
     assert hit["commands"]["resume"] == f"cd /home/user/proj && codex resume {THREAD}"
@@ -108,7 +108,7 @@ def test_search_covers_both_agents(rollout: Path, cli: Cli, document: Document) 
 
 @pytest.mark.part("stats")
 def test_stats_count_both_agents(rollout: Path, document: Document) -> None:
-    """An option limits them to one agent. They include tokens."""
+    """``stats`` counts sessions of both agents with their tokens. ``--agent`` selects one agent."""
     assert document("stats", "--all", "--agent", "codex")["data"]["months"][0]["sent"] == 8_980
     assert document("stats", "--all")["data"]["sessions"] == 2
     assert (
@@ -119,7 +119,7 @@ def test_stats_count_both_agents(rollout: Path, document: Document) -> None:
 
 @pytest.mark.part("secrets")
 def test_secrets_in_a_rollout_are_reported(rollout: Path, cli: Cli) -> None:
-    """Each one is reported with its place."""
+    """``scrub --list`` reports a secret in a rollout with the rollout's path."""
     done = cli("scrub", "--list", THREAD, "--json")
     assert done.returncode == 1
     (secret,) = json.loads(done.stdout)["data"]["secrets"]
@@ -128,7 +128,7 @@ def test_secrets_in_a_rollout_are_reported(rollout: Path, cli: Cli) -> None:
 
 @pytest.mark.parametrize("words", REFUSING, ids=lambda words: str(words[0]))
 def test_an_unsupported_verb_is_refused(rollout: Path, cli: Cli, words: list[str]) -> None:
-    """The error names the agent and the supported verbs. The rollout is unchanged."""
+    """An unsupported verb refuses a Codex session with an error, and the rollout is unchanged."""
     before = rollout.read_bytes()
     done = cli(words[0], THREAD, *words[1:])
     assert done.returncode == 2
@@ -138,7 +138,10 @@ def test_an_unsupported_verb_is_refused(rollout: Path, cli: Cli, words: list[str
 
 @pytest.mark.part("secrets")
 def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Document) -> None:
-    """Messages, calls, outputs and thoughts lose it. Encrypted thoughts with a secret are removed."""
+    """``scrub`` makes a child in which messages, calls and outputs have no secret.
+
+    The encrypted part of a thought with a secret is removed.
+    """
     plain, told = (
         item_line(
             "reasoning",
@@ -179,7 +182,10 @@ def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Docum
 def test_every_reading_verb_reads_every_real_rollout(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """Each prints its documented schema, in one process. The rollouts are unchanged."""
+    """Every reading verb reads every real rollout and prints its documented schema.
+
+    The rollouts are unchanged.
+    """
     home = config_home.root / ".codex" / "sessions"
     home.mkdir(parents=True)
     for path in codex_rollouts():
@@ -215,7 +221,10 @@ def test_every_reading_verb_reads_every_real_rollout(
 
 
 def test_verbs_make_children_in_either_agent(rollout: Path, cli: Cli, document: Document) -> None:
-    """Each prints its documented schema, and options that make no sense there are refused. The rollout is unchanged."""
+    """The verbs make children for either agent and print their documented schema.
+
+    ``trim --in-place`` is refused, and the rollout is unchanged.
+    """
     before = rollout.read_bytes()
     assert document("fork", THREAD)["data"]["agent"] == "codex"
     made = document("handoff", THREAD, "-n", "go on", "--to", "claude")["data"]
@@ -243,7 +252,7 @@ def test_verbs_make_children_in_either_agent(rollout: Path, cli: Cli, document: 
 
 @pytest.mark.part("marks")
 def test_a_rewind_makes_a_separate_session(rollout: Path, document: Document) -> None:
-    """The rollout is unchanged."""
+    """``back`` makes a session of its own, and the rollout is unchanged."""
     before = rollout.read_bytes()
     assert document("mark", THREAD, "-g", "try")["data"]["file"] == str(rollout)
     made = document("back", THREAD, "--report", "it was slower")["data"]
@@ -254,7 +263,7 @@ def test_a_rewind_makes_a_separate_session(rollout: Path, document: Document) ->
 def test_a_session_without_a_folder_continues_in_codex(
     rollout: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """Without a folder in its records and in ``PWD``, it continues in the current folder."""
+    """The child for Codex of a session without a folder gets the current folder."""
     rows = [{key: value for key, value in row.items() if key != "cwd"} for row in conversation(2)]
     write_session(config_home.project("/gone"), OTHER, rows)
     for verb in ("fork", "handoff"):
@@ -264,7 +273,7 @@ def test_a_session_without_a_folder_continues_in_codex(
 
 
 def test_a_rollover_to_codex_has_the_summary(config_home: ConfigHome, rollout: Path) -> None:
-    """The model is asked as for Claude Code. Before the answer, the child has only the digest."""
+    """A rollover in Codex gets the model's summary in the same file."""
     parent = resolve_locator(THREAD, "/", config_home.where, foreign=True)
     begun = summary.plan_rollover(parent, config_home.where)
     written = summary.write_rollover(begun, config_home.where)
@@ -278,7 +287,10 @@ def test_a_rollover_to_codex_has_the_summary(config_home: ConfigHome, rollout: P
 
 
 def test_doctor_reports_on_codex(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It counts the agent's sessions and names the command that installs the plugin, unless Codex has it."""
+    """Doctor counts Codex's sessions and names the command that installs the plugin.
+
+    If Codex has the plugin, it names no command.
+    """
     monkeypatch.setenv("HOME", str(config_home.root))
     monkeypatch.delenv("CODEX_HOME", raising=False)
 
@@ -301,7 +313,7 @@ def test_doctor_reports_on_codex(config_home: ConfigHome, monkeypatch: pytest.Mo
 
 
 def test_a_reply_to_codex_has_only_two_keys() -> None:
-    """Codex's strict schema refuses any other key."""
+    """A blocking reply to Codex has only the keys "decision" and "reason" and names Codex."""
     host = host_of_event({"turn_id": "t", "model": "gpt-5"})
     card = "To confirm, type >trim yes in Claude Code"
     found = json.loads(block_reply(card, host))
@@ -310,9 +322,9 @@ def test_a_reply_to_codex_has_only_two_keys() -> None:
 
 
 def test_the_picker_lists_codex_sessions(desk: Desk) -> None:
-    """Rows have the agent's name, which can be searched, and previews of the rollout.
+    """The picker lists Codex sessions with the agent's name and finds them by their content.
 
-    Codex itself continues a chosen session.
+    Codex continues a chosen session.
     """
     talk = [
         rollouts.message_line("user", "Tune the parser", 1),
@@ -366,7 +378,7 @@ def test_the_picker_lists_codex_sessions(desk: Desk) -> None:
 def test_doctor_does_not_require_claude_code_for_codex_users(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If there is a Claude Code session, a missing client is reported."""
+    """Doctor reports a missing Claude Code as a problem only if there is a Claude Code session."""
     monkeypatch.setenv("PATH", "/nowhere")
     write_rollout(config_home.root / ".codex", [meta_line(), message_line("user", "go")])
 

@@ -1,1 +1,1 @@
-"""The real Codex CLI, offline."""
+"""Tests with the real Codex CLI, which contacts no server outside the machine."""

@@ -1,4 +1,7 @@
-"""The real Codex CLI: pinned versions, a temporary home and runs of ``codex exec``. No request leaves the machine."""
+"""The real Codex CLI in tests: pinned versions, a temporary home, and runs of ``codex exec``.
+
+No request leaves the machine.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ VERSIONS = (OLDEST, "0.125.0", "0.144.6", "0.156.1", "0.169.0", NEWEST)
 PROVIDER = "mock"
 PROBE = "PROBE: go on"
 COMPACTION = "CONTEXT CHECKPOINT COMPACTION"
-"""In what a client asks first that takes a session for too long."""
+"""Codex begins with these words when it asks for a compaction of a session that is too long."""
 
 _CONFIG = """\
 model = "gpt-5"
@@ -45,7 +48,7 @@ trust_level = "trusted"
 
 
 def find_codex(version: str) -> Path:
-    """Return the CLI of that version; skip or fail the test without it."""
+    """Return the CLI of this version. Without it, the test is skipped or fails."""
     vendor = clients_folder() / f"codex-{version}" / "node_modules" / "@openai" / "codex" / "vendor"
     found = sorted([*vendor.glob("*/bin/codex"), *vendor.glob("*/codex/codex")])
     need(
@@ -57,10 +60,10 @@ def find_codex(version: str) -> Path:
 
 
 class CodexHome:
-    """A temporary HOME with its CODEX_HOME and one trusted project folder, for one version of the client."""
+    """A temporary HOME with a CODEX_HOME and one trusted project folder, for one version of Codex."""
 
     def __init__(self, root: Path, api: MockResponses, version: str, more: str = "") -> None:
-        """Make the folders under ``root``; ``more`` are lines for the top of ``config.toml``."""
+        """Make the folders under ``root``. ``more`` is text for the top of ``config.toml``."""
         self.root, self.api, self.version = root.resolve(), api, version
         self.binary = find_codex(version)
         self.codex, self.cwd = self.root / ".codex", self.root / "project"
@@ -91,15 +94,15 @@ class CodexHome:
         }
 
     def rollouts(self) -> list[Path]:
-        """The session files, oldest name first."""
+        """Return the session files, sorted by name and so by time."""
         return sorted(
             (self.codex / "sessions").rglob("rollout-*.jsonl"), key=lambda path: path.name
         )
 
     def add_rollout(self, source: Path, cwd: Path | None = None) -> Path:
-        """Copy a rollout to the sessions, with the mock as provider, because 0.169 lets no session change it.
+        """Copy a rollout to the sessions, with the mock as its provider, and return its path.
 
-        ``cwd`` replaces its folder.
+        Codex 0.169 lets no session change its provider. ``cwd`` replaces the session's folder.
         """
         day = re.match(r"rollout-(\d{4})-(\d\d)-(\d\d)", source.name)
         assert day, source.name
@@ -117,7 +120,7 @@ class CodexHome:
     def run(
         self, *words: str, extra_env: Mapping[str, str] | None = None, timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run the client with these words in the project."""
+        """Run Codex with these arguments in the project."""
         return subprocess.run(
             [self.binary, *words],
             cwd=self.cwd,
@@ -130,9 +133,9 @@ class CodexHome:
         )
 
     def resume(self, thread: str, prompt: str = PROBE) -> list[Item]:
-        """Resume a session and return the items of the first request.
+        """Resume a session with a prompt, and return the items of the first request.
 
-        Raises AssertionError with the client's output.
+        Raises AssertionError with Codex's output if it sends no request.
         """
         before = len(self.api.inputs)
         done = self.run("exec", "--skip-git-repo-check", "resume", thread, prompt)
@@ -143,17 +146,17 @@ class CodexHome:
         return sent[0]
 
     def end_processes(self) -> None:
-        """End every process that still runs with this home."""
+        """Kill every process that still runs with this home."""
         end_processes_with_setting(f"HOME={self.root}")
 
 
 def thread_id_of_path(path: Path) -> str:
-    """Return the first of the two ids in a rollout's name."""
+    """Return the first id in a rollout's file name."""
     return str(re.findall(UUID, path.name)[0])
 
 
 def _add_field(line: bytes, told: Mapping[str, str]) -> bytes:
-    """Return a first line with this field; any other line unchanged."""
+    """Add these fields to a ``session_meta`` line, and return any other line unchanged."""
     if b'"session_meta"' not in line[:120]:
         return line
     record: dict[str, Any] = json.loads(line)

@@ -1,4 +1,4 @@
-"""Fixtures of the tests with Codex; they choose the Codex versions that each test runs on."""
+"""Fixtures of the tests with Codex, which choose the versions on which each test runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.parts.codex.e2e.responses import MockResponses
 
 @pytest.fixture
 def responses() -> Iterator[MockResponses]:
-    """Yield a running mock with its default replies."""
+    """Yield a running mock of the API with its default replies."""
     with MockResponses() as running:
         yield running
 
 
 @pytest.fixture
 def codex(tmp_path: Path, responses: MockResponses) -> Iterator[CodexHome]:
-    """Yield a new home of the newest Codex. Processes that still run in it are ended after the test."""
+    """Yield a new home of the newest Codex, and kill its processes after the test."""
     yield from _home(tmp_path, responses, NEWEST)
 
 
@@ -29,7 +29,7 @@ def codex(tmp_path: Path, responses: MockResponses) -> Iterator[CodexHome]:
 def every_codex(
     request: pytest.FixtureRequest, tmp_path: Path, responses: MockResponses
 ) -> Iterator[CodexHome]:
-    """Yield a new home of the oldest and of the newest Codex; with RUN_ALL=1 of every version."""
+    """Yield new homes of the oldest and the newest Codex. With RUN_ALL=1, yield one for every version."""
     yield from _home(tmp_path, responses, request.param)
 
 

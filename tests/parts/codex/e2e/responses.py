@@ -14,7 +14,7 @@ Item = dict[str, Any]
 Script = Callable[[dict[str, Any]], list[Item] | None]
 
 _OWN = ("id", "metadata", "status", "internal_chat_message_metadata_passthrough")
-"""What the client adds to an item of its own accord, which the model is not told."""
+"""Fields that Codex adds to an item and that the model does not see."""
 
 
 def strip_item(item: Item) -> Item:
@@ -37,18 +37,21 @@ def item_text(item: Item) -> str:
 
 
 def input_texts(items: list[Item]) -> str:
-    """Return every text of a request's input."""
+    """Return all texts of a request's input."""
     return "\n".join(map(item_text, items))
 
 
 class MockResponses:
-    """A Responses API on 127.0.0.1 that runs within a ``with`` block; ``script`` returns the items of a reply."""
+    """A Responses API on 127.0.0.1 that runs in a ``with`` block.
+
+    ``script`` returns the items of a reply, or None for a default reply.
+    """
 
     def __init__(self, script: Script | None = None) -> None:
-        """Prepare the API; the port is bound when the ``with`` block starts."""
+        """Prepare the API. The port is bound when the ``with`` block starts."""
         self.requests: list[dict[str, Any]] = []
         self.script = script
-        self.tokens = 1000  # that each answer says its request had
+        self.tokens = 1000  # The number of input tokens that each reply states.
         self._lock = threading.Lock()
         self._server: LoopbackServer | None = None
 
@@ -67,7 +70,7 @@ class MockResponses:
             ]
 
     def answer(self, request: dict[str, Any]) -> bytes:
-        """Log a request and give its reply as a stream of events."""
+        """Store a request, and return its reply as a stream of events."""
         with self._lock:
             self.requests.append(request)
             number = len(self.requests)
@@ -107,13 +110,13 @@ class MockResponses:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop."""
+        """Stop the server."""
         if self._server is not None:
             self._server.stop()
 
 
 def message_item(text: str) -> Item:
-    """Return an answer that is a text."""
+    """Return an answer that consists of a text."""
     content = [{"type": "output_text", "text": text}]
     return {"type": "message", "role": "assistant", "id": "msg_1", "content": content}
 

@@ -1,4 +1,4 @@
-"""Children of real rollouts, resumed in the real client: its requests prove that the children are right."""
+"""Tests of children of real rollouts: the requests of the real Codex show that they are correct."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PAGINATED_SINCE = (0, 150)
 
 @pytest.fixture
 def where(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
-    """Return the paths of a run in the client's home."""
+    """Return the paths of a run in the home of Codex."""
     monkeypatch.setenv("HOME", str(every_codex.root))
     monkeypatch.setenv("CODEX_HOME", str(every_codex.codex))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(every_codex.root / ".claude"))
@@ -42,7 +42,7 @@ def where(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
 
 
 def add_corpus(client: CodexHome, most: int | None = None) -> list[Path]:
-    """Copy all real rollouts, or the first ones, to a home and return their paths."""
+    """Copy all real rollouts, or the first ``most`` of them, to a home and return their paths."""
     found = codex_rollouts()[:most]
     need(
         "the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts"
@@ -51,12 +51,12 @@ def add_corpus(client: CodexHome, most: int | None = None) -> list[Path]:
 
 
 def thread_file(path: Path, where: Where) -> SessionFile:
-    """Return a thread as a verb's argument."""
+    """Return the session file of a thread, as a verb gets it."""
     return resolve_locator(thread_id_of_path(path), "/", where, foreign=True)
 
 
 def request_or_none(client: CodexHome, thread: str) -> list[Item] | None:
-    """Return the request of a resume; None if this version refuses the session."""
+    """Return the request of a resume, or None if this version refuses the session."""
     try:
         return client.resume(thread)
     except AssertionError:
@@ -73,9 +73,10 @@ def is_read_completely(client: CodexHome, path: Path, sent: list[Item] | None) -
 
 
 def comparable_items(path: Path, sent: list[Item]) -> list[Item]:
-    """Return the items to compare.
+    """Return the items of a request that can be compared with those of another request.
 
-    After an old client's compaction, environment messages are omitted, since they are sent again.
+    After a compaction by an old client, environment messages are left out, because they are sent
+    again.
     """
     lines = path.read_bytes().splitlines()
     old = any(
@@ -93,7 +94,7 @@ def comparable_items(path: Path, sent: list[Item]) -> list[Item]:
 
 
 def differ_in_placeholders(before: list[Item], after: list[Item]) -> bool:
-    """Check whether two requests differ only by placeholders in the second."""
+    """Check whether the items that differ in two requests are placeholders in the second."""
     changed = [json.dumps(new) for old, new in zip(before, after, strict=True) if old != new]
     return all(
         " suppressed - original " in text or " trimmed - original " in text for text in changed
@@ -108,16 +109,15 @@ def child_receipt(plan: ChildPlan, where: Where) -> Receipt:
 
 
 STEP = 1 if os.environ.get("RUN_ALL") == "1" else 12
-"""Of so many rollouts one is looked at; all take a minute on each version."""
+"""Every twelfth rollout is tested, or all with RUN_ALL=1, which takes a minute for each version."""
 
 
 def test_children_of_every_rollout_send_the_parents_request(
     every_codex: CodexHome, where: Where
 ) -> None:
-    """A fork sends the same items, a trim differs only by placeholders, and an untrim sends the original items again.
+    """A fork sends its parent's items, a trim only adds placeholders, and an untrim restores the items.
 
-    Parents never change. A fork resumes even if this version refuses its parent or reads only a
-    part.
+    The parent's file is unchanged.
     """
     client = every_codex
     whole = trimmed = 0
@@ -148,7 +148,7 @@ def test_children_of_every_rollout_send_the_parents_request(
 
 
 def untrim_all(trim: Receipt, where: Where) -> Receipt:
-    """Write an untrim with all trimmed contents and return its receipt."""
+    """Write an untrim with all trimmed contents restored, and return its receipt."""
     reading = scan_trimmed_session(resolve_locator(trim.session_id, "/", where, foreign=True))
     return child_receipt(plan_untrim(reading, where, strict=True), where)
 
@@ -156,7 +156,10 @@ def untrim_all(trim: Receipt, where: Where) -> Receipt:
 def test_a_handoff_starts_with_lineage_digest_and_next_step(
     every_codex: CodexHome, where: Where
 ) -> None:
-    """The first request contains them before the client's environment. This is also true for a grandchild."""
+    """The first request of a handoff has the lineage, the next step and Codex's environment.
+
+    The request of the handoff's own handoff names both earlier sessions.
+    """
     client = every_codex
     parent = thread_file(add_corpus(client, 1)[0], where)
     contents = ChildContents(build_digest(parent, where))
@@ -189,7 +192,7 @@ def test_a_handoff_starts_with_lineage_digest_and_next_step(
 def test_a_rewind_contains_the_conversation_up_to_the_mark(
     every_codex: CodexHome, where: Where
 ) -> None:
-    """The request contains the conversation as before, followed by the report."""
+    """The request of a rewind has the conversation up to the mark, followed by the report."""
     from resume_hooks.parts.marks import plan_back
     from resume_hooks.parts.marks import state as marks
 

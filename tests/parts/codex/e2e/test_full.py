@@ -1,4 +1,4 @@
-"""Tests of a full session: Codex's requests to its model before a trigger, and the messages for the user."""
+"""Tests of triggers in a session that is nearly full, and of the notice about it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ FULL = (
 def test_a_trigger_cancels_the_compaction_of_a_full_session(
     codex: CodexHome, tmp_path: Path, tokens: int
 ) -> None:
-    """Codex compacts before it runs the hook of a prompt. The user is told once that the session is filling up."""
+    """A trigger in a nearly full session is answered without a request to the model.
+
+    Codex compacts the session at the next real prompt. The user is told once how full the session
+    is.
+    """
     client = install_plugin(codex, tmp_path)
     client.api.tokens = tokens
     with CodexTui(client) as tui:
@@ -34,7 +38,7 @@ def test_a_trigger_cancels_the_compaction_of_a_full_session(
         tui.wait_idle(3)
         before = len(
             client.api.requests
-        )  # the answer, and what the screen asks to name the session
+        )  # These are the answer and the request with which the screen names the session.
         tui.enter(">session")
         tui.wait_for("resume-hooks · session id")
         tui.wait_idle(3)

@@ -1,4 +1,4 @@
-"""Tests of the goal of a Codex thread in children: our text about it, and Codex's behavior."""
+"""Tests of the goal of a Codex thread in its children."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OBJECTIVE = 'make "every" parser test pass'
 
 
 def report_goal_as_blocked(request: dict[str, Any]) -> list[Item] | None:
-    """Report each goal as blocked, because Codex would otherwise continue with it."""
+    """Report a goal as blocked, because Codex would otherwise continue to pursue it."""
     if "Continue working toward the active thread goal" not in json.dumps(request["input"][-1:]):
         return None
     given = json.dumps({"status": "blocked"})
@@ -44,7 +44,7 @@ def report_goal_as_blocked(request: dict[str, Any]) -> list[Item] | None:
 def test_a_handoff_states_the_goal_and_a_fork_does_not_pursue_it(
     codex: CodexHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The handoff states the goal's status.
+    """A handoff states the parent's goal with its status.
 
     A fork sends its parent's items and warns that Codex does not pursue the goal there.
     """

@@ -1,4 +1,4 @@
-"""Sessions that continue in the other agent and are resumed in its real client: its requests are the proof."""
+"""Tests of sessions that continue in the other agent and are resumed in its real client."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.parts.codex.e2e.responses import input_texts, item_text
 from tests.parts.codex.rollouts import codex_rollouts
 
 COUNT = 10 if os.environ.get("RUN_ALL") == "1" else 3
-MOST = 2_000_000  # bytes of a session that is handed over here
+MOST = 2_000_000  # Maximum size of a session in these tests, in bytes.
 
 
 @pytest.fixture
 def where(home: ClientHome, codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
-    """Return the paths of both clients' sessions."""
+    """Return the paths of a run in the homes of both clients."""
     monkeypatch.setenv("HOME", str(home.root))
     monkeypatch.setenv("CODEX_HOME", str(codex.codex))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.config))
@@ -42,7 +42,7 @@ def where(home: ClientHome, codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -
 
 
 def ids_of_children(parent: SessionFile, where: Where, to: str) -> tuple[str, str]:
-    """Return the ids of a fork and of a handoff for the other agent."""
+    """Return the ids of a fork and of a handoff that were written for the other agent."""
     fork = write_child(plan_fork(parent, where, ForkSpec(target_agent=to)), where)
     contents = ChildContents(build_digest(parent, where))
     handoff = agents.plan_fresh(
@@ -60,9 +60,9 @@ def ids_of_children(parent: SessionFile, where: Where, to: str) -> tuple[str, st
 def test_claude_code_resumes_children_of_codex_sessions(
     codex: CodexHome, home: ClientHome, where: Where, client: ClientVersion, api: MockApi
 ) -> None:
-    """A fork has the conversation as text.
+    """Claude Code resumes a fork and a handoff of a Codex session, which name Codex and the parent.
 
-    A handoff has lineage, digest and next step. Both name the agent and the parent.
+    The handoff has the next step.
     """
     found = [path for path in codex_rollouts() if path.stat().st_size < MOST][::-1][:COUNT]
     need(
@@ -94,7 +94,7 @@ def test_claude_code_resumes_children_of_codex_sessions(
 def test_codex_resumes_children_of_claude_code_sessions(
     codex: CodexHome, home: ClientHome, where: Where
 ) -> None:
-    """The client lists each child with a title, and continues it."""
+    """Codex resumes a fork and a handoff of a Claude Code session, which name Claude Code and the parent."""
     sized = [path for path in corpus_sessions() if 20_000 < path.stat().st_size < MOST][::-1]
     found = [
         path for path in sized if any(node.is_message for node in scan_transcript(str(path)).chain)
@@ -120,7 +120,7 @@ def test_codex_resumes_children_of_claude_code_sessions(
 
 
 def start_of_last_prompt(parent: SessionFile) -> str:
-    """Return the beginning of the last prompt in a session."""
+    """Return the first 60 characters of the last prompt in a session."""
     transcript = scan_transcript(parent.path)
     prompts = [
         records.prompt_text(transcript.read_record(node))

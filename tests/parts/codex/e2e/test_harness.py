@@ -1,4 +1,4 @@
-"""Tests of the harness: the client contacts only the mock, and the requests of a resumed session can be compared."""
+"""Tests of the test harness: Codex contacts only the mock, and its requests can be compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.parts.codex.e2e.responses import Item, input_texts, item_text, messag
 
 
 def test_a_resumed_session_sends_its_conversation(every_codex: CodexHome) -> None:
-    """The request contains the prompt, the call and the answer, and then the new prompt."""
+    """The request of a resumed session has the earlier call and answer, and then the new prompt."""
     client, api = every_codex, every_codex.api
 
     def script(request: Item) -> list[Item] | None:

@@ -1,4 +1,4 @@
-"""Tests of Codex as the model for summaries: it can run no tool, leaves no session, and the child has its answer."""
+"""Tests of Codex as the model for summaries: it can run no tool and stores no session."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ ANSWER = {
     **{key: [] for key in list(Summary.model_fields)[2:]},
 }
 HARMLESS = {"update_plan", "request_user_input", "view_image"}
-"""What is left of the tools: the last one shows a picture to the same model, in clients before 0.150."""
+"""The tools that remain. ``view_image`` shows a picture to the same model in clients before 0.150.
+"""
 
 
 def calls_of_every_tool(marks: list[Path]) -> list[Item]:
-    """Return calls of every tool that could run a command."""
+    """Return calls of every tool that could run a command or write a file."""
     touch = f"touch {marks[0]}"
     given = {
         "exec_command": {"cmd": touch},
@@ -62,7 +63,7 @@ def calls_of_every_tool(marks: list[Path]) -> list[Item]:
 
 
 def verb_document(verb: str, *words: str) -> Any:
-    """Return the document of a verb on the session."""
+    """Return the JSON data that a verb prints for the session."""
     done = CliRunner().invoke(cli, [verb, rollouts.THREAD, *words, "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)["data"]
@@ -71,7 +72,10 @@ def verb_document(verb: str, *words: str) -> Any:
 def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
     every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Codex runs no call, starts no server, hook or notification, and keeps no session. The child has its answer."""
+    """Codex, asked for a summary, runs no call, server, hook or notification, and stores no session.
+
+    The child contains the answer.
+    """
     client, api = every_codex, every_codex.api
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "codex").symlink_to(client.binary)

@@ -1,4 +1,4 @@
-"""Tests of the plugin installed by Codex: it answers triggers on the screen, and all other prompts go to the model."""
+"""Tests of the plugin installed in Codex: it answers triggers, and other prompts go to the model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def with_plugin(codex: CodexHome, tmp_path: Path) -> CodexHome:
 
 
 def install_plugin(client: CodexHome, folder: Path) -> CodexHome:
-    """Return a client with the plugin, installed from a clone in the folder as docs/codex.md describes."""
+    """Install the plugin from a clone in ``folder``, as docs/codex.md describes, and return the client."""
     lines = code_block_of_page("docs/codex.md", "codex plugin marketplace add")
     run_lines_in_clone(
         lines, clone_repository(folder / "clone"), "codex", (str(client.binary),), client.env()
@@ -62,9 +62,9 @@ def hashes_of_files(folder: Path) -> dict[str, str]:
 
 
 def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> None:
-    """An ordinary prompt passes unchanged.
+    """An ordinary prompt goes to the model unchanged, and triggers are answered on the screen.
 
-    Cards show complete ids. A handoff continues with the command that its card shows.
+    The command that the card of a handoff shows continues the handoff.
     """
     client = with_plugin
     plugins = client.codex / "plugins"
@@ -76,7 +76,7 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
         tui.wait_for("Mock reply")
         prompts = [item_text(item) for item in client.api.inputs[0]]
         assert "find the needle in the parser" in prompts
-        assert "session-search" in input_texts(client.api.inputs[0])  # the skill is there
+        assert "session-search" in input_texts(client.api.inputs[0])  # The skill is in the request.
         (rollout,) = client.rollouts()
         own = thread_id_of_path(rollout)
 
@@ -125,10 +125,7 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
 
 
 def test_exec_blocks_only_triggers(with_plugin: CodexHome) -> None:
-    """A prompt that only starts like a trigger passes.
-
-    A blocked reply has only the two keys that Codex's schema allows.
-    """
+    """``codex exec`` does not send a trigger to the model, but sends a prompt that only begins like one."""
     client = with_plugin
     for prompt, passes in ((">session", False), (">resume the work", True), ("hello", True)):
         before = len(client.api.requests)
@@ -140,7 +137,7 @@ def test_exec_blocks_only_triggers(with_plugin: CodexHome) -> None:
 
 @pytest.fixture
 def sandboxed_codex(responses: MockResponses) -> Iterator[CodexHome]:
-    """Yield a home that its sandbox shows, because the sandbox has a separate ``/dev``."""
+    """Yield a home in /tmp, which Codex's sandbox shows because the sandbox has its own ``/dev``."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         client = CodexHome(Path(folder) / "codex-home", responses, NEWEST)
         yield client
@@ -148,7 +145,7 @@ def sandboxed_codex(responses: MockResponses) -> Iterator[CodexHome]:
 
 
 def install_engine(client: CodexHome) -> CodexHome:
-    """Return the client with an engine in the folder of Codex's hooks, which the model's shell does not know."""
+    """Install an engine in the folder of Codex's hooks, which is not on the model's PATH."""
     venv = client.codex / "plugins" / "data" / "resume-hooks-resume-hooks" / "venv"
     (venv / "bin").mkdir(parents=True)
     (venv.parent / "install.json").write_text("{}")
@@ -168,10 +165,10 @@ def install_engine(client: CodexHome) -> CodexHome:
 def test_the_model_can_run_every_command_it_reads(
     home: str, box: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """The commands of a digest, a rewind and the skill run in the model's shell, without ``resume-hooks`` on PATH.
+    """The model's shell can run every command in a digest, a rewind and the skill, without PATH.
 
-    They also run in a read-only sandbox, and after an update of the plugin, which removes the old
-    version's folder.
+    This is so in a read-only sandbox too, and after an update that removed the plugin's old
+    version.
     """
     client = install_engine(install_plugin(request.getfixturevalue(home), tmp_path))
     api, options = client.api, ("--skip-git-repo-check", "-c", f'sandbox_mode="{box}"', TRUSTED)

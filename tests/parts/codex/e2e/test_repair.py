@@ -1,4 +1,4 @@
-"""Tests of sessions that Codex refuses: the real client resumes each one after a repair."""
+"""Tests that the real Codex resumes a repaired session which it refused before."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ BROKEN: dict[str, tuple[str, list[Any]]] = {
 def test_codex_resumes_a_repaired_thread(
     code: str, every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clients that refuse the thread have this finding. The request contains the readable items."""
+    """Codex resumes a repaired thread with its readable items, and the original is unchanged.
+
+    The clients that refuse the thread are those for which the finding is listed.
+    """
     client = every_codex
     for key, folder in (
         ("HOME", client.root),

@@ -1,4 +1,4 @@
-"""Tests of a thread's settings: the requests of a child use the same ones."""
+"""Tests that the requests of a child have the settings of its parent's thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.parts.codex.e2e.client import CodexHome, thread_id_of_path
 def test_a_fork_requests_the_same_reasoning_as_its_parent(
     every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Codex stores a thread's settings in an event, and continues with them."""
+    """A fork's request has the same reasoning settings as its parent's."""
     client = every_codex
     for key, folder in (
         ("HOME", client.root),

@@ -1,4 +1,4 @@
-"""Codex in a terminal: the same terminal as for the other client, with Codex's prompt sign and start."""
+"""Codex in a terminal, controlled like Claude Code in the other tests, with Codex's prompt sign."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tests.e2e.harness.versions import ClientVersion
 from tests.parts.codex.e2e.client import CodexHome
 
 SIGN = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
-"""What stands before the input box, and before each prompt that was sent."""
+"""The sign before the input box and before each prompt that was sent."""
 
 READY = rf"^{SIGN} Ask Codex to do anything"
 
 
 class CodexTui(Tui):
-    """The TUI of Codex under pexpect and pyte."""
+    """The screen of Codex under pexpect and pyte."""
 
     def __init__(self, home: CodexHome) -> None:
-        """Prepare the terminal; the client runs from ``run`` on."""
+        """Prepare the terminal. The client starts with ``run``."""
         version = ClientVersion(f"codex {home.version}", (str(home.binary),))
-        # Of a home the terminal asks for its folder alone, of an API for nothing.
+        # The terminal uses only the folder of the home and nothing of the API.
         super().__init__(version, cast("ClientHome", home), cast("MockApi", home.api))
 
     def run(self, *words: str, extra_env: Mapping[str, str] | None = None) -> Self:
@@ -35,7 +35,10 @@ class CodexTui(Tui):
         return self
 
     def enter(self, line: str) -> None:
-        """Type a line into the empty box and send it after a pause, because an immediate Enter belongs to a paste."""
+        """Type a line into the empty box, wait, and press Enter.
+
+        Codex takes an immediate Enter as part of a paste.
+        """
         self.wait_for(READY)
         self.type(line)
         self.wait_for(rf"^{SIGN} {re.escape(line[:40])}")

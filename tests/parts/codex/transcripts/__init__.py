@@ -1,1 +1,1 @@
-"""Tests of transcripts.codex."""
+"""Tests of ``transcripts.codex``."""
