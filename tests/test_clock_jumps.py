@@ -163,7 +163,7 @@ def test_a_clock_jump_does_not_break_lists_and_search(
         "clock" in describe_open_session(session_file(session_in_client), config_home.where)
     ) == (jump == -YEAR), "unknown counts as open"
     with opened_index(config_home.where) as index:
-        assert index.words.record_count == 12
+        assert index.postings.record_count == 12
     shifted_clock.ahead = 0
     with opened_index(config_home.where) as index:
         assert index.outcome.remaining_files == 0

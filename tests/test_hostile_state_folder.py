@@ -91,7 +91,7 @@ def _write_notes(home: ConfigHome) -> None:
 def _update_index(home: ConfigHome) -> None:
     for rebuild in (False, True):
         with opened_index(home.where, rebuild=rebuild) as index:
-            assert index.words.record_count == 6
+            assert index.postings.record_count == 6
     index_status(home.where)
 
 

@@ -100,7 +100,7 @@ def _check_children_and_index(home: ConfigHome, folder: Path, sources: set[str])
     assert max(titles.values()) == 1, "every number was given once"
     with opened_index(home.where) as index:
         assert index.notes == []
-        index.words.verify_files()
+        index.postings.verify_files()
         assert index.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert (index_status(home.where).state, index_status(home.where).outdated_file_count) == (
         "ready",

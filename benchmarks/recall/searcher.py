@@ -73,7 +73,7 @@ class AskedAgain(Ours):
 
     def _search_index(self, wordings: Sequence[str], most: int) -> SearchResult:
         first = super()._search_index(wordings[:1], most)
-        if first.nothing_close:
+        if first.has_only_weak_hits:
             return super()._search_index(wordings, most)
         return first
 

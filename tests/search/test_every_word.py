@@ -58,7 +58,7 @@ def said_records(tmp_path_factory: pytest.TempPathFactory) -> SaidRecords:
                 project.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, project)
     with opened_index(where) as index:
-        records = index.words.find_records(Query.all_query(), 100_000)
+        records = index.postings.find_records(Query.all_query(), 100_000)
         sources = Sources(index, (), where)
         drawn = [sources.read_words(record) for record in random.Random(3).sample(records, RECORDS)]
     texts = [display_text(text).displayed for text in drawn if text]

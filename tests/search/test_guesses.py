@@ -96,7 +96,7 @@ def test_a_guess_names_no_word_of_another_project(home_with_sentences: ConfigHom
     """A similar word that occurs only in another project is not suggested."""
     write_talk(home_with_sentences, 9, "the Kundenverzeichnis of acme", cwd="/elsewhere")
     found = search_home(home_with_sentences, "verzeichniss", folders=("/nowhere",))
-    assert (found.hits, found.how) == ([], "no match for verzeichniss")
+    assert (found.hits, found.interpretation) == ([], "no match for verzeichniss")
 
 
 def test_a_part_of_a_word_matches_only_without_other_hits(home_with_sentences: ConfigHome) -> None:
@@ -107,11 +107,11 @@ def test_a_part_of_a_word_matches_only_without_other_hits(home_with_sentences: C
     write_talk(home_with_sentences, 9, "a wall and a Verbindung", cwd="/elsewhere")
     assert session_numbers(search_home(home_with_sentences, "Verbindung")) == [9]
     found = search_home(home_with_sentences, "Verbindung", folders=(CWD,))
-    assert (session_numbers(found), found.how) == (
+    assert (session_numbers(found), found.interpretation) == (
         [2],
         "'Verbindung' as a part of datenbankverbindung",
     )
     assert session_numbers(search_home(home_with_sentences, "wall", folders=(CWD,))) == [4]
     found = search_home(home_with_sentences, "irewal connections", folders=(CWD,))
-    assert (session_numbers(found), found.how) == ([4], "no match for irewal")
+    assert (session_numbers(found), found.interpretation) == ([4], "no match for irewal")
     assert marked_words(search_home(home_with_sentences, "wall")) == {"wall"}

@@ -144,7 +144,7 @@ class Stale:
         db = sqlite3.connect(index_file(self.home.where))
         try:
             index = OpenIndex(db, Postings(words_folder(self.home.where)), UpdateOutcome(), [])
-            assert TermLookups(index.words).look_up(parse_query([query]).terms[0]).is_in_index
+            assert TermLookups(index.postings).look_up(parse_query([query]).terms[0]).is_in_index
             found = run_search.Searcher(index, Scope(), self.home.where).search(
                 [parse_query([query])], 10
             )

@@ -154,4 +154,4 @@ def test_a_query_of_100_kb_is_answered(config_home: ConfigHome, query: str) -> N
         search_index(["linter"], Scope(), config_home.where, other_wordings=[query, query]),
     ):
         assert found.notes == []
-        assert len(found.how) < 6_000
+        assert len(found.interpretation) < 6_000

@@ -54,7 +54,7 @@ def test_a_hit_with_one_common_word_is_weak(home_with_one_answer: ConfigHome) ->
         home_with_one_answer, "linter crashes whenever kubernetes restarts nodes during upgrades"
     )
     assert found.hits
-    assert found.nothing_close
+    assert found.has_only_weak_hits
     assert {hit.words for hit in found.hits} == {("linter",)}
 
 
@@ -71,9 +71,9 @@ def test_weak_hits_give_suggested_words(config_home: ConfigHome) -> None:
         config_home,
         "why does the linter overlook machine-made sources somewhere below third parties",
     )
-    assert found.nothing_close
+    assert found.has_only_weak_hits
     found = search_home(config_home, "linter skips whatever a compiler wrote")
-    assert not found.nothing_close
+    assert not found.has_only_weak_hits
 
 
 def test_a_title_in_the_question_finds_its_session(home_with_one_answer: ConfigHome) -> None:

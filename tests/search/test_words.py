@@ -157,7 +157,7 @@ def test_the_answer_states_its_interpretation(
     home_with_sentences: ConfigHome, query: str, how: str
 ) -> None:
     """The result explains how it interpreted the query, for example a word as a misspelling."""
-    assert search_home(home_with_sentences, query).how == how
+    assert search_home(home_with_sentences, query).interpretation == how
 
 
 def test_every_word_of_a_small_home_is_found(config_home: ConfigHome) -> None:

@@ -354,7 +354,7 @@ class HitMaker:
         else:
             agent = f"/{file.agent}" if file.agent else ""
             reference = f"{file.session_id}{agent}:{original.line}"
-            short = f"{session.short}{agent}:{original.line}"
+            short = f"{session.short_id}{agent}:{original.line}"
         found_by: list[int] = []
         if len(self._wordings) > 1:
             found_by = sorted(turn.wording + 1 for turn in text.wording_turns)

@@ -30,7 +30,7 @@ class SearchResult(NamedTuple):
     """The result of a search.
 
     ``hits`` are the best hits, and ``total`` is the number of matching turns. If ``has_more`` is
-    true, there may be more matching turns. ``how`` is a sentence on how the queries were
+    true, there may be more matching turns. ``interpretation`` is a sentence on how the queries were
     interpreted, and ``notes`` are sentences on the index and on folders that could not be searched.
     ``omitted_run_count`` is the number of headless runs of one question that match but were left
     out. ``provisional_sessions`` are sessions that are not indexed yet and contain some of the
@@ -42,7 +42,7 @@ class SearchResult(NamedTuple):
     hits: list[Hit]
     total: int
     has_more: bool
-    how: str
+    interpretation: str
     notes: list[str]
     omitted_run_count: int
     provisional_sessions: list[ProvisionalSession]
@@ -59,7 +59,7 @@ class SearchResult(NamedTuple):
         return [query.text for query in self.queries]
 
     @property
-    def nothing_close(self) -> bool:
+    def has_only_weak_hits(self) -> bool:
         """Whether every hit is weak, so that the answer may be missing or use other words."""
         has_terms = any(query.terms for query in self.queries)
         return has_terms and all(hit.strength == "weak" for hit in self.hits)

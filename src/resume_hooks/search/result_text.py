@@ -239,14 +239,14 @@ def count_sentence(result: SearchResult, no_hits_text: str, max_interpretation: 
     if result.hits:
         at_least = "at least " if result.has_more else ""
         sentence = f"{at_least}{format_count(result.total, 'turn')}"
-    if not result.how:
+    if not result.interpretation:
         return sentence
-    return f"{sentence} · {collapse_line(plain_line(result.how), max_interpretation)}"
+    return f"{sentence} · {collapse_line(plain_line(result.interpretation), max_interpretation)}"
 
 
 def advice_without_close_hit(result: SearchResult) -> str:
     """Return advice if every hit is weak, else ``""``."""
-    if not result.nothing_close:
+    if not result.has_only_weak_hits:
         return ""
     if not result.is_complete:
         return "nothing close so far"
@@ -264,7 +264,7 @@ def _format_no_hits(result: SearchResult) -> list[str]:
     return [
         (
             "Nothing "
-            f"found{scope_text}{f' ({collapse_line(plain_line(result.how), 400)})' if result.how else ''}."
+            f"found{scope_text}{f' ({collapse_line(plain_line(result.interpretation), 400)})' if result.interpretation else ''}."
         ),
         *_lines_about_omitted_results(result),
         f"Other {input_kind} may help; --all looks in every project.",

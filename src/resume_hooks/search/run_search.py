@@ -50,7 +50,7 @@ class Searcher:
         self._scope = scope
         self._where = where
         self._files_in_scope = find_files_in_scope(index.db, scope, where)
-        self._terms = TermLookups(index.words)
+        self._terms = TermLookups(index.postings)
         self._conditions_and_sources: dict[frozenset[int], tuple[ScopeConditions, Sources]] = {}
         self._unlistable_folders = unlistable_folders_in_scope(scope, where)
 
@@ -75,7 +75,7 @@ class Searcher:
         )
         notes = [*self._index.notes]
         if not best_hits.hits:
-            notes += notes_on_unknown_values(self._index.words, self._scope)
+            notes += notes_on_unknown_values(self._index.postings, self._scope)
         files = len(self._files_in_scope.files) + len(self._index.unindexed_files)
         notes += notes_on_unsearched_folders(files, self._unlistable_folders)
         return SearchResult(
@@ -83,7 +83,7 @@ class Searcher:
             hits=best_hits.hits,
             total=best_hits.total,
             has_more=best_hits.has_unread_records,
-            how=interpretation,
+            interpretation=interpretation,
             notes=notes,
             omitted_run_count=len(best_hits.omitted_runs),
             provisional_sessions=list(
@@ -161,7 +161,7 @@ class Searcher:
         if files not in self._conditions_and_sources:
             conditions = conditions_of_scope(
                 self._index.db,
-                self._index.words,
+                self._index.postings,
                 self._scope,
                 files,
                 self._files_in_scope.file_count,
@@ -178,7 +178,7 @@ class Searcher:
             for term in query.excluded:
                 if not term.is_phrase:
                     exclusions.append(self._terms.look_up_strictly(term))
-            ranking = Ranking(self._index.words, conditions, exclusions, query.period)
+            ranking = Ranking(self._index.postings, conditions, exclusions, query.period)
             if lookups:
                 turns = ranking.rank_turns(lookups)
             else:

@@ -35,13 +35,13 @@ class IndexedFile(NamedTuple):
 
 
 class HitSession(NamedTuple):
-    """A session as a hit shows it; ``short`` is its shortest unique id.
+    """A session as a hit shows it; ``short_id`` is its shortest unique id.
 
     ``resume`` is the command that resumes the session.
     """
 
     file: str
-    short: str
+    short_id: str
     title: str
     folder: str
     agent: str
@@ -58,7 +58,7 @@ class Sources:
 
     def __init__(self, index: OpenIndex, files_in_scope: Collection[int], where: Where) -> None:
         self._db = index.db
-        self._words = index.words
+        self._words = index.postings
         self._files_in_scope = files_in_scope
         self._where = where
         self._transcript_paths = TranscriptPaths(where)
@@ -125,7 +125,7 @@ class Sources:
         def age_key(posting: Posting) -> tuple[bool, bool, int, int, int]:
             file = files[posting.file]
             if file:
-                depth = _generation(file.session_id, parents)
+                depth = _count_known_ancestors(file.session_id, parents)
             else:
                 depth = MISSING_FILE_GENERATION
             return (
@@ -202,7 +202,7 @@ class Sources:
         return self._sessions[session_id]
 
 
-def _generation(session_id: str, parents: Mapping[str, str]) -> int:
+def _count_known_ancestors(session_id: str, parents: Mapping[str, str]) -> int:
     """Count how many ancestors of a session are among the given sessions.
 
     The loop ends even if hostile sessions name each other as parents.

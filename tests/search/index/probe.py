@@ -106,20 +106,20 @@ def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -
 def read_rows(index: OpenIndex) -> list[Row]:
     """Return the indexed records, sorted by file and line, after checking that each is there once."""
     names = file_names(index)
-    found = index.words.find_records(Query.all_query(), max(1, index.words.record_count))
+    found = index.postings.find_records(Query.all_query(), max(1, index.postings.record_count))
     read = [
-        Row(names[row.file], row.line, row.turn, ROLES[row.role], index.words.tool_names(row), row)
+        Row(names[row.file], row.line, row.turn, ROLES[row.role], index.postings.tool_names(row), row)
         for row in found
     ]
     assert (
-        len({(row.posting.file, row.line) for row in read}) == len(read) == index.words.record_count
+        len({(row.posting.file, row.line) for row in read}) == len(read) == index.postings.record_count
     )
     return sorted(read, key=lambda row: row[:2])
 
 
 def read_finds(index: OpenIndex) -> set[Find]:
     """Return every word and name that the index finds, for each record and each turn."""
-    names, words, most = file_names(index), index.words, max(1, index.words.record_count)
+    names, words, most = file_names(index), index.postings, max(1, index.postings.record_count)
     found: set[Find] = set()
     for field in (WORDS_FIELD, *LABEL_FIELDS):
         for word, _ in words.words_with_prefix(field, ""):

@@ -51,7 +51,7 @@ update.COMMIT_BYTES, update.LARGE_UPDATE_BYTES = 300_000, 1
 read_transcript._cpu_count = lambda: 3
 try:
     with opened_index(Where()) as index:
-        print(index.words.record_count, index.notes, flush=True)
+        print(index.postings.record_count, index.notes, flush=True)
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -98,8 +98,8 @@ def test_a_killed_build_is_completed_by_the_next(config_home: ConfigHome, tmp_pa
         process.communicate()
         assert all_processes_end(process.pid)
     with opened_index(config_home.where) as index:
-        assert index.words.record_count == count
-        index.words.verify_files()
+        assert index.postings.record_count == count
+        index.postings.verify_files()
         warm = read_finds(index)
     assert warm == build_new_index(config_home, tmp_path).finds
 
@@ -198,7 +198,7 @@ def test_without_workers_the_parent_reads_all_files(
 
     monkeypatch.setattr("os.fork", fail)
     with opened_index(config_home.where) as index:
-        assert index.words.record_count == count
+        assert index.postings.record_count == count
 
 
 @pytest.mark.usefixtures("use_two_processes")
@@ -223,7 +223,7 @@ def test_no_worker_is_left_at_the_time_limit(config_home: ConfigHome) -> None:
         assert index.outcome.remaining_files
     assert set(active_children()) <= before
     with opened_index(config_home.where) as index:
-        assert index.words.record_count == count
+        assert index.postings.record_count == count
 
 
 def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
@@ -256,12 +256,12 @@ def test_a_rebuild_during_the_opening_of_the_words(
         if not begun:
             connect.forget_index(config_home.where)
             begun.append(connect._open_database_and_postings(config_home.where, is_writing=True))
-            real(begun[0].words)
+            real(begun[0].postings)
         real(postings)
 
     monkeypatch.setattr(Postings, "load_latest_commit", look)
     with opened_index(config_home.where) as index:
-        assert index.words.record_count == 1
+        assert index.postings.record_count == 1
 
 
 def test_a_busy_index_is_searched_in_its_current_state(

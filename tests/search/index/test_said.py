@@ -107,7 +107,7 @@ def test_files_of_tools_are_indexed(config_home: ConfigHome) -> None:
         *(answer_with_id([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)),
     )
     with opened_index(config_home.where) as index:
-        touched = index.words.words_with_prefix("path", "")
+        touched = index.postings.words_with_prefix("path", "")
     assert touched == [("/a.py", 1), ("/b.ipynb", 1)]
 
 

@@ -34,7 +34,7 @@ def matches_any_row(home: ConfigHome, word: str) -> bool:
         [(Occur.Must, Query.term_query(SCHEMA, WORDS_FIELD, form)) for form in wanted]
     )
     with opened_index(home.where) as index:
-        return bool(wanted) and bool(index.words.find_records(query, 1))
+        return bool(wanted) and bool(index.postings.find_records(query, 1))
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def _search_edits_of_line(
             unread_files.append(file)
     notes = [
         *index.notes,
-        *([] if hits else notes_on_unknown_values(index.words, scope)),
+        *([] if hits else notes_on_unknown_values(index.postings, scope)),
         *notes_on_unsearched_folders(
             len(files_in_scope.files) + len(index.unindexed_files),
             unlistable_folders_in_scope(scope, where),
@@ -283,7 +283,7 @@ class EditFinder:
         """Yield every edit of the file. Also yield every read of the file, as an edit without changes."""
         calls = self._find_calls(self._scope)
         if (name_term := build_file_name_term(requested_line)).forms:
-            name = TermLookups(self._index.words).look_up_strictly(name_term)
+            name = TermLookups(self._index.postings).look_up_strictly(name_term)
         else:
             name = None
         if name and name.is_in_index:
@@ -319,9 +319,9 @@ class EditFinder:
 
     def _find_calls(self, scope: Scope, lookups: Sequence[Lookup] = ()) -> list[Posting]:
         search_limits = conditions_of_scope(
-            self._index.db, self._index.words, scope, self._entered.files, self._entered.file_count
+            self._index.db, self._index.postings, scope, self._entered.files, self._entered.file_count
         )
-        ranking = Ranking(self._index.words, search_limits, (), None)
+        ranking = Ranking(self._index.postings, search_limits, (), None)
         postings = ranking.matching_records(MAX_CALLS, lookups)
         self.has_too_many_calls = self.has_too_many_calls or ranking.has_unread_records
         return postings

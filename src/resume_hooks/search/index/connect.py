@@ -78,7 +78,7 @@ class OpenIndex(NamedTuple):
     """
 
     db: sqlite3.Connection
-    words: Postings
+    postings: Postings
     outcome: UpdateOutcome
     notes: list[str]
     was_rebuilt: bool = False
@@ -253,7 +253,7 @@ class _UpdateTask:
             where, is_over = self.where, self.is_over
             outcome = update_files(
                 index.db,
-                index.words,
+                index.postings,
                 work,
                 deleted_ids,
                 where=where,
@@ -371,7 +371,7 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
     with _close_on_error(index):
         # If no file has changed, the index can be read without waiting for the lock.
         if not any(find_changes(index.db, task.files, task.archived_sessions)):
-            index.words.load_latest_commit()
+            index.postings.load_latest_commit()
             if _file_identity(task.path) == identity:
                 return index
     index.db.close()
@@ -381,7 +381,7 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
             index = _open_database_and_postings(task.where, is_writing=has_lock)
             with _close_on_error(index):
                 index = task.update_index(index, is_writable=has_lock)
-                index.words.load_latest_commit()
+                index.postings.load_latest_commit()
             if has_lock or _file_identity(task.path) == identity:
                 return index
             index.db.close()
@@ -400,7 +400,7 @@ def _open_database_and_postings(where: Where, *, is_writing: bool) -> OpenIndex:
         with _close_on_error(index):
             has_files = db.execute("SELECT 1 FROM files").fetchone() is not None
             if has_files or is_writing:
-                index = index._replace(words=_open_postings(where, is_new=not has_files))
+                index = index._replace(postings=_open_postings(where, is_new=not has_files))
         if is_writing or identity in (None, _file_identity(index_file(where))):
             return index
         db.close()

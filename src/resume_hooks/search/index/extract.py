@@ -165,8 +165,8 @@ class TextExtractor:
             role,
             ", ".join(dict.fromkeys(tools)),
             "",
-            _join_own_texts(reply),
-            _join_own_texts(inputs),
+            _join_texts_without_blocks(reply),
+            _join_texts_without_blocks(inputs),
             "",
             tuple(files),
         )
@@ -218,9 +218,9 @@ class TextExtractor:
                 "",
                 "",
                 "",
-                _join_own_texts([*spoken_texts, *results, *plain_contents]),
+                _join_texts_without_blocks([*spoken_texts, *results, *plain_contents]),
             )
-        return self._extract_spoken_texts(record, _join_own_texts(spoken_texts))
+        return self._extract_spoken_texts(record, _join_texts_without_blocks(spoken_texts))
 
     def _extract_spoken_texts(self, record: Record, text: str) -> RecordTexts:
         """Return the text of a user record that is not a tool's answer.
@@ -255,7 +255,7 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
         if any(metadata_records.LATER_PART_BEGINNING in text for text in texts):
             # The other texts are later parts of quotes. They are indexed where they come from.
             texts = hook_texts_of_record(record)
-        text = _join_own_texts(texts)
+        text = _join_texts_without_blocks(texts)
         if sent_kind == QUEUED:
             return RecordTexts("prompt", prompt=text)
         return RecordTexts("note", result=text)
@@ -266,7 +266,7 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
         )
         return RecordTexts(
             "note",
-            result=_join_own_texts(
+            result=_join_texts_without_blocks(
                 [t for block in blocks for t in (get_string(block, "text"), *_answer_texts(block))]
             ),
         )
@@ -274,7 +274,7 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
     if _BLOCKED_TEXT in content[:200] or content.startswith(_OWN_CARD_STARTS):
         # This text never reached the model, and a search would find our own cards.
         return None
-    return RecordTexts("note", result=_join_own_texts([content]))
+    return RecordTexts("note", result=_join_texts_without_blocks([content]))
 
 
 def _answer_texts(block: Record, *, omits_own_output: bool = True) -> Iterator[str]:
@@ -285,7 +285,7 @@ def _answer_texts(block: Record, *, omits_own_output: bool = True) -> Iterator[s
             yield text
 
 
-def _join_own_texts(texts: list[str]) -> str:
+def _join_texts_without_blocks(texts: list[str]) -> str:
     """Join texts after removing our placeholders and blocks from them."""
     own_texts = (text for text in texts if text and not is_placeholder(text))
     return "\n".join(
