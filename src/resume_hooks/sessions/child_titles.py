@@ -1,4 +1,8 @@
-"""Titles of child sessions: the next step or the root's title, the child's kind, and a number if necessary."""
+"""Make the titles of child sessions.
+
+A title is the next step or the title of the first session, followed by the child's kind and, if
+necessary, a number, for example ``Fix the parser · handoff 2``.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +20,22 @@ from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts.head_tail import END_BYTES, MAX_TITLE_CHARACTERS, HeadTail
 
-# the most digits of a counter; a longer number belongs to the user's own title
+# Maximum number of digits of the number in a title. A longer number belongs to the user's own
+# title.
 MAX_COUNTER_DIGITS = 4
-# the most characters of a title that may be ours; longer titles are the user's own
+# Maximum number of characters of a title that we may have made. A longer title is the user's own.
 MAX_CHILD_TITLE_CHARACTERS = 1_000
-# seconds to wait for another process's lock on a folder's titles; checking a large child takes a
+# Number of seconds to wait while another process has locked the titles of a folder. Checking a
+# large child takes a few seconds.
 # few
 TITLE_LOCK_SECONDS = 10.0
 Kind = Literal[
     "back", "fork", "handoff", "import", "rehome", "repair", "rollover", "scrub", "smart-trim", "trim", "untrim"
 ]  # fmt: skip
-"""The operation that makes a child."""
+"""The operation that made a child."""
 
 _DISPLAYED_KINDS = {"rewind": "back", "smart-trim": "trim --smart"}
-"""Kinds with another current name; titles may have either."""
+"""Kinds that are displayed under another name. Titles may contain either name."""
 
 _ANY_KIND = "|".join(
     map(re.escape, (*get_args(Kind), "clear", *itertools.chain(*_DISPLAYED_KINDS.items())))
@@ -38,18 +44,18 @@ _KIND_SUFFIXES = re.compile(rf"(?: · (?:{_ANY_KIND})(?: \d{{1,{MAX_COUNTER_DIGI
 _LAST_KIND_SUFFIX = re.compile(rf" · ({_ANY_KIND})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?\Z")
 _FORMER_PREFIX = re.compile(
     rf"\A(?:(?:{_ANY_KIND}) \d+ · )+"
-)  # the form of child titles in 0.1.0: ``handoff 2 · <root title>``
+)  # Matches the beginning of child titles in version 0.1.0: ``handoff 2 · <root title>``.
 
 
 def displayed_kind(kind: str) -> str:
-    """Return the displayed name of a kind."""
+    """Return the name under which a kind is displayed."""
     if kind == "original":
         return "first session"
     return _DISPLAYED_KINDS.get(kind, kind)
 
 
 def kind_unless_in_title(title: str, kind: str) -> str:
-    """Return the displayed name of a kind, or ``""`` if the title already ends in it."""
+    """Return the displayed name of a kind, or ``""`` if the title already ends in that name."""
     suffix = _LAST_KIND_SUFFIX.search(title[-MAX_CHILD_TITLE_CHARACTERS:])
     if suffix and displayed_kind(suffix[1]) == displayed_kind(kind):
         return ""
@@ -57,7 +63,10 @@ def kind_unless_in_title(title: str, kind: str) -> str:
 
 
 def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
-    """Return ``<root title> · handoff 2``, without a number for the first, in at most 80 characters."""
+    """Return a title such as ``<root title> · handoff 2``, of at most 80 characters.
+
+    The number is left out if it is 1.
+    """
     displayed = displayed_kind(kind)
     suffix = f" · {displayed}" if number == 1 else f" · {displayed} {number}"
     return f"{collapse_line(root_title, MAX_TITLE_CHARACTERS - len(f' · {displayed} ') - MAX_COUNTER_DIGITS)}{suffix}"
@@ -66,9 +75,10 @@ def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
 def unused_title(
     root_title: str, kind: Kind, folder: str, known_ends: HeadTail | None = None
 ) -> str:
-    """Return a title with the first number that no session of the folder uses. ``lock_titles`` keeps it unused.
+    """Return a title with the first number that no session of the folder uses yet.
 
-    ``known_ends`` are the current ends of one of the sessions.
+    During the block of ``lock_titles``, no other process can take the same title. If the beginning
+    and end of one of the sessions have just been read, ``known_ends`` contains them.
     """
     prefix = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode(
         "utf-8", "replace"
@@ -77,7 +87,8 @@ def unused_title(
     taken_numbers = set()
     for session in sessions_in_project_folder(
         folder
-        # search all sessions, because the client copies a title when it clears or branches a session
+        # All sessions are searched, because the client copies a title when it clears or branches a
+        # session.
     ):
         if known_ends is not None and known_ends.path == session.path:
             tail = known_ends.tail[-END_BYTES:]
@@ -96,11 +107,11 @@ def unused_title(
 
 @contextlib.contextmanager
 def lock_titles(folder: str) -> Iterator[None]:
-    """Hold a folder's lock from the choice of a title until its session exists.
+    """Prevent other processes from choosing a title in a folder until the new session exists.
 
-    The folder itself is locked, so nothing is written. If the lock is not available within
-    ``TITLE_LOCK_SECONDS``, or the volume has no locks, the block runs anyway, and two sessions may get the
-    same title.
+    The folder itself is locked, so no lock file is written. If the lock is not available within
+    ``TITLE_LOCK_SECONDS``, or if the volume has no locks, the block runs without the lock. Two
+    sessions may then get the same title.
     """
     descriptor = -1
     with contextlib.suppress(OSError):
@@ -114,18 +125,21 @@ def lock_titles(folder: str) -> Iterator[None]:
 
 
 def root_title_of(title: str) -> str:
-    """Return the root's title from a derived session's title, without kind and number."""
+    """Return the title of the first session, from the title of a child, by removing kinds and numbers."""
     if len(title) > MAX_CHILD_TITLE_CHARACTERS:
         return title
     return _KIND_SUFFIXES.sub("", _FORMER_PREFIX.sub("", title)) or title
 
 
 def _read_tail(session: SessionFile) -> bytes:
-    """Return the end of a file with as few calls as possible, because a folder may have thousands of files."""
+    """Return the end of a session's file.
+
+    A folder may have thousands of files, so the file is read with as few system calls as possible.
+    """
     try:
         descriptor = os.open(session.path, os.O_RDONLY)
     except OSError:
-        return b""  # the file was deleted after it was listed, so its title is free
+        return b""  # The file was deleted after it was listed, so its title is not used any more.
     try:
         return read_bytes_at(descriptor, END_BYTES, max(0, session.size - END_BYTES))
     finally:

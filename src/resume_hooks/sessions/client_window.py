@@ -1,4 +1,7 @@
-"""The client's effective window: its model's, as last measured, or a smaller one from its settings."""
+"""Determine the size of a client's context window.
+
+It is the window of the client's model, as measured, or a smaller window from the client's settings.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +16,34 @@ from resume_hooks.transcripts.records import positive_count
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW_TOKENS, LARGE_WINDOW_TOKENS, ContextSize
 
 WINDOW_NOTE_PREFIX = "notice-"
-"""The prefix of the hooks' notes with the window of a session's model, each followed by the session's id."""
+"""The prefix of the files in which the hooks store the size of a session's window. The session's id
+follows it."""
 
 _NATIVE_MILLION_MODELS = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])")
 _MILLION_IN_NEW_CLIENTS = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
 _MILLION_ON_DEMAND = re.compile(r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=[@-]\d{8}|[-@]v\d|\Z)")
-"""Model names in the catalog of 2.1.332. Native: always a million tokens.
+"""Match names of models, as listed in client 2.1.332.
 
-By new clients: a million in clients that know them as such, 200,000 in older ones unless requested.
-On demand: a million only if requested.
+``_NATIVE_MILLION_MODELS`` always have a window of a million tokens. ``_MILLION_IN_NEW_CLIENTS``
+have a million tokens in new clients, and 200,000 in older clients unless the user requests a
+million. ``_MILLION_ON_DEMAND`` have a million tokens only if the user requests it.
 """
 
 MIN_NATIVE_VERSION = (2, 1, 329)
-"""The oldest client that is known to give ``_MILLION_IN_NEW_CLIENTS`` a million tokens; 2.1.112 did so on request."""
+"""The oldest client that is known to give ``_MILLION_IN_NEW_CLIENTS`` a million tokens.
+
+Client 2.1.112 gave them a million tokens only on request.
+"""
 
 _SMALL_WINDOW_MODELS = re.compile(r"claude-(?:3-|(?:haiku-4-5|opus-4(?:-[015])?)(?=\Z|[@-]\d{8}))")
-"""Names of models without a window of a million tokens in the catalog of 2.1.330.
+"""Matches names of models that never have a window of a million tokens, as listed in client 2.1.330.
 
-All other models may have one.
+Any other model may have such a window.
 """
 
 
 def measured_window(session_id: str, where: Where) -> int:
-    """Return the window last reported by the module inside the session's client; 0 if it never reported one."""
+    """Return the window that the module in the session's client last reported, or 0."""
     return positive_count(
         read_json_object(
             os.path.join(where.state, "pending", f"{WINDOW_NOTE_PREFIX}{session_id}.json")
@@ -44,12 +52,15 @@ def measured_window(session_id: str, where: Where) -> int:
 
 
 def session_window(session_id: str, where: Where) -> int:
-    """Return the window of a session's model, by the setting or as measured; 0 if only the transcript can show it."""
+    """Return the window of a session's model from the user's setting or as measured, or 0 if unknown."""
     return settings.read_number("context_window", where) or measured_window(session_id, where)
 
 
 def window_limit(ends: HeadTail, window: int, where: Where) -> int:
-    """Return the limit of a session's window by the client's settings and, if ``window`` is 0, by the model's name."""
+    """Return the upper limit for a session's window from the client's settings, or 0.
+
+    If ``window`` is 0, a model with a small window is also a limit.
+    """
     if not window and _SMALL_WINDOW_MODELS.search(ends.model):
         model_limit = DEFAULT_WINDOW_TOKENS
     else:
@@ -60,7 +71,10 @@ def window_limit(ends: HeadTail, window: int, where: Where) -> int:
 
 
 def model_window(ends: HeadTail) -> int:
-    """Return the window of the last model, from its name and its client's version; 0 if unknown."""
+    """Return the window of the session's last model, or 0 if unknown.
+
+    It depends on the model's name and the version of the client.
+    """
     if _NATIVE_MILLION_MODELS.search(ends.model) or (
         _MILLION_IN_NEW_CLIENTS.search(ends.model)
         and parse_version(ends.version) >= MIN_NATIVE_VERSION
@@ -72,9 +86,10 @@ def model_window(ends: HeadTail) -> int:
 
 
 def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> ContextSize:
-    """Apply the model's window to a context with an unknown one, and a limit (0: none) to any context.
+    """Return a context with the model's window, if its window was unknown.
 
-    A context larger than its model's window shows that the window is larger.
+    The window is at most ``max_tokens`` (0: no limit). If the context is larger than its model's
+    window, the window is marked as unknown.
     """
     own_window = 0 if context.window_known else model_window(ends)
     limited_context = limit_window(
@@ -94,9 +109,9 @@ def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> Conte
 
 
 def limit_window(context: ContextSize, max_tokens: int) -> ContextSize:
-    """Limit a context's window to ``max_tokens``; 0 means no limit."""
+    """Return a context with a window of at most ``max_tokens`` (0: no limit)."""
     if not max_tokens:
         return context
-    # A limit below every model's window makes the window known.
+    # If the limit is not larger than any model's window, it is the window.
     is_known = context.window_known or max_tokens <= DEFAULT_WINDOW_TOKENS
     return context._replace(window=min(context.window, max_tokens), window_known=is_known)

@@ -1,11 +1,12 @@
-"""The time at which the client deletes a session, and the earlier times at which it deletes some of its files.
+"""Compute when the client deletes a session, and when it deletes some of the session's files earlier.
 
-Measured with 2.1.42 and 2.1.329: a cleanup processes all project folders with the settings of the
-client's folder. Client 2.1.329 deletes a transcript together with its other files. It also deletes large
-tool outputs by their own times, even in sessions in daily use. Both versions do that with a
-session's folder of file backups.
+Measured with clients 2.1.42 and 2.1.329. A cleanup processes all project folders, with the settings
+of the folder in which the client runs. Client 2.1.329 deletes a transcript together with the
+session's other files. It also deletes each large tool output when the output itself is old enough,
+even if the session is used every day. Both clients delete the folder with a session's file backups
+in the same way.
 
-The imports are minimal, because a session's start waits for this module.
+This module imports few others, because the start of a session waits for it.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from resume_hooks.clock import DAY
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_from_path
 from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
 
-# a session is archived and reported as expiring this many seconds before its deletion
+# A session is archived and reported as expiring this number of seconds before its deletion.
 EXPIRING_SOON_SECONDS = 7 * DAY
-MAX_CLOCK_AHEAD_SECONDS = 60  # seconds by which a file system's clock may be ahead of ours
+MAX_CLOCK_AHEAD_SECONDS = (
+    60  # maximum number of seconds by which a file system's clock may be ahead of ours
+)
 _TIME_TOLERANCE_SECONDS = 0.001
 
 
 class DatedSession(NamedTuple):
-    """A session file: its last write in seconds since the epoch, and its size in bytes."""
+    """A session's file with its last write, in seconds since the epoch, and its size in bytes."""
 
     session_id: str
     path: str
@@ -36,9 +39,11 @@ class DatedSession(NamedTuple):
 
 
 class ExpiringSession(NamedTuple):
-    """A session that is about to lose files, and the earliest deletion time in seconds since the epoch.
+    """A session of which the client will soon delete some files.
 
-    ``last_write`` is the latest write to any file that is deleted before the requested time.
+    ``deletion_time`` is the earliest time at which it may delete one of them, in seconds since the
+    epoch. ``last_write`` is the latest write to any of these files. ``includes_transcript`` is true
+    if the transcript is one of them.
     """
 
     session: DatedSession
@@ -48,16 +53,20 @@ class ExpiringSession(NamedTuple):
 
 
 class SessionExpiry(NamedTuple):
-    """The last writes of a session's files. Each file expires ``period`` seconds after its last write."""
+    """The times of the last writes to a session's files.
+
+    The client may delete a file ``period`` seconds after the last write to it. ``file_times`` are
+    the times of the files other than the transcript.
+    """
 
     session: DatedSession
     period: float
     file_times: tuple[float, ...]
 
     def expiring_before(self, until: float) -> ExpiringSession | None:
-        """Return the files that the client may delete before ``until``, in seconds since the epoch.
+        """Return the session if the client may delete some of its files before ``until``, else None.
 
-        Return None if it may delete none of them.
+        ``until`` is in seconds since the epoch.
         """
         last_expired_write = until - self.period
         includes_transcript = self.session.mtime < last_expired_write
@@ -74,7 +83,7 @@ class SessionExpiry(NamedTuple):
         return None
 
     def next_expiry(self, moment: float) -> float | None:
-        """Return the next expiry time from ``moment`` on, or None."""
+        """Return the first time from ``moment`` on at which a file expires, or None."""
         expiry_times = (mtime + self.period for mtime in (self.session.mtime, *self.file_times))
         return min(
             (expiry_time for expiry_time in expiry_times if expiry_time >= moment), default=None
@@ -82,7 +91,10 @@ class SessionExpiry(NamedTuple):
 
 
 class ExpiryCalculator:
-    """Computes sessions' expiry times; the folder of file backups is listed only once."""
+    """Computes when the files of sessions expire.
+
+    The folder of file backups is listed only once.
+    """
 
     def __init__(self, days: int, where: Where) -> None:
         self._period = float(days * DAY)
@@ -92,9 +104,9 @@ class ExpiryCalculator:
             self._with_backups = frozenset(os.listdir(self._history))
 
     def sessions_in_folder(self, folder: str) -> list[SessionExpiry]:
-        """Return the expiry times of each session in a project folder.
+        """Return the expiry of each session in a project folder.
 
-        Return an empty list if the folder can't be listed or is a link.
+        The result is empty if the folder can't be listed or is a symbolic link.
         """
         if os.path.islink(folder):
             return []
@@ -126,12 +138,10 @@ class ExpiryCalculator:
 
 
 def is_archived(session_id: str, last_write: float, where: Where) -> bool:
-    """Check whether the vault has a session as of its ``last_write``, by its manifest's time.
+    """Check whether the vault's copy of a session was made after ``last_write``.
 
-    Do not read the manifest.
-
-    Exception: read a manifest dated in the future, because the clock was ahead or its time was
-    changed.
+    Only the manifest's time is compared. If that time is in the future, because a clock was wrong
+    or the time was changed, the times in the manifest are compared instead.
     """
     try:
         manifest_time = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST)).st_mtime
@@ -140,7 +150,7 @@ def is_archived(session_id: str, last_write: float, where: Where) -> bool:
     if manifest_time <= time.time() + MAX_CLOCK_AHEAD_SECONDS:
         return manifest_time >= last_write
     from resume_hooks.sessions.archived.manifest import (
-        find_archived,  # most starts read no manifest
+        find_archived,  # Imported here because most starts read no manifest.
     )
 
     archived = find_archived(session_id, where)

@@ -1,4 +1,4 @@
-"""Our hard links to sessions and their removal; ``archive/link_sessions`` creates them."""
+"""Find and remove our hard links to sessions, which ``archive/link_sessions`` creates."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LINKS_FOLDER = "held"
 
 
 def links_folder(where: Where) -> str:
-    """Return the folder that contains the links. It exists only if there are links to sessions."""
+    """Return the folder of the hard links. It exists only if there are links."""
     return os.path.join(where.state, LINKS_FOLDER)
 
 
 def links_without_client_file(where: Where) -> Iterator[str]:
-    """Yield every held file that the client has deleted or replaced.
+    """Yield the path of each hard link whose client's file was deleted or replaced.
 
-    Paths are sorted within folders.
+    The paths in a folder are sorted.
     """
     links_root = links_folder(where)
     for root, _, names in os.walk(links_root) if is_private_folder(links_root, where) else ():
@@ -39,9 +39,9 @@ def is_same_file(one: str, other: str) -> bool:
 
 
 def remove_links(path: str, where: Where) -> None:
-    """Remove our link to a client's file, or all links to a session's folder.
+    """Remove our link to a client's file, or all links to files in a session's folder.
 
-    Raise WriteFailed.
+    Raise WriteFailed if a link can't be removed.
     """
     if not path.startswith(os.path.join(where.projects, "")):
         return

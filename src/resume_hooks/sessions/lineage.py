@@ -1,8 +1,9 @@
-"""Lineage: a session's ancestors, oldest first, and its descendants.
+"""Find the lineage of a session: its ancestors, oldest first, and its descendants.
 
-What a file says about its parent is untrusted: a path is followed only to a session in a project
-folder of this config home or next to the child. Otherwise the parent is looked up by id, in all
-projects, then in the vault. Cycles are cut, and gaps are shown.
+The data in a file about its parent is untrusted. A path in it is used only if it is the path of a
+session in a project folder of this config home or next to the child. Otherwise the parent is looked
+up by its id, first in all projects and then in the vault. A session that is its own ancestor ends
+the lineage. A missing session is shown as missing.
 """
 
 from __future__ import annotations
@@ -42,23 +43,27 @@ ARCHIVED_STATUS, PROMPTS_STATUS, MISSING_STATUS = (
     "kept",
     "prompts",
     "missing",
-)  # a row's status other than ``present``
+)  # The statuses of a row other than ``present``.
 STATUS_REMARKS = {
     ARCHIVED_STATUS: " (archived copy)",
     PROMPTS_STATUS: " (prompts only)",
-}  # the remark on a row without a transcript
-MAX_GENERATIONS = 1_000  # the maximum number of generations to follow; more can only be a forgery
+}  # The remark on a row whose session has no complete transcript of the client.
+MAX_GENERATIONS = (
+    1_000  # maximum number of generations in a lineage; only a forged lineage has more
+)
 
 
 class Ancestor(NamedTuple):
     """A session in a lineage.
 
-    ``derivation_type`` is the origin of the session: original, trimmed or continued; ``kind`` is
-    more specific (handoff, fork, clear...). ``status`` is present, kept (only the vault has a copy;
-    ``session_file`` is the client's former path), prompts (only the prompts exist) or missing (with
-    the details from links). For a session from a team's server, ``owner`` and ``machine`` are its
-    user and computer. ``subagent`` is the parent's sub-agent that this session continues, ``""``
-    for the parent itself.
+    ``derivation_type`` is how the session began: "original", "trimmed" or "continued". ``kind`` is
+    more specific, such as "handoff", "fork" or "clear". ``status`` is "present", "kept" (only the
+    vault has a copy, and ``session_file`` is the client's former path), "prompts" (only the prompts
+    exist) or "missing" (only the links describe it).
+
+    For a session from a team's server, ``owner`` and ``machine`` are the user and the computer that
+    it comes from. If the session continues a sub-agent of its parent, ``subagent`` is the name of
+    the sub-agent.
     """
 
     session_id: str
@@ -78,38 +83,38 @@ class Ancestor(NamedTuple):
 
     @property
     def origin_note(self) -> str:
-        """The kind, unless the title ends in it, and the sub-agent that the session continues."""
+        """The sub-agent that the session continues, or the session's kind unless its title ends in it."""
         if self.subagent:
             return f"{displayed_kind(self.kind)} of {plain_line(self.subagent)}"
         return kind_unless_in_title(self.title, self.kind)
 
     @property
     def title_and_origin(self) -> str:
-        """The title, which is a locator, and separately the session's origin."""
+        """The title, by which the session can be found, followed by the origin note."""
         return "  ".join(filter(None, (self.title, self.origin_note)))
 
 
 class Descendant(NamedTuple):
-    """A descendant of a session; ``parent_session_id`` may itself be a descendant."""
+    """A descendant of a session; ``parent_session_id`` is the id of its direct parent."""
 
     row: Ancestor
     parent_session_id: str
 
 
 class LineageFinder:
-    """Finds the parents and the children of sessions in one config home. Links are read once."""
+    """Finds the parents and the descendants of sessions in a config home. Links are read only once."""
 
     def __init__(self, where: Where, known_ends: Mapping[str, HeadTail] | None = None) -> None:
-        """``known_ends`` maps the paths of sessions to their ends, which were already read."""
+        """``known_ends`` maps the paths of sessions to their beginnings and ends, if they were read before."""
         self._where = where
         self._known_ends = dict(known_ends or {})
         self._links = {link.child_id: link for link in read_links(where)}
         self._archived_by_id: dict[str, ArchivedSession | None] = {}
 
     def find_parent(self, path: str) -> Parent | None:
-        """Return the parent of the session at ``path``, from the file or from our links.
+        """Return the parent of the session at ``path``, from its file or from our links, or None.
 
-        Raise SessionNotFound.
+        Raise SessionNotFound if the file can't be read.
         """
         try:
             recorded = self._recorded_parent(path)
@@ -120,7 +125,7 @@ class LineageFinder:
         return self._choose_parent(recorded, _session_id_of_path(path, self._where), path)
 
     def _recorded_parent(self, path: str) -> Parent | None:
-        """Return the parent that a session names. Raise OSError or SessionNotFound."""
+        """Return the parent that the session's file names, or None. Raise OSError or SessionNotFound."""
         known_ends = self._known_ends.get(path)
         if known_ends is not None and isinstance(known_ends.file, SharedFile):
             return read_parent(known_ends.file)
@@ -142,27 +147,24 @@ class LineageFinder:
             or recorded_parent.session_id == linked_parent.session_id
         ):
             return recorded_parent or linked_parent
-        # If the two disagree, prefer the one whose session still exists.
+        # If the file and the link name different parents, prefer the parent that still exists.
         if self._exists(recorded_parent, path) or not self._exists(linked_parent, path):
             return recorded_parent
         return linked_parent
 
     def locate_parent(self, parent: Parent, child_path: str) -> str | None:
-        """Return a readable file of a parent, the client's or an archived copy.
-
-        Return None if it is gone.
-        """
+        """Return the path of a parent's transcript or archived copy, or None if neither exists."""
         return self._find_present_file(parent, child_path) or self.find_archived_copy(
             parent.session_id
         )
 
     def has_session(self, session_id: str) -> bool:
-        """Check whether a session of any client, or an archived copy of it, exists here."""
+        """Check whether a session of any agent, or an archived copy of it, exists on this machine."""
         session = find_session(session_id, self._where) or self._find_in_other_agents(session_id)
         return bool(session or self._find_archived(session_id))
 
     def find_archived_copy(self, session_id: str) -> str | None:
-        """Return the path of a session's archived copy, or None if the archive has no readable one."""
+        """Unpack a session's archived copy and return its path, or None if there is no readable copy."""
         archived = self._find_archived(session_id)
         try:
             if archived:
@@ -172,7 +174,7 @@ class LineageFinder:
             return None
 
     def find_transcript(self, row: Ancestor) -> str | None:
-        """Return the readable transcript of a row, or None if it is gone."""
+        """Return the path of a readable transcript for a row, or None if there is none."""
         if row.status == MISSING_STATUS:
             return None
         if row.status == ARCHIVED_STATUS:
@@ -232,7 +234,7 @@ class LineageFinder:
     def find_lineage(self, path: str) -> list[Ancestor]:
         """Return the session at ``path`` and its ancestors, oldest first.
 
-        Raise SessionNotFound if it can't be read.
+        Raise SessionNotFound if the file can't be read.
         """
         current = os.path.abspath(path)
         seen_ids: set[str] = set()
@@ -247,8 +249,10 @@ class LineageFinder:
     def _ancestor(
         self, parent: Parent, located_path: str | None, child: str, seen_ids: set[str]
     ) -> tuple[Ancestor, Parent | None, str]:
-        """Return a parent's row, its own parent, and its path."""
-        with contextlib.suppress(SessionNotFound):  # deleted since the lookup, or unreadable
+        """Return a parent's row, the parent of this parent, and the parent's path."""
+        with contextlib.suppress(
+            SessionNotFound
+        ):  # The file was deleted after it was found, or can't be read.
             if located_path:
                 return *self._make_row_and_parent(located_path, seen_ids), located_path
         if archived := self._find_archived(parent.session_id):
@@ -273,9 +277,10 @@ class LineageFinder:
     def _make_row_and_parent(
         self, session: str | ArchivedSession, seen_ids: set[str]
     ) -> tuple[Ancestor, Parent | None]:
-        """Return one session's row and its parent.
+        """Return a session's row and its parent.
 
-        A parent in ``seen_ids`` would close a cycle and is cut off.
+        The parent is None if its id is in ``seen_ids``, because the lineage would otherwise never
+        end.
         """
         seen_ids.add(
             (session_id_from_path(session) or session)
@@ -288,18 +293,18 @@ class LineageFinder:
         return self._build_row(session, parent), parent
 
     def _parent_of(self, session: str | ArchivedSession) -> Parent | None:
-        """Return the parent of the session at a path, or of an archived one without opening it."""
+        """Return the parent of a session, which is given by its path or by its manifest."""
         if isinstance(session, str):
             return self.find_parent(session)
         parent_fields = session.about.parent
         recorded = (
             Parent(*parent_fields) if len(Parent._fields) - len(parent_fields) in {0, 1} else None
-        )  # the last field was added later
+        )  # Manifests of earlier versions lack the last field.
         path = path_in_config_home(session.place, self._where)
         return self._choose_parent(recorded, session.session_id, path)
 
     def _build_row(self, session: str | ArchivedSession, parent: Parent | None) -> Ancestor:
-        """Return the row of the session at a path, or of an archived one from its manifest."""
+        """Return the row of a session, which is given by its path or by its manifest."""
         known_ends = self._known_ends.get(session) if isinstance(session, str) else None
         return _ancestor_row(session, parent, self._where, known_ends)
 
@@ -308,9 +313,9 @@ class LineageFinder:
         return read_superseded(self._where)
 
     def is_superseded(self, path: str) -> bool:
-        """Check whether an unused child was superseded by another session, in which the user continued.
+        """Check whether the user never used a child and continued in another session instead.
 
-        Raise SessionNotFound.
+        Raise SessionNotFound if the child's file can't be read.
         """
         successor_id = self._successor_by_id.get(session_id_from_path(path) or "", "")
         successor_path = find_session(successor_id, self._where)
@@ -321,7 +326,7 @@ class LineageFinder:
         return successor_exists and not HeadTail(path).was_continued
 
     def is_row_superseded(self, row: Ancestor) -> bool:
-        """Check whether a row's session is superseded, whatever its location."""
+        """Check whether the session of a row is superseded, even if it is only in the vault."""
         if row.session_id in self._successor_by_id:
             path = self.find_transcript(row)
         else:
@@ -329,7 +334,7 @@ class LineageFinder:
         return path is not None and self.is_superseded(path)
 
     def find_descendants(self, session_id: str) -> list[Descendant]:
-        """Return every descendant of ``session_id``, parents before children, oldest first."""
+        """Return all descendants of a session. Parents precede their children, and older children come first."""
         children = self._children_by_parent()
         descendants: list[Descendant] = []
         seen_ids = {session_id}
@@ -341,12 +346,18 @@ class LineageFinder:
                     continue
                 seen_ids.add(child_id)
                 pending_ids.append(child_id)
-                with contextlib.suppress(SessionNotFound):  # deleted since the listing
+                with contextlib.suppress(
+                    SessionNotFound
+                ):  # The session was deleted after it was listed.
                     descendants.append(Descendant(self._build_row(session, parent), parent_id))
         return descendants
 
     def _children_by_parent(self) -> dict[str, list[tuple[str, str | ArchivedSession, Parent]]]:
-        """Return the children of every session by its id, oldest first: id, path or archived copy, parent."""
+        """Return the children of each session, oldest first.
+
+        The result maps a session's id to its children. A child has its id, its path (or its
+        archived session), and its parent.
+        """
         children: dict[str, list[tuple[str, str | ArchivedSession, Parent]]] = {}
         present_sessions = store_of_agents(self._where).sessions()
         archived_sessions = list_archived(
@@ -365,14 +376,14 @@ class LineageFinder:
         for _, session_id, session in sorted(sessions, key=lambda row: row[0]):
             with contextlib.suppress(
                 SessionNotFound, NotATranscript
-            ):  # deleted since the listing, or broken
+            ):  # The session was deleted after it was listed, or its file is damaged.
                 if (parent := self._parent_of(session)) is not None:
                     children.setdefault(parent.session_id, []).append((session_id, session, parent))
         return children
 
 
 def omit_trims(rows: list[Ancestor]) -> list[Ancestor]:
-    """Return the lineage without trimmed sessions; each row's parent is the nearest remaining one."""
+    """Return the rows without trimmed sessions. Each row's parent is then the row before it."""
     remaining_rows: list[Ancestor] = []
     for row in rows:
         if row.derivation_type != "trimmed":
@@ -422,7 +433,9 @@ def _ancestor_row(
         )
         creation_time = clock.normalize_timestamp(
             parent.at
-        )  # content that was copied from the parent is older than the child
+            # Content that was copied from the parent is older than the child, so the child's times are
+            # raised to its creation.
+        )
         created, ended = max(created, creation_time), max(ended, creation_time)
     title, subagent_name = (
         collapse_line(plain_text(title), MAX_TITLE_CHARACTERS),

@@ -1,4 +1,7 @@
-"""The lineage block at the start of a fresh child (``[SESSION LINEAGE]``): its ancestors and how to read them."""
+"""Write the lineage block at the start of a fresh child.
+
+The block begins with ``[SESSION LINEAGE]``, lists the child's ancestors, and says how to read them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ CLOSING_MARKER = "[/SESSION LINEAGE]"
 MAX_FIRST_ANCESTORS, MAX_LAST_ANCESTORS = (
     2,
     10,
-)  # ancestors to name at the two ends of a long lineage
+)  # Maximum numbers of ancestors to name at the beginning and at the end of a long lineage.
 _MARKER = re.compile(r"\[\s*(?:(/)\s*)?(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
 _ROW = re.compile(r"\d+\. ")
 _FILE_INDENT = "   "
@@ -50,11 +53,11 @@ def render_block(
     created_at: str,
     has_searcher: bool = True,
 ) -> str:
-    """Render the block for a child; ``ancestors`` are in order, oldest first.
+    """Return the lineage block of a child.
 
-    The child itself comes last.
-
-    ``has_searcher`` is whether its client has the plugin's agents.
+    ``ancestors`` are listed in the given order, oldest first. The child itself is listed after
+    them; ``title``, ``session_id``, ``file`` and ``created_at`` describe it. ``has_searcher`` is
+    true if the child's client has the plugin's agents.
     """
     lines = [OPENING_MARKER, "This session continues from previous work (oldest first):"]
     for number, ancestor in enumerate(ancestors, 1):
@@ -79,7 +82,7 @@ def render_block(
 
 
 def describe_move(old_home: str, new_home: str) -> str:
-    """Return the note after the block of a session with a new project folder."""
+    """Return the sentence that follows the block of a session that was moved to another folder."""
     return (
         f"Its project was {_escape(old_home)} and is {_escape(new_home)} now: paths below the one are "
         "meant below the other."
@@ -87,7 +90,11 @@ def describe_move(old_home: str, new_home: str) -> str:
 
 
 def shorten_block(block: str, max_characters: int) -> str:
-    """Shorten a block to a maximum of at least 1,000 characters: omit middle ancestors, then the files."""
+    """Shorten a block to ``max_characters``, which must be at least 1,000.
+
+    Ancestors in the middle are left out first. If that is not enough, the paths of the files are
+    also left out.
+    """
     lines = block.split("\n")
     rows = []
     for index, line in enumerate(lines):
@@ -98,13 +105,15 @@ def shorten_block(block: str, max_characters: int) -> str:
             break
         omitted_count = int(lines[row_index].partition(".")[0]) - 2
         block = "\n".join([*lines[: rows[1]], f"... and {omitted_count} more", *lines[row_index:]])
-    if len(block) > max_characters:  # a reader can find the sessions by their ids
+    if (
+        len(block) > max_characters
+    ):  # Without paths, a reader can still find the sessions by their ids.
         block = "\n".join(line for line in block.split("\n") if not line.startswith(_FILE_INDENT))
     return block
 
 
 def format_bytes(size: int) -> str:
-    """Format bytes for people: ``812 B``, ``4.1 KB``, ``52.4 MB``."""
+    """Return a size for people: ``812 B``, ``4.1 KB`` or ``52.4 MB``."""
     if size < 1_000:
         return f"{size} B"
     if size < 1_000_000:
@@ -113,7 +122,7 @@ def format_bytes(size: int) -> str:
 
 
 def _describe_ancestor(ancestor: Ancestor) -> str:
-    # takes 3 ms, which a search does not need
+    # Imported here because the import takes 3 ms, and a search does not need it.
     from resume_hooks.sessions.lineage import MISSING_STATUS, STATUS_REMARKS
 
     session_id = _escape(ancestor.session_id) or "(id unknown)"
@@ -134,14 +143,14 @@ def _block_title(text: str) -> str:
 
 
 def remove_block_markers(text: str) -> str:
-    """Remove the block's own markers from ``text``, and tags that a client or a model would take for the client's own.
+    """Replace the block's markers in ``text``, and tags that look like the client's own.
 
-    Foreign text must not begin or end the block, or look like anything but a quote. Markers and tags
-    with full-width letters, spaces or invisible characters are recognised as well; such a text is
-    reduced to its plain letters.
+    Text from a session must not end the block or pretend to be from the client. Markers and tags
+    with full-width letters, spaces or invisible characters are also found. A text with them is
+    reduced to plain letters.
     """
     if text.isascii() and "[" not in text and "<" not in text:
-        return text  # most rows
+        return text  # Most texts contain no marker, so this check saves time.
     return replace_matches(text, ((_MARKER, r"(\1\2)"), (_TAG, TAG_BRACKET)))
 
 

@@ -1,6 +1,7 @@
-"""Links between sessions that no transcript contains, as JSON lines in ``links.jsonl`` of our state folder.
+"""Store the links between sessions that no transcript contains.
 
-The file is only appended to. Standard library and Python 3.9: the session hooks write here before
+The links are JSON lines in ``links.jsonl`` of our state folder, and lines are only ever appended.
+This module needs only the standard library and Python 3.9, because the session hooks use it before
 the engine is installed.
 """
 
@@ -16,14 +17,15 @@ from resume_hooks.paths import Where, is_session_id, make_private_folder, read_r
 from resume_hooks.storage.atomic import append_line
 
 FILE_NAME = "links.jsonl"
-# the size limit in bytes, some 300,000 links; a larger file counts as missing
+# Maximum size of the file in bytes, about 300,000 links. A larger file is ignored.
 MAX_LOG_BYTES = 64 * 1024 * 1024
 
 
 class Link(NamedTuple):
-    """``child_id`` was derived from ``parent_id`` by ``kind`` (clear, handoff, rollover...) at the time ``at``.
+    """A link: the session ``child_id`` was derived from the session ``parent_id`` at the time ``at``.
 
-    ``owner`` is the login of the parent's owner if it is a colleague's session.
+    ``kind`` is the operation, such as "clear", "handoff" or "rollover". If the parent is a
+    colleague's session, ``owner`` is the colleague's login.
     """
 
     child_id: str
@@ -35,30 +37,30 @@ class Link(NamedTuple):
 
 
 def links_file(where: Where) -> str:
-    """Return the path of this config home's links."""
+    """Return the path of the file with this config home's links."""
     return os.path.join(where.state, FILE_NAME)
 
 
 def record_link(link: Link, where: Where) -> None:
-    """Append a link. Raise OSError if the state folder can't be written."""
+    """Append a link to the file. Raise OSError if the state folder can't be written."""
     _append_row({key: value for key, value in link._asdict().items() if value is not None}, where)
 
 
 def record_superseded(child_id: str, successor_id: str, at: str, where: Where) -> None:
-    """Append a row, not a link, that marks an unopened child as superseded by its successor.
+    """Append a row to the file that marks an unopened child as superseded by its successor.
 
-    Raise OSError.
+    Raise OSError if the state folder can't be written.
     """
     _append_row({"superseded_id": child_id, "by": successor_id, "at": at}, where)
 
 
 def read_links(where: Where) -> list[Link]:
-    """Return every valid link, oldest first; skip partial, foreign and malformed rows."""
+    """Return all valid links, oldest first. Incomplete and invalid rows are skipped."""
     return [link for row in _link_rows(where) if (link := _parse_link(row)) is not None]
 
 
 def read_superseded(where: Where) -> dict[str, str]:
-    """Return the superseded children, each with its successor."""
+    """Return the ids of superseded children, each mapped to the id of its successor."""
     pairs = []
     for row in _link_rows(where):
         pairs.append((row.get("superseded_id"), row.get("by")))

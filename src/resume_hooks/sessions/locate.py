@@ -1,7 +1,7 @@
-"""Find the session for a user's words, and list the candidates for an ambiguous name.
+"""Find the session that a user names by a locator.
 
-If no session in the projects matches, the locator is matched against the vault's manifests. A
-session in both is the one in the projects.
+If no session in the projects matches the locator, the vault's manifests are searched. Of a session
+that is in both, the client's file is used. If several sessions match, the error lists them.
 """
 
 from __future__ import annotations
@@ -71,12 +71,13 @@ from resume_hooks.system.text import collapse_line, plain_line
 def find_archived_copy(
     words: str, surroundings: Surroundings, *, match_parts: bool
 ) -> SessionFile | None:
-    """Return the archived session for a locator, opened, or None.
+    """Find the archived session that matches a locator, unpack it and return it, or return None.
 
-    Match exactly, unless ``match_parts`` as in ``match_archived``.
+    Without ``match_parts``, only exact matches count. With it, ``match_archived`` also matches
+    parts of titles.
 
-    Raise AmbiguousLocator for several matches; SessionNotFound or WriteFailed if the session can't
-    be opened.
+    Raise AmbiguousLocator if several sessions match, and SessionNotFound or WriteFailed if the
+    session can't be unpacked.
     """
     where, ids = surroundings.where, archived_ids(surroundings.where)
     if not ids:
@@ -121,11 +122,12 @@ def match_archived(
     match_parts: bool,
     ignore_case: bool = True,
 ) -> list[ArchivedSession]:
-    """Return the archived sessions that match the words in the first form with any match.
+    """Return the archived sessions that a locator matches.
 
-    The forms are an id or its beginning, a pull request, an exact title or the old path, a tag; if
-    ``ignore_case`` a title in other capitals; if ``match_parts`` a part of a title, listed sessions first;
-    and a bare number.
+    The locator is compared with these in turn, until at least one session matches: an id or its
+    beginning; a pull request; an exact title or the client's former path; a tag; a title ignoring
+    case, if ``ignore_case``; a part of a title, listed sessions first, if ``match_parts``; and the
+    number of a pull request without ``#``.
     """
     title, tag = text_after_prefix("title", words), text_after_prefix("tag", words).casefold()
     pull_request, bare_pull_request, title_part = (
@@ -167,7 +169,7 @@ def match_archived(
 
 
 def candidate_row(session: ArchivedSession, where: Where) -> dict[str, object]:
-    """Return a row that helps a user to choose an archived session."""
+    """Return the JSON fields that help a user to choose among archived sessions."""
     return {
         "session_id": session.session_id,
         **({"locator": session.locator} if session.deleted_at else {}),
@@ -179,7 +181,11 @@ def candidate_row(session: ArchivedSession, where: Where) -> dict[str, object]:
 
 
 def _find_by_old_path(words: str, surroundings: Surroundings) -> SessionFile | None:
-    """Return the session for a path in the client's folders or of an unpacked copy: a transcript or a sub-agent's."""
+    """Return the archived session whose file was or is at a path, or None.
+
+    The path may be that of the client's former file or of an unpacked copy, of a transcript or of a
+    sub-agent's transcript.
+    """
     path = typed_path(words, surroundings)
     if path is None:
         return None
@@ -206,7 +212,11 @@ def _find_by_old_path(words: str, surroundings: Surroundings) -> SessionFile | N
 
 
 def _belongs_to_folder(archived: ArchivedSession, surroundings: Surroundings) -> bool:
-    """Check whether a session belongs to the working directory, and not to another one with the same key."""
+    """Check whether a session belongs to the current working directory.
+
+    Another directory may have a project folder with the same name, so the session's own directory
+    is also compared.
+    """
     if archived.project not in project_folder_names(surroundings.cwd, surroundings.where, list):
         return False
     return project_key(archived.cwd) != archived.project or canonical_path(
@@ -239,15 +249,18 @@ def resolve_locator(
     resolvers: Sequence[Resolver] = RESOLVERS,
     foreign: bool = False,
 ) -> SessionFile:
-    """Return the session for a locator.
+    """Return the session that a locator names.
 
-    None means the running client's session, or the latest of this project. Words are tried in the
-    order of the resolvers: latest and latest~2, a full id, a path, a pull request, a unique prefix
-    of an id, an exact title, a tag, a unique part of a title, the number of a pull request. For
-    titles, tags and pull requests, sessions of this project come before all others. Without a match
-    in the projects the vault is searched, and the result has the path of the archived copy. Another
-    agent's session is returned only with ``foreign``; otherwise raise UsageError. AmbiguousLocator
-    lists the candidates; SessionNotFound lists the attempts.
+    The locator None means the session of the running client, or else the latest session of this
+    project. Any other locator is tried in this order: latest or latest~2, a full id, a path, a pull
+    request, the beginning of an id, an exact title, a tag, a part of a title, and the number of a
+    pull request. For titles, tags and pull requests, sessions of this project precede all others.
+    If no session in the projects matches, the vault is searched, and the result has the path of an
+    unpacked copy.
+
+    Raise AmbiguousLocator, which lists the candidates, if several sessions match, and
+    SessionNotFound if there is no match. Raise UsageError for another agent's session unless
+    ``foreign`` is true.
     """
     surroundings = Surroundings(cwd, where)
     if locator is None:
@@ -275,7 +288,10 @@ def resolve_locator(
 
 
 def _refuse_deleted_session(words: str, where: Where, *, match_parts: bool) -> None:
-    """Raise SessionDeleted if the words match a session in the trash. The newest deletion is named."""
+    """Raise SessionDeleted if a locator matches a session in the trash.
+
+    If the session was deleted several times, the error names the latest deletion.
+    """
     matches = match_archived(
         words, list(list_deletions(where)), where, match_parts=match_parts, ignore_case=match_parts
     )
@@ -302,7 +318,11 @@ def _require_supported(session: SessionFile, where: Where, *, foreign: bool) -> 
 
 
 def _latest_in_folder(surroundings: Surroundings, *, foreign: bool) -> SessionFile:
-    """Return the latest session of a folder; another agent's only if the client has none there."""
+    """Return the latest session of the current folder.
+
+    If the client has no session there and ``foreign`` is true, return the latest session of another
+    agent.
+    """
     try:
         return latest_session(surroundings.cwd, surroundings.where)
     except SessionNotFound:
@@ -318,11 +338,12 @@ def _latest_in_folder(surroundings: Surroundings, *, foreign: bool) -> SessionFi
 def resolve_transcript(
     locator: str | None, cwd: str, where: Where, *, foreign: bool = False
 ) -> SessionFile:
-    """Return the transcript for a locator: a session, as in ``resolve_locator``, or a sub-agent's.
+    """Return the session or the sub-agent's transcript that a locator names.
 
-    The ``session_id`` of a sub-agent's transcript is ``<session id>/agent-<id>``, so that
-    references work for its records. A path or a title may also contain ``/agent-``: a path is tried
-    first, a title last.
+    A session is found as in ``resolve_locator``. The ``session_id`` of a sub-agent's transcript is
+    ``<session id>/agent-<id>``, so that references to its records work. A locator with ``/agent-``
+    may also be a path or a title. It is used as a path if that path exists, and as a title if there
+    is no such sub-agent.
     """
     if locator is None:
         subagent_session = None
@@ -338,7 +359,7 @@ def resolve_transcript(
 
 
 def is_subagent_locator(locator: str) -> bool:
-    """Check whether a locator has the form of a sub-agent's name."""
+    """Check whether a locator has the form ``<session>/agent-<id>``."""
     session, slash, name = locator.strip().rpartition("/")
     if not slash or not session or not name.startswith(SUBAGENT_PREFIX) or name.endswith(".jsonl"):
         return False
@@ -346,7 +367,7 @@ def is_subagent_locator(locator: str) -> bool:
 
 
 def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) -> SessionFile | None:
-    """Return the sub-agent that the words name, or None if they must mean something else."""
+    """Return the sub-agent that a locator names, or None if the locator must have another meaning."""
     if not is_subagent_locator(locator) or os.path.exists(absolute_path(locator, cwd)):
         return None
     session_name, _, name = locator.rpartition("/")

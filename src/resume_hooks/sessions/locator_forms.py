@@ -1,10 +1,11 @@
-"""The forms of a locator: an id, a path, a title, a tag, ``latest~2``, ``#72``.
+"""Define the forms of a locator: an id, a path, a title, a tag, ``latest~2``, ``#72``.
 
-Each form has a resolver; they are tried in order.
+Each form has a resolver, a function that looks for the session. The resolvers are called in order.
 
-A locator is untrusted: it becomes part of a path only if it has the shape of an id, or was typed as
-a path. The names of the candidate sessions, newest first, are read once. They are filtered before
-any record is parsed, by searching both ends of each file as bytes, at a tenth of the cost.
+A locator is untrusted. It becomes part of a path only if it has the form of an id, or if the user
+typed it as a path. The titles, tags and pull requests of sessions are read only once. Before any
+record is parsed, the bytes at both ends of each file are searched for the words of the locator.
+That takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -51,20 +52,23 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 
 _NAMING_FIELDS = (b'-title"', b'"pr-link"', b'"tag"')
-"""Bytes of the lines that can name a session. They are rare elsewhere, because quotes in text are escaped."""
+"""Bytes of the lines that can give a session its name. Quotes in ordinary text are escaped, so
+these bytes are rare there."""
 
 _CUSTOM_TITLE = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
 _CARRIED_SUFFIX = re.compile(
     r" · (?:clear|handoff)\Z"
-)  # the suffix of a title carried over by /clear, which is not in its file
+    # Matches the suffix of a title that /clear took over from another session. That session's title is
+    # not in the file.
+)
 _CLEARED_TITLE = re.compile(rb'"customTitle":\s?""')
 _ANY_TITLE = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULTILINE)
 
 
 class SessionNames(NamedTuple):
-    """The names of a session; ``is_listed`` is whether a listing shows it.
+    """The names by which a session can be found; ``is_listed`` is true if lists show the session.
 
-    ``pull_requests`` are numbers and addresses.
+    ``pull_requests`` are the numbers and addresses of its pull requests.
     """
 
     titles: frozenset[str]
@@ -74,7 +78,10 @@ class SessionNames(NamedTuple):
 
 
 class Surroundings:
-    """The folder where words were typed, with its sessions and their cached names."""
+    """The folder in which a locator was typed, and the sessions that the locator may name.
+
+    The names of the sessions are cached.
+    """
 
     def __init__(self, cwd: str, where: Where) -> None:
         self.cwd = cwd
@@ -86,24 +93,27 @@ class Surroundings:
 
     @cached_property
     def projects(self) -> list[str]:
-        """The names of the working directory's project folders."""
+        """The names of the project folders for the working directory."""
         return project_folder_names(self.cwd, self.where, self.store.projects)
 
     @property
     def hidden_folders_note(self) -> str:
-        """The last sentences of a remedy about folders that can't be read; ``""`` if all can."""
+        """Sentences for the end of a remedy about folders that can't be read, or ``""`` if there are none."""
         return hidden_folders_remedy(self.store.unreadable_folders(), self.store.linked_paths())
 
     @cached_property
     def local_sessions(self) -> list[SessionFile]:
         """The sessions in the working directory's project folders, newest first.
 
-        Some may belong to another directory with the same key.
+        Some may belong to another directory whose project folder has the same name.
         """
         return self.store.sessions(self.projects)
 
     def nearest_copy(self, copies: Sequence[SessionFile]) -> SessionFile:
-        """Return the copy of a session in this project, or the newest one; ``copies`` are newest first."""
+        """Return the copy of a session that is in this project, or else the newest copy.
+
+        ``copies`` must be sorted, newest first.
+        """
         if len({copy.path for copy in copies}) == 1:
             return copies[0]
         near = (
@@ -113,14 +123,17 @@ class Surroundings:
 
     @cached_property
     def other_sessions(self) -> list[SessionFile]:
-        """All other sessions, newest first."""
+        """The sessions in all other project folders, newest first."""
         local_paths = {session.path for session in self.local_sessions}
         return [session for session in self.store.sessions() if session.path not in local_paths]
 
     def find_nearest(
         self, pattern: re.Pattern[bytes], fits: Callable[[SessionNames], bool]
     ) -> list[SessionFile]:
-        """Return the matching sessions (by ``pattern``, then ``fits``): those of this project, or else all others."""
+        """Return the sessions whose naming lines match ``pattern`` and whose names fulfil ``fits``.
+
+        If some of them belong to this project, return only those.
+        """
         near_matches = self._filter_sessions(pattern, fits, near=True)
         matches = []
         for session in near_matches:
@@ -131,11 +144,14 @@ class Surroundings:
         )
 
     def belongs_to_current_folder(self, session: SessionFile) -> bool:
-        """Check whether a session belongs to the working directory, not to another one with the same key."""
+        """Check whether a session belongs to the working directory.
+
+        Another directory may have a project folder with the same name.
+        """
         try:
             return ends_belong_to_folder(read_ends(session, self.where), self.cwd)
         except SessionNotFound:
-            return False  # deleted since the listing
+            return False  # The file was deleted after it was listed.
 
     def _read_naming_lines(self, session: SessionFile) -> bytes:
         if session.agent == CLAUDE_NAME:
@@ -160,7 +176,9 @@ class Surroundings:
     def _names_of_session(self, session: SessionFile) -> SessionNames | None:
         if session.path not in self._names_by_path:
             self._names_by_path[session.path] = None
-            with contextlib.suppress(SessionNotFound):  # deleted since the listing
+            with contextlib.suppress(
+                SessionNotFound
+            ):  # The file may be deleted after it was listed.
                 ends = read_ends(session, self.where)
                 self._names_by_path[session.path] = SessionNames(
                     titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed
@@ -171,11 +189,11 @@ class Surroundings:
 def candidate_rows(sessions: Iterable[SessionFile], where: Where) -> list[dict[str, object]]:
     """Return rows that help a user to choose between sessions, in the given order.
 
-    Each title is itself a locator.
+    The title in each row can be used as a locator.
     """
     rows: list[dict[str, object]] = []
     for session in sessions:
-        with contextlib.suppress(SessionNotFound):  # deleted since the listing
+        with contextlib.suppress(SessionNotFound):  # The file may be deleted after it was listed.
             row = {"session_id": session.session_id, "title": read_ends(session, where).title}
             rows.append(
                 {
@@ -193,10 +211,11 @@ def filter_by_naming_lines(
     lines_by_path: dict[str, bytes],
     read_lines: Callable[[SessionFile], bytes] | None = None,
 ) -> list[SessionFile]:
-    """Return the sessions with a naming line at their ends that matches ``pattern``; the lines are in lower case.
+    """Return the sessions with a naming line that matches ``pattern``.
 
-    Search for tags and pull requests in the last 64 KB, where clients keep them, and for titles at
-    both ends. ``lines_by_path`` is a cache.
+    A naming line is a line with a title, a tag or a pull request, in lower case. Titles are
+    searched for at both ends of a file. Tags and pull requests are searched for in the last 64 KB,
+    where clients repeat them. ``lines_by_path`` is a cache of the naming lines.
     """
     matches = []
     for session in sessions:
@@ -208,7 +227,7 @@ def filter_by_naming_lines(
 
 
 def find_sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
-    """Return the sessions whose custom, generated or derived title is exactly ``title``."""
+    """Return the sessions of which ``title`` is a title: the user's, the model's, or the displayed one."""
     return [
         session
         for session in filter_by_naming_lines(pattern_of_words(title), sessions, {})
@@ -217,7 +236,7 @@ def find_sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[Se
 
 
 def titles_of(ends: HeadTail) -> frozenset[str]:
-    """Return the titles that match a session: its own custom title, and the title that listings show."""
+    """Return the titles by which a session can be found: its custom title, and the title in lists."""
     return frozenset({"" if ends.is_carried_over else ends.custom_title, ends.title}) - {""}
 
 
@@ -225,29 +244,34 @@ def _read_titles(path: str) -> frozenset[str]:
     try:
         return titles_of(HeadTail(path))
     except SessionNotFound:
-        return frozenset()  # deleted since the listing
+        return frozenset()  # The file was deleted after it was listed.
 
 
 def pattern_of_words(words: str) -> re.Pattern[bytes]:
-    """Return a pattern that matches these words in a string, whatever its escapes: their plain letters in order."""
+    """Return a pattern for the letters and digits of these words in order, in lower case.
+
+    Other characters may stand between the words, so the pattern also matches words that are escaped
+    in JSON.
+    """
     words_of_text = []
     for word in re.findall("[0-9A-Za-z]+", _CARRIED_SUFFIX.sub("", words)):
         words_of_text.append(word.lower().encode())
     if words.startswith("/"):
-        words_of_text = words_of_text[:1]  # a slash command is stored in pieces
+        # The client stores the name and the arguments of a slash command separately.
+        words_of_text = words_of_text[:1]
     separator = rb"""(?:[^0-9a-z"\\]|\\u[0-9a-f]{4}|\\.)+"""
     return re.compile(separator.join(words_of_text))
 
 
 def read_naming_lines(session: SessionFile) -> bytes:
-    """Return the lines that may name a session, in lower case.
+    """Return the lines of a file that may contain a title, a tag or a pull request, in lower case.
 
-    Use as few calls as possible, because there may be thousands of sessions.
+    There may be thousands of sessions, so a file is read with as few system calls as possible.
     """
     try:
         descriptor = os.open(session.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except OSError:
-        return b""  # deleted since the listing
+        return b""  # The file was deleted after it was listed.
     try:
         tail = read_bytes_at(descriptor, END_BYTES, max(0, session.size - END_BYTES))
         lines = _lines_containing(_NAMING_FIELDS, tail)
@@ -260,7 +284,7 @@ def read_naming_lines(session: SessionFile) -> bytes:
             lines += _lines_containing(_NAMING_FIELDS[:1], head)
             if is_cleared or not _ANY_TITLE.search(
                 lines
-            ):  # in this case a summary or a prompt serves as title
+            ):  # Without any title, a summary or a prompt serves as the title.
                 lines += orjson.dumps(HeadTail(session.path).title)
     except (OSError, SessionNotFound):
         return b""
@@ -281,14 +305,17 @@ def _lines_containing(kinds: Iterable[bytes], region: bytes) -> bytes:
     return b"".join(lines)
 
 
-MIN_PREFIX_CHARACTERS = 4  # the length of an id's prefix; shorter ones would match by chance
-# the minimum length of a title's part in bytes: three letters, or one character that is a whole
+MIN_PREFIX_CHARACTERS = (
+    4  # minimum length of an id's beginning; a shorter one would often match by chance
+)
+# Minimum length of a part of a title in bytes: three ASCII letters, or one character of a script in
+# which it can be a word.
 # word
 MIN_TITLE_PART_BYTES = 3
 
 LIST_REMEDY = "See resume-hooks sessions for what there is."
 
-MAX_CANDIDATES = 20  # the most candidates to show for an ambiguous locator
+MAX_CANDIDATES = 20  # maximum number of candidates to show for an ambiguous locator
 _HEX = frozenset("0123456789abcdef-")
 _LATEST = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
@@ -297,21 +324,21 @@ _PULL_ADDRESS = re.compile(
 )
 _PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 
-# an address is only recognised, because no verb downloads it
+# The remedy for an address as a locator, because no verb downloads anything.
 IMPORT_ADDRESS = "curl URL | resume-hooks import -"
 
 Resolver = Callable[[str, Surroundings], SessionFile | None]
-"""A form of a locator: a function that returns the session for the words, or None.
+"""A resolver is a function that returns the session that a locator names in one form, or None.
 
-It raises AmbiguousLocator for several sessions, or another ResumeHooksError if no other form may be
-tried.
+It raises AmbiguousLocator if several sessions match. It raises another ResumeHooksError if the
+locator can have no other form.
 """
 
 
 def resolve_latest(words: str, surroundings: Surroundings) -> SessionFile | None:
-    """Resolve ``latest``, and ``latest~2`` for the second session before it.
+    """Resolve ``latest``, and for example ``latest~2`` for the second session before the latest.
 
-    The word is never a title; ``title:latest`` is.
+    A session with the title "latest" can only be named by ``title:latest``.
     """
     match = _LATEST.fullmatch(words)
     if match is None:
@@ -331,7 +358,7 @@ def resolve_latest(words: str, surroundings: Surroundings) -> SessionFile | None
 
 
 def resolve_id(words: str, surroundings: Surroundings) -> SessionFile | None:
-    """Resolve a full id in any project; prefer the copy in this project, then the newest."""
+    """Resolve a full id. The copy in this project is preferred, then the newest copy."""
     session_id = words.lower()
     if not is_session_id(session_id):
         return None
@@ -351,10 +378,9 @@ def resolve_id(words: str, surroundings: Surroundings) -> SessionFile | None:
 def resolve_path(words: str, surroundings: Surroundings) -> SessionFile | None:
     """Resolve the path of a .jsonl file, or any path with a slash.
 
-    Titles may also contain slashes, so a path without a file may still be a title.
-
-    In a model's shell, where verbs run without the user's consent, only transcripts are allowed:
-    UsageError for other files.
+    If there is no file at the path, return None, because a title may contain a slash. In a model's
+    shell, where verbs run without the user's consent, raise UsageError for a file that is not a
+    transcript.
     """
     path = typed_path(words, surroundings)
     if path is None:
@@ -368,7 +394,7 @@ def resolve_path(words: str, surroundings: Surroundings) -> SessionFile | None:
 
 
 def resolve_prefix(words: str, surroundings: Surroundings) -> SessionFile | None:
-    """Resolve a unique prefix of an id, with at least four characters."""
+    """Resolve the beginning of an id, of at least four characters. No other id may begin with it."""
     prefix = words.lower()
     if len(prefix) < MIN_PREFIX_CHARACTERS or not _HEX.issuperset(prefix):
         return None
@@ -376,7 +402,7 @@ def resolve_prefix(words: str, surroundings: Surroundings) -> SessionFile | None
 
 
 def resolve_title(words: str, surroundings: Surroundings) -> SessionFile | None:
-    """Resolve an exact title, also as ``title:words``; this project's sessions come first."""
+    """Resolve an exact title, or ``title:`` and a title. Sessions of this project are preferred."""
     title = text_after_prefix("title", words)
     return _require_one_session(
         words,
@@ -386,9 +412,9 @@ def resolve_title(words: str, surroundings: Surroundings) -> SessionFile | None:
 
 
 def resolve_tag(words: str, surroundings: Surroundings) -> SessionFile | None:
-    """Resolve a tag, ignoring case.
+    """Resolve a tag or ``tag:`` and a tag, ignoring case.
 
-    ``tag:words`` can only be a tag or a whole title.
+    With ``tag:``, raise SessionNotFound if no session has the tag.
     """
     tag = text_after_prefix("tag", words)
     sessions = surroundings.find_nearest(
@@ -402,9 +428,9 @@ def resolve_tag(words: str, surroundings: Surroundings) -> SessionFile | None:
 
 
 def resolve_title_part(words: str, surroundings: Surroundings) -> SessionFile | None:
-    """Resolve a part of a title that is unique among listed sessions.
+    """Resolve a whole title or a part of a title, ignoring case. A whole title is preferred.
 
-    Ignore case; a whole title comes first.
+    Only sessions that lists show are considered.
     """
     title = text_after_prefix("title", words)
     title_part = title.casefold()
@@ -431,7 +457,10 @@ def resolve_title_part(words: str, surroundings: Surroundings) -> SessionFile | 
 def resolve_pull_request(
     words: str, surroundings: Surroundings, typed_number: str = ""
 ) -> SessionFile | None:
-    """Return the session to which the client linked a pull request: ``#72``, ``pr:72`` or its address."""
+    """Resolve a pull request that the client linked to a session: ``#72``, ``pr:72`` or its address.
+
+    ``typed_number`` replaces ``words`` if it is given.
+    """
     if not (pull_request := parse_pull_request(typed_number or words)):
         return None
     link_pattern = re.compile(rb'"prnumber":\s?%d\b' % int(pull_request.rpartition("/")[2]))
@@ -443,7 +472,10 @@ def resolve_pull_request(
 
 
 def reject_address(words: str, surroundings: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
-    """Reject an address: UsageError explains how to import its content."""
+    """Raise UsageError for an address. The error explains how to import the address's content.
+
+    For the address of a pull request, raise SessionNotFound.
+    """
     if _PULL_ADDRESS.fullmatch(words):
         raise SessionNotFound("No session is linked to this pull request", LIST_REMEDY)
     if is_address(words):
@@ -452,7 +484,7 @@ def reject_address(words: str, surroundings: Surroundings) -> SessionFile | None
 
 
 def resolve_bare_number(words: str, surroundings: Surroundings) -> SessionFile | None:
-    """Resolve the bare number of a pull request, as the last form."""
+    """Resolve the number of a pull request without ``#``. This is the last form to try."""
     return resolve_pull_request(words, surroundings, f"#{words}")
 
 
@@ -468,16 +500,19 @@ RESOLVERS: tuple[Resolver, ...] = (
     resolve_title_part,
     resolve_bare_number,
 )
-"""The forms in the order in which they are tried."""
+"""The resolvers in the order in which they are called."""
 
 
 def is_address(words: str) -> bool:
-    """Check whether words are an address with any scheme, rather than a file or a title."""
+    """Check whether a locator is an address such as ``https://...``."""
     return _ADDRESS.match(words) is not None
 
 
 def has_one_form(words: str) -> bool:
-    """Check whether words can only be an id, a path, an address, ``latest``, a tag, a title or a pull request."""
+    """Check whether a locator has an unmistakable form.
+
+    These forms are an id, a path, an address, ``latest``, a tag, a title and a pull request.
+    """
     lower_words = words.lower()
     has_prefix_or_suffix = (
         lower_words.endswith(TRANSCRIPT_SUFFIX)
@@ -492,7 +527,10 @@ def has_one_form(words: str) -> bool:
 
 
 def current_session(surroundings: Surroundings) -> SessionFile | None:
-    """Return the session of the client that runs us, or None outside any client."""
+    """Return the session of the client in which this command runs, or None outside a client.
+
+    Raise SessionNotFound if the session has no file yet.
+    """
     session_id = surroundings.where.environ.get("CLAUDE_CODE_SESSION_ID", "") or calling_session_id(
         surroundings.where
     )
@@ -508,7 +546,7 @@ def current_session(surroundings: Surroundings) -> SessionFile | None:
 
 
 def not_found_error(words: str, surroundings: Surroundings) -> SessionNotFound:
-    """Return the error for words without a match in any form."""
+    """Return the error for a locator that matches no session."""
     path = typed_path(words, surroundings)
     if path is not None:
         try:
@@ -544,15 +582,20 @@ def _require_one_session(
 
 
 def parse_pull_request(words: str) -> str:
-    """Return the address or number of the pull request in the words, or ``""``."""
+    """Return the address or the number of the pull request that a locator names, or ``""``."""
     if address := _PULL_ADDRESS.fullmatch(words):
         return address[1].lower()
     number = _PULL_NUMBER.fullmatch(words)
-    return str(int(number[1])) if number else ""  # int() drops leading zeros, as in #0072
+    return (
+        str(int(number[1])) if number else ""
+    )  # The conversion removes leading zeros, as in #0072.
 
 
 def text_after_prefix(form: str, words: str) -> str:
-    """Return the text after the prefix ``<form>:``, such as ``tag:``; the whole text without one."""
+    """Return the text after a prefix such as ``tag:``, or the whole text if it has no such prefix.
+
+    ``form`` is the prefix without the colon.
+    """
     prefix, colon, rest = words.partition(":")
     if colon and prefix.lower() == form:
         return rest.strip()
@@ -560,22 +603,25 @@ def text_after_prefix(form: str, words: str) -> str:
 
 
 def typed_path(words: str, surroundings: Surroundings) -> str | None:
-    """Return the words as an absolute path, or None if they do not look like a path."""
+    """Return the absolute path that a locator means, or None if it does not look like a path."""
     if not (words.endswith(TRANSCRIPT_SUFFIX) or os.sep in words):
         return None
     return absolute_path(words, surroundings.cwd)
 
 
 def absolute_path(words: str, cwd: str) -> str:
-    """Return the absolute path for a path typed in a folder; expand ``~``."""
+    """Return the absolute path of a path that was typed in ``cwd``, with ``~`` expanded."""
     try:
         return os.path.join(cwd, os.path.expanduser(words))
-    except ValueError:  # a path with ~ and a NUL
+    except ValueError:  # A path with ~ contains a NUL character.
         return os.path.join(cwd, words)
 
 
 def _require_transcript_path(path: str, where: Where) -> None:
-    """Raise UsageError for a path outside the transcripts, for a model's shell, where verbs run without consent."""
+    """Raise UsageError if a path is not that of a transcript.
+
+    This protects other files in a model's shell, where verbs run without the user's consent.
+    """
     allowed_folders = (
         where.projects,
         vault_folder(where),

@@ -1,11 +1,11 @@
-"""Whether a session is open: a client lists it as open, or it was just written to.
+"""Check whether a client has a session open.
 
-A client that lists another session, or none, does not make the sessions of its folder count as
-open. An unreadable state counts as open.
+A session counts as open if a client lists it, if it was written to within the last minute, or if
+its state can't be read. That a client runs in the session's folder is not enough.
 
 Clients list themselves in ``sessions/<pid>.json`` of the config home (measured with 2.1.112 and
-later). The file is removed after a clean exit, stays after a kill, and names the new session after
-``/resume``, since 2.1.329 also after ``/clear``.
+later). A client removes its file when it exits, but not when it is killed. After ``/resume``, and
+since 2.1.329 also after ``/clear``, the file names the new session.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system import processes
 from resume_hooks.transcripts.head_tail import HeadTail
 
-FRESH_SECONDS = 60  # seconds after a write during which a session counts as open
-CLIENT_PROCESS_NAME = "claude"  # the name of a client's process
+FRESH_SECONDS = 60  # after a write, a session counts as open for this number of seconds
+CLIENT_PROCESS_NAME = "claude"  # the name of the client's program in the list of processes
 PROC_FOLDER = "/proc"
 
 
 def describe_open_session(session: SessionFile, where: Where) -> str:
-    """Return why a session counts as open, as the end of a sentence, or ``""``."""
+    """Return why a session counts as open, as the end of a sentence, or ``""`` if it is closed."""
     return Clients(where).describe_open_state(session)
 
 
 class Clients:
-    """The running clients, looked up once on first use."""
+    """The running clients. They are looked up only once, when they are needed first."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
 
     def describe_open_state(self, session: SessionFile) -> str:
-        """Return why a session counts as open, as the end of a sentence, or ``""``."""
+        """Return why a session counts as open, as the end of a sentence, or ``""`` if it is closed."""
         try:
             age = time.time() - os.stat(session.path).st_mtime
             if age < FRESH_SECONDS and not _is_untouched_child(session):
@@ -56,18 +56,18 @@ class Clients:
             return f"it is unknown whether a client has the session open ({error.strerror})"
 
     def find_client_of_session(self, session_id: str) -> int:
-        """Return the process id of the running client that lists a session as open, or 0."""
+        """Return the process id of a running client that has the session open, or 0."""
         for pid, entry in self._running_clients:
             if entry.get("sessionId") == session_id:
                 return pid
         return 0
 
     def is_listed_open(self, session: SessionFile) -> bool:
-        """Check whether a list may call a session open: a running client lists it.
+        """Check whether a list should show a session as open.
 
-        If no client lists any session, use its last write.
-
-        A recent write alone may come from a client that has just closed it.
+        That is the case if a running client lists the session. If no client lists any session,
+        ``describe_open_state`` decides. A recent write does not count in the first case, because
+        the client may have just closed the session.
         """
         listed_ids = {entry.get("sessionId") for _, entry in self._running_clients} - {None}
         if listed_ids:
@@ -75,7 +75,10 @@ class Clients:
         return bool(self.describe_open_state(session))
 
     def may_open_child(self, pid: int | None, child_id: str, maker_pid: int | None) -> bool:
-        """Check whether the client ``pid`` may open a child. Another running client must not have made or opened it."""
+        """Check whether a client may open a child.
+
+        The result is False if another running client has opened the child or has made it.
+        """
         if any(
             other_pid != pid and entry.get("sessionId") == child_id
             for other_pid, entry in self._running_clients
@@ -98,7 +101,7 @@ class Clients:
 
 
 def _is_untouched_child(session: SessionFile) -> bool:
-    """Check whether only we have written to the session so far: a child that was never continued."""
+    """Check whether a session is a child that nobody has continued, so that only we have written to it."""
     with contextlib.suppress(SessionNotFound):
         ends = HeadTail(session.path)
         return bool(ends.derived_at) and not ends.was_continued
@@ -120,7 +123,7 @@ def _read_listed_clients(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
 def _is_client_running(pid: int, entry: dict[str, Any]) -> bool:
     """Check whether a listed client is running.
 
-    A client on another machine or in another container is not visible here and counts as running.
+    The processes of another machine or container can't be seen, so their clients count as running.
     """
     pid_domain, recorded_start = entry.get("pidDomain"), entry.get("procStart")
     if isinstance(pid_domain, str) and not _is_this_machine(pid_domain):
@@ -131,26 +134,27 @@ def _is_client_running(pid: int, entry: dict[str, Any]) -> bool:
         current_start = processes.read_process_start_time(pid)
     else:
         current_start = ""
-    # otherwise another process got the id
+    # If the start times differ, the client has ended and another process has its id now.
     return not current_start or current_start == recorded_start
 
 
 def _is_client_process(pid: int) -> bool:
-    """Check whether a process is a client, even one that does not list itself.
+    """Check whether a process is a client, even if it does not list itself.
 
-    Return False if processes are not visible.
+    Return False if the system does not show processes.
     """
     try:
         with open(f"{PROC_FOLDER}/{pid}/comm", "rb") as stream:
             return stream.read().rstrip(b"\n") == CLIENT_PROCESS_NAME.encode()
     except OSError:
-        return False  # the process has ended, or belongs to another user and can't write here
+        return False  # The process has ended, or it belongs to another user and can't write to this config home.
 
 
 def _is_this_machine(domain: str) -> bool:
-    """Check whether a client's ``linux:<machine id>:pid:[<namespace>]`` is our machine and namespace.
+    """Check whether a client runs on this machine and in this container.
 
-    On systems other than Linux, assume that it is.
+    ``domain`` has the form ``linux:<machine id>:pid:[<namespace>]``. On systems other than Linux,
+    return True.
     """
     try:
         namespace = os.readlink(f"{PROC_FOLDER}/self/ns/pid")

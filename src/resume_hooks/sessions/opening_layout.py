@@ -1,8 +1,10 @@
-"""The records at the start of a fresh child: the lineage for the model, and a short card for the screen.
+"""Make the two records at the start of a fresh child.
 
-``lineage_block`` writes the first words; this module defines the records' form and order, as
-measured with clients 2.0.76 to 2.1.329. A summary record, shown only in the transcript view, comes
-first, then a synthetic answer, so that the client inserts nothing between them and the next prompt.
+They contain the lineage for the model, and a short card for the screen. ``lineage_block`` writes
+the lineage. This module defines the form and the order of the records, as measured with clients
+2.0.76 to 2.1.329. The first record is a summary, which the client shows only in its transcript
+view. The second is a synthetic answer. With it, the client inserts nothing between the summary and
+the next prompt.
 """
 
 from __future__ import annotations
@@ -32,16 +34,22 @@ NEW_TASK_NOTICE = (
     "gone on with."
 )
 REPORT_HEADING = "The user's report of what was done after the mark:"
-FORMER_REPORT_HEADING = REPORT_HEADING.replace("mark", "checkpoint")  # the wording of 0.2.0
+FORMER_REPORT_HEADING = REPORT_HEADING.replace("mark", "checkpoint")  # the heading in version 0.2.0
 
-BLOCK_DIVISOR, STEP_DIVISOR = 2, 3  # a lineage gets at most half of the room, a next step a third
+# divisors of the maximum length: the lineage is at most a half of it, and the next step a third
+BLOCK_DIVISOR, STEP_DIVISOR = 2, 3
 ShortenText = Callable[
     [str, int], str
-]  # shortens the text between lineage and next step to a length; "" if impossible
+    # A function that shortens a text to a number of characters, or returns "" if it can't. The text is
+    # the part of an opening between the lineage and the next step.
+]
 
 
 class ChildAttributes(NamedTuple):
-    """The attributes of a new child's records: its id, folder, branch, client version and time."""
+    """The values that all records of a new child have; ``at`` is its time of creation.
+
+    ``version`` is the version of the client.
+    """
 
     session_id: str
     cwd: str
@@ -51,21 +59,21 @@ class ChildAttributes(NamedTuple):
 
 
 def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: str = "") -> str:
-    """Join the texts that the model reads first; empty ones are left out.
-
-    Blank lines in summary or digest must not hide the next step.
-    """
+    """Join the texts that the model reads first. Empty texts are left out."""
     step = f"{NEXT_STEP_HEADING}\n{next_step}" if next_step else ""
     return "\n\n".join(part for part in (block, summary, digest, step) if part)
 
 
 def task_step(task: str) -> str:
-    """Return the next step for a new task that uses the knowledge from earlier work."""
+    """Return the next step for a new task for which the earlier work is only background."""
     return f"{NEW_TASK_NOTICE}\n{task.strip()}"
 
 
 def extract_next_step(text: object) -> str | None:
-    """Return the next step in an opening of ours, ``""`` if it has none, or None if ``text`` is not an opening."""
+    """Return the next step in an opening that we wrote, or ``""`` if the opening has none.
+
+    Return None if ``text`` is not such an opening.
+    """
     if not isinstance(text, str) or not text.startswith(OPENING_MARKER):
         return None
     _, _, text_after_block = text.partition(CLOSING_MARKER)
@@ -75,9 +83,10 @@ def extract_next_step(text: object) -> str | None:
 def shorten_opening(
     text: str, max_characters: int, full_reference: str, shorten_text: ShortenText | None = None
 ) -> str:
-    """Shorten an opening to a maximum of at least 1,000 characters, with a reference to its full text.
+    """Shorten an opening to ``max_characters`` (at least 1,000), with a reference to its full text.
 
-    Return ``""`` for other texts.
+    ``shorten_text`` shortens the part between the lineage and the next step. Return ``""`` if
+    ``text`` is not an opening.
     """
     step = extract_next_step(text)
     if step is None or len(text) <= max_characters:
@@ -105,7 +114,10 @@ def shorten_opening(
 
 
 def opening_lines(attributes: ChildAttributes, text: str, card: str) -> list[bytes]:
-    """Return the two chain records, user and assistant, as lines without endings."""
+    """Return the two records of an opening as JSON lines without newlines.
+
+    The user's record contains the text for the model, and the assistant's record contains the card.
+    """
     return _context_lines(
         attributes, None, text, card, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
     )
@@ -114,10 +126,10 @@ def opening_lines(attributes: ChildAttributes, text: str, card: str) -> list[byt
 def closing_lines(
     attributes: ChildAttributes, parent: str | None, text: str, card: str
 ) -> list[bytes]:
-    """Return the records at the end of a copied conversation, as lines without endings.
+    """Return the two records at the end of a copied conversation as JSON lines without newlines.
 
-    The records are not marked as a summary: clients would treat a summary as a compaction, and omit it
-    from a partial compaction.
+    The records are not marked as a summary. The client would treat a summary as a compaction, and
+    omit it when it compacts a part of the conversation.
     """
     return _context_lines(attributes, parent, text, card, {"isVisibleInTranscriptOnly": True})
 
@@ -125,8 +137,9 @@ def closing_lines(
 def _context_lines(
     attributes: ChildAttributes, parent: str | None, text: str, card: str, flags: dict[str, bool]
 ) -> list[bytes]:
-    """Return a text for the model, shown only in the transcript view, and the card as its answer."""
-    # Rewriting a child keeps these ids, so that records appended by a client keep their parents.
+    """Return two records: the text for the model, shown only in the transcript view, and the card."""
+    # The ids depend only on the child. If the child is written again, records that a client has
+    # appended keep their parents.
     id_seed = f"{attributes.session_id}/{parent}"
     user_id, answer_id, message_id = (
         str(uuid.uuid5(uuid.NAMESPACE_OID, f"{id_seed}/{part}"))
@@ -137,7 +150,8 @@ def _context_lines(
         "message": {"role": "user", "content": text},
         **flags,
     }
-    # Client 2.1.42 resumes at the latest record, and at the first of two with equal times.
+    # Client 2.1.42 resumes at the record with the latest time, and at the first of two records with
+    # equal times. The card must therefore be later.
     envelope = _common_chain_fields(
         attributes._replace(at=clock.add_millisecond(attributes.at)),
         user_id,
@@ -166,7 +180,7 @@ def _card_answer(message_id: str, text: str) -> dict[str, Any]:
 def message_line(
     attributes: ChildAttributes, parent: str, record_id: str, role: str, text: str
 ) -> bytes:
-    """Return a message from a conversation in another program, as a line."""
+    """Return a message from another program's conversation as a JSON line without a newline."""
     if role == ASSISTANT:
         message = _card_answer(f"msg_{record_id}", text)
     else:
@@ -179,9 +193,9 @@ def message_line(
 def lineage_line(
     attributes: ChildAttributes, parent: str | None, record_id: str, block: str
 ) -> bytes:
-    """Return the record that contains the lineage in a child with many records.
+    """Return the record with the lineage block for a child that has many records.
 
-    The record is not displayed.
+    The client does not display the record.
     """
     content = {"message": {"role": "user", "content": block}, "isMeta": True}
     return _encode_record(
@@ -192,7 +206,10 @@ def lineage_line(
 def missing_result_line(
     attributes: ChildAttributes, parent: str | None, record_id: str, call: str
 ) -> bytes:
-    """Return a result for a tool call without one, because no API accepts the conversation otherwise."""
+    """Return a record with an error result for a tool call that has no result.
+
+    No API accepts a conversation with a call without a result.
+    """
     result = {"type": RESULT, "tool_use_id": call, "content": MISSING_RESULT_TEXT, "is_error": True}
     message = {"role": "user", "content": [result]}
     return _encode_record(
@@ -201,14 +218,17 @@ def missing_result_line(
 
 
 def title_line(session_id: str, title: str) -> bytes:
-    """Return the record that names a session; readers search for it at the start of a line."""
+    """Return the record that sets a session's title, as a JSON line without a newline."""
     return _encode_record(make_label_record(CUSTOM_TITLE, title, session_id))
 
 
 def _common_chain_fields(
     attributes: ChildAttributes, parent: str | None, kind: str, record_id: str
 ) -> dict[str, Any]:
-    """Return the fields of every chain record, ``parentUuid`` first, as the client's own readers expect."""
+    """Return the fields that every record of a conversation has.
+
+    ``parentUuid`` comes first, as the client's own readers expect.
+    """
     return {
         "parentUuid": parent,
         "isSidechain": False,
@@ -227,5 +247,5 @@ def _common_chain_fields(
 def _encode_record(record: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(record)
-    except orjson.JSONEncodeError:  # a lone surrogate in the parent's folder or branch
+    except orjson.JSONEncodeError:  # The parent's folder or branch contains an unpaired surrogate.
         return orjson.dumps(replace_all_surrogates(record))

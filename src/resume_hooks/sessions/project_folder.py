@@ -1,4 +1,4 @@
-"""A session's home folder: the client must be started in it to find the session."""
+"""Find a session's home folder, in which the client must be started to find the session."""
 
 from __future__ import annotations
 
@@ -17,19 +17,24 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import get_mapping, get_string
 
 WORKTREE_FIELD = "worktreeSession"
-"""The client's field about a worktree that it created.
+"""The client's field about a worktree that the client created.
 
-After the worktree's removal, the session is stored with those of the original folder.
+After the worktree was removed, the client stores the session with those of the original folder.
 """
 
-# seconds to wait for another command that copies or imports sessions into the same folder
+# Number of seconds to wait for another command that copies or imports sessions into the same
+# folder.
 CREATION_LOCK_SECONDS = 300.0
 
-SHORT_COMMIT_DIGITS = 7  # digits of a commit's id, as in git's short form
+SHORT_COMMIT_DIGITS = 7  # number of digits of a commit's id in git's short form
 
 
 class MovedFolder(NamedTuple):
-    """A folder that may be the new location of a session's folder, and the evidence."""
+    """A folder to which a session's folder may have been moved, with the evidence for it.
+
+    ``commits`` are commits in the folder's repository that the session mentions. ``files`` is the
+    number of the session's ``file_count`` files that exist in the folder.
+    """
 
     folder: str
     commits: tuple[str, ...] = ()
@@ -39,7 +44,7 @@ class MovedFolder(NamedTuple):
 
     @property
     def evidence(self) -> str:
-        """The evidence, as the end of a sentence about the folder."""
+        """The evidence as the end of a sentence whose subject is the folder."""
         evidence = []
         if self.commits:
             if len(self.commits) > 1:
@@ -59,7 +64,10 @@ class MovedFolder(NamedTuple):
 
 
 def home_folder(ends: HeadTail, where: Where) -> str:
-    """Return a session's home folder, according to its project folder's name."""
+    """Return a session's home folder.
+
+    It is the recorded folder from which the name of the session's project folder was made.
+    """
     key = os.path.basename(project_folder_of_session(ends.path, where))
     records = (*ends.first_records, *ends.last_records)
     recorded_folders = [folder for record in records if (folder := get_string(record, "cwd"))]
@@ -70,7 +78,7 @@ def home_folder(ends: HeadTail, where: Where) -> str:
     ]
     current_folder = _current_folder(
         where
-    )  # for transcripts that were moved, the folder that they were moved to
+    )  # If the user moved the transcripts, this is the folder that they were moved to.
     return (
         next(
             (
@@ -85,23 +93,26 @@ def home_folder(ends: HeadTail, where: Where) -> str:
 
 
 def _current_folder(where: Where) -> str:
-    """Return the current folder, or ``""`` if it was deleted. The starting program may not set PWD."""
+    """Return the current folder, or ``""`` if it was deleted and PWD is not set."""
     with contextlib.suppress(OSError):
         return where.environ.get("PWD") or os.getcwd()
     return ""
 
 
 def project_folder(home: str, where: Where) -> str:
-    """Return the project folder that current clients use for a working directory; it may not exist."""
+    """Return the project folder for a working directory. It may not exist.
+
+    Its name is the one that current clients use.
+    """
     return os.path.join(where.projects, project_folder_names(home, where, list_names=list)[0])
 
 
 @contextlib.contextmanager
 def lock_session_creation(home: str, where: Where) -> Iterator[None]:
-    """Keep other commands of ours from creating missing sessions in a working directory during the block.
+    """Prevent other commands from creating sessions in a working directory during the block.
 
-    If the lock is still taken after ``CREATION_LOCK_SECONDS`` seconds, or the state folder is
-    read-only, run the block anyway. Then there may be two copies of a session.
+    If the lock is not available within ``CREATION_LOCK_SECONDS`` seconds, or if the state folder is
+    read-only, the block runs without the lock. Two commands may then create the same session twice.
     """
     lock_path = os.path.join(where.state, "one-maker", project_key(home))
     with contextlib.ExitStack() as stack:
@@ -112,13 +123,15 @@ def lock_session_creation(home: str, where: Where) -> Iterator[None]:
                 )
             )
         yield
-    with contextlib.suppress(OSError):  # another command's lock is in it
+    with contextlib.suppress(
+        OSError
+    ):  # The folder is not empty if another command has a lock in it.
         removal.remove_empty(os.path.dirname(lock_path), where.state)
 
 
 def has_project_key(folder: str, key: str) -> bool:
-    """Check whether a project folder's name is the key of a working directory."""
-    # a NUL or a lone surrogate, which no folder's name contains
+    """Check whether ``key`` is the name of the project folder for a working directory."""
+    # No real folder's name contains a NUL character or an unpaired surrogate.
     with contextlib.suppress(ValueError):
         return project_key(folder) == key
     return False

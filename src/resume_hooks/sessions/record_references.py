@@ -1,8 +1,8 @@
-"""References to a record, ``<session>:<record>``, and the lines that they identify.
+"""Parse references to records, ``<session>:<record>``, and find the lines that they name.
 
-The input is untrusted. The session is a locator like any other; the record is a line number, a
-uuid, or the byte offset of its line. Only the necessary part of a file is read, never all of it
-into memory.
+References are untrusted. ``<session>`` is a locator. ``<record>`` is a line number, a uuid, or
+``@`` and the byte offset of the line. Only the necessary part of a file is read, and a file is
+never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -39,16 +39,17 @@ from resume_hooks.transcripts.records import Record
 REFERENCE_HELP = (
     "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
 )
-# the number of characters of an id that are displayed if they identify the session
+# Number of characters of a short id. An id is displayed in this form if no other id begins with
+# these characters.
 SHORT_ID_CHARACTERS = 8
-MAX_LINE_DIGITS = 9  # digits of a line number; no file has more lines
-MAX_OFFSET_DIGITS = 15  # digits of a byte offset; no file is longer
+MAX_LINE_DIGITS = 9  # maximum number of digits of a line number, because no file has more lines
+MAX_OFFSET_DIGITS = 15  # maximum number of digits of a byte offset, because no file is longer
 
 
 class RecordOffset(NamedTuple):
-    """The line at a byte offset, ``@<offset>``.
+    """A record at a byte offset, written ``@<offset>`` or ``<uuid>@<offset>`` in a reference.
 
-    ``<uuid>@<offset>`` is the record with that uuid, even if it has moved.
+    With a uuid, the record is found even if it has moved to another offset.
     """
 
     offset: int
@@ -56,21 +57,24 @@ class RecordOffset(NamedTuple):
 
     @property
     def record_part(self) -> str:
-        """The record's part of a reference."""
+        """The text after the colon in a reference to this record."""
         return f"{self.uuid}@{self.offset}"
 
 
 class Reference(NamedTuple):
-    """A parsed reference: ``session`` is a locator, ``record`` a 0-based line number, a uuid, or an offset."""
+    """A parsed reference.
+
+    ``session`` is a locator. ``record`` is a line number counted from 0, a uuid, or an offset.
+    """
 
     session: str
     record: int | str | RecordOffset
 
 
 def parse_reference(text: str, session: str | None = None) -> Reference:
-    """Parse a reference; with ``session``, ``text`` is the record's part alone.
+    """Parse a reference. If ``session`` is given, ``text`` is only the part after the colon.
 
-    UsageError explains the mistake.
+    Raise UsageError if ``text`` is not a valid reference.
     """
     stripped = text.strip()
     session_locator, colon, record = stripped.rpartition(":")
@@ -94,10 +98,10 @@ def parse_reference(text: str, session: str | None = None) -> Reference:
 
 
 class ShortIds:
-    """Shortens ids for display, without ambiguity among the ``known`` ones.
+    """Shortens session ids for display.
 
-    The short form is the first ``SHORT_ID_CHARACTERS`` characters if only one known id begins with
-    them, else the whole id.
+    If only one of the ``known`` ids begins with the first ``SHORT_ID_CHARACTERS`` characters of an
+    id, these characters are its short form. Any other id is not shortened.
     """
 
     def __init__(self, known: Iterable[str]) -> None:
@@ -114,14 +118,17 @@ class ShortIds:
 class TranscriptNames(NamedTuple):
     """The names of a transcript in commands and references: ``full`` for programs, ``short`` for people.
 
-    For a file outside the project folders both are its path.
+    For a file outside the project folders, both names are its path.
     """
 
     full: str
     short: str
 
     def reference(self, record: int | str) -> str:
-        """Return the short reference of a record, by its line or its ``record_part``, quoted for a shell."""
+        """Return the short reference of a record, quoted for a shell.
+
+        ``record`` is the part after the colon: a line number, or a ``record_part``.
+        """
         return shlex.quote(f"{self.short}:{record}")
 
     @property
@@ -131,7 +138,7 @@ class TranscriptNames(NamedTuple):
 
 
 def names_of_transcript(session: SessionFile, where: Where) -> TranscriptNames:
-    """Return the names of a transcript that ``resolve_transcript`` accepts."""
+    """Return the names that ``resolve_transcript`` accepts for a transcript."""
     session_id, slash, subagent_name = session.session_id.partition("/")
     path = find_session(session_id, where)
     is_only_copy = path is None and (
@@ -157,9 +164,9 @@ def names_of_transcript(session: SessionFile, where: Where) -> TranscriptNames:
 
 
 class RecordLine(NamedTuple):
-    """A line of a session's file: its 0-based ``number``, -1 if not counted, and its bytes on disk.
+    """A line of a session's file; ``number`` is counted from 0, or -1 if it is unknown.
 
-    ``opened`` is the file if it is open.
+    ``offset`` and ``length`` are in bytes. ``opened`` is the file if it is already open.
     """
 
     session_id: str
@@ -171,30 +178,34 @@ class RecordLine(NamedTuple):
 
     @property
     def record_part(self) -> str:
-        """The record's part of a reference to this line: its number or its byte offset."""
+        """The text after the colon in a reference to this line: its number, or ``@`` and its offset."""
         if self.number >= 0:
             return str(self.number)
         return RecordOffset(self.offset).record_part
 
     @property
     def reference(self) -> str:
-        """The reference to this line."""
+        """The full reference to this line."""
         return f"{self.session_id}:{self.record_part}"
 
     def read_raw(self) -> bytes:
-        """Return the line with its ending. Raise SessionNotFound if the file is gone or has become shorter."""
+        """Return the bytes of the line with its newline.
+
+        Raise SessionNotFound if the file was deleted or has become shorter.
+        """
         with open_transcript(self.opened or self.file) as stream:
             return read_exactly(stream, self.offset, self.length)
 
     def parse_record(self) -> Record | None:
-        """Parse the line; return None if it has no JSON object."""
+        """Return the record in the line, or None if the line is not a JSON object."""
         return records.parse_record(Line(self.number, self.offset, self.read_raw()).body)
 
 
 class RecordLines:
-    """The lines of a file at its current length, by number, uuid or offset.
+    """Finds the lines of a file by number, uuid or offset.
 
-    Raises SessionNotFound if it can't be read.
+    Lines that were added to the file later are ignored. Methods raise SessionNotFound if the file
+    can't be read.
     """
 
     def __init__(self, file: str, session_id: str) -> None:
@@ -209,7 +220,7 @@ class RecordLines:
             return self._line_numbers.count_lines(stream)
 
     def line_at(self, number: int) -> RecordLine | None:
-        """Return the line with a number, counted from 0."""
+        """Return the line with this number, counted from 0, or None if there is no such line."""
         with open_transcript(self.file) as stream:
             start = self._line_numbers.offset_of_line(stream, number)
             if start >= 0:
@@ -217,9 +228,9 @@ class RecordLines:
             return None
 
     def find_uuid(self, uuid: str, near: int = -1) -> RecordLine | None:
-        """Return the record with a uuid: the one in line ``near``, or the last one.
+        """Return the line of a record with this uuid: line ``near`` if it has the uuid, or the last one.
 
-        A full search caches all ids of the file.
+        A search of the whole file caches the uuids of all records.
         """
         entry = self.line_at(near)
         if entry is not None and uuid in records.list_uuids(entry.parse_record() or {}):
@@ -230,9 +241,9 @@ class RecordLines:
         return self.line_at(number)
 
     def find_last_uuid(self, uuid: str) -> RecordLine | None:
-        """Return the last record with a uuid, without its line number.
+        """Return the line of the last record with this uuid, without its line number.
 
-        Parse only lines that contain its characters.
+        Only lines that contain the characters of the uuid are parsed.
         """
         with open_transcript(self.file) as stream:
             offset = self.size
@@ -243,7 +254,10 @@ class RecordLines:
         return None
 
     def find(self, record: int | str | RecordOffset) -> RecordLine | None:
-        """Return the line for a reference's record part, with its number only if the reference has it."""
+        """Return the line that the part after the colon of a reference names, or None.
+
+        The line has a number only if ``record`` is a line number.
+        """
         if isinstance(record, int):
             return self.line_at(record)
         if isinstance(record, RecordOffset):
@@ -270,7 +284,7 @@ class RecordLines:
         )
 
     def add_number(self, entry: RecordLine) -> RecordLine:
-        """Return a line with its number."""
+        """Return the line with its number, which is counted if it is unknown."""
         if entry.number >= 0:
             return entry
         with open_transcript(self.file) as stream:
@@ -294,16 +308,17 @@ class RecordLines:
 
 
 def shorten_reference(reference: str) -> str:
-    """Shorten the session id in a reference."""
+    """Shorten the session id in a reference to its first characters."""
     session, _, record = reference.rpartition(":")
     session_id, slash, subagent_name = session.partition("/")
     return f"{session_id[:SHORT_ID_CHARACTERS]}{slash}{subagent_name}:{record}"
 
 
 def find_referenced_line(reference: Reference, record_lines: RecordLines) -> RecordLine:
-    """Return the line that a reference names. Its number is -1 unless the reference is a line number.
+    """Return the line that a reference names.
 
-    Raise UsageError if the line does not exist.
+    The line's number is -1 unless the reference contains it. Raise UsageError if the line does not
+    exist.
     """
     record = reference.record
     line = record_lines.find(record)
@@ -327,7 +342,7 @@ def find_referenced_line(reference: Reference, record_lines: RecordLines) -> Rec
 def find_numbered_line(reference: Reference, record_lines: RecordLines) -> RecordLine:
     """Return the line that a reference names, with its number.
 
-    Raise UsageError if the line does not exist.
+    Raise UsageError if there is no such line.
     """
     return record_lines.add_number(find_referenced_line(reference, record_lines))
 
@@ -352,7 +367,7 @@ def _is_number(text: str, digits: int) -> bool:
 
 
 def is_record_id(text: str) -> bool:
-    """Check whether ``text`` can be a record's uuid; clients' uuids have the shape of a session's id."""
+    """Check whether ``text`` has the form of a record's uuid, which is also the form of session ids."""
     return is_session_id(text.lower())
 
 

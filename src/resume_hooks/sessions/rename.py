@@ -1,6 +1,8 @@
-"""Titles and tags of sessions, appended as records like those of ``/rename`` in the client and of the official SDK.
+"""Set the title or the tag of a session.
 
-Only the end of a session changes. Titles stay unique within a project, because they are locators.
+A record is appended to the session's file, like that of ``/rename`` in the client and of the
+official SDK. The rest of the file does not change. A title must be unique in a project, because
+titles are locators.
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ from resume_hooks.transcripts.metadata_records import (
 )
 from resume_hooks.transcripts.records import Record
 
-MAX_LABEL_CHARACTERS = 200  # characters of a title or a tag; nobody types more
-# how often the SDK cleans a tag; a removal may join characters that need another pass
+MAX_LABEL_CHARACTERS = 200  # maximum number of characters of a title or a tag
+# Maximum number of times to clean a tag, as in the SDK. Removing a character may create another one
+# that must be removed.
 MAX_PASSES = 10
 OPEN_WARNING = (
     "A client may have it open ({why}), and may write the old value again. In Claude Code, "
@@ -43,17 +46,18 @@ _LOCATOR_LIKE = re.compile(
     r"latest(?:~\d*)?|[0-9a-f-]{4,36}|\d+|#\d+|pr:#?\d+|(?:tag|title):.*|https?://.*|.*\.jsonl|~?/.*|-.*",
     re.IGNORECASE | re.DOTALL,
 )
-"""Words that a locator would take for an id, a path or a pull request, or click for an option."""
+"""Matches labels that a locator would take for an id, a path or a pull request, or the command line
+for an option."""
 
 _REMOVED_CATEGORIES = frozenset(
     {"Cf", "Co", "Cn"}
-)  # the SDK removes these from tags: format, private use, unassigned
+)  # The SDK removes these categories from tags: format characters, private use, unassigned.
 
 
 class LabelChange(NamedTuple):
-    """A session's old and new title or tag; ``""`` means no tag.
+    """A change of a session's title or tag. ``""`` means no tag.
 
-    ``records`` is empty if nothing changes.
+    ``records`` must be appended to the session's file. It is empty if the label is unchanged.
     """
 
     session: SessionFile
@@ -66,11 +70,11 @@ class LabelChange(NamedTuple):
 def plan_title(
     session: SessionFile, title: str, where: Where, *, force: bool = False
 ) -> LabelChange:
-    """Plan a new title without writing it.
+    """Return the change for a new title without writing it.
 
-    Also plan the agent name, which clients from 2.1.112 show above the input box. Raise UsageError
-    if the title is invalid or the session can't be renamed; TitleTaken if another session of the
-    project has it, unless ``force``.
+    The change also sets the agent name, which clients from 2.1.112 on show above the input box.
+    Raise UsageError if the title is invalid or the session can't be renamed. Raise TitleTaken if
+    another session of the project has the title, unless ``force`` is true.
     """
     new = _normalize_title(title)
     ends = _ends_of_own_session(session, where)
@@ -98,9 +102,9 @@ def plan_title(
 
 
 def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
-    """Plan a new tag, or ``""`` for none, without writing it.
+    """Return the change for a new tag (``""`` for none) without writing it.
 
-    Raise UsageError if it is invalid or can't be set.
+    Raise UsageError if the tag is invalid or can't be set.
     """
     new = _normalize_tag(tag) if tag else ""
     ends = _ends_of_own_session(session, where)
@@ -111,9 +115,9 @@ def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
 
 
 def write_label(change: LabelChange) -> None:
-    """Append the records of a change, if any.
+    """Append the records of a change to the session's file.
 
-    Raise WriteFailed if that fails or another program undid it at once.
+    Raise WriteFailed if that fails, or if another program sets another label at the same moment.
     """
     path = change.session.path
     if not change.records:
@@ -137,9 +141,9 @@ def _label_change(
 
 
 def _ends_of_own_session(session: SessionFile, where: Where) -> HeadTail:
-    """Return the head and tail of a session that may be changed.
+    """Return the two ends of the session's file. Raise an error if the session must not be changed.
 
-    Raise UsageError, OnlyArchived, WriteFailed or SessionNotFound.
+    The error is UsageError, OnlyArchived, WriteFailed or SessionNotFound.
     """
     require_client_file(session, where)
     if not is_session_file(session.path):
@@ -169,9 +173,9 @@ def _normalize_title(text: str) -> str:
 
 
 def _normalize_tag(text: str) -> str:
-    """Normalise a tag as the SDK does: NFKC without invisible characters.
+    """Return a tag in the form in which the SDK stores it: NFKC without invisible characters.
 
-    Raise UsageError if nothing remains.
+    Raise UsageError if no character remains.
     """
     tag = _require_utf8(text)
     for _ in range(MAX_PASSES):
@@ -189,7 +193,7 @@ def _require_utf8(text: str) -> str:
 
 
 def _require_usable_label(text: str, label_name: str) -> str:
-    """Return the text. Raise UsageError if it is empty, too long, or another form of locator."""
+    """Return the text, or raise UsageError if it is empty, too long, or looks like another locator."""
     if not text:
         raise UsageError(f"An empty {label_name}", "Give at least one visible character.")
     if len(text) > MAX_LABEL_CHARACTERS:

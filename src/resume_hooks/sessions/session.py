@@ -1,7 +1,7 @@
-"""A session whose facts are read once, on first use, and then kept for every later reader.
+"""Define a session whose data is read when it is first needed, and then kept for later readers.
 
-An entry point (the prompt hook, the module, the command line, the API) creates it and passes it to
-a verb.
+An entry point (the prompt hook, the module, the command line, the API) creates the session and
+passes it to a verb.
 """
 
 from __future__ import annotations
@@ -26,16 +26,19 @@ if TYPE_CHECKING:
 
 
 class Session(SessionFile):
-    """A session with its cached facts and its open file, so that all readers see the same file.
+    """A session with its open file and with cached data, so that all readers see the same file.
 
-    An unreadable fact raises SessionNotFound on first use.
+    A property raises SessionNotFound if the data can't be read.
     """
 
     where: Where
 
     @classmethod
     def from_file(cls, session: SessionFile, where: Where) -> Session:
-        """Return the session of a file; a loaded session is returned as is."""
+        """Return a ``Session`` for a session file.
+
+        If ``session`` is already a ``Session``, return it unchanged.
+        """
         if isinstance(session, Session):
             return session
         loaded = cls(*session)
@@ -44,40 +47,40 @@ class Session(SessionFile):
 
     @classmethod
     def open_path(cls, path: str, where: Where) -> Session:
-        """Return any agent's session at a path, in the common record format.
+        """Return the session at a path in the common record format, whatever its agent.
 
         Raise SessionNotFound, NotATranscript or WriteFailed.
         """
         return cls.from_file(readable_session(path, where), where)
 
     def read_again(self) -> Session:
-        """Return a fresh object for the same session, for a file that may have changed."""
+        """Return a new ``Session`` without cached data, because the file may have changed."""
         return Session.from_file(SessionFile(*self), self.where)
 
     def _replace(self, **fields: Any) -> SessionFile:  # type: ignore[override]
-        """Return a copy with another file, without this session's cached facts."""
+        """Return a ``SessionFile`` with other fields. The cached data does not belong to it."""
         return SessionFile(*self)._replace(**fields)
 
     @cached_property
     def file(self) -> SharedFile:
-        """The transcript, opened once."""
+        """The transcript, which is opened only once."""
         return SharedFile(self.path)
 
     @cached_property
     def head_tail(self) -> HeadTail:
-        """The two ends of the transcript in the common record format."""
+        """The beginning and the end of the transcript in the common record format."""
         return HeadTail(self.file)
 
     @cached_property
     def ends(self) -> HeadTail:
-        """The two ends of the agent's own transcript."""
+        """The beginning and the end of the agent's own transcript."""
         if self.agent == CLAUDE_NAME:
             return self.head_tail
         return read_ends(self, self.where)
 
     @property
     def title(self) -> str:
-        """The title in lists."""
+        """The title as lists show it."""
         return self.ends.title
 
     @cached_property
@@ -87,24 +90,24 @@ class Session(SessionFile):
 
     @cached_property
     def lineage_finder(self) -> LineageFinder:
-        """The lookup of its parents."""
+        """The finder for this session's ancestors."""
         return LineageFinder(self.where, {os.path.abspath(self.path): self.ends})
 
     @cached_property
     def is_quick_to_read(self) -> bool:
-        """Whether its live part is small enough to read while a prompt waits."""
-        # imported late, as in ``context``
+        """Whether the session's live part is small enough to be read while a prompt waits."""
+        # Imported here because few verbs need it.
         from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES, is_live_part_within
 
         return is_live_part_within(self.file, MAX_QUICK_BYTES)
 
     @cached_property
     def context(self) -> ContextSize:
-        """The context size: the tokens of a resume, in the client's effective window.
+        """The size of the context: the tokens that a resume would send, and the client's window.
 
-        Read the live part, or only its end if it is too long for a waiting prompt.
+        If the live part is too long to be read while a prompt waits, only its end is measured.
         """
-        # Imported late, because few verbs need it.
+        # Imported here because few verbs need these modules.
         from resume_hooks.sessions.client_window import session_window
         from resume_hooks.transcripts.context_size import measure_tail
         from resume_hooks.transcripts.transcript import scan_live_part
@@ -119,8 +122,8 @@ class Session(SessionFile):
     def measure_chain(
         self, chain: list[Node], pieces: PieceCollector
     ) -> tuple[ContextSize, TokenScale]:
-        """Return the context size of a chain that was already read, and the scale of its pieces."""
-        # imported late, as in ``context``
+        """Return the context size of a chain that was already read, and the scale for the sizes of its pieces."""
+        # Imported here because few verbs need these modules.
         from resume_hooks.sessions.client_window import session_window
         from resume_hooks.transcripts.context_size import measure_chain
 
@@ -129,10 +132,10 @@ class Session(SessionFile):
         return self._apply_window(context, window), scale
 
     def _apply_window(self, context: ContextSize, window: int) -> ContextSize:
-        # imported late, as in ``context``
+        # Imported here because few verbs need it.
         from resume_hooks.sessions.client_window import apply_window, window_limit
 
-        if self.agent != CLAUDE_NAME:  # other agents have no setting for the window
+        if self.agent != CLAUDE_NAME:  # Other agents have no setting for the window.
             return context
         return apply_window(
             context, self.head_tail, window_limit(self.head_tail, window, self.where)
@@ -140,7 +143,7 @@ class Session(SessionFile):
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the transcript has not changed since its ends were read."""
+        """Whether the transcript is the same as when its beginning and end were read."""
         try:
             status = os.stat(self.path)
         except OSError:

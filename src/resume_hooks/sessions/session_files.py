@@ -1,7 +1,7 @@
-"""The session files on this machine, the latest session of a folder, and the protocol of session stores.
+"""Find the session files on this machine and the latest session of a folder.
 
-A session file is a regular, non-empty file named ``<uuid>.jsonl``. All other files in a project
-folder are ignored.
+This module also defines the protocol of session stores. A session file is a regular, non-empty file
+named ``<uuid>.jsonl``. All other files in a project folder are ignored.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from resume_hooks.transcripts.records import (
     reject_codex_rollout,
 )
 
-# the number of bytes of a file with any name in which a session's records are searched
+# Number of bytes in which a session id is searched for if the file's name is not an id.
 MAX_SEARCHED_BYTES = 8 * 1024 * 1024
-OWN_AGENT = "claude"  # the default agent: Claude Code
+OWN_AGENT = "claude"  # the agent of a session unless another agent is given: Claude Code
 
 
 class SessionFile(NamedTuple):
-    """A session on disk. ``mtime`` is in seconds since the epoch, ``size`` in bytes, ``agent`` the name of its agent.
+    """A session's file with its last write, in seconds since the epoch, and its size in bytes.
 
-    ``source`` is the agent's own file if ``path`` is a copy in the common record format.
+    ``agent`` is the name of the session's agent. If ``path`` is a copy in the common record format,
+    ``source`` is the path of the agent's own file.
     """
 
     session_id: str
@@ -52,7 +53,7 @@ class SessionFile(NamedTuple):
 
     @property
     def file(self) -> str | SharedFile:
-        """The file to read the transcript from."""
+        """The file from which the transcript is read."""
         return self.path
 
     @property
@@ -62,9 +63,9 @@ class SessionFile(NamedTuple):
 
 
 def sessions_in_project_folder(folder: str, prefix: str = "") -> list[SessionFile]:
-    """Return the sessions of a project folder whose ids start with ``prefix``, newest first.
+    """Return the sessions in a project folder whose ids begin with ``prefix``, newest first.
 
-    Return an empty list if the folder can't be read.
+    The result is empty if the folder can't be read.
     """
     try:
         return sort_newest_first(_scan_session_files(folder, prefix))
@@ -73,9 +74,10 @@ def sessions_in_project_folder(folder: str, prefix: str = "") -> list[SessionFil
 
 
 def sessions_of_directory(cwd: str, where: Where) -> list[SessionFile]:
-    """Return the sessions in a directory's project folders, newest first.
+    """Return the sessions in the project folders of a working directory, newest first.
 
-    Different directories may have the same key, see ``belongs_to_folder``.
+    Some may belong to another directory whose project folder has the same name, see
+    ``belongs_to_folder``.
     """
     return sort_newest_first(
         session
@@ -85,7 +87,7 @@ def sessions_of_directory(cwd: str, where: Where) -> list[SessionFile]:
 
 
 def all_sessions(where: Where, prefix: str = "") -> list[SessionFile]:
-    """Return the sessions of all projects whose ids start with ``prefix``, newest first."""
+    """Return the sessions of all projects whose ids begin with ``prefix``, newest first."""
     return sort_newest_first(
         session
         for folder in paths.all_project_folders(where)
@@ -94,7 +96,7 @@ def all_sessions(where: Where, prefix: str = "") -> list[SessionFile]:
 
 
 def known_ids(where: Where) -> set[str]:
-    """Return the ids in the names of all session files, without opening a file."""
+    """Return the ids of all sessions in the project folders, without opening any file."""
     ids = set()
     for folder in paths.all_project_folders(where):
         with contextlib.suppress(OSError):
@@ -107,9 +109,9 @@ def known_ids(where: Where) -> set[str]:
 
 
 def unlistable_folders(where: Where) -> list[str]:
-    """Return the project folders, or their parent folder, that can't be listed or entered.
+    """Return the project folders that can't be listed or entered, sorted.
 
-    The list is sorted.
+    If their parent folder can't be listed, return only the parent folder.
     """
     home = where.projects
     if not _is_accessible(os.listdir, home):
@@ -124,7 +126,7 @@ def unlistable_folders(where: Where) -> list[str]:
 def linked_projects(where: Where, session_id: str = "") -> list[str]:
     """Return the project folders that are symbolic links, sorted.
 
-    If ``session_id`` is given, return that session's files in these folders instead.
+    With ``session_id``, return that session's files that are symbolic links or in these folders.
     """
     try:
         with os.scandir(where.projects) as entries:
@@ -146,7 +148,10 @@ def linked_projects(where: Where, session_id: str = "") -> list[str]:
 
 
 def hidden_folders_remedy(folders: Sequence[str], linked_paths: Sequence[str] = ()) -> str:
-    """Return a remedy's last sentences about folders that can't be listed or are links, or ``""``."""
+    """Return the last sentences of a remedy about folders that were not searched, or ``""``.
+
+    ``folders`` can't be listed, and ``linked_paths`` are behind symbolic links.
+    """
     remedy = ""
     if folders:
         remedy = (
@@ -159,7 +164,7 @@ def hidden_folders_remedy(folders: Sequence[str], linked_paths: Sequence[str] = 
 
 
 def linked_paths_remedy(linked_paths: Sequence[str]) -> str:
-    """Return a sentence about paths behind symbolic links."""
+    """Return a sentence on what to do about paths behind symbolic links."""
     verb = "lie" if len(linked_paths) > 1 else "lies"
     return (
         f"{linked_paths[0]}{_more_paths(linked_paths)} {verb} behind a symbolic link, which is not followed: "
@@ -174,14 +179,17 @@ def _more_paths(paths: Sequence[str]) -> str:
 
 
 def belongs_to_folder(path: str, cwd: str) -> bool:
-    """Check whether a session belongs to ``cwd``, not to a folder with the same key, by the folders in its records."""
-    with contextlib.suppress(SessionNotFound):  # deleted since the listing
+    """Check whether a session belongs to ``cwd``, according to the folders in its records.
+
+    Another directory may have a project folder with the same name.
+    """
+    with contextlib.suppress(SessionNotFound):  # The file may be deleted after it was listed.
         return ends_belong_to_folder(HeadTail(path), cwd)
     return False
 
 
 def ends_belong_to_folder(ends: HeadTail, cwd: str) -> bool:
-    """Check ``belongs_to_folder`` for a session whose head and tail were already read."""
+    """Check whether a session belongs to ``cwd``, given the beginning and the end of its file."""
     key = ends.project[:MAX_KEY]
     matching_folders = []
     for folder in ends.folders:
@@ -193,10 +201,10 @@ def ends_belong_to_folder(ends: HeadTail, cwd: str) -> bool:
 
 
 def session_file(path: str) -> SessionFile:
-    """Return the session at a user's path, whatever the file's name.
+    """Return the session in a file with any name.
 
-    The id comes from the name, or from the records. Raise SessionNotFound if the path can't be
-    read, NotATranscript if it is another kind of file.
+    The session's id is taken from the file's name or from its records. Raise SessionNotFound if the
+    path can't be read, and NotATranscript if the file is not a transcript.
     """
     try:
         status = os.stat(path)
@@ -207,7 +215,7 @@ def session_file(path: str) -> SessionFile:
         raise SessionNotFound(
             f"{path} can't be read: {error.strerror}", "Check the path."
         ) from error
-    except ValueError as error:  # the path contains a NUL or a lone surrogate
+    except ValueError as error:  # The path contains a NUL character or an unpaired surrogate.
         raise SessionNotFound(f"{path!r} is not a path: {error}", "Check the path.") from error
     return SessionFile(session_id, os.path.abspath(path), status.st_mtime, status.st_size)
 
@@ -215,9 +223,11 @@ def session_file(path: str) -> SessionFile:
 def latest_session(
     cwd: str, where: Where, *, skip_count: int = 0, excluded_id: str = ""
 ) -> SessionFile:
-    """Return the newest session of a working directory with a conversation, or an earlier one after ``skip_count``.
+    """Return the latest session of a working directory that has a conversation.
 
-    Skip sub-agents, headless runs, children of ours that nobody continued, and the session ``excluded_id``.
+    With ``skip_count``, return an earlier session: skip this number of sessions. Sub-agents,
+    headless runs, children that nobody continued and the session ``excluded_id`` are not
+    considered. Raise SessionNotFound if there is no such session.
     """
     skipped_count = 0
     for session in sessions_of_directory(cwd, where):
@@ -245,7 +255,10 @@ def latest_session(
 
 
 def can_client_resume(session: SessionFile, where: Where) -> bool:
-    """Check whether the client can resume the session by its id: it has its own name in a project folder."""
+    """Check whether the client can resume a session by its id.
+
+    The session's file must be in a project folder and must be named by its id.
+    """
     folder = os.path.dirname(session.path)
     return is_session_file(session.path) and os.path.dirname(folder) == where.projects
 
@@ -260,7 +273,9 @@ def _scan_session_files(folder: str, prefix: str = "") -> list[SessionFile]:
                 session_id = None
             if session_id is None or not entry.is_file(follow_symlinks=False):
                 continue
-            with contextlib.suppress(FileNotFoundError):  # deleted since the listing
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # The file may be deleted after it was listed.
                 status = entry.stat(follow_symlinks=False)
                 if status.st_size:
                     sessions.append(
@@ -270,14 +285,14 @@ def _scan_session_files(folder: str, prefix: str = "") -> list[SessionFile]:
 
 
 def _stat_first_entry(folder: str) -> None:
-    """Stat one entry of a folder. Raise OSError if the folder can't be entered."""
+    """Read the status of one entry of a folder. Raise OSError if the folder can't be entered."""
     with os.scandir(folder) as entries:
         for entry in islice(entries, 1):
             entry.stat(follow_symlinks=False)
 
 
 def _is_accessible(check: Callable[[str], object], folder: str) -> bool:
-    """Check whether a folder can be read; a missing folder hides nothing."""
+    """Check whether ``check`` can read a folder. A missing folder counts as readable."""
     try:
         check(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -293,7 +308,7 @@ def sort_newest_first(sessions: Iterable[SessionFile]) -> list[SessionFile]:
 
 
 def _has_conversation(session: SessionFile) -> bool:
-    with contextlib.suppress(SessionNotFound):  # deleted since the listing
+    with contextlib.suppress(SessionNotFound):  # The file may be deleted after it was listed.
         ends = HeadTail(session.path)
         return (
             ends.was_continued and not ends.is_sidechain and not ends.entrypoint.startswith("sdk")
@@ -302,9 +317,10 @@ def _has_conversation(session: SessionFile) -> bool:
 
 
 def _session_id_in_records(path: str) -> str:
-    """Return the session id in the file's records.
+    """Return the session id in a file's records.
 
-    Return the file's own name if they have no valid id.
+    Return the file's name without its suffix if the records have no valid id. Raise NotATranscript
+    if there are no records.
     """
     with open(path, "rb") as stream:
         head = stream.read(MAX_SEARCHED_BYTES)
@@ -323,7 +339,11 @@ def _session_id_in_records(path: str) -> str:
 
 
 class SessionStore(Protocol):
-    """Sessions by project. Project names and session ids are also the keys of the official SDK's ``SessionStore``."""
+    """The sessions of an agent by project.
+
+    Project names and session ids are the same as the keys of the ``SessionStore`` in the official
+    SDK.
+    """
 
     def projects(self) -> list[str]:
         """Return the names of the existing projects, sorted."""
@@ -331,28 +351,32 @@ class SessionStore(Protocol):
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
-        """Return the sessions of these projects (None: of all) whose ids start with ``prefix``, newest first."""
+        """Return the sessions of these projects (None: all) whose ids begin with ``prefix``, newest first."""
 
     def find(self, session_id: str) -> SessionFile | None:
-        """Return the newest copy of a session in any project, or None for an unknown id."""
+        """Return the newest copy of a session in any project, or None if the id is unknown."""
 
     def unreadable_folders(self) -> list[str]:
-        """Return the existing folders that can't be read; an empty list by default."""
+        """Return the existing folders that can't be read."""
         return []
 
     def linked_paths(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - for those who follow no link
-        """Return the projects behind symbolic links, or an id's files there; links are not followed."""
+        """Return the project folders that are symbolic links.
+
+        With ``session_id``, return that session's files behind symbolic links. A store does not
+        follow these links.
+        """
         return []
 
 
 class LocalStore:
-    """The project folders of a config home."""
+    """The sessions in the project folders of a config home."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
 
     def projects(self) -> list[str]:
-        """Return the names of the project folders, without links."""
+        """Return the names of the project folders that are not symbolic links."""
         projects = []
         for folder in paths.all_project_folders(self._where):
             projects.append(os.path.basename(folder))
@@ -375,16 +399,16 @@ class LocalStore:
         )
 
     def find(self, session_id: str) -> SessionFile | None:
-        """Return the newest file with an id."""
+        """Return the newest file of the session with this id, or None."""
         path = paths.find_session(session_id, self._where)
         if path is None:
             return None
         return session_file(path)
 
     def unreadable_folders(self) -> list[str]:
-        """Return the folders that can't be listed."""
+        """Return the project folders that can't be listed or entered."""
         return unlistable_folders(self._where)
 
     def linked_paths(self, session_id: str = "") -> list[str]:
-        """Return the project folders that are links, or the files of an id behind links."""
+        """Return the project folders that are symbolic links, or a session's files behind such links."""
         return linked_projects(self._where, session_id)

@@ -1,7 +1,7 @@
-"""The transcripts on disk: those of sessions, and those of sub-agents with their sessions.
+"""List the transcripts of sessions and of their sub-agents.
 
-Sub-agents' transcripts are in the session's own folder; clients before 2.1 put them next to the
-session. Symbolic links are not followed.
+Current clients write the transcripts of sub-agents to the session's own folder. Clients before 2.1
+wrote them next to the session's file. Symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -25,21 +25,26 @@ from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.turns import opens_turn
 
-SUBAGENT_PREFIX = "agent-"  # the prefix of sub-agents' file names
+SUBAGENT_PREFIX = "agent-"  # the prefix of the names of sub-agents' files
 SUBAGENTS_FOLDER = "subagents"
-# the largest integer that an index can store; a file's time may be in the year 2264
+# The largest integer that the index can store. A file's time may be later than that, in the year
+# 2264.
 _MAX_INTEGER = 2**63 - 1
-# the depth to which a session's folder is searched for sub-agents, because workflows nest them
+# Maximum depth to which a session's folder is searched for sub-agents, because workflows store them
+# in subfolders.
 MAX_FOLDER_DEPTH = 4
 MAX_FIRST_LINE_BYTES = 1024 * 1024
 
 _LEAD_MARKUP = re.compile(
     r"</?teammate-message\b[^>]*>"
-)  # the markup around a team lead's message to a member
+)  # Matches the tags around a message from a team's lead to a member.
 
 
 class Subagent(NamedTuple):
-    """The transcript of a sub-agent: ``name`` is ``agent-<id>``, ``session_id`` the session that started it."""
+    """A sub-agent's transcript; ``session_id`` is the session that started the sub-agent.
+
+    ``name`` has the form ``agent-<id>``.
+    """
 
     session_id: str
     name: str
@@ -47,7 +52,7 @@ class Subagent(NamedTuple):
 
 
 def subagent_name(path: str) -> str | None:
-    """Return ``agent-<id>`` for a sub-agent's file, None for any other name."""
+    """Return ``agent-<id>`` for the path of a sub-agent's transcript, or None for any other path."""
     stem, extension = os.path.splitext(os.path.basename(path))
     if extension == ".jsonl" and stem.startswith(SUBAGENT_PREFIX):
         return stem
@@ -55,7 +60,7 @@ def subagent_name(path: str) -> str | None:
 
 
 def subagents_of_session(session_file: str) -> list[Subagent]:
-    """Return the sub-agents of a session by name, without those in unreadable folders."""
+    """Return the sub-agents of a session, sorted by name. Folders that can't be read are skipped."""
     folder, name = os.path.split(session_file)
     session_id = os.path.splitext(name)[0]
     own_subagents = subagents_in_folder(os.path.join(folder, session_id), session_id)
@@ -88,11 +93,11 @@ def subagents_in_folder(own_folder: str, session_id: str) -> Iterator[Subagent]:
                     ):
                         yield Subagent(session_id, name, entry.path)
         except OSError:
-            continue  # missing, or deleted since the listing
+            continue  # The folder is missing, or was deleted after it was listed.
 
 
 def owning_session(path: str) -> str:
-    """Return the session in a sub-agent's first record, or ``""``."""
+    """Return the session id in the first record of a sub-agent's transcript, or ``""``."""
     try:
         with open(path, "rb") as stream:
             first_record = records.parse_record(
@@ -107,7 +112,7 @@ def owning_session(path: str) -> str:
 
 
 def file_of_owning_session(path: str, session_id: str) -> str:
-    """Return the transcript itself, or for a sub-agent's transcript its session's file."""
+    """Return the session's transcript for a sub-agent's transcript, or ``path`` for any other transcript."""
     if subagent_name(path) is None:
         return path
     folder, separator, _ = path.partition(os.path.join(os.sep, session_id, SUBAGENTS_FOLDER, ""))
@@ -117,7 +122,7 @@ def file_of_owning_session(path: str, session_id: str) -> str:
 
 
 def agent_type(path: str) -> str:
-    """Return a sub-agent's type from the client's note next to its file, or ``""`` without a note."""
+    """Return a sub-agent's type from the .meta.json file next to its transcript, or ``""``."""
     meta = read_json_object(os.path.splitext(path)[0] + ".meta.json")
     return records.get_string(meta, "agentType")
 
@@ -125,7 +130,8 @@ def agent_type(path: str) -> str:
 def title_of_transcript(path: str) -> str:
     """Return the title of a transcript.
 
-    For a sub-agent, return its first prompt, which may come from a team's lead.
+    The title of a sub-agent's transcript is its first prompt, without the tags of a message from a
+    team's lead.
     """
     ends = HeadTail(path)
     if subagent_name(path) is None:
@@ -136,7 +142,10 @@ def title_of_transcript(path: str) -> str:
 
 
 def subagents_by_session(folder: str) -> dict[str, list[str]]:
-    """Return the sub-agents' files next to a folder's sessions, by session, each followed by its note."""
+    """Return the sub-agents' files that are next to the sessions in a folder, by session id.
+
+    The .meta.json file of a sub-agent follows its transcript.
+    """
     files_by_session: dict[str, list[str]] = {}
     for path in sorted(_subagent_files_in_folder(folder)):
         meta_path = f"{path.removesuffix('.jsonl')}.meta.json"
@@ -160,8 +169,9 @@ def _subagent_files_in_folder(folder: str) -> Iterator[str]:
 class TranscriptFile(NamedTuple):
     """A transcript on disk.
 
-    ``session_id`` is its session. It is "" for a sub-agent's file next to its session, because only
-    the content names that session. ``agent`` is ``agent-<id>`` or "". ``mtime`` is in nanoseconds, ``size`` in
+    ``agent`` is ``agent-<id>`` for a sub-agent's transcript, else ``""``. ``session_id`` is the id
+    of the session. It is ``""`` for a sub-agent's transcript that is next to the session's file,
+    because only its content names the session. ``mtime`` is in nanoseconds, and ``size`` is in
     bytes.
     """
 
@@ -175,7 +185,7 @@ class TranscriptFile(NamedTuple):
 
 
 def list_transcripts(where: Where) -> list[TranscriptFile]:
-    """Return every readable transcript of the config home with a UTF-8 name, as SQLite requires."""
+    """Return every transcript in the config home whose path is valid UTF-8, as SQLite requires."""
     files = [
         file for folder in all_project_folders(where) for file in transcripts_in_folder(folder)
     ]
@@ -185,17 +195,20 @@ def list_transcripts(where: Where) -> list[TranscriptFile]:
 
 
 def transcripts_in_folder(folder: str) -> Iterator[TranscriptFile]:
-    """Yield the transcripts in a project folder; nothing if it can't be listed."""
+    """Yield the transcripts in a project folder. Yield none if the folder can't be listed."""
     name = os.path.basename(folder)
     try:
         with os.scandir(folder) as iterator:
             entries = list(iterator)
     except OSError:
         return
-    for entry in entries:  # this must be cheap, because every search visits thousands of entries
+    for (
+        entry
+    ) in entries:  # This loop must be fast, because every search runs it for thousands of entries.
         entry_name = entry.name
         if not entry_name.endswith(TRANSCRIPT_SUFFIX):
-            if is_session_id(entry_name) and not entry.is_symlink():  # a link could lead anywhere
+            # A symbolic link is not followed, because it could lead to any folder.
+            if is_session_id(entry_name) and not entry.is_symlink():
                 for agent in subagents_in_folder(entry.path, entry_name):
                     file = _transcript_if_regular(agent.path, name, agent.session_id, agent.name)
                     if file is not None:
@@ -215,11 +228,11 @@ def transcripts_in_folder(folder: str) -> Iterator[TranscriptFile]:
 def _transcript_if_regular(
     path: str, folder: str, session_id: str, agent: str
 ) -> TranscriptFile | None:
-    """Return the file if it is regular and not empty, else None. A link is not followed."""
+    """Return the file if it is regular and not empty, else None. A symbolic link is not followed."""
     try:
         status = os.stat(path, follow_symlinks=False)
     except OSError:
-        return None  # deleted since the listing
+        return None  # The file was deleted after it was listed.
     if not status.st_size or not stat.S_ISREG(status.st_mode):
         return None
     mtime = status.st_mtime_ns

@@ -319,7 +319,11 @@ class EditFinder:
 
     def _find_calls(self, scope: Scope, lookups: Sequence[Lookup] = ()) -> list[Posting]:
         search_limits = conditions_of_scope(
-            self._index.db, self._index.postings, scope, self._entered.files, self._entered.file_count
+            self._index.db,
+            self._index.postings,
+            scope,
+            self._entered.files,
+            self._entered.file_count,
         )
         ranking = Ranking(self._index.postings, search_limits, (), None)
         postings = ranking.matching_records(MAX_CALLS, lookups)

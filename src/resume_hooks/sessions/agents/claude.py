@@ -1,6 +1,7 @@
-"""The interface to an agent's sessions.
+"""Define the interface to an agent's sessions, and implement it for Claude Code.
 
-Also Claude Code's implementation, whose transcripts are the common record format.
+Claude Code's transcripts have the common record format, to which other agents' sessions are
+converted.
 """
 
 from __future__ import annotations
@@ -21,14 +22,18 @@ from resume_hooks.transcripts.provenance import Parent
 
 
 class ResumeCommands(NamedTuple):
-    """The commands that continue a session, inside the agent and in a shell."""
+    """The commands that continue a session: one to type in the agent, and one for a shell."""
 
     in_client: str
     shell: str
 
 
 class LaunchCommand(NamedTuple):
-    """The command that opens a session: the program's name, its path (None: not installed), and its arguments."""
+    """The command that opens a session.
+
+    ``program`` is the program's name, and ``path`` is its path, or None if the program is not
+    installed.
+    """
 
     program: str
     path: str | None
@@ -36,32 +41,29 @@ class LaunchCommand(NamedTuple):
 
 
 class Agent(Protocol):
-    """An agent with sessions on this machine. The defaults are Claude Code's.
-
-    ``name`` is one word, ``label`` the name in texts.
-    """
+    """An agent with sessions on this machine. The methods with a body are right for Claude Code."""
 
     @property
     def name(self) -> str:
-        """The name for ``--agent`` and in lists."""
+        """The agent's name in one word, as in ``--agent`` and in lists."""
 
     @property
     def label(self) -> str:
-        """The agent's name in texts."""
+        """The agent's full name for sentences."""
 
     @property
     def store(self) -> SessionStore:
-        """The agent's sessions by project and id."""
+        """The agent's sessions, which can be listed by project and found by id."""
 
     def read_ends(self, path: str) -> HeadTail:
-        """Return a session's head and tail without converting it.
+        """Return the beginning and the end of a session without converting the whole session.
 
-        Raise SessionNotFound if it can't be read.
+        Raise SessionNotFound if the session can't be read.
         """
         return HeadTail(path)
 
     def read_naming_lines(self, path: str) -> bytes:
-        """Return the lines that may name a session, in lower case. Read as little as possible."""
+        """Return the lines that may contain the session's title, in lower case, reading as little as possible."""
         return self.read_ends(path).title.lower().encode()
 
     def open_session(self, path: str) -> SessionFile:
@@ -69,60 +71,68 @@ class Agent(Protocol):
         return session_files.session_file(path)
 
     def to_common_format(self, session: SessionFile) -> SessionFile:
-        """Return the session in the common record format: itself, or a copy at another path.
+        """Return the session in the common record format.
 
-        Raise SessionNotFound or WriteFailed.
+        The result is the session itself, or a converted copy at another path. Raise SessionNotFound
+        or WriteFailed.
         """
         return session
 
     def open_briefly(self, path: str) -> AbstractContextManager[str]:
-        """Return a context manager that makes a path of ``list_files`` readable and yields the readable path.
+        """Return a context manager that yields a readable path for a path from ``list_files``.
 
-        On entry it raises the errors of ``to_common_format``.
+        The path can be read during the block. On entry the errors of ``to_common_format`` may be
+        raised.
         """
         return contextlib.nullcontext(path)
 
     def original_path(self, path: str) -> str:
-        """Return the agent's own path for a path from ``to_common_format``."""
+        """Return the path of the agent's own file for a path from ``to_common_format``."""
         return path
 
     def find_file(self, name: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
-        """Return the path of another file that a session continues from, by its name in the session.
+        """Return the path of the file with the earlier part of a session, by its name in the session.
 
-        Return None if it is unknown.
+        Return None if there is no such file.
         """
         return None
 
     def read_parent(self, path: str) -> Parent | None:
-        """Return the parent that a session names. Raise OSError or SessionNotFound."""
+        """Return the parent that the session's file names, or None. Raise OSError or SessionNotFound."""
         return provenance.read_parent(path)
 
     def list_files(self) -> list[TranscriptFile]:
-        """Return every transcript."""
+        """Return the transcripts of all sessions of the agent."""
 
     def listing_notes(self) -> list[str]:
-        """Return a sentence on each problem that hides sessions from a list, except for hidden folders."""
+        """Return a sentence about each problem that hides sessions from a list.
+
+        Project folders that can't be listed are reported elsewhere.
+        """
         return []
 
     def plugin_install_command(self, name: str) -> str:  # noqa: ARG002 - for those whose settings we don't look at elsewhere
-        """Return the command, for the plugin's folder, that installs a plugin; ``""`` if it is already enabled."""
+        """Return the shell command that installs a plugin, or ``""`` if it is already enabled.
+
+        The command must be run in the plugin's folder.
+        """
         return ""
 
     def describe_open_state(self, session: SessionFile) -> str:
-        """Return the reason why a session counts as open, as the end of a sentence; ``""`` if it is closed."""
+        """Return why a session counts as open, as the end of a sentence, or ``""`` if it is closed."""
 
     def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """Return the commands that continue a session of a working directory."""
+        """Return the commands that continue a session that worked in ``folder``."""
 
     def launch_command(self, session_id: str) -> LaunchCommand:
-        """Return the command that continues a session, to be run in its folder."""
+        """Return the command that continues a session. It must be run in the session's folder."""
 
 
 CLAUDE_NAME = OWN_AGENT
 
 
 class Claude(Agent):
-    """The sessions of a config home, which are already in the common record format."""
+    """Claude Code and its sessions in a config home, which already have the common record format."""
 
     name = CLAUDE_NAME
     label = "Claude Code"
@@ -132,7 +142,7 @@ class Claude(Agent):
 
     @cached_property
     def store(self) -> SessionStore:
-        """The project folders."""
+        """The sessions in the project folders."""
         return LocalStore(self._where)
 
     def list_files(self) -> list[TranscriptFile]:
@@ -142,19 +152,19 @@ class Claude(Agent):
     def describe_open_state(self, session: SessionFile) -> str:
         """Return why a session counts as open, according to the running clients and the last write."""
         from resume_hooks.sessions.open_sessions import (
-            describe_open_session,  # imported late, because few callers inspect processes
+            describe_open_session,  # Imported here because few callers inspect processes.
         )
 
         return describe_open_session(session, self._where)
 
     def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """Return the client's own commands."""
+        """Return the command for the client's prompt, and the command for a shell."""
         return ResumeCommands(f"/resume {session_id}", resume_command(folder, session_id))
 
     def launch_command(self, session_id: str) -> LaunchCommand:
         """Return the command that resumes a session by its id."""
         from resume_hooks.system.claude_cli import (
             find_client,
-        )  # imported late, because few callers search for programs
+        )  # Imported here because few callers search for programs.
 
         return LaunchCommand("claude", find_client(self._where), ("--resume", session_id))

@@ -1,6 +1,7 @@
-"""All agents, Claude Code and those of parts, as a table.
+"""List all agents: Claude Code and the agents of the installed parts.
 
-For an agent that is not installed, only its folder is checked; its part is not loaded.
+For an agent without sessions on this machine, only its folder is looked for, and its part is not
+loaded.
 """
 
 from __future__ import annotations
@@ -24,16 +25,22 @@ from resume_hooks.storage import removal
 from resume_hooks.transcripts.head_tail import HeadTail
 
 ALL_AGENTS = "all"
-# in the state folder: other agents' sessions in the common record format, one folder per agent
+# The subfolder of the state folder with other agents' sessions in the common record format. It has
+# a folder for each agent.
 COPIES_FOLDER_NAME = "mirrors"
-# the file next to the copies of prompts that records how far the history was read
+# A file next to an agent's copies that records how far the agent's history of prompts was read.
 READ_STATE_NAME = "read.json"
-# the size in bytes up to which a list reads a new prompt history: half a second
+# Maximum size in bytes of a prompt history that a list reads for the first time. Reading it takes
+# half a second.
 MAX_FIRST_READ_BYTES = 8 * 1024 * 1024
 
 
 class AgentRow(NamedTuple):
-    """An agent: its part (``""`` for the core), and the fields of ``part.Agent``."""
+    """The row of an agent in the table of agents.
+
+    ``part`` is the part that implements the agent, or ``""`` for Claude Code. The other fields are
+    described in ``part.Agent``.
+    """
 
     name: str
     part: str
@@ -50,7 +57,7 @@ class AgentRow(NamedTuple):
     model: str
 
     def home_folder(self, where: Where) -> str:
-        """Return the agent's folder, which may not exist."""
+        """Return the folder (or the history file) of the agent, which may not exist."""
         if not self.home:
             return where.config
         if not self.home_variable:
@@ -59,9 +66,9 @@ class AgentRow(NamedTuple):
         return os.path.abspath(where.environ.get(self.home_variable) or default)
 
     def has_sessions(self, where: Where) -> bool:
-        """Check whether the agent has sessions on this machine, or we have copies of its prompts.
+        """Check whether the agent, or our copy of its prompts, has sessions on this machine.
 
-        Claude Code always counts.
+        The result is always true for Claude Code.
         """
         if not self.home:
             return True
@@ -70,7 +77,10 @@ class AgentRow(NamedTuple):
         return os.path.isfile(self.home_folder(where)) or os.path.isdir(self._copies(where))
 
     def is_quick_to_list(self, where: Where) -> bool:
-        """Check whether the agent has sessions, and its prompts are quick to read or were read before."""
+        """Check whether the agent has sessions that can be listed quickly.
+
+        That is true if its history of prompts is small or was read before.
+        """
         with contextlib.suppress(OSError):
             was_read_before = os.path.exists(os.path.join(self._copies(where), READ_STATE_NAME))
             return self.has_sessions(where) and (
@@ -79,7 +89,7 @@ class AgentRow(NamedTuple):
         return False
 
     def load(self, where: Where) -> Agent:
-        """Return the agent with its home, our copies and ``where``."""
+        """Return the agent, loading its part if necessary."""
         return _load_strategy(
             self.part, self.strategy, self.home_folder(where), self._copies(where), where
         )
@@ -89,7 +99,11 @@ class AgentRow(NamedTuple):
 
 
 def copies_folder(where: Where) -> str:
-    """Return the folder of copies; in a model's sandbox, which can't write to our state folder, a temporary one."""
+    """Return the folder for our copies of other agents' sessions.
+
+    In the sandbox of another agent's shell, which can't write to our state folder, return a
+    temporary folder.
+    """
     own = os.path.join(where.state, COPIES_FOLDER_NAME)
     if not calling_session_id(where) or _is_writable(own):
         return own
@@ -98,7 +112,7 @@ def copies_folder(where: Where) -> str:
 
 @functools.lru_cache(maxsize=4)
 def _is_writable(folder: str) -> bool:
-    import tempfile  # imported late, because it takes 3 ms and only another agent's shell needs it
+    import tempfile  # Imported here because the import takes 3 ms and only another agent's shell needs it.
 
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
@@ -111,8 +125,8 @@ def _is_writable(folder: str) -> bool:
 
 @functools.cache
 def _create_temporary_folder() -> str:
-    """Create a private folder that is removed at exit; return ``""`` on failure."""
-    import atexit  # imported late, as above
+    """Create a private folder that is removed when the process exits. Return ``""`` on failure."""
+    import atexit  # Imported here because only another agent's shell needs these modules.
     import tempfile
 
     for parent_folder in (os.environ.get("TMPDIR") or "/tmp", "/dev/shm"):  # noqa: S108 - a folder of our own in it
@@ -125,7 +139,11 @@ def _create_temporary_folder() -> str:
 
 @functools.lru_cache(maxsize=8)
 def _load_strategy(part: str, strategy: str, home: str, copies: str, where: Where) -> Agent:
-    """Create each agent only once per run, so that its cached folders serve many sessions."""
+    """Return the agent that a part implements.
+
+    Each agent is created only once in a process, so that the folders that it has listed can be
+    reused.
+    """
     make_agent = questions.agent_strategy.load(part, strategy)
     return make_agent(home, copies, where)
 
@@ -145,7 +163,8 @@ CLAUDE = AgentRow(
     is_loss="",
     model="derive.model.headless:make_headless_model",
 )
-"""Claude Code. Its transcripts are the common record format, so fsck checks them itself."""
+"""The row of Claude Code. fsck checks its transcripts directly, because they have the common record
+format."""
 
 OTHER_AGENT_ROWS = {
     name: AgentRow(name, *row) for name, row in AGENTS_OF_PARTS.items() if is_installed(row[0])
@@ -153,24 +172,28 @@ OTHER_AGENT_ROWS = {
 AGENT_ROWS = {CLAUDE_NAME: CLAUDE, **OTHER_AGENT_ROWS}
 AGENT_NAMES = tuple(AGENT_ROWS)
 RESUMABLE_AGENTS = tuple(row.name for row in AGENT_ROWS.values() if row.session_variable)
-"""The agents that can continue a session."""
+"""The names of the agents that can continue a session."""
 
 INCOMPLETE_AGENTS = frozenset(row.name for row in AGENT_ROWS.values() if row.loss_note)
-"""The agents whose sessions are incomplete."""
+"""The names of the agents of which only some records exist, such as the prompts."""
 
 LISTABLE_AGENTS = (CLAUDE_NAME, *INCOMPLETE_AGENTS)
-"""The agents whose sessions a list offers. Claude Code opens them, or a fresh session made from their prompts."""
+"""The names of the agents whose sessions are listed without ``--agent``.
+
+Claude Code can open its own sessions. From a session that consists only of prompts, it can make a
+fresh one.
+"""
 
 
 def list_other_agents(where: Where) -> list[Agent]:
-    """Return the agents other than Claude Code that have a home on this machine."""
+    """Return the agents other than Claude Code that have sessions on this machine."""
     return [row.load(where) for row in OTHER_AGENT_ROWS.values() if row.has_sessions(where)]
 
 
 def list_agents(where: Where, name: str = ALL_AGENTS) -> list[Agent]:
-    """Return the agents with a name, or all present ones, Claude Code first.
+    """Return the agent with this name, or all agents with sessions on this machine, Claude Code first.
 
-    Raise UsageError if the named agent has no home.
+    Raise UsageError if the agent with this name has no sessions on this machine.
     """
     if name == ALL_AGENTS:
         return [row.load(where) for row in AGENT_ROWS.values() if row.has_sessions(where)]
@@ -184,14 +207,15 @@ def list_agents(where: Where, name: str = ALL_AGENTS) -> list[Agent]:
 
 
 def agent_of_path(path: str, where: Where) -> Agent:
-    """Return the agent that a path belongs to."""
+    """Return the agent to which the file at a path belongs."""
     return agent_with_name(agent_name_of_path(path, where), where)
 
 
 def agent_name_of_path(path: str, where: Where) -> str:
-    """Return the name of the agent that a path belongs to, by its file name or as one of our copies.
+    """Return the name of the agent to which the file at a path belongs.
 
-    Any other path belongs to Claude Code.
+    Another agent's file is recognized by its name, or by being in our folder of copies. All other
+    files belong to Claude Code.
     """
     copies, name = os.path.join(copies_folder(where), ""), os.path.basename(path)
     if copies in path:
@@ -209,42 +233,49 @@ def agent_name_of_path(path: str, where: Where) -> str:
 
 
 def agent_of_session(session: SessionFile, where: Where) -> Agent:
-    """Return a session's agent."""
+    """Return the agent to which a session belongs."""
     return agent_with_name(session.agent, where)
 
 
 def agent_with_name(name: str, where: Where) -> Agent:
-    """Return the agent with a name, even without a home here; Claude Code for any other name."""
+    """Return the agent with this name, even if it has no sessions on this machine.
+
+    For an unknown name, return Claude Code.
+    """
     return row_of_agent(name).load(where)
 
 
 def row_of_agent(name: str) -> AgentRow:
-    """Return an agent's row; Claude Code's for any other name, such as that of a removed part."""
+    """Return the row of the agent with this name.
+
+    For an unknown name, such as that of an agent whose part was removed, return the row of Claude
+    Code.
+    """
     return AGENT_ROWS.get(name, CLAUDE)
 
 
 def is_foreign(path: str, where: Where) -> bool:
-    """Check whether a path belongs to another agent, or is our copy of its session."""
+    """Check whether a path belongs to another agent than Claude Code, or is our copy of its session."""
     return agent_name_of_path(path, where) != CLAUDE_NAME
 
 
 def require_complete(session: SessionFile) -> None:
-    """Raise UsageError for a session of which only the prompts exist."""
+    """Raise UsageError if only the prompts of a session exist."""
     if loss_note := row_of_agent(session.agent).loss_note:
         remedy = f"Continue from them in a fresh session: resume-hooks handoff {session.session_id}"
         raise UsageError(f"{session.session_id} can't be used for this. {loss_note}", remedy)
 
 
 def read_ends(session: SessionFile, where: Where) -> HeadTail:
-    """Return the two ends of any agent's session.
+    """Return the beginning and the end of a session of any agent.
 
-    Raise SessionNotFound if it can't be read.
+    Raise SessionNotFound if the session can't be read.
     """
     return agent_of_session(session, where).read_ends(session.path)
 
 
 def readable_session(path: str, where: Where) -> SessionFile:
-    """Return any agent's session at a path, in the common record format.
+    """Return the session at a path in the common record format, whatever its agent.
 
     Raise SessionNotFound, NotATranscript or WriteFailed.
     """
@@ -253,12 +284,12 @@ def readable_session(path: str, where: Where) -> SessionFile:
 
 
 def original_path(path: str, where: Where) -> str:
-    """Return the agent's own path for ``path``."""
+    """Return the path of the agent's own file, if ``path`` is our copy, or else ``path``."""
     return agent_of_path(path, where).original_path(path)
 
 
 def list_all_transcripts(where: Where) -> list[TranscriptFile]:
-    """Return every transcript of every agent."""
+    """Return the transcripts of all agents with sessions on this machine."""
     files = []
     for agent in list_agents(where):
         files.extend(agent.list_files())
@@ -267,9 +298,9 @@ def list_all_transcripts(where: Where) -> list[TranscriptFile]:
 
 @contextlib.contextmanager
 def readable_path(path: str, where: Where) -> Iterator[str]:
-    """Yield a path at which a file of ``list_all_transcripts`` can be read during the block.
+    """Yield a path at which a file from ``list_all_transcripts`` can be read during the block.
 
-    If it can't be converted, the path has no file.
+    If the file can't be converted, yield a path without a file.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -280,9 +311,9 @@ def readable_path(path: str, where: Where) -> Iterator[str]:
 
 
 def find_other_agents_session(session_id: str, where: Where) -> SessionFile | None:
-    """Return another agent's session with an id, in readable form; None for an unknown id.
+    """Return another agent's session with this id in the common record format, or None.
 
-    Raise the errors of ``readable_session``.
+    Raise SessionNotFound, NotATranscript or WriteFailed if the session can't be converted.
     """
     for agent in list_other_agents(where) if is_session_id(session_id) else []:
         if session := agent.store.find(session_id):
@@ -291,7 +322,7 @@ def find_other_agents_session(session_id: str, where: Where) -> SessionFile | No
 
 
 def folders_of_other_agents(where: Where) -> list[str]:
-    """Return the folders with other agents' sessions and our copies of them."""
+    """Return the folders of other agents' sessions and of our copies of them."""
     folders = []
     for row in OTHER_AGENT_ROWS.values():
         for folder in row.folders:
@@ -300,7 +331,7 @@ def folders_of_other_agents(where: Where) -> list[str]:
 
 
 def calling_session_id(where: Where) -> str:
-    """Return the id of the other agent's session in whose shell we run, or ``""``."""
+    """Return the id of another agent's session if we run in its shell, or ``""``."""
     candidate_ids = (
         where.environ.get(row.session_variable, "") for row in OTHER_AGENT_ROWS.values()
     )
@@ -308,13 +339,13 @@ def calling_session_id(where: Where) -> str:
 
 
 def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
-    """Return the stores for a list to choose from, in order; incomplete sessions, which are the oldest, come last.
+    """Return the stores whose sessions a list offers, in the order of the list.
 
-    The first store is Claude Code's; with ``all_agents`` it includes all agents that can continue a
-    session.
-
-    Incomplete sessions are left out if this list would have to read a large history first. A
-    session's start and a search also read it.
+    The first store contains Claude Code's sessions. With ``all_agents``, it also contains the
+    sessions of all other agents that can continue a session. The other stores contain the sessions
+    of which only the prompts exist. These sessions are the oldest ones. A store is left out if a
+    large history would have to be read for it now. The start of a session and a search also read
+    the history, so a later list contains it.
     """
     resumable_stores = []
     for row in OTHER_AGENT_ROWS.values():
@@ -332,7 +363,7 @@ def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
 
 
 def store_of_agents(where: Where, name: str = ALL_AGENTS) -> SessionStore:
-    """Return the sessions of the named agents as one store."""
+    """Return the sessions of an agent as one store, or the sessions of all agents."""
     stores = [agent.store for agent in list_agents(where, name)]
     if len(stores) == 1:
         return stores[0]

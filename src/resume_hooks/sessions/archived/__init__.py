@@ -1,5 +1,6 @@
-"""Read the vault: its layout, the manifests, and unpacked copies of sessions.
+"""Read the vault: its layout, its manifests, and unpacked copies of its sessions.
 
-A locator that matches nothing in the project folders is looked up in the vault's manifests. A match
-is opened as a verified copy of the pack and read like any session; changes to it are refused.
+If a locator matches no session in the project folders, it is looked up in the vault's manifests.
+The session that it matches is unpacked, verified, and read like any other session. Verbs refuse to
+change it.
 """

@@ -1,6 +1,6 @@
-"""The locations of the vault and of unpacked sessions.
+"""Define the locations of the vault, the trash and the unpacked sessions.
 
-Symbolic links in them are never followed.
+A symbolic link in these locations is never followed.
 """
 
 from __future__ import annotations
@@ -10,28 +10,32 @@ import os
 from resume_hooks.paths import FILE_HISTORY, TASKS, Where, is_session_id
 
 VAULT_FOLDER = "vault"
-"""The folder with a subfolder per session, named by its id."""
+"""The folder of the vault. It has a subfolder for each session, named by the session's id."""
 
 UNPACKED_FOLDER = "unpacked"
-"""The folder with unpacked copies for reading, which can be recreated."""
+"""The folder with unpacked copies of sessions. It can be deleted and is then filled again as
+needed."""
 
 MANIFEST = "manifest.json"
-"""The file in each session's folder, next to the lock and the pack."""
+"""The name of the manifest in each session's folder. The folder also contains the lock and the
+packs."""
 
 TRASH_FOLDER = "trash"
-"""The folder of deleted sessions, with a subfolder per session, and in it one per deletion, named by its time."""
+"""The folder of deleted sessions.
 
-REMOVED_SUFFIX = ".gone"
-"""The suffix of a folder in the trash that is being removed permanently, or is still empty."""
-
-PROJECTS, HISTORY = "projects", FILE_HISTORY
-"""The folders of the config home with files of a session.
-
-Backups of files are archived under the second name.
+It has a subfolder for each session. Each of these has a subfolder for each deletion, named by the
+deletion's time.
 """
 
+REMOVED_SUFFIX = ".gone"
+"""The suffix of a folder in the trash that is still empty or is being removed permanently."""
+
+PROJECTS, HISTORY = "projects", FILE_HISTORY
+"""Folders of the config home with files of a session: the transcripts, and the backups of changed
+files."""
+
 FOLDERS_BY_ID = (HISTORY, TASKS)
-"""The folders of the config home that have a subfolder per session id."""
+"""Folders of the config home in which each session has a subfolder named by its id."""
 
 
 def vault_folder(where: Where) -> str:
@@ -45,22 +49,22 @@ def unpacked_folder(where: Where) -> str:
 
 
 def archive_folder(session_id: str, where: Where) -> str:
-    """Return the folder of a session's archive, which may not exist."""
+    """Return the vault's folder for a session, which may not exist."""
     return os.path.join(vault_folder(where), session_id)
 
 
 def find_archive_link(session_id: str, where: Where) -> str:
-    """Return the vault, or a session's folder in it, if it is a symbolic link; else ``""``."""
+    """Return the vault or the session's folder in it if one of them is a symbolic link, else ``""``."""
     paths = (vault_folder(where), archive_folder(session_id, where))
     return next((path for path in paths if os.path.islink(path)), "")
 
 
 def path_in_archive(place: str) -> str:
-    """Return a file's relative path in a folder of archived files.
+    """Return the path of a session's file relative to the folder with its unpacked files.
 
-    The path is the same as in the folder of the client's transcript.
-
-    ``place`` is its path relative to the config home.
+    ``place`` is the file's path relative to the config home. For example,
+    ``projects/-work/<id>/x.txt`` becomes ``<id>/x.txt``, and ``file-history/<id>/x`` becomes
+    ``file-history/x``.
     """
     top_folder, _, rest = place.partition("/")
     rest_below_id = rest.partition("/")[2]
@@ -70,7 +74,7 @@ def path_in_archive(place: str) -> str:
 
 
 def is_valid_archive_path(place: str, session_id: str) -> bool:
-    """Check whether ``place`` is a valid path for a file of this session."""
+    """Check whether a file of this session may have the path ``place``, relative to the config home."""
     steps = place.split("/")
     if {"", ".", ".."} & set(steps) or "\0" in place or (os.sep != "/" and os.sep in place):
         return False
@@ -84,17 +88,27 @@ def is_valid_archive_path(place: str, session_id: str) -> bool:
 
 
 def path_in_config_home(place: str, where: Where, config_home: str = "") -> str:
-    """Return the absolute path of a place in our config home, or in ``config_home``."""
+    """Return the absolute path for a path relative to the config home.
+
+    The config home is ours if ``config_home`` is empty.
+    """
     return os.path.join(config_home or where.config, *place.split("/"))
 
 
 def root_in_config_home(place: str, where: Where) -> str:
-    """Return the folder of the config home that contains a place. The user may have made it a symbolic link."""
+    """Return the top folder in the config home that contains a place, for example ``projects``.
+
+    The user may have replaced this folder with a symbolic link.
+    """
     return os.path.join(where.config, place.partition("/")[0])
 
 
 def config_home_name(where: Where) -> str:
-    """Return this config home's name in manifests; ``""`` if it contains the state folder, which it alone then uses."""
+    """Return the path by which manifests refer to this config home.
+
+    Return ``""`` if the state folder is inside the config home, because no other config home then
+    uses the vault.
+    """
     home = where.config
     if where.state.startswith(os.path.join(home, "")):
         return ""
@@ -102,12 +116,15 @@ def config_home_name(where: Where) -> str:
 
 
 def is_of_other_home(home: str, where: Where) -> bool:
-    """Check whether a manifest names another config home."""
+    """Check whether ``home``, from a manifest, is another config home."""
     return home not in {"", config_home_name(where)} and bool(config_home_name(where))
 
 
 def session_id_of_copy(path: str, where: Where) -> str:
-    """Return the session to whose archived or unpacked files ``path`` belongs, or ``""``."""
+    """Return the id of the session to which a file in the vault or among the unpacked files belongs.
+
+    Return ``""`` if ``path`` is not in these folders.
+    """
     steps = _components_below_vault(path, where)[:1]
     if steps and is_session_id(steps[0]):
         return steps[0]
@@ -115,12 +132,15 @@ def session_id_of_copy(path: str, where: Where) -> str:
 
 
 def path_below_project(path: str, where: Where) -> str:
-    """Return a vault path's original path relative to its project folder; ``""`` for any other path."""
+    """Return the client's path of an unpacked file, relative to the project folder.
+
+    Return ``""`` for any other path.
+    """
     return os.sep.join(_components_below_vault(path, where)[2:])  # <id>/<state>/...
 
 
 def _components_below_vault(path: str, where: Where) -> list[str]:
-    """Return a path's components below the vault or the folder of unpacked sessions.
+    """Return the components of a path below the vault or below the folder of unpacked sessions.
 
     Return an empty list for any other path.
     """
@@ -137,7 +157,8 @@ def _components_below_vault(path: str, where: Where) -> list[str]:
 
 
 MAX_FILES = 20_000
-"""The maximum number of files in a session's folder; a folder with more is not a session's."""
+"""The maximum number of files in a session's folder. A folder with more files cannot belong to a
+session."""
 
 MAX_DEPTH = 8
-"""The maximum depth of subfolders to read in a session's folder."""
+"""The maximum depth to which subfolders of a session's folder are read."""

@@ -1,8 +1,7 @@
-"""The vault's manifests, which list the archived files of each session.
+"""Read and write the vault's manifests, which list the archived files of each session.
 
-An untrustworthy manifest is ignored.
-
-Only the manifests count: a file that none of them names was left by an interrupted operation.
+A manifest that is not valid is ignored. A file in the vault that no manifest lists was left over by
+an interrupted operation, and is also ignored.
 """
 
 from __future__ import annotations
@@ -27,27 +26,29 @@ from resume_hooks.storage import locks
 from resume_hooks.storage.typed_rows import parse_row
 
 MANIFEST_VERSION = 1
-"""The manifests' version; a newer engine's manifest is not changed."""
+"""The version of the manifests. A manifest with a higher version, from a newer engine, is not
+changed."""
 
 MAX_MANIFEST_BYTES = 32 * 1024 * 1024
-"""The size limit of a manifest in bytes: 20,000 files with long names."""
+"""The maximum size of a manifest in bytes. It is enough for 20,000 files with long names."""
 
 _MAX_FILE_BYTES, _MAX_TIME_NS = 2**53, 2**63
-"""The limits of a manifest's numbers: file sizes and times."""
+"""Upper limits for the file sizes and for the times in a manifest."""
 
 _PACK = re.compile(r"pack-[0-9]{1,9}\.xz")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class ArchivedFile(NamedTuple):
-    """An archived file.
+    """A file in the vault or in the trash.
 
-    ``place`` is its path relative to the config home; ``mtime_ns`` and ``mode`` are the original's.
+    ``place`` is its path relative to the config home, and ``mtime_ns`` and ``mode`` are those of
+    the client's file. ``seen`` is the size of the client's file when it was archived. ``size`` and
+    ``sha256`` describe the archived content (for a symbolic link, its target).
 
-    ``where`` names the pack, and ``offset`` is the file's position in it after unpacking. For an
-    unpacked file of a deleted session ``where`` is ``""``, and the file is in the folder, laid out
-    like the client's. ``seen`` is the size of the client's file when it was archived. ``size`` and
-    ``sha256`` describe the archived content; for a link, its target.
+    ``where`` is the name of the pack with the content, and ``offset`` is the position of the
+    content in the unpacked pack. If a deleted session has not been packed yet, ``where`` is ``""``,
+    and the file is in the deletion's folder under the path from ``path_in_archive``.
     """
 
     place: str
@@ -61,12 +62,12 @@ class ArchivedFile(NamedTuple):
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a symbolic link, which only deleted sessions have."""
+        """Whether the file is a symbolic link, which is archived only for deleted sessions."""
         return stat.S_ISLNK(self.mode)
 
 
 def stored_file(place: str, status: os.stat_result) -> ArchivedFile:
-    """Describe a file of a deleted session, in its original place or in the trash before packing."""
+    """Describe a file of a session that is being deleted and has not been packed yet."""
     mode = stat.S_IMODE(status.st_mode) & 0o777 | (
         stat.S_IFLNK if stat.S_ISLNK(status.st_mode) else 0
     )
@@ -74,18 +75,23 @@ def stored_file(place: str, status: os.stat_result) -> ArchivedFile:
 
 
 class EarlierState(NamedTuple):
-    """An earlier state of a session: files that were later replaced by other content, not continued."""
+    """An earlier state of a session.
+
+    It has the files whose content was later replaced by other content, instead of being continued.
+    """
 
     archived_at: str
     parts: tuple[ArchivedFile, ...]
 
 
 class ArchiveDetails(NamedTuple):
-    """The details that find an archived session without opening it; "" and () if the manifest lacks them.
+    """The details by which an archived session is found without unpacking it.
 
-    ``created`` and ``ended`` are timestamps. ``titles`` are the titles that match it, ``pulls`` are
-    pull requests by number and address, and ``listed`` is whether listings show it. ``parent`` has
-    the fields of ``provenance.Parent`` from its transcript, or none for an original.
+    A detail is ``""`` or ``()`` if the manifest does not have it. ``created`` and ``ended`` are
+    timestamps. ``titles`` are all titles by which the session can be found, and ``pulls`` are the
+    numbers and addresses of its pull requests. ``listed`` is true if lists show the session.
+    ``parent`` has the values of the fields of ``provenance.Parent``, or is empty if the session has
+    no parent.
     """
 
     created: str = ""
@@ -98,15 +104,17 @@ class ArchiveDetails(NamedTuple):
 
 
 class ArchivedSession(NamedTuple):
-    """A session in the vault. ``place`` is its transcript's place, and the first of ``parts`` is the transcript.
+    """A session in the vault or in the trash.
 
-    Timestamps are in the format of transcripts.
+    ``place`` is the path of its transcript relative to the config home, and the first of ``parts``
+    is the transcript. Timestamps are in the format of transcripts. ``stored`` is the size of its
+    packs in bytes. If ``complete`` is false, some files could not be archived. ``home`` is the
+    session's config home, or ``""`` if the state folder is in the config home and no other config
+    home uses it.
 
-    ``size`` is the size of the session and ``stored`` of its packs, in bytes. If not ``complete``,
-    some files could not be archived. ``home`` is the session's config home, or ``""`` if it
-    contains the state folder and nobody shares that. ``deleted_at`` is the time of the user's
-    deletion, or ``""`` in the vault. A deletion that is not ``complete`` was interrupted, so its
-    files may still be in their original places.
+    ``deleted_at`` is the time at which the user deleted the session, or ``""`` for a session in the
+    vault. If a deleted session is not ``complete``, its deletion was interrupted, and some files
+    may still be in their original places.
     """
 
     session_id: str
@@ -126,41 +134,41 @@ class ArchivedSession(NamedTuple):
 
     @property
     def deletion_folder_name(self) -> str:
-        """The name of a deleted session's folder: the time of deletion, without colons."""
+        """The name of the deletion's folder, which is the time of the deletion without colons."""
         return os.path.basename(self.folder)
 
     @property
     def locator(self) -> str:
-        """The locator of this one deletion of the session."""
+        """The locator of this deletion, for a session that may have been deleted several times."""
         return f"{self.session_id}@{self.deletion_folder_name}"
 
     @property
     def transcript(self) -> ArchivedFile:
-        """The session's own file."""
+        """The archived transcript of the session."""
         return self.parts[0]
 
     @property
     def size(self) -> int:
-        """The unpacked size of all the session's archived files in bytes."""
+        """The total size in bytes of the session's files when unpacked."""
         return sum(part.size for part in self.parts)
 
     @property
     def project(self) -> str:
-        """The name of the session's original project folder."""
+        """The name of the project folder that contained the session."""
         return self.place.split("/")[1]
 
     @property
     def all_parts(self) -> Iterator[ArchivedFile]:
-        """Every archived file, including earlier states."""
+        """All archived files of the session, including files of earlier states."""
         yield from self.parts
         for earlier in self.earlier:
             yield from earlier.parts
 
 
 def list_archived(where: Where, present_ids: Container[str] = ()) -> list[ArchivedSession]:
-    """Return every archived session with a readable manifest, except those in ``present_ids``, latest first.
+    """Return the archived sessions with a readable manifest, the latest first.
 
-    Read only manifests.
+    Sessions with an id in ``present_ids`` are left out. Only the manifests are read.
     """
     archived_sessions = (
         find_archived(session_id, where)
@@ -175,7 +183,7 @@ def list_archived(where: Where, present_ids: Container[str] = ()) -> list[Archiv
 
 
 def archived_ids(where: Where) -> list[str]:
-    """Return the ids with a folder in the vault, sorted."""
+    """Return the ids of the sessions that have a folder in the vault, sorted."""
     try:
         return sorted(name for name in os.listdir(vault_folder(where)) if is_session_id(name))
     except OSError:
@@ -190,7 +198,10 @@ def find_archived(session_id: str, where: Where) -> ArchivedSession | None:
 
 
 def list_deletions(where: Where) -> Iterator[ArchivedSession]:
-    """Yield the deleted sessions in the trash. Those of 0.2.0, which have another manifest, are left out."""
+    """Yield the deleted sessions in the trash.
+
+    Sessions deleted with version 0.2.0 are left out, because their manifests have another form.
+    """
     for session_folder in list_subfolders(os.path.join(where.state, TRASH_FOLDER)):
         session_id = os.path.basename(session_folder)
         for folder in list_subfolders(session_folder) if is_session_id(session_id) else []:
@@ -202,7 +213,7 @@ def list_deletions(where: Where) -> Iterator[ArchivedSession]:
 
 
 def read_manifest(folder: str, session_id: str) -> ArchivedSession | None:
-    """Return the session described by a folder's manifest, or None if it can't be read."""
+    """Return the session that the manifest in a folder describes, or None if it can't be read."""
     row = read_manifest_row(folder)
     if row.get("version") == MANIFEST_VERSION:
         return _parse_archived_session(row, session_id, folder)
@@ -210,9 +221,9 @@ def read_manifest(folder: str, session_id: str) -> ArchivedSession | None:
 
 
 def unreadable_folders(where: Where) -> list[str]:
-    """Return the sessions' folders in the vault that have files besides a lock but no readable manifest.
+    """Return the sessions' folders in the vault that contain files but no readable manifest.
 
-    Return the vault itself if it is a link or can't be listed.
+    If the vault itself is a symbolic link or can't be listed, return the vault's folder.
     """
     home = vault_folder(where)
     if os.path.islink(home):
@@ -234,7 +245,7 @@ def unreadable_folders(where: Where) -> list[str]:
 
 
 def _may_contain_files(folder: str) -> bool:
-    """Check whether a session's folder has files, or may have some."""
+    """Check whether a session's folder contains files other than a lock, or can't be listed."""
     try:
         return os.path.islink(folder) or bool(set(os.listdir(folder)) - {locks.LOCK_NAME})
     except FileNotFoundError:
@@ -244,7 +255,10 @@ def _may_contain_files(folder: str) -> bool:
 
 
 def unreadable_reason(session_id: str, where: Where) -> str:
-    """Return why a folder of the vault can't be used, as a sentence; ``""`` if it can, or if it has no manifest."""
+    """Return a sentence on why a session's folder in the vault can't be used.
+
+    Return ``""`` if the folder can be used or has no manifest.
+    """
     path = os.path.join(archive_folder(session_id, where), MANIFEST)
     if link := find_archive_link(session_id, where):
         return f"{link} is a symbolic link, so it was left alone"
@@ -257,20 +271,20 @@ def unreadable_reason(session_id: str, where: Where) -> str:
 
 
 def encode_manifest(archived: ArchivedSession) -> bytes:
-    """Encode an archived session's manifest in the form that ``find_archived`` reads."""
+    """Return the bytes of a session's manifest, which ``find_archived`` can read."""
     row = archived._asdict() | {
         "version": MANIFEST_VERSION,
         "earlier": [each._asdict() for each in archived.earlier],
     }
     del row["folder"]
-    import orjson  # as in transcripts.provenance
+    import orjson  # Imported here because few commands read or write a manifest.
 
     return orjson.dumps(row, default=list) + b"\n"
 
 
 def read_manifest_row(folder: str) -> dict[str, object]:
-    """Return the untrusted content of a folder's manifest; ``{}`` if it can't be read."""
-    import orjson  # as above
+    """Return the content of a folder's manifest without validating it, or ``{}`` if it can't be read."""
+    import orjson  # Imported here because few commands read or write a manifest.
 
     try:
         row = orjson.loads(read_regular_file(os.path.join(folder, MANIFEST), MAX_MANIFEST_BYTES))

@@ -1,7 +1,7 @@
-"""Archived sessions, of which only the vault's copy exists, as ordinary session files.
+"""Open sessions of which only the vault's copy exists, as ordinary session files.
 
-A copy has a temporary path of its own. Callers see the client's former location instead: children
-are written to its project folder and refer to its old path.
+A copy is unpacked to a temporary path. Callers use the path at which the client's file used to be:
+a child is written to the project folder of that file and refers to its path.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 
 
 def is_archived_copy(path: str, where: Where) -> bool:
-    """Check whether ``path`` belongs to an archived copy."""
+    """Check whether ``path`` is in the vault or among the unpacked files."""
     return bool(session_id_of_copy(path, where))
 
 
 def project_folder_of_session(path: str, where: Where) -> str:
     """Return the project folder of the session at ``path``.
 
-    For an archived copy, return the original's project folder.
+    For an archived copy, return the project folder that contained the client's file.
     """
     archived = _find_archived_of_path(path, where)
     if archived:
@@ -33,7 +33,7 @@ def project_folder_of_session(path: str, where: Where) -> str:
 
 
 def client_path(path: str, where: Where) -> str:
-    """Return the client's path for ``path``: the original's path for a copy, else ``path`` itself."""
+    """Return the path of the client's file for a copy, else ``path`` itself."""
     archived = _find_archived_of_path(path, where)
     if archived:
         return os.path.join(where.projects, archived.project, path_below_project(path, where))
@@ -41,7 +41,7 @@ def client_path(path: str, where: Where) -> str:
 
 
 def find_only_archived(session_id: str, where: Where) -> ArchivedSession | None:
-    """Return the archived session with an id that is in no project folder any more, or None."""
+    """Return the archived session with this id, or None if it is also in a project folder."""
     archived = find_archived(session_id, where)
     if archived is None or find_session(session_id, where):
         return None
@@ -49,18 +49,19 @@ def find_only_archived(session_id: str, where: Where) -> ArchivedSession | None:
 
 
 def open_archived(archived: ArchivedSession, where: Where) -> SessionFile:
-    """Return an archived session as a readable file.
+    """Unpack an archived session and return it as a session file.
 
     Raise SessionNotFound or WriteFailed on failure.
     """
-    # Importing the unpacker takes 10 ms, which only sessions without a client's file need.
+    # Imported here because the import takes 10 ms, and only a session without a client's file needs
+    # it.
     from resume_hooks.sessions.archived.unpack import unpacked_transcript as path_of
 
     return session_file(path_of(archived, where))
 
 
 def archive_facts(path: str, where: Where) -> dict[str, object]:
-    """Return whether the session at ``path`` is an archived copy, and since when, as fields for documents."""
+    """Return the fields of a JSON answer that describe whether a session is an archived copy."""
     archived = _find_archived_of_path(path, where)
     return {
         "kept": archived is not None,
@@ -70,13 +71,13 @@ def archive_facts(path: str, where: Where) -> dict[str, object]:
 
 
 def require_client_file(session: SessionFile, where: Where) -> None:
-    """Raise OnlyArchived if only the session's archived copy exists, because that is never changed."""
+    """Raise OnlyArchived if the client's file is gone. The archived copy must not be changed."""
     if is_archived_copy(session.path, where):
         raise only_archived_error(session.session_id)
 
 
 def only_archived_error(session_id: str) -> OnlyArchived:
-    """Return the error for changing or resuming a session of which only the archived copy exists."""
+    """Return the error for a verb that needs the client's file of a session that exists only in the vault."""
     return OnlyArchived(
         (
             f"The client's file of {session_id} is gone; only the archived copy is left, and it is never changed"

@@ -1,8 +1,8 @@
-"""Unpack archived sessions to a path where they can be read, with their other files next to them.
+"""Unpack archived sessions to a folder where their transcript and their other files can be read.
 
-A pack is one compressed stream of a session's files. It is unpacked into a private folder, verified
-against its manifest's hashes, and kept for the next reader. The folder's size is limited; the least
-recently used sessions are removed.
+A pack is one compressed stream with a session's files. It is unpacked into a private folder,
+verified against the hashes in the manifest, and kept for the next reader. The size of all unpacked
+sessions is limited. If it is exceeded, the least recently used sessions are removed.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ from resume_hooks.storage.state_file import (
 
 PACK_SUFFIX = ".xz"
 CHUNK_BYTES = 1024 * 1024
-"""Bytes to read or write at a time."""
+"""The number of bytes to read or write at a time."""
 
 MAX_UNPACKED_BYTES = 2 * 1024**3
-"""The size limit of all unpacked sessions in bytes."""
+"""The maximum size in bytes of all unpacked sessions."""
 
 _TIME_TOLERANCE_NS = 2_000_000_001
-"""Nanoseconds: FAT stores times with a resolution of two seconds."""
+"""The tolerance for comparing file times in nanoseconds. FAT stores times with a resolution of two
+seconds."""
 
 
 def read_pack(path: str) -> Iterator[bytes]:
-    """Yield a pack's content. Raise OSError if it can't be read or is damaged."""
+    """Yield the unpacked content of a pack in chunks. Raise OSError if it can't be read or is damaged."""
     with open_regular(path, follow=False) as packed:
         unpacker = lzma.LZMADecompressor(memlimit=128 * 1024 * 1024)
         try:
@@ -67,10 +68,10 @@ def read_pack(path: str) -> Iterator[bytes]:
 def read_pack_contents(
     folder: str, parts: Sequence[ArchivedFile]
 ) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
-    """Yield each file with its content, in the order of the packs. The caller must read a content before the next.
+    """Yield each file with the chunks of its content, in the order in the packs.
 
-    ``folder`` is the session's own folder in the vault. Each pack is read once. Raise OSError if it
-    ends too early.
+    The caller must read all chunks of a file before it requests the next file. ``folder`` is the
+    session's folder in the vault. Each pack is read once. Raise OSError if a pack ends too early.
     """
     ordered = sorted(parts, key=lambda part: (part.where, part.offset))
     for part in (part for part in ordered if not part.where):
@@ -86,14 +87,17 @@ def read_pack_contents(
 
 
 def stored_path(folder: str, part: ArchivedFile) -> str:
-    """Return the path of a deleted session's file, before packing, in the folder of its deletion."""
+    """Return the path of a deleted session's file that has not been packed yet.
+
+    ``folder`` is the deletion's folder in the trash.
+    """
     return os.path.join(folder, path_in_archive(part.place))
 
 
 def read_stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
-    """Return the content of an archived file that is stored unpacked in the client's layout.
+    """Return the chunks of a file that is stored unpacked in ``folder``.
 
-    Raise OSError if it can't be read.
+    Raise OSError if the file can't be read.
     """
     path = stored_path(folder, part)
     if part.is_link:
@@ -102,7 +106,7 @@ def read_stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
 
 
 class PackStream:
-    """A stream that is read in pieces of any length."""
+    """A stream of chunks from which any number of bytes can be read; ``offset`` is the position."""
 
     def __init__(self, chunks: Iterator[bytes], name: str) -> None:
         self.offset = 0
@@ -111,12 +115,12 @@ class PackStream:
         self._name = name
 
     def has_ended(self) -> bool:
-        """Check whether the stream has ended."""
+        """Check whether all bytes of the stream have been read."""
         self._left = self._left or next(self._pieces, b"")
         return not self._left
 
     def read(self, size: int) -> Iterator[bytes]:
-        """Yield the next ``size`` bytes. Raise OSError if the stream is shorter."""
+        """Yield the next ``size`` bytes in chunks. Raise OSError if the stream is shorter."""
         while size > 0:
             if not self._left:
                 self._left = next(self._pieces, b"")
@@ -129,18 +133,19 @@ class PackStream:
 
 
 def unpacked_transcript(archived: ArchivedSession, where: Where) -> str:
-    """Return the path of a verified transcript; the session's other files are next to it in the client's layout.
+    """Unpack an archived session and return the path of its transcript.
 
-    Raise SessionNotFound if the vault no longer has it or it has changed, WriteFailed if it can't
-    be unpacked.
+    The session's other files are next to the transcript, as in the client's folder. A new copy is
+    verified. Raise SessionNotFound if the vault no longer has the session in this state, and
+    WriteFailed if it can't be unpacked.
     """
     return os.path.join(_unpack_current_state(archived, where), f"{archived.session_id}.jsonl")
 
 
 def verified_transcript(archived: ArchivedSession, where: Where) -> str:
-    """Return ``unpacked_transcript`` after comparing every byte with its hash.
+    """Return the path from ``unpacked_transcript`` after verifying the hash of every file.
 
-    If the hash differs, unpack the session again.
+    If a hash differs, unpack the session again.
     """
     path = unpacked_transcript(archived, where)
     if not _matches_hashes(archived, os.path.dirname(path)):
@@ -159,7 +164,10 @@ def _matches_hashes(archived: ArchivedSession, folder: str) -> bool:
 
 
 def _unpack_current_state(archived: ArchivedSession, where: Where) -> str:
-    """Return a folder with all files of a session, even if the vault has repacked it meanwhile."""
+    """Unpack an archived session and return the folder with its files.
+
+    If the vault has archived the session again in the meantime, unpack the new state.
+    """
     try:
         return _unpack_all(archived, where)
     except SessionNotFound:
@@ -192,7 +200,7 @@ def _unpack_all(archived: ArchivedSession, where: Where) -> str:
 
 
 def _state_key(archived: ArchivedSession) -> str:
-    """Return a key that identifies this state of an archived session."""
+    """Return a name for the folder of unpacked files that changes when the session is archived again."""
     description = repr(
         [(part.place, part.size, part.sha256, part.mtime_ns, part.where) for part in archived.parts]
     )
@@ -200,7 +208,7 @@ def _state_key(archived: ArchivedSession) -> str:
 
 
 def _is_complete(folder: str, archived: ArchivedSession) -> bool:
-    """Check whether all parts are in a folder with their sizes and times, and none is an unexpected link."""
+    """Check whether a folder contains all files of a session with the expected types, sizes and times."""
     if os.path.islink(folder):
         return False
     for part in archived.parts:
@@ -233,16 +241,17 @@ def _unpack_into(archived: ArchivedSession, home: str, folder: str, where: Where
 def write_archived_files(
     archived: ArchivedSession, parts: Sequence[ArchivedFile], folder: str, where: Where
 ) -> None:
-    """Write verified files of an archived session into a folder, in the client's layout and with their times.
+    """Write files of an archived session into a folder, with their original times, and verify them.
 
-    Raise OSError if one can't be read or written, or differs from the archived content.
+    A file is written to the path from ``path_in_archive``. Raise OSError if a file can't be read or
+    written, or if its content has another hash than in the manifest.
     """
     for part, chunks in read_pack_contents(archived.folder, parts):
         _write_archived_file(part, chunks, folder, where)
 
 
 def read_chunks(path: str, size: int) -> Iterator[bytes]:
-    """Yield the first ``size`` bytes of a file in pieces. Raise OSError if it is shorter."""
+    """Yield the first ``size`` bytes of a file in chunks. Raise OSError if the file is shorter."""
     with open_regular(path, follow=False) as stream:
         while size > 0:
             chunk = stream.read(min(size, CHUNK_BYTES))
@@ -266,28 +275,28 @@ def _write_archived_file(
         raise OSError(None, "It has changed since it was stored: its hash differs", path)
     if part.place.startswith(
         f"{HISTORY}/"
-    ):  # a user's file gets its mode back; all others are private
+    ):  # These are the user's own files, so they get their original mode. All other files stay private.
         os.chmod(path, part.mode & 0o777 | PRIVATE_MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
 
 
 def hash_and_yield(chunks: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
-    """Yield the chunks unchanged and add them to ``digest``."""
+    """Yield the chunks unchanged and add each of them to ``digest``."""
     for chunk in chunks:
         digest.update(chunk)
         yield chunk
 
 
 def sha256_of_file(path: str, size: int) -> str:
-    """Return the sha256, in hex, of the first ``size`` bytes of a file.
+    """Return the SHA-256 hash, in hex, of the first ``size`` bytes of a file.
 
-    Raise OSError if it can't be read or is shorter.
+    Raise OSError if the file can't be read or is shorter.
     """
     return sha256_of_chunks(read_chunks(path, size))
 
 
 def sha256_of_chunks(chunks: Iterable[bytes]) -> str:
-    """Return the sha256 of a content, in hex."""
+    """Return the SHA-256 hash of the joined chunks, in hex."""
     digest = hashlib.sha256()
     for chunk in chunks:
         digest.update(chunk)
@@ -295,9 +304,9 @@ def sha256_of_chunks(chunks: Iterable[bytes]) -> str:
 
 
 def _limit_unpacked_size(where: Where, needed_bytes: int, kept_folder: str) -> None:
-    """Remove the least recently used unpacked sessions until the limit is met.
+    """Remove the least recently used unpacked sessions until there is space for the new one.
 
-    Also remove the remains of interrupted runs.
+    Also remove temporary files of interrupted runs. ``kept_folder`` is never removed.
     """
     folders = []
     for folder in _list_unpacked_folders(unpacked_folder(where)):
@@ -325,7 +334,7 @@ def _list_unpacked_folders(home: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _convert_read_error(archived: ArchivedSession) -> Iterator[None]:
-    """Convert errors of reading or writing to those of opening an archived session."""
+    """Convert OSError in the block to SessionNotFound or WriteFailed."""
     try:
         yield
     except FileNotFoundError as error:
