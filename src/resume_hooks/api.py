@@ -25,7 +25,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope, lineage_scope, project_scope_of_folder, session_scope
-from resume_hooks.sessions.lineage import Ancestor, LineageFinder, omit_trims
+from resume_hooks.sessions.lineage import Ancestor, LineageFinder, omit_trimmed_sessions
 from resume_hooks.sessions.session import Session
 
 
@@ -98,7 +98,7 @@ def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
     archived copy.
     """
     return _build_nodes(
-        omit_trims(LineageFinder(Where()).find_lineage(os.path.abspath(session_file)))
+        omit_trimmed_sessions(LineageFinder(Where()).find_lineage(os.path.abspath(session_file)))
     )
 
 

@@ -130,7 +130,7 @@ def test_a_new_task_inherits_files_and_commands(
     plain = document("handoff", SESSION, "-n", "go on", "--dry-run")["data"]
     shown = document("handoff", SESSION, "--print", "--new-task", "write the notes")["data"]
     assert set(shown["digest"]["sections"]) == {"commands"}
-    assert shown["opening"].endswith("is not to be gone on with.\nwrite the notes")
+    assert shown["opening"].endswith("Do not continue that work.\nwrite the notes")
     made = document("handoff", SESSION, "--new-task", "write the notes")["data"]
     assert made["title"].startswith("write the notes · ")
     assert not (tasks.parent / made["session_id"]).exists()

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from resume_hooks.sessions.link_log import Link, record_link, record_superseded
+from resume_hooks.sessions.link_log import Link, record_link, record_successor
 from tests.builders import (
     ConfigHome,
     conversation,
@@ -131,7 +131,7 @@ def test_find_derived_omits_a_superseded_handoff(
     write_session(folder, ONE, conversation(1))
     write_session(folder, TWO, [line, *conversation(1)])
     record_link(Link(THREE, ONE, "handoff", made, 7), config_home.where)
-    record_superseded(TWO, THREE, made, config_home.where)
+    record_successor(TWO, THREE, made, config_home.where)
 
     def derived_ids(*options: str) -> list[str]:
         return [

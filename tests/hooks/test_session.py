@@ -20,7 +20,7 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import PendingHandoff, store_handoff
-from resume_hooks.sessions.link_log import Link, links_file, read_links, read_superseded
+from resume_hooks.sessions.link_log import Link, links_file, read_links, read_successors
 from tests.builders import (
     ConfigHome,
     Record,
@@ -426,7 +426,7 @@ def test_clear_after_a_handoff_opens_with_its_digest(
     )
     (link,) = read_links(config_home.where)
     assert link == Link(NEW, OLD, "handoff", link.at, 4711)
-    assert read_superseded(config_home.where) == {CHILD: NEW}
+    assert read_successors(config_home.where) == {CHILD: NEW}
     assert clear_marks(config_home) == []
     assert pending_child.read_bytes() == raw
     reply_to_event(end_event(NEW))

@@ -20,7 +20,7 @@ from resume_hooks.search.listing import (
     listing_page,
     short_ids,
 )
-from resume_hooks.sessions.link_log import Link, record_link, record_superseded
+from resume_hooks.sessions.link_log import Link, record_link, record_successor
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, sessions_of_directory
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.transcripts.head_tail import END_BYTES
@@ -175,7 +175,7 @@ def test_a_superseded_child_is_omitted(config_home: ConfigHome) -> None:
     write_aged_session(config_home, 1)
     child = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
     write_aged_session(config_home, 2, child)
-    record_superseded(session_id(2), session_id(1), instant(0), config_home.where)
+    record_successor(session_id(2), session_id(1), instant(0), config_home.where)
     assert listed_numbers(config_home) == [1]
     write_aged_session(config_home, 2, [*child, user("go on", uuid="u", parent="s", ts=200)])
     assert sorted(listed_numbers(config_home)) == [1, 2]

@@ -18,7 +18,12 @@ import pytest
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
-from resume_hooks.sessions.lineage import MAX_GENERATIONS, Ancestor, LineageFinder, omit_trims
+from resume_hooks.sessions.lineage import (
+    MAX_GENERATIONS,
+    Ancestor,
+    LineageFinder,
+    omit_trimmed_sessions,
+)
 from resume_hooks.sessions.link_log import Link, links_file, record_link
 from resume_hooks.transcripts.provenance import make_first_line
 from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
@@ -231,7 +236,7 @@ def test_the_parent_of_a_fork_is_found(config_home: ConfigHome) -> None:
 
 
 def test_trims_can_be_omitted(config_home: ConfigHome) -> None:
-    """``omit_trims`` removes trims and links each row to the nearest remaining ancestor."""
+    """``omit_trimmed_sessions`` removes trims and links each row to the nearest remaining ancestor."""
     write_continued_session(config_home, 1)
     write_session(
         config_home.project(),
@@ -245,7 +250,9 @@ def test_trims_can_be_omitted(config_home: ConfigHome) -> None:
             *conversation(1),
         ],
     )
-    rows = omit_trims(find_lineage(config_home, write_continued_session(config_home, 3, 2)))
+    rows = omit_trimmed_sessions(
+        find_lineage(config_home, write_continued_session(config_home, 3, 2))
+    )
     assert session_numbers(rows) == [1, 3]
     assert rows[1].parent_session_id == session_id(1)
 

@@ -12,9 +12,9 @@ from resume_hooks.sessions.link_log import (
     Link,
     links_file,
     read_links,
-    read_superseded,
+    read_successors,
     record_link,
-    record_superseded,
+    record_successor,
 )
 from tests.builders import ConfigHome, line, session_id
 
@@ -93,8 +93,8 @@ def test_a_superseded_child_is_not_a_link(config_home: ConfigHome) -> None:
     """A row about a child that another session replaced is no link. The child's last row counts."""
     record_link(ONE, Where())
     for by in (4, 5):
-        record_superseded(ONE.child_id, session_id(by), "2026-01-31T09:32:00.000Z", Where())
-    record_superseded(TWO.child_id, TWO.child_id, "2026-01-31T09:32:00.000Z", Where())
-    record_superseded("../x", session_id(4), "2026-01-31T09:32:00.000Z", Where())
+        record_successor(ONE.child_id, session_id(by), "2026-01-31T09:32:00.000Z", Where())
+    record_successor(TWO.child_id, TWO.child_id, "2026-01-31T09:32:00.000Z", Where())
+    record_successor("../x", session_id(4), "2026-01-31T09:32:00.000Z", Where())
     assert read_links(Where()) == [ONE]
-    assert read_superseded(config_home.where) == {ONE.child_id: session_id(5)}
+    assert read_successors(config_home.where) == {ONE.child_id: session_id(5)}

@@ -18,7 +18,7 @@ from resume_hooks.sessions.agents.registry import (
     original_path,
     row_of_agent,
 )
-from resume_hooks.sessions.archived.sessions import archive_facts
+from resume_hooks.sessions.archived.sessions import archive_fields
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.record_references import RecordLines
 from resume_hooks.sessions.session import Session
@@ -78,7 +78,7 @@ def session_facts_data(
         "created": ends.created,
         "ended": ends.ended,
         "size": ends.size if file == ends.path else os.path.getsize(file),
-        **archive_facts(ends.path, session.where),
+        **archive_fields(ends.path, session.where),
         "lines": line_count,
         "bad_lines": transcript.bad_lines,
         "torn": transcript.torn,

@@ -18,7 +18,7 @@ from resume_hooks.sessions.lineage import (
     Ancestor,
     Descendant,
     LineageFinder,
-    omit_trims,
+    omit_trimmed_sessions,
 )
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import shell_command
@@ -50,7 +50,7 @@ def print_lineage(options: LineageOptions) -> None:
     if options.original:
         shown_rows = rows[:1]
     elif options.continued:
-        shown_rows = omit_trims(rows)
+        shown_rows = omit_trimmed_sessions(rows)
     else:
         shown_rows = rows
     if options.locator:

@@ -35,7 +35,7 @@ from resume_hooks.seam import find_answers
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import agent_of_path, readable_session, require_complete
 from resume_hooks.sessions.archived.sessions import is_archived_copy
-from resume_hooks.sessions.locator_forms import RESOLVERS, has_one_form, resolve_title_part
+from resume_hooks.sessions.locator_forms import RESOLVERS, has_unmistakable_form, resolve_title_part
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
@@ -144,7 +144,7 @@ def _find_session_by_name(locator: str | None) -> SessionFile | None:
             return readable_session(file, Where())
         return locate_session(str(row["session_id"]), Where())
     except SessionNotFound as error:
-        if has_one_form(locator_text) or isinstance(error, SessionDeleted):
+        if has_unmistakable_form(locator_text) or isinstance(error, SessionDeleted):
             raise
         return None
 

@@ -13,7 +13,7 @@ from resume_hooks.archive.vault.locate_archived import list_earlier_states, name
 from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import is_of_other_home, path_in_config_home
+from resume_hooks.sessions.archived.layout import is_other_config_home, path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
@@ -31,7 +31,7 @@ def archived_text(archived: ArchivedSession, where: Where) -> str:
         only_copy_text = ""
     else:
         only_copy_text = ", only here"
-    only_copy_text += f", of {archived.home}" if is_of_other_home(archived.home, where) else ""
+    only_copy_text += f", of {archived.home}" if is_other_config_home(archived.home, where) else ""
     sizes = f"{format_bytes(archived.size)} packed to {format_bytes(archived.stored)}"
     last_written = f"last written {clock.format_minute(archived.ended)}"
     rows = [archived.title, f"   {archived.session_id} · {sizes} · {last_written}{only_copy_text}"]

@@ -21,7 +21,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_replies, hook_state, pending_handoff, start_parts
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
-from resume_hooks.sessions.link_log import Link, record_link, record_superseded
+from resume_hooks.sessions.link_log import Link, record_link, record_successor
 from resume_hooks.shared_values import COLD_SENTENCE, COLD_TOKENS, SLASH
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.processes import find_client_pid
@@ -152,7 +152,7 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
         record_link(
             Link(session_id, handoff.parent_id, handoff.kind, _current_timestamp(), pid), Where()
         )
-        record_superseded(handoff.child_id, session_id, _current_timestamp(), Where())
+        record_successor(handoff.child_id, session_id, _current_timestamp(), Where())
     _copy_tasks_of_child(handoff.child_id, session_id)
     is_outdated = pending_handoff.is_outdated(handoff)
     outdated_text = "; your later work is not in it" if is_outdated else ""

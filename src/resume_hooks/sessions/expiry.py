@@ -99,9 +99,9 @@ class ExpiryCalculator:
     def __init__(self, days: int, where: Where) -> None:
         self._period = float(days * DAY)
         self._history = where.file_history
-        self._with_backups: frozenset[str] = frozenset()
+        self._sessions_with_backups: frozenset[str] = frozenset()
         with contextlib.suppress(OSError):
-            self._with_backups = frozenset(os.listdir(self._history))
+            self._sessions_with_backups = frozenset(os.listdir(self._history))
 
     def sessions_in_folder(self, folder: str) -> list[SessionExpiry]:
         """Return the expiry of each session in a project folder.
@@ -123,16 +123,16 @@ class ExpiryCalculator:
                         DatedSession(session_id, entry.path, status.st_mtime, status.st_size)
                     ] * bool(status.st_size)
         return [
-            SessionExpiry(each, self._period, tuple(self._files(each, folders)))
+            SessionExpiry(each, self._period, tuple(self._times_of_other_files(each, folders)))
             for each in sessions
         ]
 
-    def _files(self, session: DatedSession, folders: set[str]) -> Iterator[float]:
+    def _times_of_other_files(self, session: DatedSession, folders: set[str]) -> Iterator[float]:
         if session.session_id in folders:
             yield from _file_times(
                 os.path.join(os.path.dirname(session.path), session.session_id, TOOL_RESULTS)
             )
-        if session.session_id in self._with_backups:
+        if session.session_id in self._sessions_with_backups:
             with contextlib.suppress(OSError):
                 yield os.lstat(os.path.join(self._history, session.session_id)).st_mtime
 

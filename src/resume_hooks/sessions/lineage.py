@@ -33,7 +33,7 @@ from resume_hooks.sessions.archived.sessions import (
     open_archived,
 )
 from resume_hooks.sessions.child_titles import displayed_kind, kind_unless_in_title
-from resume_hooks.sessions.link_log import read_links, read_superseded
+from resume_hooks.sessions.link_log import read_links, read_successors
 from resume_hooks.system.text import collapse_line, plain_line, plain_text
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 from resume_hooks.transcripts.lines import SharedFile
@@ -148,7 +148,9 @@ class LineageFinder:
         ):
             return recorded_parent or linked_parent
         # If the file and the link name different parents, prefer the parent that still exists.
-        if self._exists(recorded_parent, path) or not self._exists(linked_parent, path):
+        if self._parent_exists(recorded_parent, path) or not self._parent_exists(
+            linked_parent, path
+        ):
             return recorded_parent
         return linked_parent
 
@@ -189,7 +191,7 @@ class LineageFinder:
             self._archived_by_id[session_id] = find_archived(session_id, self._where)
         return self._archived_by_id[session_id]
 
-    def _exists(self, parent: Parent, child_path: str) -> bool:
+    def _parent_exists(self, parent: Parent, child_path: str) -> bool:
         return bool(
             self._find_present_file(parent, child_path) or self._find_archived(parent.session_id)
         )
@@ -242,11 +244,11 @@ class LineageFinder:
         rows = [row]
         while parent is not None and len(rows) < MAX_GENERATIONS:
             located_path = self._find_present_file(parent, current)
-            row, parent, current = self._ancestor(parent, located_path, current, seen_ids)
+            row, parent, current = self._find_ancestor(parent, located_path, current, seen_ids)
             rows.append(row)
         return rows[::-1]
 
-    def _ancestor(
+    def _find_ancestor(
         self, parent: Parent, located_path: str | None, child: str, seen_ids: set[str]
     ) -> tuple[Ancestor, Parent | None, str]:
         """Return a parent's row, the parent of this parent, and the parent's path."""
@@ -310,7 +312,7 @@ class LineageFinder:
 
     @cached_property
     def _successor_by_id(self) -> dict[str, str]:
-        return read_superseded(self._where)
+        return read_successors(self._where)
 
     def is_superseded(self, path: str) -> bool:
         """Check whether the user never used a child and continued in another session instead.
@@ -382,7 +384,7 @@ class LineageFinder:
         return children
 
 
-def omit_trims(rows: list[Ancestor]) -> list[Ancestor]:
+def omit_trimmed_sessions(rows: list[Ancestor]) -> list[Ancestor]:
     """Return the rows without trimmed sessions. Each row's parent is then the row before it."""
     remaining_rows: list[Ancestor] = []
     for row in rows:

@@ -46,7 +46,7 @@ def record_link(link: Link, where: Where) -> None:
     _append_row({key: value for key, value in link._asdict().items() if value is not None}, where)
 
 
-def record_superseded(child_id: str, successor_id: str, at: str, where: Where) -> None:
+def record_successor(child_id: str, successor_id: str, at: str, where: Where) -> None:
     """Append a row to the file that marks an unopened child as superseded by its successor.
 
     Raise OSError if the state folder can't be written.
@@ -59,7 +59,7 @@ def read_links(where: Where) -> list[Link]:
     return [link for row in _link_rows(where) if (link := _parse_link(row)) is not None]
 
 
-def read_superseded(where: Where) -> dict[str, str]:
+def read_successors(where: Where) -> dict[str, str]:
     """Return the ids of superseded children, each mapped to the id of its successor."""
     pairs = []
     for row in _link_rows(where):

@@ -264,7 +264,7 @@ def resolve_locator(
     """
     surroundings = Surroundings(cwd, where)
     if locator is None:
-        return _require_supported(
+        return _require_supported_agent(
             current_session(surroundings) or _latest_in_folder(surroundings, foreign=foreign),
             where,
             foreign=foreign,
@@ -276,7 +276,7 @@ def resolve_locator(
         match = next(filter(None, (resolver(words, surroundings) for resolver in resolvers)), None)
         if match is None:
             raise not_found_error(words, surroundings)
-        return _require_supported(match, where, foreign=foreign)
+        return _require_supported_agent(match, where, foreign=foreign)
     except SessionNotFound:
         session = find_archived_copy(
             words, surroundings, match_parts=resolve_title_part in resolvers
@@ -303,7 +303,7 @@ def _refuse_deleted_session(words: str, where: Where, *, match_parts: bool) -> N
         )
 
 
-def _require_supported(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
+def _require_supported_agent(session: SessionFile, where: Where, *, foreign: bool) -> SessionFile:
     agent = agent_of_session(session, where)
     if not foreign:
         require_complete(session)

@@ -170,7 +170,7 @@ class Surroundings:
         return [
             session
             for session in candidates
-            if (facts := self._names_of_session(session)) is not None and fits(facts)
+            if (names := self._names_of_session(session)) is not None and fits(names)
         ]
 
     def _names_of_session(self, session: SessionFile) -> SessionNames | None:
@@ -406,7 +406,7 @@ def resolve_title(words: str, surroundings: Surroundings) -> SessionFile | None:
     title = text_after_prefix("title", words)
     return _require_one_session(
         words,
-        surroundings.find_nearest(pattern_of_words(title), lambda facts: title in facts.titles),
+        surroundings.find_nearest(pattern_of_words(title), lambda names: title in names.titles),
         surroundings,
     )
 
@@ -418,7 +418,7 @@ def resolve_tag(words: str, surroundings: Surroundings) -> SessionFile | None:
     """
     tag = text_after_prefix("tag", words)
     sessions = surroundings.find_nearest(
-        pattern_of_words(tag), lambda facts: facts.tag.casefold() == tag.casefold() != ""
+        pattern_of_words(tag), lambda names: names.tag.casefold() == tag.casefold() != ""
     )
     if not sessions and tag != words:
         raise SessionNotFound(
@@ -439,16 +439,16 @@ def resolve_title_part(words: str, surroundings: Surroundings) -> SessionFile | 
     pattern = pattern_of_words(title)
     exact_matches = surroundings.find_nearest(
         pattern,
-        lambda facts: (
-            facts.is_listed
-            and any(title_text.casefold() == title_part for title_text in facts.titles)
+        lambda names: (
+            names.is_listed
+            and any(title_text.casefold() == title_part for title_text in names.titles)
         ),
     )
     matches = exact_matches or surroundings.find_nearest(
         pattern,
-        lambda facts: (
-            facts.is_listed
-            and any(title_part in title_text.casefold() for title_text in facts.titles)
+        lambda names: (
+            names.is_listed
+            and any(title_part in title_text.casefold() for title_text in names.titles)
         ),
     )
     return _require_one_session(words, matches, surroundings)
@@ -466,7 +466,7 @@ def resolve_pull_request(
     link_pattern = re.compile(rb'"prnumber":\s?%d\b' % int(pull_request.rpartition("/")[2]))
     return _require_one_session(
         words,
-        surroundings.find_nearest(link_pattern, lambda facts: pull_request in facts.pull_requests),
+        surroundings.find_nearest(link_pattern, lambda names: pull_request in names.pull_requests),
         surroundings,
     )
 
@@ -508,7 +508,7 @@ def is_address(words: str) -> bool:
     return _ADDRESS.match(words) is not None
 
 
-def has_one_form(words: str) -> bool:
+def has_unmistakable_form(words: str) -> bool:
     """Check whether a locator has an unmistakable form.
 
     These forms are an id, a path, an address, ``latest``, a tag, a title and a pull request.

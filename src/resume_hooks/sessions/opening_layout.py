@@ -29,10 +29,7 @@ _USAGE = {
     "output_tokens": 0,
 }
 NEXT_STEP_HEADING = "Next step, as the user put it:"
-NEW_TASK_NOTICE = (
-    "This is a new task. What stands above is known from earlier work, which is not to be "
-    "gone on with."
-)
+NEW_TASK_NOTICE = "This is a new task. Everything above is background from earlier work. Do not continue that work."
 REPORT_HEADING = "The user's report of what was done after the mark:"
 FORMER_REPORT_HEADING = REPORT_HEADING.replace("mark", "checkpoint")  # the heading in version 0.2.0
 
@@ -64,7 +61,7 @@ def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: 
     return "\n\n".join(part for part in (block, summary, digest, step) if part)
 
 
-def task_step(task: str) -> str:
+def next_step_for_task(task: str) -> str:
     """Return the next step for a new task for which the earlier work is only background."""
     return f"{NEW_TASK_NOTICE}\n{task.strip()}"
 

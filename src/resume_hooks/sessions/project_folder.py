@@ -52,14 +52,14 @@ class MovedFolder(NamedTuple):
             else:
                 more = ""
             evidence.append(
-                f"holds the commit {self.commits[0][:SHORT_COMMIT_DIGITS]}{more} that the session saw"
+                f"contains the commit {self.commits[0][:SHORT_COMMIT_DIGITS]}{more} that the session mentions"
             )
         if self.files:
             evidence.append(
                 f"has {self.files} of the {format_count(self.file_count, 'file')} that it worked on"
             )
         if self.is_own_worktree:
-            evidence.append("is of the repository that it was a worktree of")
+            evidence.append("belongs to the repository of which it was a worktree")
         return ", ".join(evidence)
 
 
@@ -119,7 +119,11 @@ def lock_session_creation(home: str, where: Where) -> Iterator[None]:
         with contextlib.suppress(ResumeHooksError):
             stack.enter_context(
                 lock_folder(
-                    lock_path, where, "Another command is at it", "No lock:", CREATION_LOCK_SECONDS
+                    lock_path,
+                    where,
+                    "Another command is creating sessions",
+                    "No lock:",
+                    CREATION_LOCK_SECONDS,
                 )
             )
         yield

@@ -67,7 +67,7 @@ def link_rows(home: ConfigHome) -> Try:
         assert found[-1] == LINK
         assert all(is_session_id(each.child_id) and is_session_id(each.parent_id) for each in found)
         assert all(isinstance(each.kind + each.at, str) for each in found)
-        assert all(map(is_session_id, link_log.read_superseded(home.where)))
+        assert all(map(is_session_id, link_log.read_successors(home.where)))
 
     return try_case
 

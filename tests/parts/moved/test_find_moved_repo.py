@@ -106,9 +106,9 @@ def test_the_repository_of_a_removed_worktree_is_found(repository: Path, git: An
         Where(ENVIRON),
     )
     assert found.folder == str(repository)
-    assert (
-        found.evidence
-        == f"holds the commit {commit[:7]} that the session saw, is of the repository that it was a worktree of"
+    assert found.evidence == (
+        f"contains the commit {commit[:7]} that the session mentions, "
+        "belongs to the repository of which it was a worktree"
     )
 
 

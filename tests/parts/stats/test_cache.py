@@ -23,7 +23,7 @@ from resume_hooks.parts.stats.totals import (
     measure_state_folder,
     percentile,
 )
-from resume_hooks.sessions.link_log import Link, record_link, record_superseded
+from resume_hooks.sessions.link_log import Link, record_link, record_successor
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import (
     SESSION,
@@ -318,7 +318,7 @@ def test_a_session_opened_by_clear_counts_as_handoff(config_home: ConfigHome) ->
     parent = session_file(write_session(project, SESSION, rows))
     made = write_child(agents.plan_fresh(parent, where, kind="handoff"), where)
     record_link(Link(OTHER, SESSION, "handoff", "2026-01-31T10:00:00.000Z"), where)
-    record_superseded(made.session_id, OTHER, "2026-01-31T10:00:00.000Z", where)
+    record_successor(made.session_id, OTHER, "2026-01-31T10:00:00.000Z", where)
     late = 3_600
     own = [
         user("go on", uuid="v", ts=late),

@@ -108,11 +108,20 @@ def read_rows(index: OpenIndex) -> list[Row]:
     names = file_names(index)
     found = index.postings.find_records(Query.all_query(), max(1, index.postings.record_count))
     read = [
-        Row(names[row.file], row.line, row.turn, ROLES[row.role], index.postings.tool_names(row), row)
+        Row(
+            names[row.file],
+            row.line,
+            row.turn,
+            ROLES[row.role],
+            index.postings.tool_names(row),
+            row,
+        )
         for row in found
     ]
     assert (
-        len({(row.posting.file, row.line) for row in read}) == len(read) == index.postings.record_count
+        len({(row.posting.file, row.line) for row in read})
+        == len(read)
+        == index.postings.record_count
     )
     return sorted(read, key=lambda row: row[:2])
 

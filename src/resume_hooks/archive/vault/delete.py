@@ -33,7 +33,7 @@ from resume_hooks.sessions.archived.layout import (
     FOLDERS_BY_ID,
     REMOVED_SUFFIX,
     path_in_config_home,
-    root_in_config_home,
+    top_folder_in_config_home,
 )
 from resume_hooks.sessions.archived.manifest import (
     ArchivedFile,
@@ -194,7 +194,7 @@ class _TrashMove:
                 raise OSError(errno.EBUSY, "Changed while it was copied", client_path)
             self._gone.append(part)
             removal.remove_file(
-                client_path, root_in_config_home(part.place, self._where), follow_root=True
+                client_path, top_folder_in_config_home(part.place, self._where), follow_root=True
             )
             folders.add(os.path.dirname(client_path))
         for folder in folders:
@@ -210,7 +210,7 @@ class _TrashMove:
                 with contextlib.suppress(OSError):  # the folder is not empty
                     removal.remove_empty(
                         empty_folder,
-                        root_in_config_home(client_path, self._where),
+                        top_folder_in_config_home(client_path, self._where),
                         follow_root=True,
                     )
 

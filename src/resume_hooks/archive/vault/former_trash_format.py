@@ -17,7 +17,7 @@ from resume_hooks.sessions.archived.layout import (
     FOLDERS_BY_ID,
     is_valid_archive_path,
     path_in_config_home,
-    root_in_config_home,
+    top_folder_in_config_home,
 )
 from resume_hooks.sessions.archived.manifest import (
     ArchiveDetails,
@@ -160,5 +160,5 @@ def _finish_moving(entry: FormerTrashEntry, folder: str, where: Where) -> None:
                 # otherwise the session's client wrote to the file during the copy
                 if all(identical_paths):
                     removal.remove_permanently(
-                        hidden_path, root_in_config_home(part.place, where), follow_root=True
+                        hidden_path, top_folder_in_config_home(part.place, where), follow_root=True
                     )

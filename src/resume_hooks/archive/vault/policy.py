@@ -26,7 +26,7 @@ from resume_hooks.archive.vault.commit import remove_archived
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, is_private_folder, is_session_id, read_json_object
-from resume_hooks.sessions.archived.layout import is_of_other_home, vault_folder
+from resume_hooks.sessions.archived.layout import is_other_config_home, vault_folder
 from resume_hooks.sessions.archived.manifest import ArchivedSession, list_archived
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.lineage_block import format_bytes
@@ -123,7 +123,7 @@ def find_due_sessions(
         if (
             total_bytes > size_limit
             and session.session_id not in kept_ids
-            and not is_of_other_home(session.home, where)
+            and not is_other_config_home(session.home, where)
         ):
             due_sessions.append(
                 (

@@ -31,7 +31,7 @@ from resume_hooks.reading.digest.entries import select_knowledge
 from resume_hooks.reading.digest.opening import Opening, count_shown_entries
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS
 from resume_hooks.sessions.lineage_block import remove_block_markers
-from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, task_step
+from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, next_step_for_task
 from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import format_count, plain_text
 
@@ -106,7 +106,7 @@ def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> R
     The child is unused if neither the child nor its parent was continued since.
     """
     if spec.is_new_task:
-        step = task_step(spec.next_step)
+        step = next_step_for_task(spec.next_step)
     else:
         step = spec.next_step
     tokens = tokens_for_size(spec.size, where)

@@ -95,7 +95,7 @@ def path_in_config_home(place: str, where: Where, config_home: str = "") -> str:
     return os.path.join(config_home or where.config, *place.split("/"))
 
 
-def root_in_config_home(place: str, where: Where) -> str:
+def top_folder_in_config_home(place: str, where: Where) -> str:
     """Return the top folder in the config home that contains a place, for example ``projects``.
 
     The user may have replaced this folder with a symbolic link.
@@ -115,7 +115,7 @@ def config_home_name(where: Where) -> str:
     return home
 
 
-def is_of_other_home(home: str, where: Where) -> bool:
+def is_other_config_home(home: str, where: Where) -> bool:
     """Check whether ``home``, from a manifest, is another config home."""
     return home not in {"", config_home_name(where)} and bool(config_home_name(where))
 

@@ -60,7 +60,7 @@ def open_archived(archived: ArchivedSession, where: Where) -> SessionFile:
     return session_file(path_of(archived, where))
 
 
-def archive_facts(path: str, where: Where) -> dict[str, object]:
+def archive_fields(path: str, where: Where) -> dict[str, object]:
     """Return the fields of a JSON answer that describe whether a session is an archived copy."""
     archived = _find_archived_of_path(path, where)
     return {

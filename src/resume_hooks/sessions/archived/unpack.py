@@ -111,22 +111,22 @@ class PackStream:
     def __init__(self, chunks: Iterator[bytes], name: str) -> None:
         self.offset = 0
         self._pieces = chunks
-        self._left = b""
+        self._unread_bytes = b""
         self._name = name
 
     def has_ended(self) -> bool:
         """Check whether all bytes of the stream have been read."""
-        self._left = self._left or next(self._pieces, b"")
-        return not self._left
+        self._unread_bytes = self._unread_bytes or next(self._pieces, b"")
+        return not self._unread_bytes
 
     def read(self, size: int) -> Iterator[bytes]:
         """Yield the next ``size`` bytes in chunks. Raise OSError if the stream is shorter."""
         while size > 0:
-            if not self._left:
-                self._left = next(self._pieces, b"")
-            if not self._left:
+            if not self._unread_bytes:
+                self._unread_bytes = next(self._pieces, b"")
+            if not self._unread_bytes:
                 raise OSError(errno.EIO, "The pack ends too early", self._name)
-            chunk, self._left = self._left[:size], self._left[size:]
+            chunk, self._unread_bytes = self._unread_bytes[:size], self._unread_bytes[size:]
             size -= len(chunk)
             self.offset += len(chunk)
             yield chunk
