@@ -261,11 +261,12 @@ def _format_no_hits(result: SearchResult) -> list[str]:
     else:
         input_kind = "options"
     scope_text = "" if result.is_complete else " in what is indexed"
+    if result.interpretation:
+        interpretation_text = f" ({collapse_line(plain_line(result.interpretation), 400)})"
+    else:
+        interpretation_text = ""
     return [
-        (
-            "Nothing "
-            f"found{scope_text}{f' ({collapse_line(plain_line(result.interpretation), 400)})' if result.interpretation else ''}."
-        ),
+        f"Nothing found{scope_text}{interpretation_text}.",
         *_lines_about_omitted_results(result),
         f"Other {input_kind} may help; --all looks in every project.",
     ]
