@@ -342,8 +342,8 @@ def resolve_transcript(
 
     A session is found as in ``resolve_locator``. The ``session_id`` of a sub-agent's transcript is
     ``<session id>/agent-<id>``, so that references to its records work. A locator with ``/agent-``
-    may also be a path or a title. It is used as a path if that path exists, and as a title if there
-    is no such sub-agent.
+    may also be a path or a title. It is used as a path if that path exists, and as a title if no
+    such sub-agent exists.
     """
     if locator is None:
         subagent_session = None
