@@ -1,4 +1,4 @@
-"""Run the handler of events that only Codex sends, with the engine's Python."""
+"""Handle an event that only Codex sends, with the engine's Python."""
 
 from __future__ import annotations
 

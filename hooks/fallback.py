@@ -1,4 +1,4 @@
-"""Run the fallback of the prompt hook and of the client's module on any Python >= 3.9, until the engine is ready."""
+"""Answer prompts and the plugin's module until the engine is installed, on any Python >= 3.9."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Run the installer once at a time per machine, detached from the client, with the log install.log.
+"""Install the engine's packages, detached from the client, with the log install.log.
 
 Usage: install.py [--now] [--team] [--tool] DATA_FOLDER. With --tool, the engine uses the packages
-of the Python that runs this script. Exit status 0: ready, nothing to do, or another run is active;
-1: failed.
+of the Python that runs this script. Only one installation runs at a time. Exit status 0: the engine
+is ready, nothing needs to be done, or another installation is running; 1: the installation failed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from typing import IO
 
 
 def acquire_install_lock(handle: IO[str]) -> bool:
-    """Take the lock. The kernel releases it when this process ends, so a killed run never blocks another run."""
+    """Take the lock that only one installation can have. Return False if another installation has it.
+
+    The kernel releases the lock when this process ends, even if the process is killed.
+    """
     try:
         if sys.platform == "win32":
-            import msvcrt  # exists only on Windows
+            import msvcrt  # This module exists only on Windows.
 
             msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
         else:
-            import fcntl  # exists on all other systems
+            import fcntl  # This module exists on all systems except Windows.
 
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -31,10 +34,15 @@ def acquire_install_lock(handle: IO[str]) -> bool:
 
 
 def detach_from_client(data: Path) -> None:
-    """Start a new process session with its own log, so that the client neither waits for the installer nor kills it."""
+    """Leave the client's process session, and write output to a log.
+
+    The client then neither waits for the installation nor kills it.
+    """
     if sys.platform != "win32":
         os.setsid()
-    from resume_hooks.system.bug_log import open_log  # write a log only if something is installed
+    from resume_hooks.system.bug_log import (
+        open_log,
+    )  # Imported late, so that only an installation opens a log.
 
     log = open_log(str(data / "install.log"))
     os.dup2(log, 1)
@@ -42,13 +50,13 @@ def detach_from_client(data: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Install if needed. Return the exit status."""
+    """Install the engine's packages if they are missing or outdated. Return the exit status."""
     hooks = Path(__file__).resolve().parent
     sys.path[:0] = [str(hooks), str(hooks.parent / "src")]
     from resume_hooks.system.bytecode import repair_bytecode_on_import
 
     repair_bytecode_on_import()
-    import install_attempt  # needed here, because -I removes the script's own folder from sys.path
+    import install_attempt  # Imported here, because Python's option -I keeps this folder out of sys.path.
     import install_venv
 
     now, data = "--now" in arguments, Path(arguments[-1])

@@ -1,8 +1,8 @@
-"""Record the last attempt in install.json, so that a failed installation is not retried within an hour.
+"""Record the last installation in install.json, so that a failed one is not repeated within an hour.
 
-install.json: {"state": "installing" | "ready" | "failed", "started", "ended", "retry_after" (epoch
-seconds; 0: not yet, or at once), "error" (one line), "pid", "lock" (digest of the locks), "tool"
-(the Python that lends its packages, or "")}.
+install.json: {"state": "installing" | "ready" | "failed", "started", "ended" and "retry_after"
+(seconds since 1970; "retry_after" is 0 if no time is set), "error" (one line), "pid", "lock"
+(digest of the lock files), "tool" (the Python whose packages are used, or "")}.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ RETRY_SECONDS = 3600
 
 
 def save_attempt(data: Path, state: dict[str, Any]) -> None:
-    """Replace install.json atomically, because a hook may read it at any moment."""
+    """Write install.json in one step, because a hook may read it at any time."""
     fresh = data / f"install.json.{os.getpid()}"
     fresh.write_text(json.dumps(state) + "\n", encoding="utf-8")
     os.replace(fresh, data / "install.json")
 
 
 def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:
-    """Return True if there is no venv for these locks and the last attempt did not fail within the last hour.
+    """Return whether the packages must be installed now.
 
-    If the user `asked` for it, an earlier failure is ignored, and a venv that does not work is
-    replaced.
+    This is so if they are missing or outdated, and no installation failed in the last hour. If the
+    user `asked` for an installation, an earlier failure does not matter, and packages that can't be
+    loaded are replaced.
     """
     if install_venv.is_ready(data, locks) and not (
         asked and install_venv.is_damaged(data / "venv")
@@ -43,12 +44,12 @@ def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:
             and last["started"] <= now < last["retry_after"]
         )
     except (OSError, ValueError, KeyError, TypeError):
-        return True  # missing, or not written by us
+        return True  # The file is missing, or was not written by us.
     return asked or not waiting
 
 
 def run(data: Path, locks: list[Path]) -> int:
-    """Build the venv and record the result. Return 0 or 1."""
+    """Build the venv and record the result in install.json. Return 0, or 1 after a failure."""
     state = {
         "state": "installing",
         "started": int(time.time()),
@@ -65,7 +66,7 @@ def run(data: Path, locks: list[Path]) -> int:
     except install_venv.MissingPythonError as error:
         state.update(
             state="failed", error=str(error)
-        )  # no network was used, so try again at the next start
+        )  # No network was needed for this failure, so the next start tries again.
     except (OSError, install_venv.BuildError) as error:
         state.update(state="failed", error=str(error), retry_after=int(time.time()) + RETRY_SECONDS)
     state["ended"] = int(time.time())

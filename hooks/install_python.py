@@ -1,6 +1,6 @@
-"""Choose the Python that creates the engine's venv.
+"""Find the Python that creates the engine's venv.
 
-Each candidate is run, because its name proves nothing.
+Each candidate is started, because its name does not tell whether it works.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ NAMES = ("python3.14", "python3.13", "python3.12", "python3.11", "python3")
 
 
 class MissingPythonError(Exception):
-    """PATH has neither uv nor a Python >= 3.11 that can make a venv."""
+    """PATH has neither uv nor a Python >= 3.11 that can create a venv."""
 
 
 def python_with_venv(name: str) -> str:
-    """Return the path of the Python with this name, or "" if it does not run, is too old or cannot make a venv.
+    """Return the path of the Python with this name, or "" if it can't create the engine's venv.
 
-    A pyenv shim may run no Python, or a different one in each folder. Debian has a separate package
-    for venv.
+    The Python may be too old or not start at all: a shim of pyenv may start no Python, or a
+    different one in each folder. Debian has venv in a package of its own.
     """
     try:
         asked = programs.run_program(
@@ -40,7 +40,10 @@ def python_with_venv(name: str) -> str:
 
 
 def find_venv_maker() -> str:
-    """Return the path of the first Python >= 3.11 that can make a venv, or "uv", which downloads one."""
+    """Return the path of the first Python >= 3.11 that can create a venv, or "uv", which downloads one.
+
+    Raise MissingPythonError if there is neither.
+    """
     for name in (sys.executable, *NAMES):
         if python := python_with_venv(name):
             return python

@@ -1,4 +1,7 @@
-"""Build `venv` in the data folder: a link to a complete venv, which is checked before the link is changed."""
+"""Build the engine's venv in the data folder. `venv` there is a link to a complete venv.
+
+The link is changed only when the new venv has passed its check.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +34,16 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
 TEAM_LOCK = ROOT / "requirements-team.lock"
 TOOL = "tool"
-"""The file with the path of the Python of a command that pipx or uv installed.
+"""A file with the path of the Python of a command that pipx or uv installed.
 
-If it is in a venv, the venv uses that Python's packages.
+A venv that contains this file uses the packages of that Python.
 """
 
 
 def wanted_locks(*, team: bool) -> list[Path]:
-    """Return the lock files to install: the engine's, and with a team also the database driver's."""
+    """Return the lock files to install: the engine's, and for a team also that of the database driver."""
     sys.path.insert(0, str(ROOT / "src"))
-    from resume_hooks import questions, seam  # only modules of ours that run on any Python >= 3.9
+    from resume_hooks import questions, seam  # Our own modules, which run on any Python >= 3.9.
     from resume_hooks.paths import Where
 
     if team or any(
@@ -51,7 +54,7 @@ def wanted_locks(*, team: bool) -> list[Path]:
 
 
 def digest(locks: list[Path]) -> str:
-    """Return a digest of the lock files' content, as 12 hex digits."""
+    """Return a digest of the lock files' contents, with 12 hexadecimal digits."""
     return hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()[:12]
 
 
@@ -65,12 +68,11 @@ def is_ready(data: Path, locks: list[Path]) -> bool:
 
 
 def build_venv(data: Path, locks: list[Path]) -> None:
-    """Build a venv under a new name and switch to it.
+    """Build a venv under a new name, and let the link `venv` point to it.
 
-    After MissingPythonError, BuildError or OSError the old venv stays.
-
-    If only the team's driver fails, the engine is still built and BuildError follows the switch. If
-    only the driver is missing, it is added to the current venv.
+    If only the team's driver is missing, add the driver to the current venv instead. If only the
+    driver fails, the new venv is used without it, and BuildError is raised. After any other
+    BuildError, MissingPythonError or OSError, the old venv stays in use.
     """
     fresh = data / f"venv-{digest(locks)}-{os.getpid()}"
     wants_driver = TEAM_LOCK in locks
@@ -90,7 +92,7 @@ def build_venv(data: Path, locks: list[Path]) -> None:
                 add_driver(fresh, maker)
             except BuildError as error:
                 driver_error = error
-        # last, because this file marks the venv as complete
+        # Copied last, because this file marks the venv as complete.
         shutil.copyfile(LOCK, fresh / LOCK.name)
         switch_venv(data, fresh)
     except BaseException:
@@ -101,13 +103,19 @@ def build_venv(data: Path, locks: list[Path]) -> None:
 
 
 def lacks_only_driver(data: Path) -> bool:
-    """Return whether an outdated venv contains all of the engine's packages itself."""
+    """Return whether the current venv works and has all of the engine's packages itself.
+
+    If such a venv is outdated, it lacks only the team's driver.
+    """
     venv = data / "venv"
     return is_ready(data, [LOCK]) and not lending_python(venv) and not is_damaged(venv)
 
 
 def lending_python(folder: Path) -> str:
-    """Return the Python whose packages a venv, or the data folder's venvs, must use, or ""."""
+    """Return the path of the Python whose packages the venv in a folder uses, or "" if it has its own.
+
+    For the data folder, return the Python that new venvs must use.
+    """
     try:
         return (folder / TOOL).read_text(encoding="utf-8")
     except OSError:
@@ -115,10 +123,13 @@ def lending_python(folder: Path) -> str:
 
 
 def borrow_packages(fresh: Path, tool: str) -> bool:
-    """Make `fresh` with the packages of `tool` instead of its own packages. Return False if it would be incomplete."""
+    """Create the venv `fresh` with the packages of the Python `tool`.
+
+    Return False if `tool` does not work.
+    """
     try:
         create_borrowing_venv(fresh, tool)
-    except BuildError:  # the Python `tool` was removed or is broken
+    except BuildError:  # The Python `tool` was removed or does not work.
         shutil.rmtree(fresh, ignore_errors=True)
         return False
     (fresh / TOOL).write_text(tool, encoding="utf-8")
@@ -127,7 +138,7 @@ def borrow_packages(fresh: Path, tool: str) -> bool:
 
 
 def add_driver(venv: Path, maker: str) -> None:
-    """Install the driver for a team's database."""
+    """Install the driver for a team's database into a venv."""
     try:
         install_lock(venv, maker, TEAM_LOCK, "import psycopg")
     except BuildError as error:
@@ -136,7 +147,7 @@ def add_driver(venv: Path, maker: str) -> None:
 
 
 def switch_venv(data: Path, fresh: Path) -> None:
-    """Point the link `venv` to `fresh` in one step.
+    """Let the link `venv` point to `fresh`, in one step.
 
     The previous venv is kept until the next switch, because a hook may be running in it.
     """
@@ -145,7 +156,7 @@ def switch_venv(data: Path, fresh: Path) -> None:
     if venv.is_dir() and not venv.is_symlink():
         before = str(data / f"venv-old-{os.getpid()}")
         os.rename(venv, before)
-    if os.name == "nt":  # on Windows, symbolic links need a privilege
+    if os.name == "nt":  # On Windows, creating a link needs a privilege.
         os.rename(fresh, venv)
     else:
         link = data / f"venv.{os.getpid()}"

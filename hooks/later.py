@@ -1,4 +1,4 @@
-"""Run the deferred work of a session start, with the engine's Python.
+"""Do the work of a session's start that can wait, with the engine's Python.
 
 In a headless run this process first leaves the client's process session, so that the client neither
 waits for it nor kills it.

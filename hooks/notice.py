@@ -1,4 +1,4 @@
-"""Run the hook for the end of a turn, with the engine's Python."""
+"""Run the hook at the end of a turn, with the engine's Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
-    gc.disable()  # as in prompt.py
+    gc.disable()  # This line has the same reason as in prompt.py.
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.system.bytecode import repair_bytecode_on_import
 

@@ -1,6 +1,6 @@
-"""Run the prompt hook, with the engine's Python.
+"""Run the hook for prompts, with the engine's Python.
 
-If a dependency is missing, the fallback runs.
+If a package is missing, the fallback answers.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import gc
 import os
 import sys
 
-# os.path, because pathlib adds 3 ms to each prompt
+# os.path is used because pathlib adds 3 ms to each prompt.
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
-    gc.disable()  # a short process creates few reference cycles
+    gc.disable()  # A short process creates few reference cycles.
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks.end_process import end_process
     from resume_hooks.system.bytecode import repair_bytecode_on_import
@@ -21,7 +21,7 @@ if __name__ == "__main__":
     repair_bytecode_on_import()
     try:
         from resume_hooks.hooks.prompt import main
-    except ImportError:  # a venv that was built before an update may lack a new dependency
+    except ImportError:  # A venv that was built for an earlier version may lack a new package.
         from resume_hooks.hooks.fallback import main, mark_venv_broken
 
         mark_venv_broken()

@@ -1,4 +1,4 @@
-"""Run the session hooks, which record links, on any Python >= 3.9."""
+"""Run the hooks at a session's start and end, which record links, on any Python >= 3.9."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
-    gc.disable()  # a short process creates few reference cycles
+    gc.disable()  # A short process creates few reference cycles.
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.system.bytecode import repair_bytecode_on_import
 

@@ -1,6 +1,6 @@
-"""Answer the client's module, with the engine's Python.
+"""Answer the plugin's module in the client, with the engine's Python.
 
-On any other Python the fallback answers.
+With any other Python the fallback answers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
-    gc.disable()  # as in prompt.py
+    gc.disable()  # This line has the same reason as in prompt.py.
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks.end_process import end_process
     from resume_hooks.system.bytecode import repair_bytecode_on_import
@@ -20,7 +20,7 @@ if __name__ == "__main__":
     repair_bytecode_on_import()
     try:
         from resume_hooks.hooks.client_module import main
-    except ImportError:  # there is no venv yet, or it was built before an update
+    except ImportError:  # There is no venv yet, or it was built for an earlier version.
         from resume_hooks.hooks.fallback import answer_module as main
         from resume_hooks.hooks.fallback import mark_venv_broken
 

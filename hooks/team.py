@@ -1,7 +1,7 @@
-"""Push after a turn or at the end of a session, with the engine's Python.
+"""Push a session to the team after a turn or at its end, with the engine's Python.
 
-The client only waits for the fork. The push then leaves the client's process session, so that the
-client does not kill it.
+The client waits only until this process has forked. The child process leaves the client's process
+session, so that the client does not kill it.
 """
 
 from __future__ import annotations

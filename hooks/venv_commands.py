@@ -1,7 +1,7 @@
-"""Run the commands that create a venv. Except for ``uv run`` in ``hooks/engine``, only they use a network.
+"""Run the commands that create a venv. Only these, and ``uv run`` in ``hooks/engine``, use a network.
 
-They run like all programs of ``resume_hooks.system.programs``, and read no configuration from their
-working folder.
+They are started like all programs of ``resume_hooks.system.programs``, and do not read
+configuration files from the current folder.
 """
 
 from __future__ import annotations
@@ -38,18 +38,25 @@ REASONS = (
     ("DO NOT MATCH THE HASHES", "a downloaded package is not the one that was locked"),
     ("No matching distribution", "the package index lacks a package for this Python and system"),
 )
-"""Texts in the errors of pip, uv and Python, and what they mean. The first one that occurs is the reason.
+"""Texts in the errors of pip, uv and Python, with the reason that each one means.
 
-A bug report contains the reason, so it consists of words of ours.
+The first text that occurs in an error gives the reason. The reasons have no words of the user's,
+because they are included in bug reports.
 """
 
 
 class BuildError(Exception):
-    """A step failed or timed out. The message names it; its output precedes the message."""
+    """A step of the installation failed or took too long.
+
+    The message names the step. The output of the step was printed before.
+    """
 
 
 def run_step(name: str, *command: str) -> None:
-    """Run `command` and wait for it. Its output goes to the log, which is our own output; errors follow at its end."""
+    """Run a command and wait for it. Its output goes to our log, with the errors at the end.
+
+    Raise BuildError if the command fails or takes too long.
+    """
     try:
         done = programs.run_program(
             command,
@@ -77,12 +84,12 @@ def print_errors(output: bytes | None) -> str:
 
 
 def venv_python(venv: Path) -> Path:
-    """Return the path of a venv's Python."""
+    """Return the path of the Python in a venv."""
     return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def create_venv(venv: Path, maker: str, lock: Path) -> None:
-    """Make `venv` with the lock's wheels. `maker` is the path of a Python, or "uv"."""
+    """Create a venv with the packages in a lock file. `maker` is the path of a Python, or "uv"."""
     if maker == "uv":
         run_step("uv venv", *UV, "venv", "--no-project", "--python", ">=3.11", str(venv))
     else:
@@ -91,10 +98,11 @@ def create_venv(venv: Path, maker: str, lock: Path) -> None:
 
 
 def install_lock(venv: Path, maker: str, lock: Path, check: str) -> None:
-    """Install a lock file's wheels into `venv`: hashes are checked, nothing is resolved, and no build script runs.
+    """Install the packages in a lock file into `venv`, and check with the code `check` that they load.
 
-    If a folder `wheels` next to the lock file contains all of them, they are taken from it,
-    otherwise from an index.
+    Only wheels with the locked hashes are installed. Dependencies are not resolved, and no build
+    script runs. The wheels come from a folder `wheels` next to the lock file if it has all of them,
+    else from an index.
     """
     inside = str(venv_python(venv))
     wheels = lock.parent / "wheels"
@@ -121,14 +129,14 @@ def _pip_install(inside: str, maker: str, lock: Path, *source: str) -> None:
 
 
 def create_borrowing_venv(venv: Path, tool: str) -> None:
-    """Make `venv` without its own packages. It loads the packages of the Python `tool`."""
+    """Create a venv without packages of its own. It loads the packages of the Python `tool`."""
     run_step("python -m venv", tool, "-I", "-m", "venv", "--without-pip", str(venv))
     run_step("lending packages", tool, "-I", "-c", LEND, str(venv))
     run_step("the import check", str(venv_python(venv)), "-I", "-c", CHECK)
 
 
 def is_damaged(venv: Path) -> bool:
-    """Return whether a venv fails to load its packages. This takes as long as loading them."""
+    """Return whether a venv fails to load its packages. The check takes as long as loading them."""
     command = [str(venv_python(venv)), "-I", "-c", CHECK]
     try:
         null = subprocess.DEVNULL

@@ -1,15 +1,15 @@
-"""resume-hooks: continue when a Claude Code session is full, and keep every byte of the old one.
+"""resume-hooks: continue when a Claude Code session is full, and keep every byte of the old session.
 
-The Python API: ``get_parent_info``, ``get_continuation_lineage``, ``get_full_lineage_chain``,
-``SessionNode``, ``rollover``, ``trim`` and its ``Options``, ``fork_session``, ``search_sessions``
-and its ``SearchHit``. Each name is loaded on first use, because hooks import this package before
-every trigger.
+The Python API consists of ``get_parent_info``, ``get_continuation_lineage``,
+``get_full_lineage_chain``, ``SessionNode``, ``rollover``, ``trim`` and its ``Options``,
+``fork_session``, ``search_sessions`` and its ``SearchHit``. A name of the API is loaded when it is
+first used, because hooks import this package before every trigger.
 
-A child is a new session made from another, its parent. docs/glossary.md defines the other words.
-Each package may import those to its right: parts, cli, hooks, api, maintenance, search, derive,
-archive, reading, sessions, transcripts; below these redaction, storage and system, which do not
-import each other; and last the ground modules: ``settings``, ``seam``, ``paths``, ``errors``,
-``clock``, ``version``.
+A child is a new session that is made from another session, its parent. docs/glossary.md defines the
+other words. A package may import every package to its right in this list: parts, cli, hooks, api,
+maintenance, search, derive, archive, reading, sessions, transcripts. All of these may import
+redaction, storage and system, which do not import each other. Every module may import ``settings``,
+``seam``, ``paths``, ``errors``, ``clock`` and ``version``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def __getattr__(name: str) -> object:
 
         return __version__
     if name in __all__:
-        # Imported late: what the guard starts must not load the engine.
+        # Imported late, because the hook ``guard`` must not load the engine.
         from resume_hooks import api
 
         return getattr(api, name)

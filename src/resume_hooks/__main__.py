@@ -1,4 +1,4 @@
-"""The command line: ``python -m resume_hooks``, and ``resume-hooks``."""
+"""Start the command line, for ``python -m resume_hooks`` and ``resume-hooks``."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ from resume_hooks.system.bytecode import repair_bytecode_on_import
 
 
 def start() -> None:
-    """Run the command line. Ctrl+C exits quietly, even while modules load."""
-    # a verb is short-lived and makes few cycles, and collection took a fifth of trim's time
+    """Run the command line. After Ctrl+C exit without a traceback, even while modules are loaded."""
+    # A verb ends soon and creates few reference cycles. Garbage collection took a fifth of the time
+    # of a trim.
     gc.disable()
     repair_bytecode_on_import()
     try:
-        # these imports take 30 to 100 ms, during which the user may press Ctrl+C
+        # Loading these modules takes 30 to 100 ms, and the user may press Ctrl+C during that time.
         if sys.argv[1:2] == ["search"] and _was_plain_search():
             return
         from resume_hooks.cli.main import main
     except KeyboardInterrupt:
-        from resume_hooks.errors import Interrupted  # imported late, as the other modules
+        from resume_hooks.errors import Interrupted  # Imported late, like the other modules.
 
         sys.exit(Interrupted.exit_code)
     main()
 
 
 def _was_plain_search() -> bool:
-    """Answer a search whose output a program reads, without click. Return False if the command line must answer."""
+    """Answer a search whose output a program reads. Return False if the normal command line must answer."""
     from resume_hooks.cli.plain_search import answer_plain_search
 
     if not answer_plain_search(sys.argv[1:]):
         return False
-    gc.freeze()  # as in cli.main
+    gc.freeze()  # This call has the same reason as in cli.main.
     return True
 
 

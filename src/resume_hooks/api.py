@@ -1,6 +1,6 @@
 """The documented Python API for lineage, rollover, trim, fork and search.
 
-Arguments accept paths as ``str`` or ``pathlib.Path``; results contain ``pathlib.Path``.
+Arguments that are paths may be ``str`` or ``pathlib.Path``. Results contain ``pathlib.Path``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from resume_hooks.sessions.session import Session
 
 @dataclass(frozen=True)
 class SessionNode:
-    """A session of a lineage. ``derivation_type`` is trimmed, continued, or None for the first session."""
+    """A session of a lineage.
+
+    ``derivation_type`` is trimmed or continued, or None for the first session of the lineage.
+    """
 
     session_file: Path
     session_id: str
@@ -42,16 +45,16 @@ class SessionNode:
 
 @dataclass(frozen=True)
 class SearchHit:
-    """A turn that answers a search, represented by its best record.
+    """A turn that fits a search, described by its best record.
 
-    ``reference`` is ``<session>[/agent-<id>]:<line>``, the form that ``resume-hooks read`` accepts.
-    ``file`` contains the record; ``session_file`` is the session's own file; ``folder`` is the
-    folder to resume it in. ``turn`` counts from 1. ``time`` is ISO 8601 in UTC, or ``""`` if
-    unknown. ``words`` are the query's words in the turn, ``missing`` the others. ``sessions`` are
-    the ids of all sessions that contain the record. ``confidence`` is the probability, 0 to 1, that
-    the turn answers the query; ``strength`` is the same as a word: strong, fair or weak.
-    ``found_by`` numbers the wordings that matched if the search had several: 1 is the query, 2 the
-    first alternative.
+    ``reference`` is ``<session>[/agent-<id>]:<line>``, as ``resume-hooks read`` takes it. ``file``
+    contains the record, and ``session_file`` is the session's own file. The session can be resumed
+    in ``folder``. Turns are counted from 1. ``time`` is ISO 8601 in UTC, or ``""`` if it is
+    unknown. ``words`` are the words of the query that the turn contains, and ``missing`` are the
+    others. ``sessions`` are the ids of all sessions that contain the record. ``confidence`` is the
+    probability, from 0 to 1, that the turn answers the query. ``strength`` is the same as a word:
+    strong, fair or weak. If the search had several wordings, ``found_by`` contains the numbers of
+    those that found the turn: 1 is the query, 2 the first of ``wordings``.
     """
 
     reference: str
@@ -75,12 +78,11 @@ class SearchHit:
 
 
 def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, Path | None]:
-    """Return the parent's file, the kind of derivation, and the export that the metadata names.
+    """Return the parent's file, how the session was derived, and the exported file in its metadata.
 
-    Return three Nones for the first session.
-
-    The path is the parent's existing file, or its archived copy if only that exists, or the missing
-    file that the metadata names. Raise SessionNotFound if ``session_file`` can't be read.
+    The first value is the parent's file, or the archived copy if only the vault has the parent. If
+    neither exists, it is the path in the metadata. For the first session of a lineage all three
+    values are None. Raise SessionNotFound if ``session_file`` can't be read.
     """
     path = os.path.abspath(session_file)
     lineage_finder = LineageFinder(Where())
@@ -92,10 +94,10 @@ def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, 
 
 
 def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
-    """Return the lineage without trimmed sessions, oldest first, each node linked to its predecessor.
+    """Return the lineage without trimmed sessions, oldest first.
 
-    If only the vault has a session, the node has its former path; ``get_parent_info`` returns the
-    archived copy.
+    The ``parent`` of each node is the node before. If only the vault has a session, its node has
+    the former path. ``get_parent_info`` returns the path of the archived copy.
     """
     return _build_nodes(
         omit_trimmed_sessions(LineageFinder(Where()).find_lineage(os.path.abspath(session_file)))
@@ -103,7 +105,7 @@ def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
 
 
 def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
-    """Return the whole lineage as (file, derivation type), newest first; the first session is last."""
+    """Return the whole lineage as rows of a file and a derivation type, newest first."""
     ancestors = LineageFinder(Where()).find_lineage(os.path.abspath(session_file))
     return [
         (_get_ancestor_file(ancestor), ancestor.derivation_type) for ancestor in reversed(ancestors)
@@ -113,12 +115,11 @@ def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
 def rollover(
     session_file: str | Path, *, next_step: str = "", size: str = "", dry_run: bool = False
 ) -> Receipt:
-    """Make a fresh child with the session's lineage.
+    """Create a fresh child with the session's lineage, and return its receipt.
 
-    With a next step, make a handoff, which also contains a digest.
-
-    ``size`` is the handoff's size, such as ``"4k"``; the default is the setting ``handoff_size``.
-    Raise ResumeHooksError on failure, and leave no file behind.
+    With a next step the child is a handoff, which contains a digest too. ``size`` is the size of a
+    handoff, such as ``"4k"``. The default is the setting ``handoff_size``. Raise ResumeHooksError
+    if no child can be created; no file is left behind.
     """
     session = Session.open_path(_require_path(session_file), Where())
     caller = Caller(Where(), dry_run=dry_run)
@@ -136,12 +137,11 @@ def rollover(
 def trim(
     session_file: str | Path, options: Options | None = None, *, dry_run: bool = False
 ) -> Receipt:
-    """Make a child of a session with placeholders for bulky contents.
+    """Create a child of a session with placeholders for long contents, and return its receipt.
 
-    Without ``options`` use the command line's defaults.
-
-    If trimming saves too little, write nothing: the receipt's ``written`` is false and its ``file``
-    empty. Raise ResumeHooksError on failure, and leave no file behind.
+    Without ``options``, use the defaults of the command line. If a trim would save too little,
+    nothing is written: the receipt's ``written`` is False, and its ``file`` is empty. Raise
+    ResumeHooksError if no child can be created; no file is left behind.
     """
     session = Session.open_path(_require_path(session_file), Where())
     trim_options = make_options() if options is None else options
@@ -156,11 +156,12 @@ def fork_session(
     home: str | Path | None = None,
     dry_run: bool = False,
 ) -> Receipt:
-    """Copy a session's live conversation under a new id: all of it, up to a record, or to the end of a turn.
+    """Copy a session's live conversation into a new session, completely or up to a point.
 
-    ``at`` is a 0-based line, a uuid or a message id. ``home`` is the folder of the new session. A
-    cut never separates a tool call from its result; the receipt's warnings say if it moved for that
-    reason. Raise ResumeHooksError on failure, and leave no file behind.
+    The point is the record ``at`` (a line counted from 0, a uuid or a message id), or the end of
+    ``turn``. The new session belongs to the folder ``home``, by default to the folder of its
+    parent. A copy never ends between a tool call and its result: the end is moved, and the receipt
+    has a warning. Raise ResumeHooksError if no child can be created; no file is left behind.
     """
     if at is not None and turn is not None:
         raise UsageError("at and turn can't be combined", "Give only one of them.")
@@ -185,13 +186,13 @@ def search_sessions(
     limit: int = 10,
     wordings: Sequence[str] = (),
 ) -> list[SearchHit]:
-    """Return the ``limit`` best hits for a query of ``resume-hooks search``, best first; ``[]`` if nothing matches.
+    """Return the best hits for a query, best first. Return ``[]`` if nothing matches.
 
-    The default scope is the project of the current folder. Alternatives are the folder ``project``,
-    ``everywhere``, a ``session``, or a ``lineage`` (a session and its ancestors); the last two
-    accept an id, title or path. ``wordings`` are other phrasings of the query; hits that match
-    several phrasings well rank first. The search updates the index first. Raise ResumeHooksError;
-    UsageError for a query without words or for more than one scope.
+    The project of the current folder is searched, or the folder ``project``, every project
+    (``everywhere``), a ``session``, or a ``lineage`` (a session with its ancestors). The last two
+    may be an id, a title or a path. ``wordings`` are other wordings of the query. Turns that fit
+    several wordings come first. The index is updated before the search. Raise ResumeHooksError, or
+    UsageError for a query without words and for more than one of the scopes.
     """
     if sum([project is not None, everywhere, lineage is not None, session is not None]) > 1:
         raise UsageError(
@@ -266,7 +267,7 @@ def _build_nodes(ancestors: list[Ancestor]) -> list[SessionNode]:
 
 
 def _get_ancestor_file(ancestor: Ancestor) -> Path:
-    """Return an ancestor's file, or its file name if its path is unknown."""
+    """Return the file of a session in the lineage, or only its file name if the path is unknown."""
     return Path(ancestor.session_file or f"{ancestor.session_id}.jsonl")
 
 

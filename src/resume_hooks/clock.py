@@ -1,4 +1,4 @@
-"""Timestamps in the format of transcripts: ISO 8601, UTC, milliseconds, ``Z``."""
+"""Parse and format timestamps as in transcripts: ISO 8601 in UTC with milliseconds and ``Z``."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from datetime import UTC, datetime, timedelta
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400  # seconds
 
-_LAST_SECOND = 253_402_300_799  # the last second that datetime supports, counted from the epoch
+_LAST_SECOND = 253_402_300_799  # the last second of the year 9999, after which datetime ends
 _UNITS = {"min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY, "m": 30 * DAY, "y": 365 * DAY}
 
 TIME_EXAMPLES = "Such as 2026-01-31, 2026-01-31T09:30 (UTC), 30min, 12h, 3d, 2w, 6m or 1y."
 
 
 def now() -> str:
-    """Return the current time, such as ``2026-01-31T09:30:00.123Z``."""
+    """Return the current time, for example ``2026-01-31T09:30:00.123Z``."""
     return format_timestamp(datetime.now(UTC))
 
 
 def format_timestamp(moment: datetime) -> str:
-    """Format an aware ``moment`` as a transcript's timestamp."""
+    """Return a datetime, which must have a time zone, in the format of transcripts."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def add_millisecond(text: str) -> str:
-    """Return the timestamp one millisecond after ``text``, the smallest step in a transcript.
+    """Return the timestamp one millisecond after ``text``. Return a text that is no timestamp unchanged.
 
-    Return unreadable input unchanged.
+    A millisecond is the smallest difference between two timestamps in a transcript.
     """
     moment = parse_timestamp(text)
     if moment:
@@ -34,15 +34,15 @@ def add_millisecond(text: str) -> str:
 
 
 def timestamp_from_epoch(seconds: float) -> str:
-    """Format an epoch time, such as a file's mtime, as a transcript's timestamp.
+    """Return a time in seconds since 1970 in the format of transcripts.
 
-    Clamp a time past the calendar to its last second.
+    A time after the year 9999 becomes its last second.
     """
     return format_timestamp(datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), UTC))
 
 
 def parse_timestamp(text: object) -> datetime | None:
-    """Parse a timestamp into UTC; return None for any other JSON value."""
+    """Return a timestamp as a datetime in UTC. Return None for any other JSON value."""
     if not isinstance(text, str):
         return None
     try:
@@ -52,12 +52,18 @@ def parse_timestamp(text: object) -> datetime | None:
         if moment.tzinfo is UTC:
             return moment
         return moment.astimezone(UTC)
-    except (ValueError, OverflowError):  # OverflowError at either end of the calendar
+    except (
+        ValueError,
+        OverflowError,
+    ):  # A time zone can move a time beyond the first or the last year of datetime.
         return None
 
 
 def parse_user_time(text: str) -> datetime | None:
-    """Parse a user's time: a date, a timestamp (UTC by default), or an age such as ``12h``."""
+    """Return the time that a user typed: a date, a timestamp (UTC by default), or an age such as ``12h``.
+
+    Return None for any other text.
+    """
     lower_text = text.strip().lower()
     amount = lower_text.rstrip("abcdefghijklmnopqrstuvwxyz")
     unit = _UNITS.get(lower_text[len(amount) :])
@@ -68,7 +74,7 @@ def parse_user_time(text: str) -> datetime | None:
 
 
 def to_milliseconds(text: object) -> int | None:
-    """Return a timestamp as milliseconds since the epoch, or None for anything else."""
+    """Return a timestamp in milliseconds since 1970. Return None for any other value."""
     moment = parse_timestamp(text)
     if moment is None:
         return None
@@ -76,15 +82,18 @@ def to_milliseconds(text: object) -> int | None:
 
 
 def timestamp_from_milliseconds(count: int) -> str:
-    """Format milliseconds since the epoch as a transcript's timestamp.
+    """Return a time in milliseconds since 1970 in the format of transcripts.
 
-    Clamp a time past the calendar to its last second.
+    A time after the year 9999 becomes its last second.
     """
     return timestamp_from_epoch(count / 1000)
 
 
 def normalize_timestamp(text: object) -> str:
-    """Convert an ISO timestamp to the format of transcripts, which sorts by time; return ``""`` for anything else."""
+    """Return an ISO timestamp in the format of transcripts, in which text sorts by time.
+
+    Return ``""`` for any other value.
+    """
     moment = parse_timestamp(text)
     if moment:
         return format_timestamp(moment)
@@ -92,15 +101,15 @@ def normalize_timestamp(text: object) -> str:
 
 
 def format_minute(text: str) -> str:
-    """Format a timestamp's day and minute for people, such as ``2026-01-31 09:30``.
+    """Return the day and minute of a timestamp for people, for example ``2026-01-31 09:30``.
 
-    Leave unreadable input as it is.
+    Return any other text unchanged.
     """
     return text[:16].replace("T", " ")
 
 
 def format_duration(seconds: int) -> str:
-    """Format a duration in the largest unit of which it contains at least two: ``40 s``, ``3 min``, ``2 days``."""
+    """Return a duration in the largest unit that fits at least twice: ``40 s``, ``3 min``, ``2 days``."""
     for unit, size in (("days", DAY), ("h", HOUR), ("min", MINUTE)):
         if seconds >= 2 * size:
             return f"{seconds // size:,} {unit}"

@@ -1,4 +1,4 @@
-"""The hierarchy of expected failures. Each message describes what happened; its remedy suggests an action."""
+"""The exceptions for expected failures. The message says what happened, the remedy what to do."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import errno
 
 
 class ResumeHooksError(Exception):
-    """Base class of all failures that a user may meet and that are not bugs.
+    """Base class of all failures that a user may see and that are not bugs.
 
-    ``code`` is the stable identifier in ``--json``, ``exit_code`` the shell's exit code.
+    ``code`` names the failure in the output of ``--json`` and never changes. ``exit_code`` is that
+    of the command line.
     """
 
     code = "failed"
@@ -31,9 +32,10 @@ class UsageError(ResumeHooksError, code="usage"):
 
 
 class AmbiguousLocator(UsageError, code="ambiguous-locator"):
-    """A locator matches several sessions. ``candidates`` describes the newest of them; ``count`` is the number of all.
+    """A locator fits several sessions.
 
-    A candidate has the session's ``session_id``, or a ``locator`` if the id alone is ambiguous.
+    ``candidates`` describes the newest of these sessions, ``count`` is the number of all of them. A
+    candidate has a ``session_id``, and a ``locator`` if the id alone fits several sessions too.
     """
 
     def __init__(
@@ -50,11 +52,11 @@ class AmbiguousLocator(UsageError, code="ambiguous-locator"):
 
 
 class SessionNotFound(ResumeHooksError, code="session-not-found"):
-    """No session matches a locator."""
+    """No session fits a locator."""
 
 
 class SessionDeleted(SessionNotFound):
-    """A locator matches only a session in the trash."""
+    """The only session that fits a locator is in the trash."""
 
 
 class NothingToHandOff(ResumeHooksError, code="nothing-to-hand-off"):
@@ -78,7 +80,7 @@ class NothingToMark(ResumeHooksError, code="nothing-to-mark"):
 
 
 class InSubagent(UsageError, code="in-subagent"):
-    """Sub-agents have no marks, because a sub-agent's transcript is never resumed."""
+    """Marks can't be used in a sub-agent, because its transcript is never resumed."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -95,19 +97,19 @@ class TitleTaken(ResumeHooksError, code="title-taken"):
 
 
 class PlaceTaken(ResumeHooksError, code="place-taken"):
-    """Another file exists at the path where a session would be restored; nothing was moved."""
+    """Another file exists at the path to which a session would be restored. Nothing was moved."""
 
 
 class NoFileHistory(ResumeHooksError, code="no-file-history"):
-    """The client kept no states of the user's files, or none that can be restored."""
+    """The client has stored no earlier states of the user's files, or none that can be restored."""
 
 
 class CantRestore(ResumeHooksError, code="cant-restore"):
-    """Some files can't be restored exactly, so nothing was done."""
+    """Some files can't be restored exactly, so nothing was restored."""
 
 
 class Interrupted(ResumeHooksError, code="interrupted"):
-    """The user or the system interrupted a command; the message reports its progress."""
+    """The user or the system interrupted a command. The message says what was done before."""
 
     exit_code = 130
 
@@ -121,7 +123,7 @@ class NotATranscript(ResumeHooksError, code="not-a-transcript"):
 
 
 class ImportFailed(ResumeHooksError, code="import-failed"):
-    """An import could not be fetched or read, or is too large; nothing was written."""
+    """The file or page to import could not be read, or is too large. Nothing was written."""
 
 
 class TooDeep(ResumeHooksError, code="too-deep"):
@@ -133,17 +135,17 @@ class OutputFailed(ResumeHooksError, code="output-failed"):
 
 
 class CheckFailed(ResumeHooksError, code="check-failed"):
-    """A new session failed verification after writing; the file was removed."""
+    """A new session failed a check after it was written. Its file was removed."""
 
 
 class WriteFailed(ResumeHooksError, code="write-failed"):
-    """The file system refused a write; no partial file remains."""
+    """A file could not be written. No partly written file remains."""
 
 
 class HeadlessFailed(ResumeHooksError, code="headless-failed"):
-    """The headless model gave no usable answer; the message describes the failure.
+    """The model gave no usable answer. The message says why.
 
-    ``cost_usd`` is the cost of the attempt, or None if the client does not report it.
+    ``cost_usd`` is the cost of the attempt in dollars, or None if the client did not report it.
     """
 
     def __init__(self, message: str, remedy: str = "", cost_usd: float | None = None) -> None:
@@ -156,26 +158,26 @@ class VaultOff(ResumeHooksError, code="vault-off"):
 
 
 class OnlyArchived(ResumeHooksError, code="only-kept"):
-    """Only an archived copy of the session exists, and no verb may change it.
+    """Only an archived copy of the session exists, and no verb may change that copy.
 
-    After a restore it can be resumed.
+    The session can be resumed after it was restored.
     """
 
 
 class PlanOutdated(ResumeHooksError, code="plan-outdated"):
-    """A plan refers to contents that the session no longer has, or that have changed."""
+    """A plan names contents of a session that no longer exist or have changed."""
 
 
 class IndexDamaged(ResumeHooksError, code="index-damaged"):
-    """The index is unreadable and must be rebuilt."""
+    """The search index can't be read and must be rebuilt."""
 
 
 class IndexUnusable(ResumeHooksError, code="index-unusable"):
-    """The index can't be written (a read-only or full disk), or a newer version wrote it."""
+    """The search index can't be written (a read-only or full disk), or a newer version wrote it."""
 
 
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
-"""The errors of a full disk, a used-up quota, a limit on file sizes, and a read-only disk."""
+"""The errors of a full disk, an exceeded quota, a file that is too large, and a read-only disk."""
 
 DISK_REMEDY = (
     "No session was changed. Check free space and whether the disk can be written, then try again."
@@ -183,7 +185,7 @@ DISK_REMEDY = (
 
 
 def disk_failure(error: Exception) -> WriteFailed | None:
-    """Return the failure to report if the user's disk caused an error. Return None for a bug."""
+    """Return the failure to report for an error of the user's disk. Return None for any other error."""
     if not isinstance(error, OSError) or error.errno not in _DISK_ERRORS:
         return None
     return WriteFailed(

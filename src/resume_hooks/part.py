@@ -1,6 +1,7 @@
-"""The types of a part's contributions: the fields of ``PART``. Standard library, Python 3.9.
+"""The types with which a part declares what it adds to the core, in its constant ``PART``.
 
-Only the parts and the generator of ``part_table`` import this module; the core reads the table.
+Only parts and the generator of ``part_table`` import this module. The core reads the table. This
+module uses only the standard library and must run on Python 3.9.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from resume_hooks.seam import Question, Trigger
 
 
 class Verb(NamedTuple):
-    """A verb of a part: its name, its line in the help, and the verb of the core that follows it there.
+    """A verb that a part adds: its name, its line in the help, and the core's verb after it.
 
-    The part's module ``verbs`` declares its options in a class of the same name; ``forms`` defines
-    its ``--json`` output.
+    The part's module ``verbs`` declares the options of the verb, and its module ``forms`` the JSON
+    output.
     """
 
     name: str
@@ -23,14 +24,14 @@ class Verb(NamedTuple):
 
 
 class FormerVerb(NamedTuple):
-    """A former verb and its replacement."""
+    """A verb of an earlier version, and the verb that replaces it."""
 
     name: str
     replacement: str
 
 
 class Way(NamedTuple):
-    """A way to continue a session: its command, a description of its result, and the way that follows it in lists."""
+    """A way to continue a session: its command, what it results in, and the way that follows in lists."""
 
     name: str
     about: str
@@ -38,10 +39,10 @@ class Way(NamedTuple):
 
 
 class Option(NamedTuple):
-    """An option that a part adds to a verb of the core: its names in click's form, and its line in the help.
+    """An option that a part adds to a verb of the core: its names as in click, and its line in the help.
 
-    If the option is given, the verb calls ``function``, ``module:function`` below the part, with
-    the signature that ``questions`` defines for the verb.
+    If the option is given, the verb calls ``function`` (``module:function`` in the part). The
+    verb's question in ``questions`` defines the arguments of that function.
     """
 
     verb: str
@@ -52,10 +53,11 @@ class Option(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A setting: its default, its line in the list, the parser of its values, and the next setting in the list.
+    """A setting that a part adds.
 
-    ``parser_factory`` names a factory in ``settings.PARSER_FACTORIES``, which is called with
-    ``parser_arguments``, so that reading settings loads no part.
+    ``before`` names the setting that follows in lists. ``parser_factory`` is a key of
+    ``settings.PARSER_FACTORIES``. The factory is called with ``parser_arguments`` and returns the
+    parser, so that reading settings does not load the part.
     """
 
     name: str
@@ -67,7 +69,7 @@ class Setting(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A check of doctor: its name, the function that returns its finding, and the check that follows it."""
+    """A check that a part adds to doctor: its name, its function, and the core's check that follows."""
 
     name: str
     function: str
@@ -75,14 +77,15 @@ class Check(NamedTuple):
 
 
 class Agent(NamedTuple):
-    """An agent other than Claude Code: its name, its files, and the part's functions that understand them.
+    """An agent other than Claude Code: its name, where its sessions are, and the functions for them.
 
-    ``home`` is a folder below the user's home unless the variable ``home_variable`` names another;
-    without a variable it is a file in the client's config folder. Its subfolders ``folders``
-    contain the sessions, in files whose name matches ``file_pattern``. ``session_variable``
-    names the variable with the id of the session that started our shell, ``""`` if the agent's
-    sessions can't be resumed. ``loss_note`` describes the missing content of incomplete sessions. ``strategy``,
-    ``writer``, ``defects``, ``is_loss`` and ``model`` are functions that ``questions`` describes.
+    The variable ``home_variable`` names the agent's home, by default the folder ``home`` in the
+    user's home. If ``home_variable`` is empty, ``home`` is a file in the client's configuration
+    folder. The home's subfolders ``folders`` contain the sessions, in files whose names match
+    ``file_pattern``. The variable ``session_variable`` contains the id of the session that started
+    our shell; it is ``""`` if the agent's sessions can't be resumed. ``loss_note`` says what is
+    missing in the agent's sessions, if anything is. The other fields name functions that
+    ``questions`` describes.
     """
 
     name: str
@@ -100,7 +103,7 @@ class Agent(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A client whose hooks call us, recognised by the fields of its events.
+    """A client other than Claude Code whose hooks call us. Its events have all the named fields.
 
     ``host`` names its ``hooks.hook_replies.Host``.
     """
@@ -111,14 +114,14 @@ class Host(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The function, ``module:function`` below the part, that answers one of ``questions``."""
+    """A function (``module:function`` in the part) that answers one of ``questions``."""
 
     question: Question[Any]
     function: str
 
 
 class Part(NamedTuple):
-    """All contributions of a part."""
+    """Everything that a part adds to the core."""
 
     verbs: Tuple[Verb, ...] = ()
     former_verbs: Tuple[FormerVerb, ...] = ()

@@ -1,7 +1,7 @@
-"""Paths: the client's config folder, its project folders, our state folder, and small JSON files in them.
+"""Find the client's folders and our state folder, and read files in them safely.
 
-Standard library only and readable by Python 3.9: the hooks' fallback imports it before the engine
-is installed.
+The hooks import this module even before the engine is installed, so it uses only the standard
+library and must run on Python 3.9.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
 from resume_hooks.untrusted_folders import is_in_project_or_repository, user_home
 
-MAX_KEY = 200  # longer project keys are cut to this many characters and get a hash
-MAX_JSON_BYTES = 1024 * 1024  # the maximum size in bytes of a small JSON file
+MAX_KEY = 200  # the number of characters after which a project key is cut; a hash follows
+MAX_JSON_BYTES = 1024 * 1024  # the maximum number of bytes of a small JSON file
 
-TRANSCRIPT_SUFFIX = ".jsonl"  # the extension of every transcript
-TOOL_RESULTS = (
-    "tool-results"  # the folder next to a session for outputs too long for its transcript
-)
-# a folder in the config folder: one subfolder per session with earlier states of the user's files
+TRANSCRIPT_SUFFIX = ".jsonl"  # the extension of transcripts
+TOOL_RESULTS = "tool-results"  # the folder next to a session's file for outputs that are too long for the transcript
+# A folder in the configuration folder. It has a subfolder for each session, with earlier states of
+# the user's files.
 FILE_HISTORY = "file-history"
-# a folder in the config folder: one subfolder per session with the client's tasks, a JSON file each
+# A folder in the configuration folder. It has a subfolder for each session, with a JSON file for
+# each of the client's tasks.
 TASKS = "tasks"
-# the variable that sets one project folder for every working directory
+# The variable that names one project folder for every current folder.
 PROJECT_FOLDER_VARIABLE = "CLAUDE_CODE_PROJECT_DIR_NAME"
 
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -36,16 +36,16 @@ _FOLDER_NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _DEVICE_NAMES = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))]
 )
-"""Reserved device names on Windows, which the client refuses on every system."""
+"""Names of devices on Windows. The client refuses them on every system."""
 
 _HEX = frozenset("0123456789abcdef")
 
 
 class Where:
-    """The folders of a run: the client's config folder, its project folders and our state folder.
+    """The folders of this run: the client's configuration and project folders, our state folder.
 
-    Entry points create it once and pass it on. ``environ`` is the environment that it was made
-    from, by default this process's.
+    Each entry point creates one instance and passes it on. ``environ`` is the environment from
+    which the folders were determined, by default that of this process.
     """
 
     __slots__ = ("config", "environ", "file_history", "projects", "state")
@@ -57,11 +57,13 @@ class Where:
         )
         self.environ: Mapping[str, str] = env
         self.config: str = unicodedata.normalize("NFC", os.path.abspath(home))
-        """``$CLAUDE_CONFIG_DIR`` or ``~/.claude``, in NFC like the client's path."""
+        """``$CLAUDE_CONFIG_DIR`` or ``~/.claude``, in Unicode's form NFC, as the client writes it.
+        """
         self.projects: str = os.path.join(self.config, "projects")
-        """The folder of the project folders."""
+        """The folder that contains the project folders."""
         self.file_history: str = os.path.join(self.config, FILE_HISTORY)
-        """The folder with earlier states of the user's files, one subfolder per session."""
+        """The folder with earlier states of the user's files. It has a subfolder for each session.
+        """
         state_variable = env.get("RESUME_HOOKS_HOME") or ""
         default_state = os.path.join(self.config, "resume-hooks")
         self.state: str = (
@@ -69,8 +71,8 @@ class Where:
             if not state_folder_problem(state_variable, env)
             else default_state
         )
-        """Our state folder, kept when the plugin is removed: ``$RESUME_HOOKS_HOME`` or a subfolder
-        of the config folder."""
+        """Our state folder: ``$RESUME_HOOKS_HOME``, or a subfolder of the configuration folder. It
+        stays when the plugin is removed."""
 
 
 _OWN_STATE_NAMES = frozenset(["pending", "index.db.lock", "making", "one-maker", "vault-told"])
@@ -97,32 +99,33 @@ STATE_NAMES = _OWN_STATE_NAMES | {
     "links.jsonl",
     "settings.json",
 }
-"""The names of files in our state folder.
+"""Names of the files in our state folder.
 
-An environment variable may name a folder as our state folder only if all files in the folder have
-these names. A folder that is not empty must also contain ``STATE_MARK`` or a name that only we use.
+An environment variable may name another state folder only if all files in that folder have these
+names. If the folder has files, one must be ``STATE_MARK``, or have a name that only we use.
 """
 
 STATE_MARK = ".resume-hooks-state"
-"""A file that we create in a state folder named by a variable."""
+"""A file that we create in a state folder that a variable named."""
 
 
 def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
-    """Return why a folder named by a variable can't be our state folder, as the end of a sentence; ``""`` if it can.
+    """Return why the folder in an environment variable can't be our state folder, or ``""`` if it can.
 
-    A repository's settings can set the variable. The state folder's files decide to which team we
-    send sessions and where documents go, and we replace and delete files in it. So it must not be
-    in the project or in any repository.
+    A repository's settings can set the variable. The files in the state folder decide to which team
+    sessions are sent and where documents are written, and we replace and delete files in it. So the
+    folder must not be in the project or in any repository. The reason is worded as the end of a
+    sentence.
     """
     if not os.path.isabs(folder):
-        # it would depend on the folder in which a hook runs, and put session data there
+        # The folder would depend on the folder in which a hook runs, and could be in a repository.
         return "it is not an absolute path"
     if is_in_project_or_repository(folder, env):
         return "it is in the project or in a repository"
     try:
         all_names = set(os.listdir(folder))
     except OSError:
-        return ""  # it does not exist yet, or we can't change it
+        return ""  # The folder does not exist yet, or can't be used anyway.
     names = set()
     for name in all_names:
         if not name.startswith(".") and name != "lost+found":
@@ -137,25 +140,26 @@ def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
 
 
 def is_state_in_project(where: Where) -> bool:
-    """Check whether the state folder is in the project, which could then decide where sessions and documents go.
+    """Check whether the state folder is in the project, whose files could then decide where sessions go.
 
-    ``~/.claude`` in the user's home never counts, even as a link into the project.
+    ``~/.claude`` in the user's home is not in a project, even if it is a link into one.
     """
     default_state = os.path.join(user_home(), ".claude", "resume-hooks")
     return where.state != default_state and is_in_project_or_repository(where.state, where.environ)
 
 
 def make_private_folder(path: str, where: Where) -> str:
-    """Create the folder ``path`` (mode 0700) if it is missing, and return it. Raise OSError on failure.
+    """Create a folder with mode 0700 if it is missing, and return its path. Raise OSError on failure.
 
-    Also raise OSError if a folder on the way down from the state folder is a link or belongs to another user:
-    our files would be stored elsewhere, or others could read them.
+    Also raise OSError if the folder, or a folder between it and the state folder, is a link or
+    belongs to another user. Otherwise our files could be stored elsewhere, or other users could
+    read them.
     """
     steps = _steps_from(where.state, path)
     for step in [] if steps else _steps_from(where.config, path) or [path]:
         os.makedirs(step, mode=0o700, exist_ok=True)
     for step in steps:
-        # the next statement checks the folder, which anybody may have made
+        # Another process may have created the folder. The next statement checks it.
         with contextlib.suppress(FileExistsError):
             os.makedirs(step, mode=0o700, exist_ok=True)
         _require_own_folder(step)
@@ -172,7 +176,11 @@ def make_private_folder(path: str, where: Where) -> str:
 
 
 def is_private_folder(folder: str, where: Where) -> bool:
-    """Check whether a folder of our state exists and neither it nor a folder above it is a link or another user's."""
+    """Check whether a folder exists in our state folder and no other user controls it.
+
+    Neither the folder nor a folder between it and the state folder may be a link or belong to
+    another user.
+    """
     try:
         for step in _steps_from(where.state, folder) or [folder]:
             _require_own_folder(step)
@@ -184,13 +192,13 @@ def is_private_folder(folder: str, where: Where) -> bool:
 def is_own_file(status: os.stat_result) -> bool:
     """Check whether a file belongs to this user.
 
-    For root every file does, because containers often run as root with another user's home.
+    For root the result is always True, because containers often run as root in another user's home.
     """
     return not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
 
 
 def _steps_from(top: str, path: str) -> List[str]:
-    """Return the folders from ``top`` down to ``path``, both included; ``[]`` if ``path`` is elsewhere."""
+    """Return all folders from ``top`` down to ``path``, including both. Return ``[]`` if it is not below."""
     steps = [path]
     while steps[0] != top and len(steps[0]) > len(top):
         steps.insert(0, os.path.dirname(steps[0]))
@@ -210,9 +218,9 @@ def _require_own_folder(path: str) -> None:
 
 
 def canonical_path(folder: str) -> str:
-    """Return a folder's path as the client writes it: the real path in NFC.
+    """Return a folder's path as the client writes it: without links, and in Unicode's form NFC.
 
-    A string that can't be a path is only normalised.
+    A text that can't be a path is only converted to NFC.
     """
     try:
         return unicodedata.normalize("NFC", os.path.realpath(folder))
@@ -221,11 +229,11 @@ def canonical_path(folder: str) -> str:
 
 
 def project_key(folder: str) -> str:
-    """Return the name of a working directory's project folder.
+    """Return the name of the project folder for a current folder (its project key).
 
-    Every UTF-16 unit outside ``[A-Za-z0-9]`` becomes ``-``. After 200 characters the rest is
-    replaced by a hash of the whole path, which differs between clients, so look up long keys by
-    their first 200 characters.
+    Every UTF-16 unit outside ``[A-Za-z0-9]`` becomes ``-``. In a key of more than 200 characters, a
+    hash of the path replaces the characters after the 200th. Clients compute different hashes, so
+    look for a long key by its first 200 characters.
     """
     raw = canonical_path(folder).encode("utf-16-le", "surrogatepass")
     units = [raw[i] | raw[i + 1] << 8 for i in range(0, len(raw), 2)]
@@ -238,10 +246,10 @@ def project_key(folder: str) -> str:
 
 
 def folder_name_from_variable(where: Where) -> List[str]:
-    """Return the project folder's name set by ``CLAUDE_CODE_PROJECT_DIR_NAME``, as a list of at most one.
+    """Return the name in ``CLAUDE_CODE_PROJECT_DIR_NAME`` as a list, or ``[]`` if the name has no effect.
 
-    As in 2.1.329, it must be a plain name and requires ``CLAUDE_CONFIG_DIR``. Client 2.1.112 ignores the
-    variable.
+    As in client 2.1.329, it has an effect only if it is a plain name and ``CLAUDE_CONFIG_DIR`` is
+    set. Client 2.1.112 ignores the variable.
     """
     name = where.environ.get(PROJECT_FOLDER_VARIABLE, "")
     lower_name = name.lower()
@@ -258,11 +266,12 @@ def folder_name_from_variable(where: Where) -> List[str]:
 def project_folder_names(
     cwd: str, where: Where, list_names: Optional[Callable[[], List[str]]] = None
 ) -> List[str]:
-    """Return the names of the project folders that may contain sessions of ``cwd``, the likeliest first.
+    """Return the names of the project folders that may contain sessions of the folder ``cwd``.
 
-    2.1.329 also searches the key's folder if the variable names another. For a long key, every name
-    with the same beginning counts, because clients hash the rest differently; ``list_names`` returns the
-    existing folders' names.
+    The likeliest name comes first. It is that in ``CLAUDE_CODE_PROJECT_DIR_NAME``, if the variable
+    has an effect. The key of ``cwd`` follows, because client 2.1.329 searches that folder too.
+    Instead of a long key, the result has all existing names with its first 200 characters, because
+    clients compute different hashes. ``list_names`` returns the names of the existing folders.
     """
     key = project_key(cwd)
     key_names = []
@@ -273,7 +282,7 @@ def project_folder_names(
 
 
 def project_folders(cwd: str, where: Where) -> List[str]:
-    """Return the project folders that may contain sessions of ``cwd``; a long key may have several."""
+    """Return the paths of the project folders that may contain sessions of the folder ``cwd``."""
     folders = []
     for name in project_folder_names(cwd, where):
         folders.append(os.path.join(where.projects, name))
@@ -281,7 +290,7 @@ def project_folders(cwd: str, where: Where) -> List[str]:
 
 
 def is_session_id(text: object) -> bool:
-    """Check whether ``text`` is a lower-case UUID. Only these session ids are used in paths."""
+    """Check whether ``text`` is a UUID in lower case. Other texts are never used as session ids in paths."""
     if (
         not isinstance(text, str)
         or len(text) != 36
@@ -292,7 +301,7 @@ def is_session_id(text: object) -> bool:
 
 
 def session_id_from_path(path: str) -> Optional[str]:
-    """Return the session id from a file name ``<uuid>.jsonl``, or None for any other name."""
+    """Return the session id in a path whose file name is ``<uuid>.jsonl``. Return None for other names."""
     if path.endswith(TRANSCRIPT_SUFFIX):
         stem = os.path.basename(path)[: -len(TRANSCRIPT_SUFFIX)]
     else:
@@ -303,10 +312,10 @@ def session_id_from_path(path: str) -> Optional[str]:
 
 
 def find_session(session_id: str, where: Where) -> Optional[str]:
-    """Return the file of a session id in any project, or None.
+    """Return the file of the session with an id, in any project. Return None if no project has one.
 
-    Only regular, non-empty files count: clients leave empty stubs, and a symbolic link could lead
-    anywhere.
+    Only regular files that are not empty count. Clients leave empty files behind, and a link may
+    lead anywhere.
     """
     if not is_session_id(session_id):
         return None
@@ -320,9 +329,9 @@ def find_session(session_id: str, where: Where) -> Optional[str]:
 
 
 def verify_session_path(path: str, session_id: str, where: Where) -> Optional[str]:
-    """Return ``path`` if it is the file of ``session_id`` in a project folder, else None.
+    """Return ``path`` if it is a file of the session in a project folder, else None.
 
-    Several projects may have copies of a session; the client's path identifies its own copy.
+    Several projects may have files of a session. ``path`` is the one that the client named.
     """
     folder = os.path.dirname(path)
     is_in_project_folder = os.path.dirname(folder) == where.projects and not os.path.islink(folder)
@@ -332,12 +341,15 @@ def verify_session_path(path: str, session_id: str, where: Where) -> Optional[st
 
 
 def all_project_folders(where: Where) -> List[str]:
-    """Return every project folder, sorted, without symbolic links, which could lead anywhere."""
+    """Return all project folders, sorted. Links are left out, because they may lead anywhere."""
     return list_subfolders(where.projects)
 
 
 def list_subfolders(folder: str) -> List[str]:
-    """Return the subfolders of a folder, sorted, without links; ``[]`` if it can't be listed."""
+    """Return the paths of a folder's subfolders, sorted and without links.
+
+    Return ``[]`` if the folder can't be listed.
+    """
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
@@ -348,10 +360,10 @@ def list_subfolders(folder: str) -> List[str]:
 def open_regular(
     path: str, *, follow: bool = True, dir_fd: Optional[int] = None, buffering: int = -1
 ) -> BinaryIO:
-    """Open a regular file for reading, through links if ``follow``. Raise OSError for anything else.
+    """Open a regular file for reading. Raise OSError for everything else, such as a pipe.
 
-    A pipe without a writer, or an endless device, would block a prompt for ever. A relative
-    ``path`` is relative to ``dir_fd``, the descriptor of an open folder.
+    Reading from a pipe without a writer, or from a device, might never end. ``follow`` allows
+    links. A relative path begins in the open folder with the descriptor ``dir_fd``.
     """
     flags = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags, dir_fd=dir_fd)
@@ -362,7 +374,7 @@ def open_regular(
 
 
 def read_bytes_at(descriptor: int, length: int, offset: int) -> bytes:
-    """Return up to ``length`` bytes of an open file from ``offset``.
+    """Return up to ``length`` bytes of an open file, from ``offset`` on.
 
     The file's position does not change, except on Windows.
     """
@@ -373,9 +385,9 @@ def read_bytes_at(descriptor: int, length: int, offset: int) -> bytes:
 
 
 def read_regular_file(path: str, max_bytes: int) -> bytes:
-    """Return the bytes of a regular file.
+    """Return the content of a regular file.
 
-    Raise OSError if it is missing, not a regular file, or larger than ``max_bytes`` bytes.
+    Raise OSError if the file is missing, is not regular, or has more than ``max_bytes`` bytes.
     """
     with open_regular(path) as stream:
         raw = stream.read(max_bytes + 1)
@@ -385,7 +397,7 @@ def read_regular_file(path: str, max_bytes: int) -> bytes:
 
 
 def read_json_object(path: str, limit: int = MAX_JSON_BYTES) -> Dict[str, Any]:
-    """Return the object in a JSON file, or ``{}`` if it is missing, unreadable, too large or not an object."""
+    """Return the object in a JSON file. Return ``{}`` if the file can't be read or contains anything else."""
     try:
         value = json.loads(read_regular_file(path, limit))
     except (OSError, ValueError, RecursionError):
@@ -396,12 +408,12 @@ def read_json_object(path: str, limit: int = MAX_JSON_BYTES) -> Dict[str, Any]:
 
 
 def is_session_file(path: str) -> bool:
-    """Check whether ``path`` is a regular, non-empty file with a session's name, and not a link."""
+    """Check whether a path is a regular file with a session's name that is not empty and not a link."""
     if session_id_from_path(path) is None:
         return False
     try:
         status = os.lstat(path)
-    except (OSError, ValueError):  # ValueError for a NUL in a name
+    except (OSError, ValueError):  # The path may contain a NUL character.
         return False
     return stat.S_ISREG(status.st_mode) and status.st_size > 0
 
@@ -417,11 +429,11 @@ def _modification_time(path: str) -> float:
     try:
         return os.path.getmtime(path)
     except OSError:
-        return 0.0  # deleted since the listing
+        return 0.0  # The file was deleted after it was listed.
 
 
 def _client_path_hash(units: list[int]) -> str:
-    """Return the client's 32-bit string hash, in base 36."""
+    """Return the client's 32-bit hash of a path in base 36. ``units`` are the path's UTF-16 units."""
     value = 0
     for unit in units:
         value = ((value << 5) - value + unit) & 0xFFFFFFFF

@@ -1,13 +1,13 @@
 # mypy: disable-error-code="empty-body"
-"""All questions that parts can answer: their names, arguments and results.
+"""The questions that parts can answer, each declared as a function that is never called.
 
-A part names a question and its function in ``PART``. The core calls
-``seam.find_answers(questions.<name>)``, which returns functions of the declared type, so that mypy
-checks the caller. ``tests/part_functions.py``, made by ``make docs``, lets mypy check each part's
-function.
+A part lists the questions that it answers, with its functions, in ``PART``. The core calls
+``seam.find_answers(questions.<name>)``, which yields functions of the declared type, so mypy checks
+the call. ``make docs`` generates ``tests/part_functions.py``, with which mypy checks the functions
+of the parts.
 
-This module contains only signatures. Their types are imported for mypy alone, never at run time.
-Standard library, Python 3.9.
+Types are imported only for mypy. This module uses only the standard library and must run on Python
+3.9.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from resume_hooks.sessions.session_files import SessionFile
 
 
-# The start of a session. These functions run even if the engine is not installed, unless they say
+# Questions at a session's start. Their functions run even before the engine is installed, unless
+# the docstring says otherwise.
 # otherwise.
 
 
@@ -50,38 +51,44 @@ if TYPE_CHECKING:
 def line_at_start(where: Where, /) -> str:
     """Return a line for the user at a session's start, or ``""``.
 
-    Runs on Python 3.9, before the engine is installed.
+    The function runs before the engine is installed, so it must run on Python 3.9.
     """
 
 
 @declare_question
 def line_at_start_in_new_folder(event: dict[str, Any], /) -> str:
-    """Return a line for the user at a session's start in a folder that is new to us, or ``""``. Needs the engine."""
+    """Return a line for the user at the start of a session in a folder without sessions, or ``""``.
+
+    The function runs only if the engine is installed.
+    """
 
 
 @declare_question
 def line_of_new_folder(event: dict[str, Any], /) -> str:
-    """Return the same line for the background event of the module in the client."""
+    """Return the line of ``line_at_start_in_new_folder`` for the plugin's module in the client."""
 
 
 @declare_question
 def work_after_start(where: Where, is_over: Callable[[], bool], /) -> None:
-    """Do work that can wait until a start is over, and stop once ``is_over``. Not called in a headless run."""
+    """Do work that can wait until the session has started. Stop when ``is_over`` returns True.
+
+    The function is not called in a headless run.
+    """
 
 
 @declare_question
 def push_after_turn() -> None:
-    """Push the session of the event on stdin, at the end of a turn. Print nothing and never raise."""
+    """Push a session to the team at the end of a turn. The event is on stdin. Print nothing, never raise."""
 
 
 @declare_question
 def needs_driver(where: Where, /) -> object:
-    """Return a true value if the database driver must be installed. Runs on Python 3.9."""
+    """Return a true value if the database driver must be installed. The function must run on Python 3.9."""
 
 
 @declare_question
 def note_on_lost_sessions(where: Where, /) -> str:
-    """Return a note, shown once, on sessions that were lost before the vault existed, or ``""``."""
+    """Return a note about sessions that were lost before there was a vault, or ``""``. It is shown once."""
 
 
 # Children
@@ -89,36 +96,40 @@ def note_on_lost_sessions(where: Where, /) -> str:
 
 @declare_question
 def answer_smart_trim(request: Request, /) -> Outcome | None:
-    """Answer a trigger that asks a model to decide a trim; return None for a trim by rules.
+    """Return the answer to a trim in which a model chooses the contents. Return None for any other trim.
 
-    Store the question that the answer contains, if any.
+    If the answer asks the user a question, store the question.
     """
 
 
 @declare_question
 def answer_trigger(request: Request, /) -> Outcome:
-    """Answer a trigger of the part; implemented by ``answer_request`` in its module. Raise ResumeHooksError."""
+    """Return the outcome of a part's trigger. Raise ResumeHooksError.
+
+    The function is ``answer_request`` in the module that the trigger names.
+    """
 
 
 @declare_question
 def line_of_trim_help() -> str:
-    """Return a line for the help of ``/trim``, after the options of a trim by rules."""
+    """Return the line for the help of ``/trim`` that follows the options of an ordinary trim."""
 
 
 @declare_question
 def plan_decided_trim(options: str, request: Request, /) -> TrimPlan | None:
-    """Return the model's plan that was shown for these options of a trigger, or None for a trim by rules."""
+    """Return the model's plan that the user saw for these options. Return None if no model was asked."""
 
 
 @declare_question
 def files_with_handoff(
     decided: FreshPlan, where: Where, options: Any, /
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
-    """Return a function that writes files next to a handoff into the user's project. Called before any file is made.
+    """Return a function that writes files for a handoff into the user's project.
 
-    ``options`` are the verb's, or None for a trigger. Called with the child's receipt, the returned
-    function writes the files; called with None, it reports which files it would write. Raise
-    UsageError for invalid options. A later failure does not undo the child; it is a warning.
+    This function is called before any file is written. ``options`` are those of the verb, or None
+    for a trigger. Raise UsageError if they are not valid. The returned function takes the child's
+    receipt and writes the files, or takes None and returns which files it would write. If writing
+    fails, the child stays and a warning is shown.
     """
 
 
@@ -126,15 +137,18 @@ def files_with_handoff(
 def subagent_as_session(
     locator: str, cwd: str, where: Where, /
 ) -> AbstractContextManager[SessionFile | None]:
-    """Return a context in which a sub-agent is readable as a session; its value is None for other locators."""
+    """Return a context in which a sub-agent can be read as a session.
+
+    The context's value is None if the locator does not name a sub-agent.
+    """
 
 
 @declare_question
 def import_file(source: str, home: str, /) -> tuple[Receipt, str]:
-    """Import a file as a session with the folder ``home``; return the receipt and a remark for the user.
+    """Import a file as a session of the folder ``home``. Return the receipt and a remark for the user.
 
-    If a session was already made from the same bytes, the receipt has no session id and names that
-    session as its parent. Raise ImportFailed, NotATranscript or UsageError.
+    If the same bytes were imported before, the receipt has no session id, and its parent is the
+    imported session. Raise ImportFailed, NotATranscript or UsageError.
     """
 
 
@@ -143,44 +157,50 @@ def import_file(source: str, home: str, /) -> tuple[Receipt, str]:
 
 @declare_question
 def note_on_session(session_id: str, where: Where, /) -> str:
-    """Return a note on a session in a list or in a verb's output, or ``""``."""
+    """Return a note about a session for a list or a verb's output, or ``""``."""
 
 
 @declare_question
 def homes_of_session(path: str, folder: str, here: str, where: Where, /) -> list[MovedFolder]:
-    """Return the likely new locations of the missing ``folder``, likeliest first.
+    """Return the folders to which the missing folder of a session was probably moved, likeliest first.
 
-    ``path`` is the session's file, ``here`` the current folder.
+    ``path`` is the session's file, ``folder`` its missing folder, and ``here`` the current folder.
     """
 
 
 @declare_question
 def note_on_other_sessions(old: str, new: str, where: Where, /) -> str:
-    """Return a note on the other sessions of the folder ``old`` after one was copied to ``new``, or ``""``."""
+    """Return a note about the other sessions of the folder ``old``, or ``""``.
+
+    It is shown after one of the sessions was copied to the folder ``new``.
+    """
 
 
 @declare_question
 def notes_after_delete(session_id: str, where: Where, /) -> list[str]:
-    """Do what the part must do after a session was deleted; return notes for the user."""
+    """Do a part's work after a session was deleted, and return notes for the user."""
 
 
 @declare_question
 def notes_after_scrub(session_ids: Iterable[str], where: Where, /) -> list[str]:
-    """Do what the part must do after secrets were removed; return notes for the user.
+    """Do a part's work after secrets were removed from files, and return notes for the user.
 
-    The ids belong to the rewritten files. An id may repeat; it is ``""`` for a file without a
-    session.
+    The ids are those of the sessions whose files were rewritten. They may repeat, and an id is
+    ``""`` for a file that belongs to no session.
     """
 
 
 @declare_question
 def folder_of_documents(session: SessionFile, where: Where, /) -> Iterator[tuple[str, str]]:
-    """Yield folders with documents about a session, each with the ending of their names."""
+    """Yield the folders with documents about a session, each with the extension of these documents."""
 
 
 @declare_question
 def note_on_written_files(where: Where, /) -> str:
-    """Return a sentence about files written into projects, for a user who uninstalls, or ``""``."""
+    """Return a sentence about files that were written into projects, or ``""``.
+
+    A user reads it when the plugin is removed.
+    """
 
 
 @declare_question
@@ -193,51 +213,52 @@ def answer_line_search(
     limit: float,
     progress: Progress | None,
 ) -> SearchResult | None:
-    """Return the sessions that wrote the line in ``--file``, or None if ``--file`` has no line number.
+    """Return the sessions that wrote the line that ``--file`` names. Return None if it names no line.
 
-    ``limit`` is in seconds; ``progress`` is called while the index is updated. Raise UsageError for
-    options that need search words.
+    ``limit`` is the time limit in seconds for updating the index, and ``progress`` shows the
+    progress of this. Raise UsageError for options that only work with search words.
     """
 
 
 @declare_question
 def session_store(service: str, /) -> object:
-    """Return a team's session store for programs of the Agent SDK, by its libpq service."""
+    """Return the team's session store for programs of the Agent SDK. ``service`` is a service of libpq."""
 
 
-# Options that parts add to verbs of the core: the function that the verb calls for such an option
+# Questions for the options that parts add to verbs of the core. The verb calls the function if the
+# option is given.
 
 
 @declare_question
 def check_handoff_option(options: Any, /) -> None:
-    """Raise UsageError if the option conflicts with the others."""
+    """Raise UsageError if the part's option and another option of ``handoff`` can't be combined."""
 
 
 @declare_question
 def override_trim(options: Any, /) -> Receipt:
-    """Trim instead of the verb's own code, and print the answer."""
+    """Do the work of ``trim`` in place of the verb, and print the answer."""
 
 
 @declare_question
 def override_search(options: SearchOptions, /) -> None:
-    """Search instead of the verb's own code, and print the answer."""
+    """Do the work of ``search`` in place of the verb, and print the answer."""
 
 
 @declare_question
 def list_by_option(options: SessionsOptions, /) -> None:
-    """List sessions instead of the verb's own code, and print the answer."""
+    """Do the work of ``sessions`` in place of the verb, and print the answer."""
 
 
 @declare_question
 def delete_by_option(options: DeleteOptions, /) -> None:
-    """Delete instead of the verb's own code, and print the answer."""
+    """Do the work of ``delete`` in place of the verb, and print the answer."""
 
 
 @declare_question
 def lineage_by_option(
     options: LineageOptions, here: Callable[[LineageOptions], list[Ancestor]], /
 ) -> tuple[list[Ancestor], list[str]]:
-    """Return the ancestors to print, and notes. ``here`` returns the ancestors that this machine knows."""
+    """Return the rows that ``lineage`` must print, and notes. ``here`` returns the rows from this machine."""
 
 
 # Parts' agents, and doctor's checks
@@ -245,38 +266,40 @@ def lineage_by_option(
 
 @declare_question
 def agent_strategy(home: str, copies: str, where: Where, /) -> Agent:
-    """Return the agent with its sessions in ``home``; ``copies`` is our folder for copies in Claude Code's format."""
+    """Return the agent whose sessions are in ``home``.
+
+    ``copies`` is our folder for copies of these sessions in Claude Code's format.
+    """
 
 
 @declare_question
 def agent_writer(home: str, where: Where, /) -> Writer:
-    """Return the writer of an agent's sessions."""
+    """Return the object that writes sessions of this agent."""
 
 
 @declare_question
 def foreign_agent_writer(home: str, where: Where, /) -> ForeignWriter:
-    """Return the writer of sessions for a part's agent."""
+    """Return the object that writes sessions for an agent of a part."""
 
 
 @declare_question
 def agent_model(where: Where, name: str, /) -> HeadlessModel:
-    """Return the agent's model with a name; ``""`` means the agent's own default."""
+    """Return the agent's model with this name. The name ``""`` is the agent's default model."""
 
 
 @declare_question
 def agent_defects(path: str, find: Callable[[str], str | None], /) -> Iterable[Defect]:
-    """Yield a session's defects.
+    """Yield the defects of a session's file. Raise ResumeHooksError if the file can't be read.
 
-    ``find`` finds other files, as ``Agent.find_file`` does. Raise ResumeHooksError if it can't be
-    read.
+    ``find`` returns the file of another session by its id, as ``Agent.find_file`` does.
     """
 
 
 @declare_question
 def is_loss(kind: DefectKind, /) -> bool:
-    """Check whether a defect of this kind loses content in a repaired child."""
+    """Check whether repairing a defect of this kind loses content."""
 
 
 @declare_question
 def check_of_doctor(cwd: str, /) -> Finding:
-    """Return a finding of doctor."""
+    """Return the result of one of doctor's checks."""

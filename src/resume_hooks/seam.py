@@ -1,7 +1,8 @@
-"""The seam between the core and its parts: the core finds and calls parts without importing them by name.
+"""Call parts without importing them by name.
 
-Invariant: the core imports no part. It reads ``part_table``, generated from the declarations in
-``parts/<name>/__init__.py``, and loads a part's module on first use. Standard library, Python 3.9.
+Invariant: the core never imports a part. It reads ``part_table``, which is generated from the
+declarations in ``parts/<name>/__init__.py``, and loads a part's module when it is first used. This
+module uses only the standard library and must run on Python 3.9.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "parts")
 
 
 class Trigger(NamedTuple):
-    """A trigger of a prompt: the word after ``>``, its arguments, and its description.
+    """A trigger: its name (the word after ``>``), its arguments, and its description.
 
-    ``module`` is the module below the part whose function ``answer_request`` takes a
-    ``hooks.request.Request`` and returns a ``derive.outcome.Outcome``. ``row`` is its row in the
-    card of ``>help``, ``""`` if another trigger's row names it. ``command`` is its name after ``/``
-    if hooks/register.mjs runs; only that module knows an ``is_module_only`` trigger. If
-    ``takes_no_words``, a prompt with other words is not this trigger. If ``asks_first``, the user
-    may repeat the trigger with a yes. An ``is_read_only`` trigger is allowed there while the model
-    works. ``before`` names the core's trigger that follows it in lists.
+    ``module`` has the function ``answer_request``, which takes a ``hooks.request.Request`` and
+    returns a ``derive.outcome.Outcome``. ``row`` is the trigger's row in the card of ``>help``, or
+    ``""`` if another row names it. ``command`` is its name after ``/`` in a client that loads
+    hooks/register.mjs; a trigger with ``is_module_only`` works only there. With ``takes_no_words``,
+    a prompt with further words is not a trigger. With ``asks_first``, the user may type the trigger
+    again to answer yes. A command with ``is_read_only`` may run while the model is working. In
+    lists, the core's trigger ``before`` follows.
     """
 
     name: str
@@ -60,16 +61,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Question(Generic[Function]):
-    """A question to the parts: its name, and the type of the functions that answer it.
+    """A question to the parts. The type parameter is the type of the functions that answer it.
 
-    The module ``questions`` defines all of them.
+    All questions are declared in the module ``questions``.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def load(self, part: str, function: str) -> Function:
-        """Load ``module:function`` below a part, or below the core if the part is ``""``.
+        """Load a function, given as ``module:function`` in a part. For the core, ``part`` is ``""``.
 
         Raise ImportError or AttributeError.
         """
@@ -77,22 +78,22 @@ class Question(Generic[Function]):
 
 
 def declare_question(signature: Function) -> Question[Function]:
-    """Return a question with the name and type of a function, which is never called."""
+    """Return a question with the name and the type of the decorated function."""
     return Question(signature.__name__)
 
 
 def is_installed(part: str) -> bool:
-    """Check whether a part's folder exists."""
+    """Check whether the folder of a part exists."""
     return os.path.isfile(os.path.join(FOLDER, part, "__init__.py"))
 
 
 def insert_part_names(
     core_names: Iterable[str], part_rows: Mapping[str, Sequence[Any]]
 ) -> List[str]:
-    """Return the names of the core with those of the installed parts inserted at their places.
+    """Return the core's names and the names of the installed parts in one order.
 
-    In ``part_rows`` each row starts with the part and ends with the name that follows in
-    the order.
+    A row of ``part_rows`` begins with the name of the part, and ends with the core's name that must
+    follow.
     """
     names = list(core_names)
     for name, row in part_rows.items():
@@ -102,17 +103,17 @@ def insert_part_names(
 
 
 def verb_module(verb: str) -> Optional[str]:
-    """Return the module that declares a part's verb, or None for a verb of the core.
+    """Return the module that declares the verb of a part. Return None for a verb of the core.
 
-    Raise UsageError if its part is not installed.
+    Raise UsageError if the part is not installed.
     """
     return _module_of_verb(verb, "verbs")
 
 
 def form_module(verb: str) -> Optional[str]:
-    """Return the module with the ``--json`` form of a part's verb, or None for a verb of the core.
+    """Return the module with the JSON schema of a part's verb. Return None for a verb of the core.
 
-    Raise UsageError if its part is not installed.
+    Raise UsageError if the part is not installed.
     """
     return _module_of_verb(verb, "forms")
 
@@ -142,9 +143,9 @@ def list_triggers() -> List[Trigger]:
 
 
 def find_answers(question: Question[Function]) -> Iterator[Function]:
-    """Yield the functions with which the installed parts answer a question.
+    """Yield the functions of the installed parts that answer a question.
 
-    A function that fails to load raises.
+    Raise ImportError or AttributeError if a function can't be loaded.
     """
     for part, function in part_table.ANSWERS.get(question.name, ()):
         if is_installed(part):
@@ -152,7 +153,7 @@ def find_answers(question: Question[Function]) -> Iterator[Function]:
 
 
 def load_value(part: str, value: str) -> Any:
-    """Load ``module:name`` below a part, or below the core if the part is ``""``.
+    """Load a value, given as ``module:name`` in a part. For the core, ``part`` is ``""``.
 
     Raise ImportError or AttributeError.
     """

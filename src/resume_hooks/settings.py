@@ -1,9 +1,7 @@
-"""Settings: a table of keys whose values come from our file, the environment and the plugin's options.
+"""Settings: values from our settings file, from environment variables and from the plugin's options.
 
-Later sources override earlier ones.
-
-Every trigger reads them, so this module uses only the standard library. ``storage.stored_settings``
-writes the file.
+A later source in this list overrides the earlier ones. Every trigger reads settings, so this module
+uses only the standard library. ``storage.stored_settings`` writes the file.
 """
 
 from __future__ import annotations
@@ -30,13 +28,16 @@ Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
 DEFAULT_VAULT_SIZE = "20G"
 DEFAULT_HANDOFF_SIZE = "12k"  # the default size of a handoff
-VERSION = 1  # the file format's version; newer ones are read but not written
+VERSION = (
+    1  # The version of the file's format. Files of a newer version are read but never written.
+)
 
-# the name of a model, a Bedrock profile or a deployment, but never an option of the client
+# The name of a model, of a Bedrock profile or of a deployment. An option of the client does not
+# match.
 _MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}"
 _HANDOFF_SIZE = r"(?:[1-9]|[1-3][0-9]|4[0-8])k"
 _COMPACTION = rf"client|(?:trim|{_HANDOFF_SIZE})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
-# the value in 0.2.0, when handoffs had one size
+# The value in version 0.2.0, in which all handoffs had the same size.
 _FORMER_COMPACTION = re.compile(r"\Ahandoff(?=@|\Z)")
 _BYTE_SIZE = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
 _BYTE_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
@@ -44,12 +45,13 @@ _PATH = r"[^\x00-\x1f\x7f]{0,1000}"
 
 
 class SettingDefinition(NamedTuple):
-    """A setting: its default, its description, and the parser of a typed or stored value.
+    """A setting: its default, its description, and the function that parses a typed or stored value.
 
-    ``names_files``: the values name files or folders of the user. ``title`` is its label among the
-    plugin's options, which the client stores; ``""`` if it is not a plugin option. ``stored_only``:
-    no environment variable sets it, because a trusted repository can set variables and this setting
-    decides where data goes.
+    ``names_files`` means that values are paths of the user's files or folders. ``title`` is the
+    setting's label among the plugin's options, which the client shows and stores; it is ``""`` if
+    the plugin has no such option. ``stored_only`` means that no environment variable can set the
+    value, because a trusted repository can set variables and the setting decides where data is
+    sent.
     """
 
     default: Value
@@ -61,7 +63,7 @@ class SettingDefinition(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """An effective value and its source: default, file, environment or plugin."""
+    """The value of a setting, and where it comes from: default, file, environment or plugin."""
 
     value: Value
     source: str
@@ -69,7 +71,7 @@ class Setting(NamedTuple):
 
 def _number_parser(low: int, high: int) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
-        # other programs' JSON may have 80.0
+        # Other programs may write 80.0 into the JSON file.
         raw = int(raw) if isinstance(raw, float) and raw.is_integer() else raw
         if isinstance(raw, (int, str)) and not isinstance(raw, bool):
             text = str(raw)
@@ -92,13 +94,13 @@ def _choice_parser(*choices: str) -> Callable[[object], Value]:
 
 
 def parse_switch(raw: object) -> Value:
-    """Parse ``on`` or ``off``; the client stores them as true and false."""
+    """Parse ``on`` or ``off``. The client stores these values as true and false."""
     switch = "on" if raw in (True, "true") else "off" if raw in (False, "false") else raw
     return _choice_parser("on", "off")(switch)
 
 
 def _parse_clipboard(raw: object) -> Value:
-    """Parse the name of a clipboard method; ``off`` means ``none``."""
+    """Parse the name of a clipboard method. ``off`` is another name of ``none``."""
     if raw == "off":
         return "none"
     return _choice_parser("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
@@ -114,7 +116,10 @@ def _pattern_parser(pattern: str, requirement: str) -> Callable[[object], Value]
 
 
 def _parse_compaction(raw: object) -> Value:
-    """Parse a compaction method or a handoff's size; ``handoff``, from version 0.2.0, means the default size."""
+    """Parse a method of compaction: client, trim, or the size of a handoff.
+
+    ``handoff``, a value from version 0.2.0, becomes the default size.
+    """
     current_value = (
         _FORMER_COMPACTION.sub(DEFAULT_HANDOFF_SIZE, raw) if isinstance(raw, str) else raw
     )
@@ -126,13 +131,14 @@ def _parse_compaction(raw: object) -> Value:
 
 
 def _path_parser(ending: str, requirement: str) -> Callable[[object], Value]:
-    """Return a parser for a path with this ending; ``""`` means no path."""
+    """Return a parser for paths that end with ``ending``. The empty text is valid and means no path."""
     return _pattern_parser(rf"(?:{_PATH}{re.escape(ending)})?", requirement)
 
 
 def _parse_vault(raw: object) -> Value:
-    """Parse a size such as ``20G``, returned in upper case, or ``off``; ``on`` means the default size."""
-    if raw in ("on", "off"):  # a tuple, because a list from the file is not hashable
+    """Parse a size such as ``20G``, or ``off``. ``on`` becomes the default size. Sizes become upper case."""
+    # A tuple, because a value from the file may be a list, which can't be looked up in a set.
+    if raw in ("on", "off"):
         if raw == "on":
             return DEFAULT_VAULT_SIZE
         return "off"
@@ -157,7 +163,7 @@ PARSER_FACTORIES: dict[str, Callable[..., Callable[[object], Value]]] = {
     "one of": _choice_parser,
     "path": _path_parser,
 }
-"""The parser factories for a part's settings."""
+"""The functions that create the parser of a part's setting."""
 
 _CORE_SETTINGS: dict[str, SettingDefinition] = {
     "context_window": SettingDefinition(
@@ -256,7 +262,7 @@ FORMER_SETTINGS = {
     ),
     "summary_timeout": f"the limit is {MODEL_SECONDS} seconds; rollover and trim --smart accept --timeout",
 }
-"""Former settings and their replacements."""
+"""Settings of earlier versions, and what to use in their place."""
 
 
 _PART_SETTINGS = {
@@ -276,9 +282,9 @@ KEYS = {
 
 
 def load_settings(where: Where | None = None) -> dict[str, Setting]:
-    """Return every setting with its source.
+    """Return the value and the source of every setting. An invalid value is skipped.
 
-    If a value is invalid, the next weaker source applies.
+    In place of an invalid value, the value from the next weaker source applies.
     """
     settings = {}
     for name, key in KEYS.items():
@@ -287,17 +293,17 @@ def load_settings(where: Where | None = None) -> dict[str, Setting]:
         try:
             settings[name] = Setting(KEYS[name].parse(raw), source)
         except ValueError:
-            continue  # doctor reports the invalid value; triggers use the weaker source
+            continue  # ``doctor`` reports invalid values. Here they are skipped.
     return settings
 
 
 def format_value(value: Value) -> str:
-    """Format a setting's value for people."""
+    """Return a setting's value as text for people."""
     return (", ".join(value) if isinstance(value, tuple) else str(value)) or "(empty)"
 
 
 def read_number(name: str, where: Where | None = None) -> int:
-    """Return the effective value of a numeric setting."""
+    """Return the value of a setting that is a number."""
     value = load_settings(where)[name].value
     if not isinstance(value, int):
         raise TypeError(f"{name} is not a number")
@@ -305,12 +311,12 @@ def read_number(name: str, where: Where | None = None) -> int:
 
 
 def is_on(name: str, where: Where | None = None) -> bool:
-    """Check whether an on/off setting is on."""
+    """Check whether a setting is ``on``."""
     return load_settings(where)[name].value == "on"
 
 
 def vault_limit(where: Where | None = None) -> int | None:
-    """Return the bytes that archived sessions may use, 0 for no limit, or None if the vault is off."""
+    """Return the maximum size of the vault in bytes: 0 for no limit, or None if the vault is off."""
     text = _BYTE_SIZE.fullmatch(str(load_settings(where)["vault"].value))
     if text:
         return int(text[1]) * _BYTE_UNITS[text[2]]
@@ -318,7 +324,10 @@ def vault_limit(where: Where | None = None) -> int | None:
 
 
 def without_setting_variables(where: Where) -> Where:
-    """Return the same folders, without the settings in the environment, because a trusted repository can set them."""
+    """Return the same folders with an environment that sets no setting.
+
+    A trusted repository can set environment variables, so they must not decide where data is sent.
+    """
     remaining_variables = {}
     for name, value in where.environ.items():
         if (
@@ -330,7 +339,7 @@ def without_setting_variables(where: Where) -> Where:
 
 
 def describe_invalid_settings(where: Where | None = None) -> list[str]:
-    """Return a sentence on each invalid setting."""
+    """Return a sentence for each setting whose value is invalid or has no effect."""
     where = where or Where()
     path = settings_file(where)
     if not read_json_object(path) and is_damaged(path):
@@ -360,7 +369,7 @@ def describe_invalid_settings(where: Where | None = None) -> list[str]:
 
 
 def describe_former_settings(where: Where | None = None) -> list[str]:
-    """Return a sentence on each former setting that still has a value."""
+    """Return a sentence for each setting of an earlier version that still has a value."""
     return [
         f"{name} ({source}) is ignored: {FORMER_SETTINGS[name]}."
         for name, source, _ in _raw_values(FORMER_SETTINGS, where or Where())
@@ -368,7 +377,10 @@ def describe_former_settings(where: Where | None = None) -> list[str]:
 
 
 def parse_setting(name: str, text: str) -> Value:
-    """Parse a typed value of a setting. Raise UsageError for an unknown setting or an invalid value."""
+    """Return the value of a setting that the user typed.
+
+    Raise UsageError for an unknown setting or an invalid value.
+    """
     key = KEYS.get(name)
     if key is None:
         raise UsageError(f"There is no setting '{name}'", f"Settings: {', '.join(KEYS)}.")
@@ -384,9 +396,10 @@ def settings_file(where: Where | None = None) -> str:
 
 
 def _plugin_options(where: Where) -> dict[str, object]:
-    """Return the plugin's options that the client stores, without those of disabled plugins.
+    """Return the options of this plugin that the client has stored.
 
-    Only hooks get them as environment variables.
+    Options of a disabled plugin are left out. Hooks get the options as environment variables too,
+    other processes only here.
     """
     document = read_json_object(os.path.join(where.config, "settings.json"))
     plugins, enabled_plugins = document.get("pluginConfigs"), document.get("enabledPlugins")
@@ -413,9 +426,9 @@ def _plugin_options(where: Where) -> dict[str, object]:
 
 
 def _raw_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, object]]:
-    """Yield the values of settings as (name, source, raw value), weakest source first.
+    """Yield each value of the settings as (name, source, value), weakest source first.
 
-    Empty values are left out.
+    Values are not parsed yet. Empty values are left out.
     """
     stored, options = read_json_object(settings_file(where)), _plugin_options(where)
     stored_only_names = set()
@@ -439,9 +452,9 @@ def _raw_values_by_source(
     options: Mapping[str, object],
     environ: Mapping[str, str],
 ) -> Iterator[tuple[str, object]]:
-    """Yield a setting's value in each source, weakest first.
+    """Yield each source of a setting with its value, weakest source first.
 
-    No environment variable sets a ``stored_only`` setting.
+    A setting with ``stored_only`` is not read from the environment.
     """
     yield "file", stored.get(name)
     if name not in FORMER_SETTINGS and KEYS[name].stored_only:
@@ -452,12 +465,15 @@ def _raw_values_by_source(
 
 
 def _variable_name(name: str) -> str:
-    """Return the name of a setting's environment variable."""
+    """Return the name of the environment variable that sets a setting."""
     return f"RESUME_HOOKS_{name.upper()}"
 
 
 def is_damaged(path: str) -> bool:
-    """Check whether a settings file is damaged: not an object, too large or a folder. An empty file is not."""
+    """Check whether a settings file is damaged: no JSON object, too large, or a folder.
+
+    An empty file is not damaged.
+    """
     try:
         raw = read_regular_file(path, MAX_JSON_BYTES)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,38 +1,46 @@
-"""Numbers and words that the engine, the shell scripts and the module in the client share.
+"""Numbers and texts that the engine shares with the shell scripts and with the plugin's module.
 
-Only this module defines them. ``make docs`` writes the copies: ``hooks/shared_values.mjs``, and the
-lines of shell scripts that ``tools/make_docs.py`` lists. Standard library, Python 3.9.
+They are defined only in this module. ``make docs`` copies them to ``hooks/shared_values.mjs`` and
+to the lines of shell scripts that ``tools/make_docs.py`` lists. This module uses only the standard
+library and must run on Python 3.9.
 """
 
 MODEL_MINUTES = 2
 MODEL_SECONDS = 60 * MODEL_MINUTES
-"""The time limit for a model's complete answer, while the user waits."""
+"""Time limit in seconds for a model's complete answer, while the user waits."""
 
 MODEL_TIME = "two minutes"
-"""The same limit in words; a test compares them."""
+"""``MODEL_SECONDS`` in words. A test compares the two."""
 
 ANSWER_SECONDS = MODEL_SECONDS + 30
-"""The time limit for a rollover, from the prompt to its card."""
+"""Time limit in seconds for a rollover, from the prompt to its card."""
 
 CLIENT_SECONDS = ANSWER_SECONDS + 30
-"""The client's time limit for our hook at a prompt: ``timeout`` in its declaration."""
+"""Time limit in seconds that the client gives our hook for prompts, as declared in
+hooks/hooks.json."""
 
 LOOK_TOKENS = 60_000
-"""The context size in tokens from which the client asks the engine for its use: 30 % of the smallest window."""
+"""Number of tokens from which the client asks the engine how full the session is.
+
+It is 30 % of the smallest context window.
+"""
 
 COLD_TOKENS = 100_000
-"""The context size in tokens from which a notice shows the cost of continuing without a cache.
+"""Number of tokens from which a notice shows the cost of continuing without the API's cache.
 
-``hooks/session-start`` checks only the number of digits.
+``hooks/session-start`` checks only how many digits the number has.
 """
 
 PLUGIN = "resume-hooks"
 COLD_SENTENCE = "The prompt cache expired; your next prompt resends all"
-"""The beginning of the notice in a session whose prompt cache expired. It concerns that session alone."""
+"""How the notice begins in a session whose cache at the API has expired."""
 
 PROMPT_HELD_MESSAGE = "another session is opening, with these words in its input box"
 PROMPT_IN_LIST_MESSAGE = "the list that is opening has these words"
-"""The module's answers to a prompt sent while a session or a list opens; nothing in this session may answer it."""
+"""What the module answers to a prompt that the user sends while it opens a session or a list.
+
+The prompt belongs to that session or list, so the present session must not answer it.
+"""
 
 SLASH = f"/{PLUGIN}:"
-"""The prefix of our commands in any client."""
+"""How our commands begin in every client."""

@@ -1,7 +1,7 @@
-"""``PostgresSessionStore``: the public name of a team's session store for programs of the Agent SDK.
+"""``PostgresSessionStore``: a team's session store for programs of the Agent SDK.
 
-A part supplies the class as its answer to ``questions.session_store``. Without such a part the
-import fails.
+A part provides the class, as its answer to ``questions.session_store``. If no installed part does,
+the import fails.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from resume_hooks import questions, seam
 
 
 def __getattr__(name: str) -> Any:
-    """Load the store on first access. Raise AttributeError for any other name."""
+    """Load the session store when it is first used. Raise AttributeError for any other name."""
     if name == "PostgresSessionStore":
         for store in seam.find_answers(questions.session_store):
             return store

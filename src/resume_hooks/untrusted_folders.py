@@ -1,8 +1,9 @@
-"""The project's folders, whose files must not decide which program runs or where our notes are stored.
+"""Find the project's folders, whose files must not decide which programs run.
 
-The project is the client's folder and the working folder, each with the outermost repository around
-it. The user's home folder and the folders above it never count, because some users keep their home,
-with their own programs, in a repository. Standard library, Python 3.9.
+They must not decide either where notes are stored. The project is the client's folder and the
+current folder, each with the outermost repository around it. The user's home and the folders above
+it are never in the project, because some users keep their home and their own programs in a
+repository. This module uses only the standard library and must run on Python 3.9.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import os
 from collections.abc import Mapping, Sequence
 
 ROOT_FOLDER = os.path.abspath(os.sep)
-"""The working folder of our programs: no project contains it, and no folder is above it."""
+"""The current folder of the programs that we start. No project contains it."""
 
 
 def project_roots(env: Mapping[str, str]) -> list[str]:
-    """Return the real paths of the project's folders, each with a trailing slash."""
+    """Return the paths of the project's folders, without links and with a slash at the end."""
     folders = [env.get("CLAUDE_PROJECT_DIR", "")]
     try:
         folders.append(os.getcwd())
-    except OSError:  # the folder was deleted
+    except OSError:  # The current folder was deleted.
         folders.append(env.get("PWD", ""))
     home = os.path.join(os.path.realpath(user_home()), "")
     roots = []
@@ -32,9 +33,12 @@ def project_roots(env: Mapping[str, str]) -> list[str]:
 
 
 def user_home() -> str:
-    """Return the user's home folder from the system's user database, because the project may have set HOME."""
+    """Return the user's home folder from the system's list of users.
+
+    The variable HOME is not used, because the project may have set it.
+    """
     try:
-        import pwd  # does not exist on Windows
+        import pwd  # Windows has no such module.
 
         return pwd.getpwuid(os.getuid()).pw_dir
     except (ImportError, KeyError):
@@ -44,9 +48,9 @@ def user_home() -> str:
 
 
 def _outermost_repository(folder: str, home: str) -> str:
-    """Return the outermost repository around a folder below the home, or the folder itself.
+    """Return the outermost repository around a folder in the user's home, or the folder itself.
 
-    Return ``""`` for the home and the folders above it.
+    Return ``""`` for the home itself and for the folders above it.
     """
     if home.startswith(os.path.join(folder, "")):
         return ""
@@ -61,7 +65,7 @@ def _outermost_repository(folder: str, home: str) -> str:
 
 
 def is_outside_projects(path: str, projects: Sequence[str]) -> bool:
-    """Check whether a path is absolute and, with its links resolved, outside every project."""
+    """Check whether a path is absolute and outside every project, also after following its links."""
     if not os.path.isabs(path):
         return False
     real = os.path.join(os.path.realpath(path), "")
@@ -69,7 +73,10 @@ def is_outside_projects(path: str, projects: Sequence[str]) -> bool:
 
 
 def is_in_project_or_repository(folder: str, env: Mapping[str, str]) -> bool:
-    """Check whether a folder, with its links resolved, is in the project or in any repository except the home's."""
+    """Check whether a folder is in the project or in any repository, also after following its links.
+
+    A repository that contains the user's home does not count.
+    """
     real = os.path.realpath(folder)
     home = os.path.join(os.path.realpath(user_home()), "")
     lies_in_repository = _outermost_repository(real, home) not in {"", real} or os.path.lexists(

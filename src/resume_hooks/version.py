@@ -1,4 +1,4 @@
-"""The package's version, importable without the API."""
+"""The version of the package. Importing it does not load the API."""
 
 from __future__ import annotations
 
