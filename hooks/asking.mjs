@@ -2,9 +2,9 @@
 
 import { MODEL_MS } from './shared_values.mjs'
 
-const ENGINE_TIMEOUT_MS = 15000 // milliseconds; the engine ends by itself within five seconds
+const ENGINE_TIMEOUT_MS = 15000 // The time limit in milliseconds. The engine usually ends by itself within five seconds.
 
-let isHeard = false // whether the client calls us for its own events, which an organization's policy prevents
+let isHeard = false // Whether the client has called us for one of its own events. An organization's policy can prevent that.
 export function hear() { isHeard = true }
 
 export async function ask($, question, script = 'engine', timeoutMs = ENGINE_TIMEOUT_MS) {
@@ -20,19 +20,19 @@ export async function ask($, question, script = 'engine', timeoutMs = ENGINE_TIM
   return JSON.parse(run.stdout)
 }
 
-export async function quietly($, work) { // runs work that nobody requested; a failure goes only to the log
+export async function quietly($, work) { // Runs work that the user did not request. A failure is only written to the log.
   try { return await work() } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
 }
 
-export async function fork($, prompt) { // repeats the last request with its answer, followed by a prompt
+export async function fork($, prompt) { // Sends a prompt to a copy of the conversation, and returns the model's answer.
   const late = new Promise(done => $.clock.after(MODEL_MS, () => done({ reason: 'late' })))
   try { return await Promise.race([$.model.fork({ prompt }), late]) } catch (error) { return { reason: String(error) } }
 }
 
 export function say($, { text }) { if (text) $.ui.log(text) }
 
-const MAX_OPENING_TICKS = 100 // the number of ticks in which a session must open
-export async function sayIn($, id, reply) { // shows a text in its session; the client may still show another one
+const MAX_OPENING_TICKS = 100 // How often we check whether the session is open.
+export async function sayIn($, id, reply) { // Shows a text as soon as its session is open. The client may still show another session.
   for (let tries = 0; tries < MAX_OPENING_TICKS; tries++) {
     if (await $.session.id() === id) return say($, reply)
     await $.clock.sleep(TICK_MS)
@@ -45,11 +45,11 @@ async function choice($, { ask, choices }, labels) {
   return choices.find(([label]) => label === chosenLabel)?.[1] ?? chosenLabel
 }
 
-const STILL_MS = 1200, TICK_MS = 200 // milliseconds without a change in the input box before a question that nobody requested
-const MIN_ANSWER_MS = 1500 // milliseconds; an earlier answer, or Esc, is a key that was meant for the input box
-const MAX_SHOWINGS = 3 // how often a question is shown; if the client refuses to show it, the answer also comes early
+const STILL_MS = 1200, TICK_MS = 200 // A question that the user did not request waits until the input box has not changed for so many milliseconds.
+const MIN_ANSWER_MS = 1500 // An answer after fewer milliseconds, or Esc, was a key for the input box.
+const MAX_SHOWINGS = 3 // How often a question is shown. If the client can't show it, the answer comes too early as well.
 
-async function waitForTyping($, maxMs) { // returns the input box's text when typing has stopped, or nothing if that takes too long
+async function waitForTyping($, maxMs) { // Returns the text of the input box when the user has stopped typing. Returns nothing after `maxMs`.
   let { text } = await $.prompt.read(), still = 0
   for (let waited = 0; waited < maxMs; waited += TICK_MS) {
     await $.clock.sleep(TICK_MS)
@@ -60,9 +60,9 @@ async function waitForTyping($, maxMs) { // returns the input box's text when ty
   }
 }
 
-async function askWhenIdle($, reply, waits, maxMs) { // returns an answer from a user who saw the question; the last answer means no
+async function askWhenIdle($, reply, waits, maxMs) { // Returns the answer of a user who has seen the question. The last answer means no.
   const no = reply.choices.at(-1)[1], labels = reply.choices.map(([label]) => label)
-  if (waits) labels.unshift(labels.pop()) // Enter chooses to do nothing
+  if (waits) labels.unshift(labels.pop()) // The answer that Enter chooses comes first. It does nothing.
   for (let showings = 0; showings < MAX_SHOWINGS; showings++) {
     if ((waits || showings) && await waitForTyping($, maxMs) === undefined) return no
     const openedAt = Date.now()
@@ -72,15 +72,15 @@ async function askWhenIdle($, reply, waits, maxMs) { // returns an answer from a
   return no
 }
 
-export function askUnprompted($, reply, maxMs = Infinity) { // asks a question that nobody requested
+export function askUnprompted($, reply, maxMs = Infinity) { // Asks a question that the user did not request.
   return askWhenIdle($, reply, true, maxMs)
 }
 
-async function askAfterCommand($, reply) { // asks after a command: immediately, unless the user is still typing
+async function askAfterCommand($, reply) { // Asks a question after a command of the user's, at once if the input box is empty.
   return askWhenIdle($, reply, (await $.prompt.read()).text !== '', Infinity)
 }
 
-async function returnStrayText($, reply, args) { // puts text that was meant for the input box back into it
+async function returnStrayText($, reply, args) { // If the answer is text that the user typed for the input box, puts it there.
   if (reply.choices.some(([, word]) => word === args)) return args
   const { text } = await $.prompt.read()
   await $.prompt.fill({ text: args + text })
@@ -93,5 +93,5 @@ export async function settle($, command, args, given, isCalled = true) {
     args = isCalled ? await askAfterCommand($, reply) : await returnStrayText($, reply, await askUnprompted($, reply))
     reply = await ask($, { command, args })
   }
-  return { ...reply, args } // `args` are the arguments that the reply answers
+  return { ...reply, args } // `args` are the words to which the engine replied.
 }

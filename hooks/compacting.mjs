@@ -1,8 +1,8 @@
-// Compacts the session as the engine planned: converts the plan into the client's messages.
+// Compacts the session: converts the engine's plan into messages for the client.
 
 import { ask, quietly, say } from './asking.mjs'
 
-const mergeMessages = (rows, plan) => ({ // merges several messages of the client into one
+const mergeMessages = (rows, plan) => ({ // Merges several messages of the client into one.
   role: rows[0].role,
   text: rows.map(row => plan.texts[row.handle] ?? row.text).filter(Boolean).join('\n\n'),
   toolUses: rows.flatMap(row => row.toolUses ?? []).filter(use => !plan.gone.includes(use.tool_use_id))
@@ -11,15 +11,15 @@ const mergeMessages = (rows, plan) => ({ // merges several messages of the clien
     .map(({ tool_use_id, isError, text }) => ({ tool_use_id, isError, text: plan.results[tool_use_id] ?? text })),
 })
 
-let pendingRemark // the remark on a compaction that nobody requested; shown at the turn's end, because the client redraws the screen until then
+let pendingRemark // The remark about a compaction that the user did not request. It is shown at the end of the turn, because the client redraws the screen before.
 export function showRemark($) {
   if (pendingRemark) $.ui.log(pendingRemark)
   pendingRemark = undefined
 }
 
-let request // the compaction that the user or the threshold requested, until the client's compaction uses it
+let request // The compaction that the user or the threshold requested, until the client compacts.
 export async function compact($, e, next) {
-  const ownRequest = e.trigger === 'manual' && request // not for a compaction inside a turn, while the command waits for the turn's end
+  const ownRequest = e.trigger === 'manual' && request // An automatic compaction in a turn is another one. Ours waits for the end of the turn.
   if (e.agentId !== undefined || !(ownRequest || e.trigger === 'auto')) return next(e)
   const messages = e.messages.map(({ handle, role, toolUses, toolResults }) => ({
     handle, role, calls: (toolUses ?? []).map(use => use.tool_use_id), results: (toolResults ?? []).map(result => result.tool_use_id),
@@ -36,9 +36,9 @@ export async function compact($, e, next) {
   return { messages: [...opening, ...rebuilt], tokensBefore: plan.before, tokensAfter: plan.after }
 }
 
-let isChoiceShown = false // the choice is shown once in each client
+let isChoiceShown = false // A client shows the choice only once.
 export async function showChoice($, measured) {
-  const percent = Math.round(100 * measured.tokens / measured.window) // as in the band; without a band there is no window
+  const percent = Math.round(100 * measured.tokens / measured.window) // The same percentage as in the band. Without a band the window is unknown.
   if (isChoiceShown || !(percent >= measured.tells)) return
   isChoiceShown = true
   await quietly($, async () => say($, await ask($, { command: 'compaction', args: `${percent}` })))
@@ -50,15 +50,15 @@ export async function trim($, reply) {
   if (reply.remark) $.ui.log(reply.remark)
 }
 
-const MIN_TURNS_BETWEEN = 5 // turns; the engine has the same number
-let thresholdState = {} // the current session: its turns since the last try, and the tokens from which another try is useful
+const MIN_TURNS_BETWEEN = 5 // The engine has the same minimum number of turns.
+let thresholdState = {} // The current session's turns since the last attempt, and the number of tokens from which another attempt is useful.
 export async function compactAboveThreshold($, measured) {
   const id = await $.session.id(), { line, tokens } = measured
   if (thresholdState.id !== id) thresholdState = { id, turns: MIN_TURNS_BETWEEN, from: 0 }
   const isDue = ++thresholdState.turns >= MIN_TURNS_BETWEEN && line && tokens >= Math.max(line.from, thresholdState.from)
-  if (!isDue || (await $.prompt.read()).text) return // do not disturb a user who types; the next turn tries again
+  if (!isDue || (await $.prompt.read()).text) return // The user is typing. The next turn tries again.
   const reply = { ...line }
   Object.assign(thresholdState, { turns: 0, from: tokens * 1.25 })
   await trim($, reply)
-  if (reply.remark || reply.rests) thresholdState.from = 0 // otherwise it frees too little at this size
+  if (reply.remark || reply.rests) thresholdState.from = 0 // If the engine declined, a compaction would free too little until the session is larger.
 }

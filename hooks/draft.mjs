@@ -1,11 +1,11 @@
-// Preserves the text that the user types while another session opens, because the client then empties the input box.
+// Keeps the text that the user types while another session opens, because the client empties the input box.
 
-const STILL_MS = 150 // milliseconds without a key after which the text in the box is final
-const MAX_FILLS = 40 // how often the box is filled, if keys interrupt that or a dialog has the focus
+const STILL_MS = 150 // After so many milliseconds without a key, the text in the box is complete.
+const MAX_FILLS = 40 // How often we try to fill the box, because keys or a dialog may prevent it.
 
-let boxText = '' // the text in the box according to the client's last event
-let draft // all text typed since the opening began, even if the box does not contain it; undefined at other times
-let droppedPrompt // the prompt that was stopped last; the client puts it back into the box
+let boxText = '' // The text in the box, as the client's last event reported it.
+let draft // All text that was typed since a session began to open, even if it is not in the box. Undefined at other times.
+let droppedPrompt // The last prompt that was not sent. The client puts it back into the box.
 let editedAt = 0
 
 export function hearEdit(e) {
@@ -14,7 +14,7 @@ export function hearEdit(e) {
   if (draft !== undefined) draft = applyEdit(draft, e)
 }
 
-function applyEdit(wholeText, { text, start, end, inputText }) { // positions count from the end, because the box may lack earlier text
+function applyEdit(wholeText, { text, start, end, inputText }) { // Positions are counted from the end, because the box may lack earlier text.
   const head = wholeText.length - (text.length - start), tail = wholeText.length - (text.length - end)
   return wholeText.slice(0, Math.max(head, 0)) + inputText + wholeText.slice(Math.max(tail, 0))
 }
@@ -23,15 +23,15 @@ export function hearChange({ text, origin }) {
   boxText = text
   if (draft === undefined || ['clear', 'plugin'].includes(origin.kind)) return
   if (text === droppedPrompt || draft.includes(text)) return
-  draft = text.startsWith(draft) ? text : `${draft}\n${text}` // for example a name that the client completed
+  draft = text.startsWith(draft) ? text : `${draft}\n${text}` // For example, the client completed a name.
 }
 
 export function beginDraft(text = boxText) { draft = text }
-export function beginDraftWithout(step) { beginDraft(boxText.trimEnd() === step ? '' : boxText) } // `step` belongs to the session that closes
+export function beginDraftWithout(step) { beginDraft(boxText.trimEnd() === step ? '' : boxText) } // The text `step` was put into the box of the session that closes.
 export function endDraft() { draft = undefined }
 export function hasDraft() { return draft !== undefined }
 
-export function holdPrompt(text) { // returns a prompt sent while the session opens, with all text in front of it
+export function holdPrompt(text) { // Returns a prompt that was sent while the session opens, with all text before it.
   droppedPrompt = text
   if (!isEndOfDraft(text)) return text
   const prompt = draft.trim()
@@ -43,14 +43,14 @@ function isEndOfDraft(text) {
   return draft.trimEnd().endsWith(text.trimEnd())
 }
 
-export function completePrompt(text) { // returns a prompt sent before the box was restored with its missing text, or nothing if unknown
+export function completePrompt(text) { // Returns a prompt that was sent before the box was restored, with the missing text. Returns nothing if that text is unknown.
   if (isEndOfDraft(text)) return draft.trim()
   droppedPrompt = text
 }
 
-const SEPARATOR = '\u0020' // separates a step from the text that is typed directly after it
+const SEPARATOR = '\u0020' // Separates the next step from the text that the user types behind it.
 
-export function beginDraftWith(leadingTexts) { // puts each text on a line of its own, except those that the client put back
+export function beginDraftWith(leadingTexts) { // Puts each text on a line of its own, except texts that the client has put back.
   const missingTexts = leadingTexts.filter(each => !draft.includes(each))
   const isAlone = missingTexts.length > 0 && draft === ''
   draft = [...missingTexts, draft].filter(Boolean).join('\n')
@@ -58,7 +58,7 @@ export function beginDraftWith(leadingTexts) { // puts each text on a line of it
   return draft
 }
 
-export async function restoreDraft($) { // fills the box, and again if a key was lost meanwhile
+export async function restoreDraft($) { // Fills the box, and fills it again if a key was lost meanwhile.
   for (let tries = 0; draft && tries < MAX_FILLS; tries++) {
     const wish = draft
     const { isFilled } = (await $.prompt.read()).text === wish ? { isFilled: true } : await $.prompt.fill({ text: wish })

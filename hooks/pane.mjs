@@ -1,26 +1,26 @@
-// Draws the pane of /search and /sessions: the engine lists sessions for the typed text, and acts on keys.
+// Draws the pane of /search and /sessions. The engine lists the sessions for the typed text, and acts on keys.
 //
-// The focus never leaves the input field, so that every letter goes into the search. Up and Down, which would move the
-// focus, move the mark instead: among the sessions, or among the open session's ways.
+// The focus never leaves the input field, so that every letter goes into the search. Up and Down would move the focus.
+// They move the mark instead: from session to session, or from action to action on the page of a session.
 
 import { ask, quietly } from './asking.mjs'
 import { closeCard } from './card.mjs'
 import { openSoon } from './opening.mjs'
 
-const PAUSE_MS = 60 // milliseconds without a key before the list is updated: each update starts a process
-const MAX_TRIES = 200, TICK_MS = 10 // the number of reads, and the milliseconds between them, for text typed before the pane had the keys
-const TRIES_PER_READ = 30 // the number of these reads after which the text is used even without a new key
-const MAX_TYPED_CHARACTERS = 200 // a longer text, or one with line feeds, is a draft that the client restored
-const QUEUED_PROMPT_MS = 3000 // milliseconds after the opening in which the client may send a prompt that was queued behind the command
-const SIDE_COLUMNS = 28, MIN_TALL_LINES = 16, MIN_WIDE_COLUMNS = 70 // the columns next to a list with the field, in a pane of fewer lines and at least so many columns
-const SPACE = '\u00a0' // ends a word, and is visible
-let openingCount = 0 // under the same id the client would draw the previous content
-const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // the first step of a list; the field, and the focus stops next to it
-let pane // the typed words, the engine's answer, the marked session, and its actions once it is open
+const PAUSE_MS = 60 // The list is updated after so many milliseconds without a key, because each update starts a process.
+const MAX_TRIES = 200, TICK_MS = 10 // How often, and at what interval in milliseconds, the box is read for text that was typed before the pane got the keys.
+const TRIES_PER_READ = 30 // After so many of these reads, the text is used even if the user has stopped typing.
+const MAX_TYPED_CHARACTERS = 200 // A longer text, or a text of several lines, is a draft that the client has restored.
+const QUEUED_PROMPT_MS = 3000 // For so many milliseconds after the pane has opened, the client may send prompts that were typed behind the command.
+const SIDE_COLUMNS = 28, MIN_TALL_LINES = 16, MIN_WIDE_COLUMNS = 70 // The width of the field next to the list, in a pane with fewer than MIN_TALL_LINES and at least MIN_WIDE_COLUMNS.
+const SPACE = '\u00a0' // A no-break space. It ends a word, and the client draws it.
+let openingCount = 0 // If the pane's id stayed the same, the client would draw the old content.
+const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // The first step of listing, the input field, and the elements before and after it that get the focus.
+let pane // The typed words, the engine's answer, the marked session, and the actions if its page is shown.
 
 export async function showPane($, content) {
   pane = { ...content, id: `sessions-${++openingCount}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, until: Date.now() + QUEUED_PROMPT_MS }
-  closeCard($) // otherwise the client draws the names of both in a line of the list
+  closeCard($) // If both were open, the client would draw their names in a line of the list.
   await raise($, pane)
   $.clock.after(0, () => quietly($, () => gather($)))
 }
@@ -29,11 +29,11 @@ function raise($, { id, tall, wide }) {
   return $.ui.open({ id, rows: tall, columns: wide, focus: true, closeOnEscape: true })
 }
 
-export async function isForPane($, { text, turnId }) { // checks whether a prompt is text for the open list's search
+export async function isForPane($, { text, turnId }) { // Checks whether a prompt is text that the user typed for the list.
   const mine = pane
   if (!mine || Date.now() >= mine.until || turnId !== undefined || isDraft(text)) return false
   if (!await isOpen($, mine)) return false
-  mine.until = Date.now() + QUEUED_PROMPT_MS // the client restores the words to the input box, where they are read
+  mine.until = Date.now() + QUEUED_PROMPT_MS // The client puts the words back into the input box, where `gather` reads them.
   return true
 }
 
@@ -46,7 +46,7 @@ function isDraft(text) {
   return text.length > MAX_TYPED_CHARACTERS || text.includes('\n')
 }
 
-async function gather($) { // the client sends a pane no keys while the input box contains text
+async function gather($) { // Moves text from the input box to the field. While the box has text, the client sends the pane no keys.
   const mine = pane
   let { text: before } = await $.prompt.read()
   const isWaiting = tries => Date.now() < mine.until || (tries < MAX_TRIES && !mine.isFocused)
@@ -54,8 +54,8 @@ async function gather($) { // the client sends a pane no keys while the input bo
     await $.clock.sleep(mine.isFocused ? PAUSE_MS : TICK_MS)
     const { text } = await $.prompt.read()
     if (isDraft(text)) return
-    if (text && (text !== before || tries % TRIES_PER_READ === 0)) { // directly after a key: a key pressed before the box is empty is lost
-      if (!await isOpen($, mine)) return // the next prompt is being typed
+    if (text && (text !== before || tries % TRIES_PER_READ === 0)) { // A key that is pressed before the box is empty is lost, so this is done directly after a key.
+      if (!await isOpen($, mine)) return // The pane was closed. The user is typing the next prompt.
       await $.prompt.fill({ text: '' })
       type($, mine.words + text)
       await raise($, mine)
@@ -68,11 +68,11 @@ function startListing($, step, at) {
   pane.listing = listRows($, step, at)
 }
 
-function describePane({ words, columns, lines, side, rows }, at) { // the fields of each question, with the position of the matching words
+function describePane({ words, columns, lines, side, rows }, at) { // Returns the fields of every question, with the hit of the marked session.
   return { command: 'pane', args: words, columns, lines, side, at, ...rows.find(([id]) => id === at)?.[3] }
 }
 
-async function listRows($, step, at) { // until the list is complete, or another question replaces this one
+async function listRows($, step, at) { // Ends when the list is complete, or when another call replaces this one.
   const mine = pane, turn = ++mine.turn
   mine.next = step
   await $.clock.sleep(PAUSE_MS)
@@ -92,10 +92,10 @@ function type($, words) {
   startListing($, NAMES, '')
 }
 
-function enter($) { // outside the key's handler, because the client empties the field after it
+function enter($) { // Acts after the handler of the key, because the client then empties the field.
   const mine = pane
   if (mine.isEntered) return
-  mine.isEntered = true // until this is done, no key moves the mark
+  mine.isEntered = true // Until this is done, no key moves the mark.
   $.clock.after(0, async () => {
     refill($)
     await quietly($, () => runEntered($))
@@ -103,7 +103,7 @@ function enter($) { // outside the key's handler, because the client empties the
   })
 }
 
-function refill($) { // the client fills the field again only if the words differ
+function refill($) { // The client fills the field again only if the words have changed.
   const { words } = pane
   pane.words = words.endsWith(SPACE) ? words.slice(0, -1) : words + SPACE
   $.ui.invalidate('ui.render')
@@ -111,8 +111,8 @@ function refill($) { // the client fills the field again only if the words diffe
 
 async function runEntered($) {
   const mine = pane
-  await $.clock.sleep(PAUSE_MS) // Enter can overtake the keys that were pressed before it
-  const waits = mine.next === NAMES || mine.owed || !mine.at // otherwise Enter means the session that is marked now
+  await $.clock.sleep(PAUSE_MS) // Enter may arrive before keys that were pressed earlier.
+  const waits = mine.next === NAMES || mine.owed || !mine.at // If the list is complete, Enter means the session that is marked now.
   if (waits) {
     mine.said = mine.busy
     $.ui.invalidate('ui.render')
@@ -128,7 +128,7 @@ async function runEntered($) {
   $.ui.invalidate('ui.render')
 }
 
-async function read($, page) { // opens the marked session at its hit, or another page of it
+async function read($, page) { // Shows a page of the marked session. Page 0 contains the hit.
   const { turn } = pane
   const reply = await askEngine($, { step: 'page', page })
   if (turn === pane.turn || pane.ways) Object.assign(pane, reply)
@@ -139,7 +139,7 @@ async function act($, key) {
   $.ui.invalidate('ui.render')
   const reply = await askEngine($, { key })
   if (reply.said) {
-    pane.said = reply.said // until the next key
+    pane.said = reply.said // The text is shown until the next key.
     return $.ui.invalidate('ui.render')
   }
   await $.ui.close({ id: pane.id })
@@ -152,7 +152,7 @@ async function askEngine($, what) {
   return reply.head ? { said: reply.head } : { ...reply, said: undefined }
 }
 
-function shift($, steps) { // moves the mark; steps beyond the loaded rows wait for more rows
+function shift($, steps) { // Moves the mark. Steps beyond the loaded rows are done when more rows are loaded.
   pane.said = undefined
   $.ui.invalidate('ui.render')
   if (pane.ways) return pane.way = Math.max(0, Math.min(pane.ways.length - 1, pane.way + steps))
@@ -170,7 +170,7 @@ export async function move($, e, next) {
   return { deny: 'kept' }
 }
 
-function visibleRows() { // the rows that fit, including the marked row
+function visibleRows() { // Returns the rows that fit, including the marked row.
   const { rows, most } = pane, place = rows.findIndex(([id]) => id === pane.at)
   const top = Math.min(Math.max(pane.top, place - most + 1), place < 0 ? 0 : place)
   pane.top = Math.max(0, Math.min(top, rows.length - most))
@@ -189,7 +189,7 @@ export function drawPane($, e, next) {
   const { words, placeholder, ways, said, rows } = pane
   const way = ways?.[pane.way]
   const statusText = said ?? (pane.isFocused ? way?.[2] ?? pane.head : pane.away)
-  const bare = said || !(ways || rows.length) // then the whole text fits
+  const bare = said || !(ways || rows.length) // Only the text is shown.
   const aside = (line, wrap = 'truncate-end') => h(Text, { dimColor: true, wrap }, line)
   const stop = (key, by) => h(Button, { key, plain: true, onPress: () => shift($, by) }, SPACE)
   const isBeside = pane.side && !ways

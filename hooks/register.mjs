@@ -1,7 +1,7 @@
-// Runs our commands inside the client (2.1.287 and later): calls the engine and acts on its answer. The engine makes every
-// decision and writes every message. If a hook fails here, the classic hooks and their cards still work.
+// Runs our commands in the client (2.1.287 and later): calls the engine and does what its answer says. The engine makes
+// every decision and writes every message. If a function here fails, the classic hooks (shell commands) answer.
 //
-// The client parses this file before it runs it, so event names are literals, and only top-level functions get `$`.
+// The client parses this file before it runs it. So the names of events are literals, and only top-level functions get `$`.
 
 import { ask, fork, hear, quietly, say, sayIn, settle } from './asking.mjs'
 import { drawBand, forgetBand, measureSession } from './band.mjs'
@@ -23,13 +23,13 @@ const answer = async ($, command, args) => {
         $.ui.status(reply.wait)
         if (reply.fork) {
           Object.assign(forked, await fork($, reply.fork))
-          $.ui.status(usual) // without an answer, another model is asked
+          $.ui.status(usual) // If this model gave no answer, another model is asked.
         }
         reply = await ask($, { command, args: words, waiting: true, forked }, 'engine', WAITING_MS)
       }
     } catch (error) {
       $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'left', args: command }))))
-      if (!String(error).endsWith('aborted')) throw error // Esc
+      if (!String(error).endsWith('aborted')) throw error // The user pressed Esc.
       return {}
     } finally { $.ui.status(undefined) }
     reply = await settle($, command, words, reply)
@@ -42,7 +42,7 @@ const answer = async ($, command, args) => {
   return {}
 }
 
-const refusedSessions = new Set() // the sessions whose refusal by the API was reported, once each
+const refusedSessions = new Set() // The sessions for which the user was told that the API refuses them.
 const offerRepair = async ($, errorText) => {
   const id = await $.session.id()
   if (refusedSessions.has(id)) return
@@ -59,18 +59,18 @@ const finishTurn = async $ => {
   await compactAboveThreshold($, measured)
 }
 
-const LARGE_TOKENS = 100000 // the number of tokens that hooks/session-start also uses
+const LARGE_TOKENS = 100000 // hooks/session-start has the same number.
 const tellCost = async ($, { session_id, transcript_path, context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }) => {
   const cacheFacts = { context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }
-  const reply = await ask($, { command: 'cold', session_id, transcript_path, ...cacheFacts }) // the classic hook is then silent
+  const reply = await ask($, { command: 'cold', session_id, transcript_path, ...cacheFacts }) // After this, the classic hook shows nothing.
   $.clock.after(0, () => quietly($, () => sayIn($, session_id, reply)))
 }
 
 const showError = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
-const passOn = ($, e, next) => next(e) // pass the event on to the classic hook, which has its own answer
+const passOn = ($, e, next) => next(e) // Lets the classic hook answer the event.
 
 export function register(on) {
-  const ours = new Set() // the names that we registered; other plugins' and the user's own commands stay theirs
+  const ours = new Set() // The names that we could register. Other commands with our names belong to the user or to other plugins.
   on('session.start', async ($, e, next) => {
     for (const each of COMMANDS) {
       await quietly($, async () => {
@@ -85,13 +85,13 @@ export function register(on) {
     on('command.run', { command: name }, ($, e, next) => ours.has(name) ? answer($, name, e.args) : next(e)).catch(showError)
   for (const name of PREFIXED_COMMANDS)
     on('command.run', { command: name }, ($, e) => answer($, name, e.args)).catch(passOn)
-  on('command.run', { command: 'resume-hooks:recover-context' }, ($, e, next) => // with words, the skill of that name runs
+  on('command.run', { command: 'resume-hooks:recover-context' }, ($, e, next) => // With words, the skill of the same name runs.
     e.args?.trim() ? next(e) : answer($, 'resume-hooks:recover-context', '')).catch(passOn)
   on('ui.render', { component: 'Pane' }, ($, e, next) => drawPane($, e, () => drawCard($, e, next))).catch(passOn)
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(passOn)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(passOn)
   on('prompt.submit', async ($, e, next) => await isForPane($, e) ? { drop: PROMPT_IN_LIST_MESSAGE } : submit($, e, next)).catch(passOn)
-  on('prompt.edit', ($, e, next) => { // costs the client 1.7 ms a key; a hook cannot be added later
+  on('prompt.edit', ($, e, next) => { // This takes 1.7 ms for each key, but no hook can be added later.
     hearEdit(e)
     return next(e)
   }).catch(passOn)
@@ -105,14 +105,14 @@ export function register(on) {
     return next(e)
   }).catch(passOn)
   on('session.compact', ($, e, next) => compact($, e, next)).catch(passOn)
-  on('classic.SessionStart', async ($, e, next) => { // the client's own figures still describe the previous session
+  on('classic.SessionStart', async ($, e, next) => { // At this time the client's numbers are still those of the previous session.
     hear()
     forgetBand($)
     closeCard($)
     if (e.context_tokens) $.clock.after(0, () => measureSession($, e))
     if (e.source === 'resume' && e.prompt_cache_likely_expired && e.context_tokens >= LARGE_TOKENS) await quietly($, () => tellCost($, e))
     if ((await $.session.info()).dataRules?.length) await quietly($, () => ask($, { command: 'rules' }))
-    if (e.source === 'startup') await askAtStart($) // before the classic hook, which would otherwise show the same question
+    if (e.source === 'startup') await askAtStart($) // Done before the classic hook, which would show the same question.
     return next(e)
   }).catch(passOn)
   on('tool.call', { tool: 'mcp__resume-hooks__handoff' }, ($, e) => answerTool($, e))
@@ -120,19 +120,19 @@ export function register(on) {
     if (!e.agentId) {
       showRemark($)
       closeCard($, Date.now() - e.durationMs)
-      if (e.reason === 'answer') $.clock.after(0, () => quietly($, () => finishTurn($))) // not inside this event, because the turn would wait
+      if (e.reason === 'answer') $.clock.after(0, () => quietly($, () => finishTurn($))) // Done after this event, because the turn would wait.
     }
     endTurn($, e)
     return next(e)
   }).catch(passOn)
-  on('classic.Stop', async ($, e, next) => { // the band first: the classic hook is then silent
+  on('classic.Stop', async ($, e, next) => { // If the band is shown, the classic hook shows nothing.
     hear()
     if ((await $.session.surfaces()).includes('terminal')) await measureSession($)
     return next(e)
   }).catch(passOn)
   on('classic.StopFailure', ($, e, next) => {
     const errorText = e.last_assistant_message ?? ''
-    if (errorText.includes('400') && !e.agent_id) $.clock.after(0, () => quietly($, () => offerRepair($, errorText))) // not inside this event
+    if (errorText.includes('400') && !e.agent_id) $.clock.after(0, () => quietly($, () => offerRepair($, errorText))) // Done after this event.
     return next(e)
   }).catch(passOn)
 }

@@ -1,11 +1,11 @@
-// The tool with which the model requests a handoff: asks the user, and switches the session at the turn's end.
+// The tool with which the model asks for a handoff: asks the user, and opens the new session at the end of the turn.
 
 import { ask, quietly, say, askUnprompted } from './asking.mjs'
 import { open } from './opening.mjs'
 
-const MAX_TYPING_MS = 6000 // milliseconds that the call waits while the user types; the client ends it after 10 seconds
-let agreedStep // the next step that the user agreed to, until the turn ends
-let startReply // the engine's answer at a start, requested by the first of its two events
+const MAX_TYPING_MS = 6000 // The number of milliseconds that the call waits while the user types. The client ends a call after 10 seconds.
+let agreedStep // The next step to which the user agreed, until the turn ends.
+let startReply // The engine's answer at a start. The first of two events requests it.
 
 export function askAtStart($) {
   return startReply ??= quietly($, () => ask($, { command: 'offer' }, 'offered'))
@@ -14,7 +14,7 @@ export function askAtStart($) {
 export async function registerTools($) {
   let reply = await askAtStart($) ?? {}
   if (reply.look) {
-    $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'moved' })))) // not inside this event, because the start would wait
+    $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'moved' })))) // Done after this event, because the start would wait.
     reply = reply.offer ? await ask($, { command: 'offer' }) : {}
   }
   for (const tool of reply.tools ?? []) await $.tool.register(tool)
@@ -32,7 +32,7 @@ export function endTurn($, e) {
   const step = agreedStep
   if (e.agentId || !step) return
   agreedStep = undefined
-  if (e.reason === 'answer') $.clock.after(0, () => handOff($, step)) // not inside this event, because the turn would wait
+  if (e.reason === 'answer') $.clock.after(0, () => handOff($, step)) // Done after this event, because the turn would wait.
 }
 
 async function handOff($, { step, id }) {

@@ -23,7 +23,7 @@ def format_timestamp(moment: datetime) -> str:
 
 
 def add_millisecond(text: str) -> str:
-    """Return the timestamp one millisecond after ``text``. Return a text that is no timestamp unchanged.
+    """Return the timestamp one millisecond after ``text``. Return any other text unchanged.
 
     A millisecond is the smallest difference between two timestamps in a transcript.
     """
