@@ -1,5 +1,6 @@
-"""The client's file format: lines, records, the live chain, tokens, raw edits, placeholders, a file's invariants.
+"""Read the client's transcripts: lines, records, the live chain, token counts, placeholders.
 
-May import the ground and ``system.text``. Must not search for sessions, write files, or open other
-paths than its callers pass.
+The package also edits raw lines and checks a transcript's invariants. It may import modules without
+other packages' knowledge (the ground) and ``system.text``. It must not search for sessions, must
+not write files, and must open only the paths that its callers pass.
 """

@@ -1,7 +1,7 @@
-"""The API's token counts for a session: how large its cache is, how long it lasts, and what a turn costs.
+"""Read the API's token counts in a session, to estimate its cache and the cost of a turn.
 
-Both ends of the file supply the counts. Branches and sub-agents are ignored; requests count in the
-order of the file.
+The counts come from the start and the end of the file. Sub-agents are ignored, and requests are
+counted in the order of the file, whatever their branch.
 """
 
 from __future__ import annotations
@@ -25,22 +25,27 @@ from resume_hooks.transcripts.tokens import (
 )
 from resume_hooks.transcripts.transcript import scan_transcript
 
-DEFAULT_CACHE_SECONDS = 300  # the cache's default lifetime, renewed by each read
-LONG_CACHE_SECONDS = 3_600  # the lifetime of a one-hour cache
+DEFAULT_CACHE_SECONDS = (
+    300  # The cache lives this number of seconds by default. Each read extends its life.
+)
+LONG_CACHE_SECONDS = 3_600  # A cache that was requested for one hour lives this number of seconds.
 CACHE_LIFETIMES = {
     "5m": DEFAULT_CACHE_SECONDS,
     "1h": LONG_CACHE_SECONDS,
-}  # since 2.1.329 clients record the requested lifetime with each answer
-MAX_TYPICAL_TURNS = 12  # the number of last turns whose median is the typical turn
+}  # Since 2.1.329 clients record the requested lifetime of the cache with each answer.
+MAX_TYPICAL_TURNS = 12  # A typical turn is the median of at most this number of turns at the end.
 
 
 class RecentRequests(NamedTuple):
     """The requests at the end of a session.
 
-    ``last_ms`` is the time of the last answer, by ``model``, or None if there is no counted answer.
-    ``lifetime`` is the cache's lifetime in seconds, 0 if nothing is cached. ``cached_tokens`` is the
-    number of tokens in a warm cache. A typical turn has this number of ``requests_per_turn`` and adds
-    ``tokens_per_turn`` tokens to the context (0 if unknown), according to ``turns`` turns.
+    ``last_ms`` is the time of the last answer in milliseconds, and ``model`` is the model that gave
+    it. ``last_ms`` is None if no answer has a token count. ``lifetime`` is the lifetime of the
+    API's cache in seconds, or 0 if the API keeps no cache. ``cached_tokens`` is the number of
+    tokens in the cache while it is warm.
+
+    A typical turn consists of ``requests_per_turn`` requests, and adds ``tokens_per_turn`` tokens
+    to the context. This number is 0 if it is unknown. It is the median of ``turns`` turns.
     """
 
     last_ms: int | None
@@ -52,23 +57,22 @@ class RecentRequests(NamedTuple):
     model: str = ""
 
     def seconds_since(self, now_ms: int) -> int | None:
-        """Return the seconds since the last request, or None if no request was counted."""
+        """Return the number of seconds since the last request, or None if no request was counted."""
         if self.last_ms is None:
             return None
         return max(0, (now_ms - self.last_ms) // 1_000)
 
     def is_warm(self, now_ms: int) -> bool:
-        """Check whether the cache still contains the last request."""
+        """Check whether the API's cache still contains the last request."""
         age = self.seconds_since(now_ms)
         return age is not None and age < self.lifetime
 
 
 def read_recent_requests(file: str | SharedFile) -> RecentRequests:
-    """Return the requests at the end of a session, reading as little of the file as possible.
+    """Return the requests at the end of a session.
 
-    Raise SessionNotFound as ``scan`` does.
-
-    If the growth is unknown, read the longer end, but not the whole file.
+    As little of the file as possible is read. If the end of the file does not show how much a turn
+    adds, a longer end is read, but not the whole file. Raises the errors of ``scan_transcript``.
     """
     for tail_bytes in (*tokens.TAIL_SIZES_BYTES, 0):
         observer = _RequestObserver()
@@ -81,7 +85,11 @@ def read_recent_requests(file: str | SharedFile) -> RecentRequests:
 
 
 def read_session_base(ends: HeadTail, where: Where) -> FirstRequest:
-    """Return the size of a new session's first request: this session's, an ancestor's, or the usual figures."""
+    """Return the size of a new session's first request.
+
+    It is measured in this session, or in its nearest ancestor with a measured first request. If no
+    ancestor has one, the usual size is returned.
+    """
     seen_paths = set[str]()
     with contextlib.suppress(SessionNotFound):
         while True:
@@ -101,9 +109,10 @@ def read_session_base(ends: HeadTail, where: Where) -> FirstRequest:
 
 
 class _TurnRequests:
-    """A turn's requests, as the ids of their answers.
+    """The requests of a turn.
 
-    The context's sizes before and after the turn are 0 if they are unknown.
+    ``answers`` are the message ids of the answers. ``tokens_before`` and ``tokens_after`` are the
+    sizes of the context before and after the turn, or 0 if they are unknown.
     """
 
     def __init__(self, before: int) -> None:
@@ -119,7 +128,7 @@ class _TurnRequests:
 
 
 class _RequestObserver:
-    """An observer of ``transcript.scan_transcript`` that counts requests."""
+    """An observer of a scan that counts requests."""
 
     def __init__(self) -> None:
         self.turns = [_TurnRequests(0)]
@@ -133,7 +142,10 @@ class _RequestObserver:
             return
         if node.is_boundary:
             self.turns.append(_TurnRequests(0))
-            self.last = self.last[0], 0  # the old cache is not sent again
+            self.last = (
+                self.last[0],
+                0,
+            )  # After a compaction, the cached conversation is not sent again.
         elif node.prompt:
             self.turns.append(_TurnRequests(self.turns[-1].tokens_after))
         elif node.input_tokens and records.answering_model(record):
@@ -148,12 +160,12 @@ class _RequestObserver:
             )
             cached = sum(map(records.positive_count, counts))
             self.last = node.time_ms, cached
-            if cached:  # clients request a cache even if the API keeps none
+            if cached:  # Clients request a cache even if the API keeps none.
                 self.lifetime = _cache_lifetime(record) or self.lifetime or DEFAULT_CACHE_SECONDS
 
     def summarize(self, *, is_whole: bool) -> RecentRequests:
-        # The first turn of a file's end may be incomplete. A whole file has no requests before its
-        # first prompt.
+        # If only the end of a file was read, its first turn may be incomplete. A whole file has no
+        # requests before its first prompt.
         turns = [turn for turn in self.turns if turn.answers]
         if not is_whole and len(turns) > 1 and turns[0] is self.turns[0]:
             turns = turns[1:]
@@ -177,12 +189,16 @@ class _RequestObserver:
 
 
 def _cache_lifetime(record: Record) -> int | None:
-    """Return the lifetime of the cache in seconds as an answer's record shows it, or None."""
+    """Return the lifetime of the cache in seconds according to an answer's record.
+
+    Return None if the record does not show the lifetime.
+    """
     requested_lifetime = CACHE_LIFETIMES.get(records.get_string(record, "promptCacheRequested"))
     if requested_lifetime is not None:
         return requested_lifetime
     cache_creation = records.get_mapping(records.token_usage(record), "cache_creation")
-    # The part that expires first decides, because everything after it must be cached again.
+    # If parts of the cache have different lifetimes, the shortest one is returned, because
+    # everything after an expired part must be cached again.
     for key, seconds in (
         ("ephemeral_5m_input_tokens", DEFAULT_CACHE_SECONDS),
         ("ephemeral_1h_input_tokens", LONG_CACHE_SECONDS),
@@ -193,9 +209,9 @@ def _cache_lifetime(record: Record) -> int | None:
 
 
 def _median(numbers: list[int]) -> int:
-    """Return the median, or the larger of two middle numbers; 0 for an empty list.
+    """Return the median, or the larger of the two middle numbers. For an empty list, return 0.
 
-    Importing ``statistics`` costs 10 ms.
+    The function exists because importing ``statistics`` takes 10 ms.
     """
     if numbers:
         return sorted(numbers)[len(numbers) // 2]

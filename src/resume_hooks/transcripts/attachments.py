@@ -1,6 +1,7 @@
-"""Attachments: records that the client adds to a conversation, and their texts that reach the API.
+"""Attachments: records that the client adds to a conversation. Some of their texts reach the API.
 
-Measured with 2.1.42, 2.1.112 and 2.1.329. Other kinds send little or nothing.
+The kinds were measured with clients 2.1.42, 2.1.112 and 2.1.329. Kinds that are not listed here
+send little text or none.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ from collections.abc import Iterator
 from resume_hooks.transcripts.parted_text import join_parts
 from resume_hooks.transcripts.records import Record, get_mapping, get_string
 
-Address = tuple[str | int, ...]  # the keys and indexes from a record to a value in it
+Address = tuple[
+    str | int, ...
+]  # the keys and list indexes that lead from a record to a value in it
 
 QUEUED, HOOK_CONTEXT, HOOK_SUCCESS = "queued_command", "hook_additional_context", "hook_success"
-"""Kinds of attachments: a prompt typed while the model was busy, all hooks' additions, one hook's result."""
+"""Kinds of attachments.
 
-EVERY_LIST_ITEM = -1  # in an address of the table below: every item of a list
+They are a prompt that was typed while the model was busy, the texts that all hooks added, and the
+result of one hook.
+"""
+
+EVERY_LIST_ITEM = -1  # In an address of the table below, this index means all items of the list.
 
 TEXT_ADDRESSES: dict[str, Address] = {
     "agent_listing_delta": ("addedLines", EVERY_LIST_ITEM),
@@ -32,14 +39,14 @@ TEXT_ADDRESSES: dict[str, Address] = {
     "skill_listing": ("content",),
     "total_tokens_reminder": ("text",),
 }
-"""The address of the text in each kind of attachment that sends one."""
+"""The address of the text in each kind of attachment that sends a text."""
 
 REPLACEABLE_KINDS = frozenset(
     {"edited_text_file", "file", HOOK_CONTEXT, HOOK_SUCCESS, "selected_lines_in_ide"}
 )
-"""Kinds whose text may be replaced.
+"""Kinds of attachments whose text a trim may replace.
 
-The other kinds are listings that the client sends only once, the project's rules, or the user's
+Other kinds contain listings that the client sends only once, the project's rules, or the user's
 words.
 """
 
@@ -50,10 +57,10 @@ def attachment_kind(record: Record) -> str:
 
 
 def iterate_sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
-    """Yield the texts of an attachment record that are sent, each with its address in the record.
+    """Yield the texts of an attachment record that are sent, each after its address in the record.
 
-    Since 2.1.329 the text ``rendered`` for the API may be stored next to the attachment; then only
-    that text counts.
+    Since 2.1.329 a record can have a field ``rendered`` with the text for the API. If it has, only
+    that text is sent.
     """
     rendered = record.get("rendered")
     if isinstance(rendered, list):
@@ -63,9 +70,10 @@ def iterate_sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
 
 
 def hook_texts_of_record(record: Record) -> list[str]:
-    """Return the texts that hooks added for the model at one event; join a text that came in parts.
+    """Return the texts that hooks added for the model at one event.
 
-    The list is empty for other records.
+    If a text was split into parts, it is joined again. For records of other kinds, the list is
+    empty.
     """
     if attachment_kind(record) == HOOK_CONTEXT:
         texts = get_mapping(record, "attachment").get("content")
@@ -77,10 +85,10 @@ def hook_texts_of_record(record: Record) -> list[str]:
 
 
 def read_hook_output(record: Record) -> str:
-    """Return the text for the model in one hook's output, or ``""``.
+    """Return the text for the model in the output of one hook, or ``""``.
 
-    The records with such outputs precede the record of ``hook_texts_of_record``, which contains all
-    texts and may lie beyond the head of the file.
+    All these outputs are repeated in one later record, for which ``hook_texts_of_record`` is made.
+    This function is for readers of the start of a file, which may not contain the later record.
     """
     if attachment_kind(record) != HOOK_SUCCESS:
         return ""

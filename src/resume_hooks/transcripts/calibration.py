@@ -1,10 +1,12 @@
-"""Calibration: the token cost of each piece, derived from the growth of the API's counts between answers.
+"""Calibrate the size of pieces in tokens, by the API's token counts of consecutive answers.
 
-Each request's input grew by exactly the content added since the previous request. This growth is
-distributed over the records in between, so savings add up to the tokens actually paid for. Without
-counts, the session's own ratio is used. Tokens that were counted once and are missing later were
-either thinking, which the API drops after a turn, or outputs that the client cleared from its
-memory; the client sends the latter again on resume.
+Between two requests, the input grows by the content that was added between them. This growth is
+divided among the records between the two requests, so the sum of savings equals the tokens that
+were paid. If the API counted no request, the session's own ratio of characters per token is used.
+
+Some tokens are counted in one request and missing in a later one. They belonged to thinking, which
+the API drops after a turn, or to outputs that the client cleared from its memory. The client sends
+cleared outputs again on resume.
 """
 
 from __future__ import annotations
@@ -25,19 +27,24 @@ from resume_hooks.transcripts.trimmable_pieces import (
 PLAUSIBLE_RATIO_RANGE = (
     1.2,
     8.0,
-)  # plausible characters per token of text; outside this range, other content grew
-# minimum characters per token of thinking, which is mostly visible only as encrypted data
+    # A text has a plausible number of characters per token in this range. If the number is outside it,
+    # content other than the text was counted.
+)
+# Thinking has at least this number of characters per token. Most of it is recorded only as
+# encrypted data.
 MIN_CHARACTERS_PER_THOUGHT_TOKEN = 1.5
-MIN_GROWTH_TOKENS = 1_000  # a session with less growth in tokens does not determine its own ratio
+MIN_GROWTH_TOKENS = (
+    1_000  # A session has its own ratio only if it grew by more than this number of tokens.
+)
 
 
 class TokenScale:
-    """The token cost of pieces.
+    """Converts the size of pieces from characters to tokens.
 
-    ``ratio`` applies to records without counts; ``uncounted_tokens`` are missing from the last count.
-
-    ``dropped_thinking_tokens`` are tokens of thinking that an earlier count includes but the last
-    count does not.
+    ``ratio`` is the number of characters per token, for records that were not calibrated.
+    ``uncounted_tokens`` is the number of tokens that the last count does not include.
+    ``dropped_thinking_tokens`` is the number of tokens of thinking that an earlier count includes
+    but the last count does not.
     """
 
     def __init__(
@@ -55,18 +62,22 @@ class TokenScale:
         self._thoughts = thoughts
 
     def tokens_of_piece(self, piece: Piece) -> float:
-        """Return a piece's cost each time the conversation is sent."""
+        """Return the number of tokens that a piece adds to each request."""
         if piece.kind == THINKING_PIECE:
             return piece.characters * self._thoughts.get(piece.number, 1 / self.ratio)
         return piece.tokens + piece.characters * self._texts.get(piece.number, 1 / self.ratio)
 
     def tokens_of_text(self, number: int, characters: int) -> float:
-        """Return the cost of a text with this number of characters in the record ``number``."""
+        """Return the number of tokens of a text in the record ``number``."""
         return characters * self._texts.get(number, 1 / self.ratio)
 
 
 class _RequestGap(NamedTuple):
-    """The content added between two requests: its growth in tokens, and its characters by kind."""
+    """The content that was added between two requests.
+
+    ``growth`` is the difference of the two token counts. The characters of text and of thinking are
+    counted separately.
+    """
 
     nodes: tuple[Node, ...]
     growth: int
@@ -80,8 +91,11 @@ def calibrate_tokens(
     pieces: PieceCollector,
     default_ratio: float = tokens.CHARACTERS_PER_TOKEN,
 ) -> TokenScale:
-    """Calibrate a live chain. A chain that is too short to determine its own ratio gets ``default_ratio``."""
-    # Content that was trimmed in place had another size when it was counted.
+    """Return the token scale of a live chain.
+
+    If the chain is too short to have its own ratio, ``default_ratio`` is used.
+    """
+    # Contents that were trimmed in place later had another size when the API counted them.
     gaps = []
     for gap in _iterate_gaps(chain, pieces):
         if not any(node.number in pieces.origins for node in gap.nodes):
@@ -118,7 +132,10 @@ def calibrate_tokens(
 
 
 def _ratio_of_gaps(gaps: Sequence[_RequestGap], default_ratio: float) -> float:
-    """Return the characters of text per token, from gaps without thinking, within plausible limits."""
+    """Return the number of characters of text per token, in a plausible range.
+
+    It is computed from the gaps without thinking. If these are too short, it is ``default_ratio``.
+    """
     characters = growth = 0
     for gap in gaps:
         if not gap.thought_characters and gap.growth > gap.media_tokens:
@@ -129,16 +146,17 @@ def _ratio_of_gaps(gaps: Sequence[_RequestGap], default_ratio: float) -> float:
 
 
 class _TokensPerCharacter(NamedTuple):
-    """Tokens per character for the two kinds of text in a gap."""
+    """The numbers of tokens per character of text and of thinking in a gap."""
 
     text: float
     thought: float
 
 
 def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
-    """Divide a gap's growth: first text at the usual ratio, then thinking gets the remainder.
+    """Divide the growth of a gap between its text and its thinking.
 
-    Text gets any growth that is left after that.
+    The text gets its tokens by the usual ratio, and the thinking gets the remaining tokens up to a
+    maximum. If tokens remain then, the text gets them too.
     """
     thinking_room = gap.growth - gap.media_tokens - gap.text_characters / ratio
     thinking_tokens = min(
@@ -158,9 +176,9 @@ def _divide_growth(gap: _RequestGap, ratio: float) -> _TokensPerCharacter:
 
 
 def _iterate_gaps(chain: Sequence[Node], pieces: PieceCollector) -> Iterable[_RequestGap]:
-    """Yield the gaps between counted requests.
+    """Yield the gap between each two counted requests.
 
-    Messages kept from before a compaction are skipped.
+    The counts of messages that a compaction kept are ignored.
     """
     thought_characters: Counter[int] = Counter()
     media_tokens: Counter[int] = Counter()

@@ -1,13 +1,14 @@
-"""The live chain: the records that a client would send on resume, computed by the client's own rules.
+"""Compute the live chain, the records that a client would send on resume, by the client's rules.
 
-Measured with clients up to 2.1.329 (docs/transcripts.md). If versions differ, the newest one
-counts. These are pure functions over nodes without file access.
+The rules were measured with clients up to 2.1.329 (docs/transcripts.md). If versions differ, the
+rules of the newest one are used. The functions compute with nodes and read no files.
 
-Records are found by uuid, with the parents that the client would use. Progress and broken records
-are skipped. Messages kept by the last compaction are inserted between its summary and the following
-records; messages that it dropped are gone. Among the ends of all branches the checkpoint wins, or
-the file's last record if that continues the checkpoint. Without a checkpoint the last record
-decides.
+Each record names its parent by uuid. Progress records and broken records are skipped, so their
+children belong to their parents. Messages that the last compaction kept are inserted between its
+summary and the records after it. Other messages before that compaction are removed.
+
+The chain ends at the record that the checkpoint names or, if the last record of the file continues
+from there, at the last record. Without a checkpoint, the chain ends at the last record.
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ from resume_hooks.transcripts.nodes import Checkpoint, Node, iterate_ancestors
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 
 MIN_SKIPPED_FILE_BYTES = 5 * 1024 * 1024
-"""The file size in bytes above which clients (2.1.112 and later) skip the part before a compaction while reading."""
+"""In larger files, clients skip the part before a compaction while they read (since 2.1.112)."""
 
 
 class RecordGraph:
-    """``nodes`` by uuid, in order of first appearance; ``spliced`` if kept messages were inserted."""
+    """The records of a transcript by uuid, with the parents that a client would use.
+
+    ``nodes`` are in the order in which their uuids first appear. ``spliced`` is true if messages
+    that a compaction kept were inserted.
+    """
 
     def __init__(self, nodes: Iterable[Node], size: int = 0) -> None:
         self.nodes: dict[str, Node] = {}
@@ -43,7 +48,8 @@ class RecordGraph:
                     self.nodes.clear()
                     self._parents.clear()
                     progress_parents.clear()
-                # for a duplicate uuid the last record wins, at the position of the first
+                # If several records have the same uuid, the last one replaces the others at the
+                # position of the first.
                 self.nodes[node.uuid] = node
                 self._parents[node.uuid] = _skip_progress(node.parent, progress_parents)
         for uuid, parent in self._parents.items() if broken_parents else ():
@@ -51,18 +57,18 @@ class RecordGraph:
         self.spliced = self._insert_kept_messages()
 
     def parent(self, node: Node) -> Node | None:
-        """Return the parent of ``node``, or None for a root or if the parent is not in the file."""
+        """Return the parent of ``node``, or None if it has no parent or if its parent is not in the file."""
         uuid = self._parents[node.uuid]
         if uuid is None:
             return None
         return self.nodes.get(uuid)
 
     def is_root(self, node: Node) -> bool:
-        """Check whether the record never had a parent, so that nothing is missing above it."""
+        """Check whether a record has no parent, so that no record is missing before it."""
         return self._parents[node.uuid] is None
 
     def group_children(self, nodes: Iterable[Node]) -> dict[str, list[Node]]:
-        """Return the children of each uuid among some nodes, in their order."""
+        """Return the children among ``nodes`` for each uuid of a parent, in the order of ``nodes``."""
         children_by_parent: dict[str, list[Node]] = {}
         for node in nodes:
             parent = self._parents[node.uuid]
@@ -72,14 +78,15 @@ class RecordGraph:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """The index of each record in ``nodes``."""
+        """The index of each record in ``nodes``, by uuid."""
         return {uuid: index for index, uuid in enumerate(self.nodes)}
 
     @cached_property
     def nodes_by_time(self) -> dict[bool, list[Node]]:
-        """The dated records of the main conversation and of sidechains, by time.
+        """The records that have a time, in the order of their times.
 
-        Of records with equal times, the first one comes last.
+        The key False has the records of the main conversation, and the key True those of side
+        chains. Records with equal times are in reverse order, so the first one comes last.
         """
         dated_nodes = [node for node in reversed(self.nodes.values()) if node.time_ms is not None]
         dated_nodes.sort(key=lambda node: node.time_ms or 0)
@@ -100,9 +107,10 @@ class RecordGraph:
         return parent
 
     def _insert_kept_messages(self) -> bool:
-        """Insert the messages that the last compaction kept, and drop the others before it.
+        """Insert the messages that the last compaction kept, and remove other records before it.
 
-        Do nothing if the kept messages can't be determined.
+        Return whether messages were inserted. If the kept messages cannot be determined, the graph
+        is unchanged.
         """
         boundaries = []
         for node in self.nodes.values():
@@ -126,7 +134,10 @@ class RecordGraph:
         return bool(kept_ids)
 
     def _kept_uuids(self, boundary: Node) -> list[str] | None:
-        """Return the uuids that a boundary kept, in order, or None if its references are invalid."""
+        """Return the uuids of the messages that a compaction kept, in order.
+
+        Return None if the boundary record names messages that do not exist.
+        """
         segment = boundary.kept_segment
         if segment is None:
             return []
@@ -144,9 +155,10 @@ class RecordGraph:
         return None
 
     def _drop_nodes_before(self, boundary: Node, kept_ids: list[str]) -> None:
-        """Drop the records before ``boundary``.
+        """Remove the records before ``boundary``, except the kept ones.
 
-        The remaining child messages of dropped records become children of the last kept message.
+        Messages after the boundary whose parent is removed become children of the last kept
+        message.
         """
         dropped_ids = set(takewhile(lambda uuid: uuid != boundary.uuid, self.nodes)) - set(kept_ids)
         for uuid in dropped_ids:
@@ -157,9 +169,9 @@ class RecordGraph:
 
 
 def _skip_progress(parent: str | None, progress_parents: dict[str, str | None]) -> str | None:
-    """Return the effective parent for children of a progress record.
+    """Return the uuid ``parent``, or that of the nearest ancestor that is not a progress record.
 
-    Only earlier records are considered.
+    Only progress records that were read before are skipped.
     """
     if parent is not None:
         return progress_parents.get(parent, parent)
@@ -167,7 +179,7 @@ def _skip_progress(parent: str | None, progress_parents: dict[str, str | None]) 
 
 
 def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None:
-    """Return the last message of a resumed conversation, or None if no message remains."""
+    """Return the last message of a resumed conversation, or None if the conversation is empty."""
     main_nodes = [node for node in graph.nodes.values() if not node.sidechain]
     if checkpoint.emptied or not main_nodes:
         return None
@@ -175,7 +187,7 @@ def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None
     checkpoint_node = graph.nodes.get(checkpoint.uuid)
     if (
         checkpoint_node is not None and checkpoint_node.sidechain
-    ):  # clients 2.1.112 and later reject such a checkpoint; ignore it, so that a child is valid
+    ):  # Clients since 2.1.112 reject such a checkpoint. It is ignored, so that a child is valid.
         checkpoint_node = None
     if not graph.spliced or (checkpoint.explicit and checkpoint_node):
         chosen_node = _select_checkpoint(graph, checkpoint, checkpoint_node, last_node)
@@ -195,7 +207,10 @@ def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None
 def _select_checkpoint(
     graph: RecordGraph, checkpoint: Checkpoint, checkpoint_node: Node | None, last_node: Node
 ) -> Node | None:
-    """Return the checkpoint's record, or the file's last record if it continues the conversation from there."""
+    """Return the record that the checkpoint names, or the last record of the file.
+
+    The last record is returned if it continues the conversation from the checkpoint.
+    """
     if checkpoint_node is None or checkpoint.explicit:
         return checkpoint_node
     if _is_continuation(graph, last_node, checkpoint_node, checkpoint, allow_itself=True):
@@ -238,10 +253,9 @@ def _choose_leaf(
 
 
 def _newest_descendant(graph: RecordGraph, last_node: Node, nodes: list[Node]) -> Node:
-    """Return the newest descendant of the file's last record.
+    """Return the newest descendant of the last record of the file.
 
-    The last record may not be the newest, because some files contain parents written after their
-    children.
+    In some files a parent is written after its children, so the last record may have descendants.
     """
     if max(nodes, key=_node_time) is last_node:
         return last_node
@@ -274,12 +288,16 @@ def _is_continuation(
     *,
     allow_itself: bool,
 ) -> bool:
-    """Check whether the path up from the last record passes the checkpoint or another call of its batch."""
+    """Check whether the last record continues the conversation from the checkpoint.
+
+    This is true if an ancestor of the last record is the checkpoint's record, or a parallel call of
+    the same answer.
+    """
     batch_call, answered_calls = (
         (None, ()) if checkpoint.ever_explicit else _find_parallel_batch(graph, checkpoint_node)
     )
     batch_message_id = batch_call.message_id if batch_call is not None and batch_call.calls else ""
-    # The records above a call that belong to the same answer of the model.
+    # These records belong to the same answer of the model and precede the call.
     nodes_above = islice(
         iterate_ancestors(batch_call if batch_message_id else None, graph.parent), 1, None
     )
@@ -316,9 +334,9 @@ def _is_continuation(
 def _find_parallel_batch(
     graph: RecordGraph, checkpoint_node: Node
 ) -> tuple[Node | None, tuple[str, ...]]:
-    """Return the call for a checkpoint on or below a tool result, and the answered call ids.
+    """Return the call to which the checkpoint's record belongs, and the ids of its answered calls.
 
-    Otherwise return the record itself.
+    If the record is not a result and does not follow one, return the record itself and no ids.
     """
     node = next(
         (
@@ -334,7 +352,10 @@ def _find_parallel_batch(
 
 
 def _can_be_inside_answer(node: Node, message_id: str) -> bool:
-    """Check whether a record can occur inside an answer of several calls: its blocks, results or remarks."""
+    """Check whether a record can be between the calls of one answer.
+
+    Such records are blocks of the answer, results and remarks.
+    """
     if node.kind == ASSISTANT:
         return node.message_id == message_id
     return node.is_remark or bool(node.results)
@@ -353,18 +374,20 @@ def _node_time(node: Node) -> int:
 
 
 MAX_BRIDGE_MS = (
-    5_000  # the client searches this many milliseconds for a substitute for a missing parent
+    # If a parent is missing, the client searches a substitute up to this number of milliseconds
+    # before the child.
+    5_000
 )
 
 
 def build_live_chain(
     nodes: Iterable[Node], checkpoint: Checkpoint, size: int = 0, *, bridge_gaps: bool = True
 ) -> list[Node]:
-    """Return the records that the client would load on resume, oldest first, from the last compaction.
+    """Return the records that the client would load on resume, oldest first.
 
-    ``size`` is the whole file's size in bytes, because clients skip parts of big files. Without
-    ``bridge_gaps`` the chain ends at the first parent missing from ``nodes``; this is for callers
-    that know only the end of a file.
+    They start with the last compaction. ``size`` is the size of the whole file in bytes, because
+    clients skip parts of large files. If ``bridge_gaps`` is false, the chain starts at the first
+    record whose parent is missing. This is for callers that have read only the end of a file.
     """
     graph = RecordGraph(nodes, size)
     last_message = find_last_message(graph, checkpoint)
@@ -378,10 +401,11 @@ def build_live_chain(
 
 
 def build_chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
-    """Return the records that the client would load if the conversation ended at ``last``, oldest first.
+    """Return the records that the client would load if the conversation ended at ``last``.
 
-    ``nodes`` must be those of the whole file. Messages that a compaction after ``last`` dropped are
-    included. If ``last`` belongs to a parallel call, the call's results follow it.
+    They are in order, the oldest first. ``nodes`` must be those of the whole file. Messages that a
+    compaction after ``last`` removed are included. If ``last`` contains one of several parallel
+    calls, the results of these calls follow it.
     """
     later_boundaries = (
         node
@@ -408,9 +432,10 @@ def _nodes_outside(graph: RecordGraph, chain: Sequence[Node]) -> list[Node]:
 
 
 def _walk_to_root(graph: RecordGraph, leaf: Node, *, bridge_gaps: bool) -> list[Node]:
-    """Walk from the leaf to the root and return the path.
+    """Return the path from the root to ``leaf``, oldest first.
 
-    A parent that is missing or would close a cycle is bridged.
+    If a parent is missing or would close a cycle, a substitute is used, unless ``bridge_gaps`` is
+    false.
     """
     walked_nodes: dict[str, Node] = {}
     node: Node | None = leaf
@@ -428,9 +453,10 @@ def _walk_to_root(graph: RecordGraph, leaf: Node, *, bridge_gaps: bool) -> list[
 def _find_substitute_parent(
     graph: RecordGraph, node: Node, walked_nodes: dict[str, Node]
 ) -> Node | None:
-    """Return the record closest in time before ``node``, within the client's window.
+    """Return the record with the latest time up to that of ``node``, or None.
 
-    Of several records return the first.
+    If several records have this time, return the first of them. Only the last few seconds before
+    ``node`` are searched, as in the client.
     """
     if node.time_ms is None:
         return None
@@ -447,7 +473,7 @@ def _find_substitute_parent(
 def _remarks_below(
     graph: RecordGraph, leaf: Node, outside_nodes: list[Node], seen_ids: set[str]
 ) -> list[Node]:
-    """Return the attachments and system notes below the leaf, by time."""
+    """Return the attachments and system records that follow the leaf, by time."""
     children = graph.group_children(
         node for node in outside_nodes if not node.is_message and node.uuid not in seen_ids
     )
@@ -468,7 +494,11 @@ def _nodes_from_last_boundary(chain: list[Node]) -> list[Node]:
 
 
 class _RestoredRegion(NamedTuple):
-    """The records to restore between two positions of the chain. ``asides`` maps a record to those that follow it."""
+    """Records to restore between two indexes of the chain.
+
+    ``recovered`` are records that are inserted in the order of the file. ``asides`` maps the uuid
+    of a record in the chain to the remarks that directly follow it.
+    """
 
     start: int
     end: int
@@ -477,7 +507,10 @@ class _RestoredRegion(NamedTuple):
 
 
 class ParallelCallRecovery:
-    """Restores the records of parallel calls from ``off``, the records that are not on the chain."""
+    """Restores the records of parallel calls that are not on the chain.
+
+    Clients link the parallel calls of one answer as branches, of which the chain contains only one.
+    """
 
     def __init__(self, graph: RecordGraph, chain: list[Node], nodes_off_chain: list[Node]) -> None:
         self._graph = graph
@@ -494,7 +527,7 @@ class ParallelCallRecovery:
                 self._answers.setdefault(node.message_id, []).append(node)
 
     def restore_chain(self) -> list[Node]:
-        """Return the chain with each region's restored records, in file order."""
+        """Return the chain with the restored records, in the order of the file."""
         regions = []
         for message_id in self._answers:
             if (region := self._build_region(message_id)) is not None:
@@ -526,7 +559,11 @@ class ParallelCallRecovery:
         return complete_chain + self._chain[next_index:]
 
     def _answer_id(self, node: Node) -> str:
-        """Return the message id of the answer that a record belongs to, answers, or accompanies."""
+        """Return the message id of an answer, or ``""``.
+
+        It is the answer to which the record belongs, or whose call has its result in the record, or
+        to which the record is a remark.
+        """
         ancestor = next(
             (
                 ancestor
@@ -552,7 +589,9 @@ class ParallelCallRecovery:
             missing_results += [node for node in self._unrestored_children(caller) if node.results]
         results = self._mark_restored(missing_results)
         end = max(self._positions.get(node.uuid, -1) for node in answer_nodes) + 1
-        while end < len(self._chain):  # include its results and the remarks between them
+        while end < len(
+            self._chain
+        ):  # The region includes the results of the answer, and the remarks between them.
             node = self._chain[end]
             if not (
                 node.message_id == message_id
@@ -575,9 +614,10 @@ class ParallelCallRecovery:
         return None
 
     def _remarks_below(self, node: Node) -> list[Node]:
-        """Return the remarks below ``node`` if they form a single line.
+        """Return the remarks that follow ``node``.
 
-        Any other record below makes it another branch.
+        Remarks are returned only if each has at most one child, which is a remark too. Otherwise
+        they belong to another branch.
         """
         remarks: list[Node] = []
         for child in self._unrestored_children(node):
@@ -598,7 +638,7 @@ class ParallelCallRecovery:
         ]
 
     def _mark_restored(self, nodes: list[Node]) -> list[Node]:
-        """Deduplicate ``nodes`` and mark them as restored."""
+        """Return ``nodes`` without duplicates, and remember them as restored."""
         restored_nodes = list({node.uuid: node for node in nodes}.values())
         self._restored_ids.update(node.uuid for node in restored_nodes)
         return restored_nodes

@@ -1,4 +1,7 @@
-"""The texts that the client inserts into a prompt: reminders, opened files, output of commands, pasted texts."""
+"""Find the texts that the client inserts into a prompt.
+
+They are reminders, opened files, the output of commands, and pasted texts.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,16 @@ _OPENING_TAG_PATTERN = (
     r"\b[^<>]*>"
 )
 _PASTE_TAG = "pasted_content"
-_MAX_UNCLOSED_TAGS = 20  # after more of them, the rest of the text is the user's own
+_MAX_UNCLOSED_TAGS = (
+    20  # After this number of tags without an end, the remaining text is treated as the user's own.
+)
 
 
 def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:
-    """Return a prompt without the client's insertions; ``replace_paste`` rewrites the user's pasted texts."""
+    """Return a prompt without the texts that the client inserted.
+
+    ``replace_paste`` returns the replacement of a text that the user pasted.
+    """
     if "<" not in text:
         return text.strip()
     parts, position, unclosed_tags = [], 0, 0
@@ -37,7 +45,7 @@ def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:
 
 
 def remove_insertions(text: str) -> str:
-    """Return the user's words and pasted texts of a prompt, without the client's insertions."""
+    """Return the user's words and pasted texts in a prompt, without other texts that the client inserted."""
     return replace_insertions(text, str)
 
 

@@ -1,6 +1,6 @@
-"""The size of a session's context: the tokens that the client would send on a resume, from its live chain.
+"""Measure a session's context: the number of tokens that the client would send on a resume.
 
-The caller, ``sessions.session.Session.context``, relates the size to the client's effective window.
+``sessions.session.Session.context`` compares this size with the client's window.
 """
 
 from __future__ import annotations
@@ -48,17 +48,18 @@ NOT_COUNTED_SINCE_COMPACTION = "no answer was counted since the compaction"
 NOT_COUNTED_SINCE_TRIM = "no answer was counted since the trim"
 NOT_COUNTED_SINCE_CREATION = "no answer was counted since its creation"
 NEVER_COUNTED = "no answer was counted"
-"""Reasons for a size that is not measured."""
+"""This constant and those above are the reasons why a size is not measured."""
 
-# the number of bytes at the end of an old client's file in which a clearing of outputs is searched
+# In files of old clients, a clearing of outputs is searched in this number of bytes at the end.
 SEARCHED_END_BYTES = 4 * 1024 * 1024
 MIN_SOUND_VERSION = (2, 1, 112)
-"""The oldest client that is known to clear no outputs silently and to write the parents of all records."""
+"""Older clients may have cleared outputs without a record, or omitted the parents of records."""
 
 _PARENT_FIELD = re.compile(rb'"parentUuid":"([^"]+)"')
 _UUID_FIELD = re.compile(rb'"uuid":"([^"]+)"')
 
-# if the first count exceeds a new session's base by more than this ratio, the file's beginning is
+# If the first count is larger than the usual first request times this ratio, the start of the file
+# is missing.
 # missing
 MIN_FOREIGN_RATIO = 1.5
 
@@ -66,10 +67,10 @@ MIN_FOREIGN_RATIO = 1.5
 def measure_chain(
     file: str | SharedFile, chain: list[Node], pieces: PieceCollector | None = None, window: int = 0
 ) -> tuple[ContextSize, TokenScale]:
-    """Return the context size of a live chain, and the scale of its pieces.
+    """Return the context size of a live chain, and the token scale of its pieces.
 
-    Without ``pieces`` content after the last count is estimated by the usual ratio. A ``window`` of
-    0 is detected from the session.
+    If ``pieces`` is None, the content after the last count is estimated by the usual ratio. If
+    ``window`` is 0, the window is detected from the session.
     """
     stated_size = read_stated_size(file)
     default_ratio = stated_size.ratio if stated_size else CHARACTERS_PER_TOKEN
@@ -82,7 +83,7 @@ def measure_chain(
     if not counted_tokens:
         return _size_without_count(file, chain, stated_size, window), scale
     added_tokens = later_tokens + scale.uncounted_tokens
-    # Only a whole file has a known beginning.
+    # The start of the file is known only if the whole file was scanned, as it is with pieces.
     tokens_before = 0 if pieces is None else _count_tokens_before_file(file, chain)
     count = counted_tokens + added_tokens - tokens_before
     is_cleared = any(node.subtype == records.OUTPUTS_CLEARED for node in chain)
@@ -99,10 +100,11 @@ def measure_chain(
 
 
 def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
-    """Return the context size from as little of the file's end as possible; the live part is too long to read.
+    """Return the context size of a session whose live part is too long to read.
 
-    The end suffices if the client's branch ends there, with a count or a compaction. Unusual files
-    (a branch chosen farther up, outputs cleared near the end) need a whole scan.
+    As little as possible of the file's end is read. This is enough if the client's branch ends
+    there and contains a token count or a compaction. The whole file is read for unusual files: if a
+    branch was chosen farther up, or if outputs were cleared near the end.
     """
     if records.OUTPUTS_CLEARED.encode() in _read_searched_end(HeadTail(file)):
         return measure_chain(file, scan_transcript(file).chain, window=window)[0]
@@ -120,10 +122,11 @@ def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
 
 
 def measure_last_records(last_records: Sequence[Record], window: int = 0) -> ContextSize | None:
-    """Return the size from the records of a file's end, on any branch: the last count plus later content.
+    """Return the context size from the records at the end of a file, whatever their branch.
 
-    Return None if nothing was counted since the last compaction, or if the client had cleared
-    outputs. It sends those again, so the count would be too low.
+    It is the last token count plus the content after it. Return None if no answer was counted since
+    the last compaction, or if the client cleared outputs. The client sends cleared outputs again,
+    so the count would be too low.
     """
     later_characters = 0
     for record in reversed(last_records):
@@ -146,28 +149,31 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
 
 
 def was_compacted(ends: HeadTail) -> bool:
-    """Check whether the records of a file's end include a compaction or a clearing of outputs."""
+    """Check whether the end of a file contains a compaction or a clearing of outputs."""
     subtypes = {records.COMPACTION, records.OUTPUTS_CLEARED}
     return any(get_string(record, "subtype") in subtypes for record in ends.last_records)
 
 
 def may_change_in_middle(ends: HeadTail) -> bool:
-    """Check whether the middle of a file may contain a change of its size that the ends don't show.
+    """Check whether the context size may have changed in the middle of the file, which is not read.
 
-    Old clients cleared outputs, and wrote records without writing their parents, where a resume
-    then stops.
+    Old clients cleared outputs. They also wrote records without their parents, and a resume stops
+    at such a gap.
     """
     region = _read_searched_end(ends)
     if records.OUTPUTS_CLEARED.encode() in region:
         return True
-    # The parent of the first record may precede the searched end.
+    # The parent of the first record may be before the searched end.
     allowed_missing = int(ends.size > SEARCHED_END_BYTES)
     missing_parents = set(_PARENT_FIELD.findall(region)).difference(_UUID_FIELD.findall(region))
     return len(missing_parents) > allowed_missing
 
 
 def _read_searched_end(ends: HeadTail) -> bytes:
-    """Return the end of a file where an old client may have left such a change, or ``b""`` for newer clients."""
+    """Return the end of a file in which an old client may have cleared outputs or omitted parents.
+
+    For files of newer clients, return ``b""``.
+    """
     if ends.small:
         return ends.head
     if parse_version(ends.first_version) >= MIN_SOUND_VERSION:
@@ -180,10 +186,11 @@ def _read_searched_end(ends: HeadTail) -> bytes:
 def _size_without_count(
     file: str | SharedFile, chain: list[Node], stated_size: StatedSize | None, window: int
 ) -> ContextSize:
-    """Return the size of a chain without a counted answer: the child's stated size, or an estimate from characters.
+    """Return the size of a chain without a counted answer.
 
-    Between a compaction and the next answer, use the size reported by our trim in place. Otherwise
-    add the base of every request, since no count includes it.
+    It is the size that our first line states or, after a compaction, the size that the report on a
+    trim in place states. If there is neither, the size is estimated from the characters. After a
+    compaction, the base of every request is added, because no count includes it.
     """
     count = stated_size.tokens if stated_size else 0
     reason = NOT_COUNTED_SINCE_CREATION if count else NEVER_COUNTED
@@ -201,7 +208,10 @@ def _size_without_count(
 
 
 def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
-    """Return the tokens that the first count includes but the file lacks, because its beginning is missing."""
+    """Return the number of tokens that the first count includes but the file does not contain.
+
+    The result is greater than 0 if the start of the file is missing.
+    """
     if chain[0].is_boundary or not chain[0].parent:
         return 0
     character_count = 0
@@ -220,10 +230,10 @@ def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
 
 
 def _tokens_after_last_trim(ends: HeadTail) -> int:
-    """Return the remaining tokens reported by our last trim in place; 0 if there was none, or only in the parent.
+    """Return the number of tokens that remained after our last trim in place, or 0.
 
-    The compaction may be out of reach, because a client writes all remaining records between it and
-    the remark.
+    The result is 0 if there was no such trim, or if it was in the parent. The trim's boundary
+    record may be before ``last_records``, because the client writes all remaining records after it.
     """
     for record in reversed(ends.last_records):
         if get_string(record, "subtype") == records.COMPACTION:

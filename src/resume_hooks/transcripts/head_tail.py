@@ -1,6 +1,6 @@
-"""A session's title, tag, branch, folder and dates, from the first and last 64 KB of its file.
+"""Read a session's title, tag, branch, folder and dates from the first and last 64 KB of its file.
 
-The middle is read only if neither end contains a prompt.
+The middle of the file is read only if the two ends contain no prompt.
 """
 
 from __future__ import annotations
@@ -39,25 +39,32 @@ from resume_hooks.transcripts.metadata_records import (
     kind_after_clear,
 )
 
-END_BYTES = 65_536  # bytes to read at each end, as in the client's own listing
-# bytes to read at an end whose 64 KB contain no prompt or no answer
+END_BYTES = (
+    65_536  # the number of bytes to read at each end of a file, as clients do for their lists
+)
+# If 64 KB contain no prompt or no answer, this number of bytes is read instead.
 WIDE_END_BYTES = 1024 * 1024
-NO_BRANCH = "HEAD"  # the client's gitBranch outside any repository and without a branch
+NO_BRANCH = "HEAD"  # Clients record this branch outside any repository, and in a repository without a current branch.
 MAX_TITLE_CHARACTERS = 80
-# the number of seconds by which a file's time may be earlier than the timestamps in the file
+# The modification time of a file may be this number of seconds earlier than times in the file.
 _TIME_RESOLUTION_SECONDS = 2
-# the text by which the first line of a child of ours is recognised
+# The first line of a child of ours contains this text.
 _CHILD_MARK = b'"continue_metadata"'
-_MAX_TITLE_SOURCE_CHARACTERS = 8_192  # characters of a text to consider for a title
+_MAX_TITLE_SOURCE_CHARACTERS = (
+    8_192  # A title is made from at most this number of characters of a text.
+)
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """Parse a client's version into numbers, such as (2, 1, 329); ``()`` for ``""``."""
+    """Return the numbers of a client's version, for example ``(2, 1, 329)``, or ``()`` for ``""``."""
     return tuple(int(part[:9]) for part in text.split(".") if part.isdecimal())
 
 
 class HeadTail:
-    """The two ends of a session file. Raises SessionNotFound if it can't be read."""
+    """The start and the end of a transcript, and what they show about the session.
+
+    Raises SessionNotFound if the file cannot be read.
+    """
 
     def __init__(self, file: str | SharedFile) -> None:
         self.path = transcript_path(file)
@@ -68,7 +75,7 @@ class HeadTail:
             if len(self.head) == END_BYTES and _CHILD_MARK in self.head.partition(b"\n")[0]:
                 self.head += stream.readline(
                     WIDE_END_BYTES
-                )  # a child's opening may be longer than 64 KB
+                )  # The opening of a child may be longer than 64 KB.
             start = max(0, status.st_size - END_BYTES - 1)
             stream.seek(start)
             if len(self.head) >= END_BYTES:
@@ -77,16 +84,17 @@ class HeadTail:
                 tail = b""
             if len(self.head) >= status.st_size:
                 tail = b""
-            # Client 2.1.330 writes 67 KB after the first answer after a start or a compaction.
+            # Client 2.1.330 writes 67 KB after the first answer that follows a start or a
+            # compaction.
             if tail and start and b'"type":"assistant"' not in tail.partition(b"\n")[2]:
                 start = max(0, status.st_size - WIDE_END_BYTES - 1)
                 stream.seek(start)
                 tail = stream.read(WIDE_END_BYTES + 1)
         self.mtime: float = status.st_mtime
         self.size: int = status.st_size
-        """The file's size in bytes when it was read; a client may be writing it."""
+        """The size of the file in bytes when it was read. A client may have written more since."""
         self.small = not tail or not start
-        """Whether the head is the whole file."""
+        """Whether the head or the tail contains the whole file."""
         if self.small:
             self.head = tail or self.head
             self.size = len(self.head)
@@ -95,11 +103,15 @@ class HeadTail:
 
     @cached_property
     def first_records(self) -> list[records.Record]:
-        """The complete records of the head, in file order."""
+        """The records of the head whose lines are complete, in the order of the file."""
         return list(_parse_region(self.head, keep_last=self.small))
 
     def _iterate_head(self, field: str = "") -> Iterator[records.Record]:
-        """Yield the head's records one by one; none if no record has ``field``, because listings read many files."""
+        """Yield the records of the head.
+
+        If the text of the head does not contain ``field``, yield no records. This saves time,
+        because lists of sessions read many files.
+        """
         if field and f'"{field}"'.encode() not in self.head:
             return iter(())
         if "first_records" in vars(self):
@@ -108,7 +120,10 @@ class HeadTail:
 
     @property
     def lacks_beginning(self) -> bool:
-        """Whether the first record, which may be longer than the reach, has a parent that is not in the file."""
+        """Whether the file lacks the parent of its first record.
+
+        The first record may be longer than the head, so up to a megabyte is read.
+        """
         first_record = _first_chain_record(self.first_records)
         if first_record is None and not self.small:
             first_record = _first_chain_record(self.early_records)
@@ -118,42 +133,45 @@ class HeadTail:
 
     @cached_property
     def last_records(self) -> list[records.Record]:
-        """The complete records of the tail, in file order."""
+        """The records of the tail whose lines are complete, in the order of the file."""
         if self.small:
             return self.first_records
         return list(_parse_region(self._tail_lines, keep_last=True))
 
     @property
     def _tail_lines(self) -> bytes:
-        """The tail without the rest of a line that begins before it."""
+        """The tail without the end of a line that starts before it."""
         if self._tail_starts_line:
             return self.tail
         return self.tail.partition(b"\n")[2]
 
     @cached_property
     def custom_title(self) -> str:
-        """The title given by a person or to a derived session, or ``""``."""
+        """The title that a user or a plugin's child has set, or ``""``."""
         return self._last_value(CUSTOM_TITLE)
 
     @property
     def given_title(self) -> str:
-        """The title given by a person, a derived session or the client, or ``""``."""
+        """The title that a user, a plugin's child or the client has set, or ``""``."""
         return self.custom_title or self._last_value(AI_TITLE) or self._last_value(SUMMARY)
 
     @cached_property
     def title(self) -> str:
-        """A line of at most 80 characters: the custom title, the client's own, a summary, or the first prompt.
+        """The title of the session, a line of at most 80 characters.
 
-        This is the order of the client's picker in 2.1.329, except that the picker falls back on
-        the last prompt, which changes with each turn. Here the last prompt is used only if the
-        first is out of reach. A session that ``/clear`` started has the title of its handoff.
-        Otherwise a title carried over from the previous session is followed by its kind, to
-        distinguish the two.
+        It is the first of these that exists: the custom title, the client's title, a summary, the
+        first prompt. Client 2.1.329 uses the same order in its picker, but then shows the last
+        prompt, which changes with each turn. Here the last prompt is used only if the first one was
+        not read.
+
+        A session that ``/clear`` started has the title of its handoff. If it has only a title that
+        the client copied from the previous session, ``clear`` or ``handoff`` is added, so that the
+        two titles differ.
         """
         return self.make_title(str)
 
     def make_title(self, clean: Callable[[str], str]) -> str:
-        """Return the title, made from its full source text after ``clean`` has changed that text."""
+        """Return the title of the session. ``clean`` is applied to the source text before it is shortened."""
         if (self.is_carried_over or not self.custom_title) and (
             handoff_title := self._handoff_title
         ):
@@ -177,7 +195,11 @@ class HeadTail:
 
     @cached_property
     def is_carried_over(self) -> bool:
-        """Whether the client copied the title of the previous session, as after ``/clear``, and nobody changed it."""
+        """Whether the title is that of the previous session.
+
+        The client copies the title after ``/clear``. The result is false if the user has changed it
+        since.
+        """
         first_record = next(self._iterate_head(), {})
         is_carried_title = records.get_kind(first_record) == CUSTOM_TITLE and records.get_string(
             first_record, VALUE_FIELDS[CUSTOM_TITLE]
@@ -207,7 +229,7 @@ class HeadTail:
 
     @cached_property
     def first_prompt(self) -> str:
-        """The text of the first prompt, or ``""``. If the head has none, a megabyte is searched."""
+        """The text of the first prompt, or ``""``. Up to a megabyte is read."""
         prompt = find_first_prompt(self._iterate_head())
         if prompt or self.small:
             return prompt
@@ -215,19 +237,19 @@ class HeadTail:
 
     @property
     def early_records(self) -> Iterator[records.Record]:
-        """The complete records of the first megabyte, one by one, because lines may be longer than the reach."""
+        """The complete records of the first megabyte. Lines may be longer than the head."""
         try:
             with open_transcript(self.file) as stream:
                 region = stream.read(WIDE_END_BYTES)
                 return _parse_region(region, keep_last=not stream.read(1))
         except SessionNotFound:
-            return iter(())  # deleted since the first read
+            return iter(())  # The file was deleted since the first read.
 
     @property
     def early_prompts(self) -> Iterator[str]:
-        """The texts of the prompts in the head.
+        """The texts of the prompts in the head or, if it has none, of the first prompt.
 
-        If the head has no prompt, the first prompt in the first megabyte.
+        The first prompt is searched in the first megabyte.
         """
         texts = []
         for record in self.first_records:
@@ -237,17 +259,17 @@ class HeadTail:
 
     @cached_property
     def tag(self) -> str:
-        """The last tag, or ``""``."""
+        """The last tag that was set, or ``""``."""
         return self._last_value(TAG)
 
     @property
     def agent_name(self) -> str:
-        """The client's name for the session's agent, or ``""``."""
+        """The name that the client recorded for the session's agent, or ``""``."""
         return self._last_value(AGENT_NAME)
 
     @cached_property
     def all_records(self) -> list[records.Record] | None:
-        """All records of the file if its two ends cover it, else None."""
+        """All records of the file if head and tail together contain it, else None."""
         if self.small:
             return self.first_records
         middle_bytes = self.size - len(self.head)
@@ -257,16 +279,16 @@ class HeadTail:
 
     @property
     def created(self) -> str:
-        """The timestamp of the first dated record, or the file's own time."""
+        """The time of the first record that has one or, if none has, the modification time of the file."""
         return (
             self._first_timestamp or self._last_timestamp or clock.timestamp_from_epoch(self.mtime)
         )
 
     @property
     def ended(self) -> str:
-        """The timestamp of the last dated record of the conversation, or of any record.
+        """The time of the last record of the conversation or, if it has none, of any record.
 
-        Never earlier than ``created``.
+        It is never earlier than ``created``.
         """
         return max(self._first_timestamp, self._last_timestamp) or clock.timestamp_from_epoch(
             self.mtime
@@ -297,9 +319,10 @@ class HeadTail:
 
     @property
     def cwd(self) -> str:
-        """The working directory at the session's start.
+        """The working directory of the first record that has one.
 
-        Later records follow the model's ``cd``.
+        In later records, the working directory may be another, because the model can change it by
+        ``cd``.
         """
         return self._first_field("cwd") or self._read_raw_field("cwd")
 
@@ -310,32 +333,36 @@ class HeadTail:
 
     @property
     def branch(self) -> str:
-        """The last git branch seen, or ``""``, also outside any repository and without a branch."""
+        """The last git branch that was recorded, or ``""`` if there was none."""
         return "" if self.recorded_branch == NO_BRANCH else self.recorded_branch
 
     @property
     def recorded_branch(self) -> str:
-        """The last git branch as recorded. If there is none, clients wrote ``NO_BRANCH``, older ones ``""``."""
+        """The last git branch as the client recorded it.
+
+        Outside a repository and without a current branch, clients record ``NO_BRANCH``. Older
+        clients record ``""``.
+        """
         return self._last_field("gitBranch")
 
     @property
     def slug(self) -> str:
-        """The client's name for the session's plan file, or ``""``."""
+        """The name, without its suffix, of the client's file for the session's plan, or ``""``."""
         return self._last_field("slug")
 
     @property
     def version(self) -> str:
-        """The version of the last client."""
+        """The version of the last client, or ``""`` if head and tail do not contain a version."""
         return self._last_field("version") or self._first_field("version")
 
     @property
     def first_version(self) -> str:
-        """The version of the first client, or ``""`` if the head has none."""
+        """The version of the first client, or ``""`` if the head does not contain a version."""
         return self._first_field("version")
 
     @property
     def model(self) -> str:
-        """The model of the last answer, or ``""``."""
+        """The model of the last answer in the tail, or ``""``."""
         return next(
             (
                 name
@@ -347,27 +374,29 @@ class HeadTail:
 
     @property
     def entrypoint(self) -> str:
-        """How the session was started: cli, sdk-cli, sdk-py, sdk-ts; ``""`` for old clients."""
+        """The kind of program that started the session: ``cli``, ``sdk-cli``, ``sdk-py`` or ``sdk-ts``.
+
+        For old clients, it is ``""``.
+        """
         return self._first_field("entrypoint")
 
     @cached_property
     def has_own_turns(self) -> bool:
-        """Whether the session has turns: false for new sessions and for untouched children of ours."""
+        """Whether the session contains a prompt or an answer. New sessions and untouched children do not."""
         return self.has_record(is_conversation)
 
     @property
     def is_blank(self) -> bool:
-        """Whether this session has no prompts yet, so that there is nothing to hand off."""
+        """Whether this session has no prompt yet, so that it cannot be handed off."""
         return not self.has_own_turns and not self.is_sidechain
 
     @cached_property
     def was_continued(self) -> bool:
-        """Whether the session was continued.
+        """Whether the session has turns after its creation.
 
-        False for a child of ours that was never resumed, whatever it contains.
-
-        Ignore a child's creation time if it is later than its file's time, because it must be
-        wrong.
+        It is false for a child of ours that was never resumed, whatever the child contains. If the
+        time of creation in a child's first line is later than the file's modification time, it must
+        be wrong and is ignored.
         """
         derived_at = self.derived_at
         if not derived_at or derived_at > clock.timestamp_from_epoch(
@@ -383,7 +412,10 @@ class HeadTail:
 
     @cached_property
     def prompts(self) -> int:
-        """The number of prompts in the two ends; copies made by a trim in place count once."""
+        """The number of prompts in head and tail.
+
+        A prompt and its copy, which a trim in place makes, are counted once.
+        """
         prompt_records = filter(
             records.is_prompt,
             self._records_within_reach if self.all_records is None else self.all_records,
@@ -397,24 +429,30 @@ class HeadTail:
 
     @property
     def is_headless_run(self) -> bool:
-        """Whether the session is a headless run with one prompt, as far as the ends show."""
+        """Whether the session is a headless run, with at most one prompt in head and tail."""
         return self.entrypoint.startswith("sdk") and self.prompts <= 1
 
     @property
     def has_messages(self) -> bool:
-        """Whether the session has any messages or is an unopened child. A file longer than its two ends always has."""
+        """Whether the session has messages, or is a child of ours.
+
+        If head and tail do not contain the whole file, it is true without a search.
+        """
         if any(map(is_conversation, self._iterate_head())) or self.derived_at:
             return True
         return self.all_records is None or any(map(is_conversation, self.all_records))
 
     @property
     def is_listed(self) -> bool:
-        """Whether listings show the session. They omit sub-agents, helpers and empty sessions."""
+        """Whether lists of sessions show the session.
+
+        They do not show sub-agents, headless runs and sessions without messages.
+        """
         return not self.is_sidechain and not self.is_headless_run and self.has_messages
 
     @property
     def pull_requests(self) -> frozenset[str]:
-        """The numbers and lower-case addresses of the pull requests linked in the two ends."""
+        """The numbers, and the addresses in lower case, of the pull requests that head and tail link."""
         links = []
         for record in self._records_within_reach:
             if records.get_kind(record) == PR_LINK:
@@ -431,7 +469,7 @@ class HeadTail:
     def has_record(self, condition: Callable[[records.Record], bool]) -> bool:
         """Check whether any record satisfies ``condition``.
 
-        Read the middle of the file only if no record in the ends does.
+        The middle of the file is read only if no record of head and tail does.
         """
         if any(condition(record) for record in self._records_within_reach):
             return True
@@ -445,11 +483,14 @@ class HeadTail:
                     for body in bodies
                 )
         except SessionNotFound:
-            return False  # deleted since the first read
+            return False  # The file was deleted since the first read.
 
     @cached_property
     def derived_at(self) -> str:
-        """The time at which the session was made from another, from its first line; ``""`` for an original."""
+        """The time at which the session was made from another one, or ``""`` if it was not.
+
+        The first line contains this time.
+        """
         first_record = next(self._iterate_head(), {})
         for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
             if timestamp := clock.normalize_timestamp(
@@ -460,15 +501,16 @@ class HeadTail:
 
     @cached_property
     def is_sidechain(self) -> bool:
-        """Whether the file is a sub-agent's transcript and not a session of its own."""
+        """Whether the file is the transcript of a sub-agent, which is not a session of its own."""
         first_record = next(self._iterate_head(), None)
         if first_record is None:
-            return b'"isSidechain":true' in self.head  # the first line is longer than the reach
+            # The first line is longer than the head, so it cannot be parsed.
+            return b'"isSidechain":true' in self.head
         return bool(first_record.get("isSidechain"))
 
     @property
     def starting_session_id(self) -> str:
-        """The id of the session that started a sub-agent; ``""`` for any other file."""
+        """The id of the session that started this sub-agent, or ``""`` if the file is no sub-agent's."""
         if self.is_sidechain:
             session_id = self._first_field("sessionId")
         else:
@@ -479,7 +521,7 @@ class HeadTail:
 
     @property
     def folders(self) -> list[str]:
-        """The working directories at both ends, in order of appearance."""
+        """The working directories in head and tail, in the order in which they first appear."""
         recorded_folders = []
         for record in self._records_within_reach:
             recorded_folders.append(records.get_string(record, "cwd"))
@@ -492,7 +534,10 @@ class HeadTail:
         return [*self.first_records, *self.last_records]
 
     def _last_value(self, kind: str) -> str:
-        """Return a metadata value: the last one in the tail, or else in the head."""
+        """Return the value of the last metadata record of this kind, or ``""``.
+
+        The tail is searched before the head.
+        """
         marker = f'"{kind}"'.encode()
         candidates = _find_last_records(self.head, marker, keep_last=self.small)
         if not self.small:
@@ -524,7 +569,10 @@ class HeadTail:
         )
 
     def _read_raw_field(self, field: str) -> str:
-        """Extract a field from the text of a first line that is longer than the reach."""
+        """Return the value of a field in the first line of the head, or ``""``.
+
+        The field is searched in the text, because the line may be longer than the head.
+        """
         start = self.head.find(f'"{field}":"'.encode())
         if start < 0:
             return ""
@@ -538,7 +586,7 @@ class HeadTail:
 
 
 def find_first_prompt(early_records: Iterable[records.Record]) -> str:
-    """Return the user's words in the first prompt among the records that has any, or ``""``."""
+    """Return the user's words in the first prompt that has any, or ``""``."""
     for record in early_records:
         if records.is_prompt(record) and (words := remove_insertions(records.prompt_text(record))):
             return words
@@ -546,7 +594,7 @@ def find_first_prompt(early_records: Iterable[records.Record]) -> str:
 
 
 def is_conversation(record: records.Record) -> bool:
-    """Check whether a record belongs to a conversation: a prompt or a model's answer."""
+    """Check whether a record is a prompt or an answer of a model."""
     return records.is_prompt(record) or (
         records.get_kind(record) == records.ASSISTANT and bool(records.answering_model(record))
     )
@@ -573,7 +621,10 @@ def _parse_region(region: bytes, *, keep_last: bool) -> Iterator[records.Record]
 def _find_last_records(
     region: bytes, marker: bytes, *, keep_last: bool
 ) -> Iterator[records.Record]:
-    """Yield the records whose lines contain ``marker``, the last one first. Other lines are not parsed."""
+    """Yield the records whose lines contain ``marker``, the last one first.
+
+    Other lines are not parsed.
+    """
     if keep_last:
         end = len(region)
     else:

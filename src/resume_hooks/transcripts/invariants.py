@@ -1,4 +1,4 @@
-"""The invariants of a written session, tested on the file after it is read back (docs/transcripts.md)."""
+"""Check the invariants of a written session, after its file is read back (docs/transcripts.md)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from resume_hooks.transcripts.write_scan import needs_mending
 
 
 class Check(NamedTuple):
-    """The name of an invariant, and whether the file has it."""
+    """The result of a check. ``name`` describes the invariant, and ``ok`` is true if the file has it."""
 
     name: str
     ok: bool
 
 
 def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()) -> list[Check]:
-    """Test every general invariant of a session file; ``observers`` receive the records as they are read back."""
+    """Return the checks of the invariants that every session has.
+
+    ``observers`` are called with each record that is read.
+    """
     contents = _ContentObserver(session_id)
     transcript = scan_transcript(path, observers=(contents, *observers))
     nodes = transcript.nodes
@@ -80,7 +83,7 @@ class _ContentObserver:
 
 
 def require_all_checks(checks: list[Check], path: str) -> None:
-    """Raise CheckFailed with the names of all failed checks."""
+    """Raise CheckFailed with the names of all checks that failed, if any failed."""
     failed_names = [check.name for check in checks if not check.ok]
     if failed_names:
         raise CheckFailed(
@@ -100,14 +103,17 @@ def _is_single_tree(nodes: list[Node]) -> bool:
 
 
 class ChildObserver:
-    """An observer of a written child. Its ``thoughts`` are digests that compare with those of the parent."""
+    """An observer that collects the calls and the thinking of a session.
+
+    ``thoughts`` are digests, which can be compared with those of the parent.
+    """
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
         self.thoughts: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Process one record."""
+        """Collect the calls and the thinking of one record."""
         if node is None or node.kind != records.ASSISTANT:
             return
         self.calls.update(node.calls)
@@ -118,7 +124,7 @@ class ChildObserver:
     def run_checks(
         self, planned_chain: LinearChain, parent_thoughts: AbstractSet[int]
     ) -> list[Check]:
-        """Check that the calls match the planned chain, and that all thinking is in the parent."""
+        """Check that the calls are those of the planned chain, and that all thinking is from the parent."""
         calls: Counter[str] = Counter()
         for node in planned_chain.nodes:
             calls.update(
@@ -131,7 +137,7 @@ class ChildObserver:
 
 
 def check_same_structure(old_transcript: Transcript, written_transcript: Transcript) -> list[Check]:
-    """Check that a written transcript matches the old one in everything except the text of records."""
+    """Check that only the texts of records differ between two versions of a transcript."""
     return [
         Check(
             "the lines have not moved",

@@ -1,7 +1,7 @@
-"""Reorder a conversation so that every client reads all of it: one line of records, each call answered once.
+"""Put the records of a conversation into one line, so that every client reads all of them.
 
-Clients before 2.1.112 lose all but one parallel call unless the calls are in one line. Pure
-functions over nodes.
+Clients before 2.1.112 read only one of several parallel calls unless the calls follow each other.
+In the result, every call has one result. The functions compute with nodes and read no files.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from resume_hooks.transcripts.records import ASSISTANT, USER
 
 
 class LinearChain(NamedTuple):
-    """``nodes`` in order.
+    """The records of a conversation in one line.
 
-    ``dropped_calls`` are, by record, calls that no API accepts; ``open_calls`` have no result.
+    ``dropped_calls`` maps line numbers of records to the ids of their calls and results that no API
+    accepts. ``open_calls`` are the calls without a result at the end.
     """
 
     nodes: tuple[Node, ...]
@@ -26,7 +27,7 @@ class LinearChain(NamedTuple):
 
 
 def linearize_chain(chain: Sequence[Node]) -> LinearChain:
-    """Put the records of a chain into one line."""
+    """Put the records of a chain into one line, in which each result follows its call."""
     nodes = tuple(_group_answers(chain))
     call_matcher = _CallMatcher()
     for node in nodes:
@@ -34,27 +35,33 @@ def linearize_chain(chain: Sequence[Node]) -> LinearChain:
     nodes_since_answer = takewhile(lambda node: node.kind != ASSISTANT, reversed(nodes))
     if any(
         not (node.results or node.is_remark) for node in nodes_since_answer
-    ):  # the record is neither a result nor a remark
+    ):  # A prompt follows the last answer, so the open calls can no longer get a result.
         call_matcher.drop_pending_calls()
     return LinearChain(nodes, call_matcher.dropped, tuple(call_matcher.pending_calls))
 
 
 def largest_valid_count(linear_chain: LinearChain, end: int) -> int:
-    """Return the largest number, up to ``end``, of first records that form a valid conversation."""
+    """Return the largest number of records, at most ``end``, that form a valid conversation.
+
+    The records are counted from the start of the chain.
+    """
     return max(
         takewhile(lambda place: place <= end, _iterate_valid_counts(linear_chain)), default=0
     )
 
 
 def smallest_valid_count(linear_chain: LinearChain, start: int) -> int:
-    """Return the smallest number, from ``start``, of first records that form a valid conversation, or 0."""
+    """Return the smallest number of records, at least ``start``, that form a valid conversation.
+
+    The records are counted from the start of the chain. If there is no such number, return 0.
+    """
     return next((count for count in _iterate_valid_counts(linear_chain) if count >= start), 0)
 
 
 def are_adjacent_answers(previous: Node, node: Node) -> bool:
-    """Check whether two answers of a model follow each other.
+    """Check whether two messages are different answers of a model.
 
-    Messages without token counts did not come from a model and are not sent.
+    Messages without token counts are not from a model, and clients do not send them.
     """
     are_answers = previous.kind == node.kind == ASSISTANT
     return (
@@ -65,7 +72,11 @@ def are_adjacent_answers(previous: Node, node: Node) -> bool:
 
 
 def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
-    """Yield every number of first records that form a valid conversation, smallest first."""
+    """Yield each number of records that form a valid conversation, the smallest number first.
+
+    The records are counted from the start of the chain. A conversation is valid if its calls have
+    results and its last answer is complete.
+    """
     pending_calls = set[str]()
     for count, node in enumerate(linear_chain.nodes, 1):
         pending_calls.update(
@@ -83,7 +94,10 @@ def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
 
 
 def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
-    """Yield the chain with the results of an answer directly after its records. Remarks stay with their record."""
+    """Yield the records of a chain, with the records of an answer before the results of its calls.
+
+    Remarks stay behind the record that they followed.
+    """
     index = 0
     while index < len(chain):
         first_node, region_end = chain[index], index + 1
@@ -113,17 +127,19 @@ def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
         first_result_index = next(
             (index for index, node in enumerate(answers) if node.results), len(answers)
         )
-        # A result comes first in the user's turn; a remark follows the record that it came after.
+        # After the answer, the first record of the user's turn must be a result. Remarks that came
+        # before it follow now.
         yield from answers[first_result_index : first_result_index + 1]
         yield from answers[:first_result_index]
         yield from answers[first_result_index + 1 :]
 
 
 class _CallMatcher:
-    """Matches calls and results by the API's rule: results are in the user's turn after their call.
+    """Finds the calls and results that violate the API's rule.
 
-    ``pending_calls`` maps calls without results yet to the records that made them; ``answered_calls``
-    contains the answered calls.
+    By this rule, the result of a call is in the user's turn after the call. ``pending_calls`` maps
+    the ids of calls without a result to the line numbers of their records. ``answered_calls``
+    contains the ids of calls with a result.
     """
 
     def __init__(self) -> None:
@@ -150,7 +166,7 @@ class _CallMatcher:
                     self.answered_calls.add(call)
 
     def drop_pending_calls(self) -> None:
-        """Drop all calls that are still waiting, because their results can't follow any more."""
+        """Drop all calls without a result, because their results can no longer follow."""
         for call, number in self.pending_calls.items():
             self._drop_call(number, call)
         self.pending_calls.clear()
@@ -158,7 +174,7 @@ class _CallMatcher:
 
     @property
     def dropped(self) -> Mapping[int, frozenset[str]]:
-        """The calls that violate the rule of one result per call, by record."""
+        """The ids of calls and results that violate the rule, by the line number of their record."""
         return {number: frozenset(calls) for number, calls in self._dropped.items()}
 
     def _drop_call(self, number: int, call: str) -> None:

@@ -1,12 +1,14 @@
-"""Raw lines of a transcript. Reading is lossless: the joined lines are the file's bytes.
+"""Read the lines of a transcript. The lines of a file, joined, are the bytes of the file.
 
-Lines end only at a line feed: transcripts contain raw U+2028 and U+0085 inside strings, which
-``str`` methods also split.
+A line ends only at a line feed. Transcripts contain the characters U+2028 and U+0085 in strings, at
+which methods of ``str`` would also split.
 
-The limits of clients were measured with 2.1.42, 2.1.112 and 2.1.330. The part before a compaction
-costs almost nothing. Each MB of the live part costs 20 ms, 8 MB of memory and a MB in every
-request; each MB of a displayed answer 2.4 s and 500 MB. Users saw clients hang. Python 3.9: the
-session-start hook uses this module.
+Clients 2.1.42, 2.1.112 and 2.1.330 were measured with large transcripts. The part before a
+compaction costs almost no time. Each MB of the live part costs 20 ms, 8 MB of memory and a MB in
+every request. Each MB of an answer on the screen costs 2.4 s and 500 MB, and users reported clients
+that did not respond.
+
+The module must run with Python 3.9, because the hook at a session's start uses it.
 """
 
 from __future__ import annotations
@@ -21,19 +23,25 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
-SEARCH_CHUNK_BYTES = 256 * 1024  # bytes in memory at a time in a search
-# the number of bytes to compare before the read end: they show whether the file was only appended
+SEARCH_CHUNK_BYTES = 256 * 1024  # A search reads this number of bytes at a time.
+# This number of bytes before the end of the part that was read is compared. If these bytes are
+# unchanged, a program only appended to the file.
 # to
 COMPARED_BYTES = 1_024
 STEP_BYTES = (
     64 * 1024
-    # the number of bytes to read at a time for nearby lines; a line count is stored after each such
+    # Nearby lines are read in steps of this number of bytes. A line count is stored after each
+    # step.
     # step
 )
 
 
 class Line(NamedTuple):
-    """A line on disk: 0-based ``number`` (-1 if unknown), byte ``offset``, and ``raw`` bytes with the line ending."""
+    """A line of a file.
+
+    ``number`` is counted from 0, and is -1 if it is unknown. ``offset`` is the offset of the line
+    in bytes. ``raw`` are the bytes of the line with its line ending.
+    """
 
     number: int
     offset: int
@@ -41,7 +49,7 @@ class Line(NamedTuple):
 
     @property
     def body(self) -> bytes:
-        """The line without its ending, and without the byte order mark that some editors add."""
+        """The line without its line ending, and without the byte order mark that some editors add."""
         body = self.raw.removesuffix(b"\n").removesuffix(b"\r")
         if self.offset == 0:
             return body.removeprefix(BOM)
@@ -49,39 +57,42 @@ class Line(NamedTuple):
 
     @property
     def is_torn(self) -> bool:
-        """Whether the line has no ending, as the last one after an interrupted write."""
+        """Whether the line has no line ending. The last line has none if a write was interrupted."""
         return not self.raw.endswith(b"\n")
 
 
 def read_lines(stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line]:
-    """Yield every line from a stream's position, which has this ``offset`` and line ``number``."""
+    """Yield every line from the position of ``stream`` on.
+
+    ``offset`` and ``number`` are those of the line at this position.
+    """
     for line_number, raw in enumerate(stream, number):
         yield Line(line_number, offset, raw)
         offset += len(raw)
 
 
 def read_tail(stream: BinaryIO, tail_bytes: int) -> Iterator[Line]:
-    """Yield the whole lines in the last ``tail_bytes``.
+    """Yield the complete lines in the last ``tail_bytes`` bytes.
 
-    The numbers of the lines count from the first line read.
+    Their numbers are counted from the first of these lines.
     """
     size = stream.seek(0, os.SEEK_END)
     offset = stream.seek(max(0, size - tail_bytes - 1))
     if size > tail_bytes:
         offset += len(
             stream.readline()
-        )  # the rest of a line that began earlier, or only its line feed
+        )  # This is the end of a line that started earlier, or only its line feed.
     for number, raw in enumerate(stream):
         yield Line(number, offset, raw)
         offset += len(raw)
 
 
 class SharedFile:
-    """A transcript that is opened once, on first use, and shared by successive readers.
+    """A transcript that several readers share. It is opened when the first reader needs it.
 
-    All readers see the same file, even if another file takes its name meanwhile. A reader that
-    starts while another is reading opens the file separately. The shared file is closed when
-    nothing refers to it any more.
+    All readers read the same file, even if another file gets its name meanwhile. If a reader starts
+    while another one is reading, it opens the file again. The file is closed when the last
+    reference to this object is deleted.
     """
 
     def __init__(self, path: str) -> None:
@@ -95,7 +106,7 @@ class SharedFile:
 
     @contextmanager
     def stream(self) -> Iterator[BinaryIO]:
-        """Yield the file from its beginning. Raise OSError if it can't be read."""
+        """Yield the file, positioned at its start. Raises OSError if the file cannot be read."""
         if self._is_in_use:
             with open(self.path, "rb", buffering=SEARCH_CHUNK_BYTES) as own_stream:
                 yield own_stream
@@ -111,7 +122,7 @@ class SharedFile:
 
 
 def transcript_path(file: str | SharedFile) -> str:
-    """Return a transcript's path."""
+    """Return the path of a transcript."""
     if isinstance(file, SharedFile):
         return file.path
     return file
@@ -119,7 +130,7 @@ def transcript_path(file: str | SharedFile) -> str:
 
 @contextmanager
 def open_transcript(file: str | SharedFile, buffering: int = -1) -> Iterator[BinaryIO]:
-    """Open a file for reading from its beginning. Raise SessionNotFound if it can't be read."""
+    """Open a transcript at its start. Raises SessionNotFound if the file cannot be read."""
     try:
         if isinstance(file, SharedFile):
             opening: AbstractContextManager[BinaryIO] = file.stream()
@@ -134,7 +145,10 @@ def open_transcript(file: str | SharedFile, buffering: int = -1) -> Iterator[Bin
 
 
 def read_exactly(stream: BinaryIO, offset: int, length: int) -> bytes:
-    """Return bytes of a file. Raise SessionNotFound if it has become shorter."""
+    """Return ``length`` bytes at ``offset``.
+
+    Raises SessionNotFound if the file is too short, because it has changed.
+    """
     stream.seek(offset)
     content = stream.read(length)
     if len(content) < length:
@@ -143,20 +157,21 @@ def read_exactly(stream: BinaryIO, offset: int, length: int) -> bytes:
 
 
 def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
-    """Yield the lines that begin before the byte ``end``, last one first.
+    """Yield the lines that start before the byte ``end``, the last one first.
 
     The lines have no numbers.
     """
     later_lines: list[
         bytes
-    ] = []  # the parts of a line whose beginning was not reached yet, last one first
+    ] = []  # Parts of the line whose start was not read yet, the last part first.
     step_bytes = STEP_BYTES
     while end > 0:
         start = max(0, end - step_bytes)
         chunk = read_exactly(stream, start, end - start)
         line_end = len(chunk)
         while line_end > 0:
-            # A line feed at the very end belongs to this line; any other one ends the previous
+            # A line feed at the end of the chunk belongs to this line. Any other line feed ends the
+            # line before.
             # line.
             line_feed = chunk.rfind(b"\n", 0, line_end if later_lines else line_end - 1)
             if line_feed < 0:
@@ -174,7 +189,7 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
 
 
 def find_last_line_with(stream: BinaryIO, needle: bytes, end: int, start_limit: int = 0) -> int:
-    """Return the offset of the last line with ``needle`` between two byte offsets, or -1."""
+    """Return the offset of the last line with ``needle`` between ``start_limit`` and ``end``, or -1."""
     next_beginning = b""
     while end > start_limit:
         start = max(start_limit, end - SEARCH_CHUNK_BYTES)
@@ -199,28 +214,32 @@ def find_line_start(stream: BinaryIO, position: int) -> int:
 
 
 class LineNumbers:
-    """Line numbers in a file's first ``size`` bytes. Line feeds are counted only once, and only as far as needed."""
+    """Converts between offsets and line numbers in the first ``size`` bytes of a file.
+
+    Line feeds are counted once, and only as far as a result requires.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
-        # the number of line feeds before each step, and before the uncounted rest
+        # The number of line feeds before each counted step, and at the end before the first
+        # uncounted step.
         self._before = [0]
 
     def count_lines(self, stream: BinaryIO) -> int:
-        """Return the number of lines, including one without an ending."""
+        """Return the number of lines. A last line without a line ending is counted too."""
         self._count_lines(stream, self._size)
         has_unended_line = self._size > 0 and read_exactly(stream, self._size - 1, 1) != b"\n"
         return self._before[-1] + has_unended_line
 
     def number_at(self, stream: BinaryIO, offset: int) -> int:
-        """Return the 0-based number of the line at ``offset``."""
+        """Return the number of the line at ``offset``, counted from 0."""
         self._count_lines(stream, offset)
         step, rest_bytes = divmod(offset, STEP_BYTES)
         rest = read_exactly(stream, offset - rest_bytes, rest_bytes)
         return self._before[step] + _count_line_feeds(rest)
 
     def offset_of_line(self, stream: BinaryIO, number: int) -> int:
-        """Return the offset of the line with this number, or -1 past the end."""
+        """Return the offset of the line with this number, or -1 if the file has fewer lines."""
         if number <= 0:
             if number == 0 < self._size:
                 return 0
@@ -254,7 +273,10 @@ class LineNumbers:
 
 
 def _count_line_feeds(content: bytes) -> int:
-    """Count line feeds. With lines as long as a transcript's this is four times as fast as ``bytes.count``."""
+    """Return the number of line feeds.
+
+    With lines as long as those of transcripts, this is four times as fast as ``bytes.count``.
+    """
     count = 0
     position = content.find(b"\n")
     while position >= 0:
@@ -264,22 +286,26 @@ def _count_line_feeds(content: bytes) -> int:
 
 
 def read_bytes_before(stream: BinaryIO, end: int) -> bytes:
-    """Return the bytes before ``end`` that show whether a file was only appended to."""
+    """Return the last bytes before ``end``.
+
+    If they are unchanged later, a program only appended to the file.
+    """
     start = max(0, end - COMPARED_BYTES)
     stream.seek(start)
     return stream.read(end - start)
 
 
-MIN_GIANT_FILE_BYTES = (
-    100_000_000  # above this many bytes, clients were reported to hang or run out of memory
-)
-# a line of this many bytes fits in no request: it has 2.5 million tokens, or more images than the
-# API accepts
+MIN_GIANT_FILE_BYTES = 100_000_000  # Clients were reported to hang or to run out of memory if a file has more than this number of bytes.
+# A line of this number of bytes fits into no request. It has 2.5 million tokens, or more images
+# than the API accepts.
 MIN_GIANT_LINE_BYTES = 10_000_000
 
 
 def measure_longest_line(path: str) -> int:
-    """Return the length in bytes of a file's longest line, 0 for an empty file. Raise OSError if it can't be read."""
+    """Return the length in bytes of a file's longest line, or 0 if the file is empty.
+
+    Raises OSError if the file cannot be read.
+    """
     longest_length = start = 0
     with open(path, "rb") as stream:
         try:
@@ -288,7 +314,7 @@ def measure_longest_line(path: str) -> int:
             return 0
         with content:
             while start < len(content):
-                # Skip whole lines that are not longer than the longest so far.
+                # Whole lines that are not longer than the longest line so far are skipped together.
                 line_end = content.rfind(b"\n", start, start + longest_length + 1)
                 if line_end < 0:
                     line_end = content.find(b"\n", start + longest_length)

@@ -1,9 +1,11 @@
-"""The kinds of records outside the conversation, and the field of each simple kind that contains its value.
+"""Name the kinds of records outside the conversation, and the fields with their values.
 
-Clients append such records when a value changes, so the last one of each kind counts. This module
-also finds the traces of ``/clear`` in the new session, which gets the title of the previous one.
+Clients append a record of such a kind when its value changes, so the last record of a kind is
+valid. This module also detects whether ``/clear`` started a session. Such a session gets the title
+of the previous session.
 
-Standard library and Python 3.9: the session hooks use this module before the engine is installed.
+The module uses only the standard library and runs with Python 3.9, because the session hooks import
+it before the engine is installed.
 """
 
 from __future__ import annotations
@@ -23,19 +25,21 @@ MODE, WORKTREE, RELOCATED = "mode", "worktree-state", "relocated"
 FILE_SNAPSHOT, FILE_DELTA = "file-history-snapshot", "file-history-delta"
 SNAPSHOT_KINDS = frozenset(
     {FILE_SNAPSHOT, FILE_DELTA}
-)  # the states of the user's files at a message
-# records of the results that the client sends in shortened form, so that the cache stays valid
+)  # Records of these kinds contain the states of the user's files at a message.
+# Records of this kind list the tool results that the client shortens in requests. Because of them,
+# a resumed session sends the same bytes, so the API's cache stays valid.
 SHORTENED_RESULTS_KIND = "content-replacement"
 
 DIGEST_KIND = "resume-hooks-digest"
 DIGEST_BEGINNING = "digest of what was done before"
-"""The kind of our record that stores a digest, and the beginning of a digest's text."""
+"""The kind of our record that stores a digest, and the start of the text of a digest."""
 
 IMPORT_FIELD = "import_metadata"
-"""The only field in the first line of an imported session."""
+"""The field in the first line of an imported session. The line has no other field."""
 
 TITLE_FIELDS = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summary", TAG: "tag"}
-"""The kinds of records that name a session, and their text fields."""
+"""The kinds of records that contain a title or a tag of the session, with the field for its text.
+"""
 
 VALUE_FIELDS = {**TITLE_FIELDS, AGENT_NAME: "agentName", LAST_PROMPT: "lastPrompt"}
 
@@ -45,25 +49,32 @@ SILENT_KINDS = SNAPSHOT_KINDS | {
     "continued-in", "cost-state", "derived-from",
     "permission-mode", "tools-used", DIGEST_KIND,
 }  # fmt: skip
-"""Kinds that contain no words of the conversation. A queued prompt counts once it is sent."""
+"""Records of these kinds contain no words of the conversation.
+
+A queued prompt is recorded again when it is sent.
+"""
 
 
 def make_label_record(kind: str, label: str, session_id: str) -> dict[str, Any]:
-    """Return a record that gives a session a title, a tag or a name."""
+    """Return a record that sets the title, the tag or the agent's name of a session."""
     return {"type": kind, VALUE_FIELDS[kind]: label, "sessionId": session_id}
 
 
 AFTER_CLEAR_BEGINNING = "This session was started by /clear, after a handoff "
-"""The sentence before a handoff's opening in a session that ``/clear`` started."""
+"""The start of the sentence before a handoff's opening, in a session that ``/clear`` started."""
 
 LATER_PART_BEGINNING = "More of what this session starts with"
-"""The beginning of every further part of a hook's text; ``parted_text`` joins the parts."""
+"""The start of each part of a hook's text after the first. ``parted_text`` joins the parts."""
 
 
 def kind_after_clear(head: bytes) -> str:
-    """Return ``clear`` or ``handoff`` for the head of a session that started that way, or ``""``."""
-    # Client 2.1.112 writes the command after the hooks' texts, which may be long, but each hook's record
-    # names the event.
+    """Return how a session started, according to the first bytes of its file.
+
+    The result is ``handoff`` if ``/clear`` started it after a handoff, ``clear`` if ``/clear``
+    started it otherwise, and ``""`` if it started in another way.
+    """
+    # Client 2.1.112 writes the command after the texts of hooks, which may be longer than ``head``.
+    # But each hook's record names the event.
     if (
         b'"<command-name>/clear</command-name>' not in head
         and b'"hookName":"SessionStart:clear"' not in head

@@ -1,6 +1,6 @@
-"""The data about each record, and about the marks between records, from which a conversation is rebuilt.
+"""The data that is kept in memory for each record: its links, its kind and its size.
 
-The values have no behaviour of their own. The records stay on disk at ``offset``.
+A conversation is rebuilt from this data. The records themselves stay on disk.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from resume_hooks.transcripts.records import Record, get_string
 
 
 class KeptSegment(NamedTuple):
-    """Messages that a compaction kept and that belong after the record ``anchor``.
+    """The messages that a compaction kept. They belong after the record ``anchor``.
 
-    ``uuids`` is their order if the client recorded it; None means to walk from ``tail`` to
-    ``head``.
+    ``uuids`` are their uuids in order. It is None if the client did not record the order. Then they
+    are the records from ``tail`` up to its ancestor ``head``.
     """
 
     anchor: str
@@ -32,11 +32,16 @@ class KeptSegment(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A linked record. ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
+    """A record of the chain, with its links and its size.
 
-    ``has_sent_uuid``: the uuid is the one under which the record was sent, not its own. ``copied``:
-    its content also precedes the last boundary (``transcript.CopyDetector``). ``character_count`` is the
-    number of characters that reach the API. ``logical_parent`` is the record that a boundary follows.
+    ``number`` is its line number, counted from 0. ``offset`` and ``length`` are the position and
+    the size of its line in bytes. ``character_count`` is the number of characters that reach the
+    API.
+
+    If ``has_sent_uuid`` is true, ``uuid`` is the id under which the record was sent, not its own
+    id. ``copied`` is true if the record copies one from before the last boundary
+    (``transcript.CopyDetector``). ``logical_parent`` is the uuid of the record that a boundary
+    follows.
     """
 
     uuid: str
@@ -66,12 +71,12 @@ class Node:
 
     @property
     def is_boundary(self) -> bool:
-        """Whether the record is a compaction's boundary."""
+        """Whether the record is the boundary that a compaction writes."""
         return self.subtype == records.COMPACTION
 
     @property
     def is_message(self) -> bool:
-        """Whether the record is a message of the user or the assistant.
+        """Whether the record is a message of the user or of the assistant.
 
         A conversation can end only at a message.
         """
@@ -79,16 +84,19 @@ class Node:
 
     @property
     def is_in_conversation(self) -> bool:
-        """Whether the record is part of the conversation, and not the output of a client's own command."""
+        """Whether the record belongs to the conversation. The output of a client's own command does not."""
         return self.kind == records.ASSISTANT or self.prompt or bool(self.results) or self.summary
 
     def is_node_of(self, record: Record | None) -> bool:
-        """Check whether a record that was read again is this one."""
+        """Check whether ``record``, which was read again, is still the record of this node."""
         return record is not None and self.uuid in records.list_uuids(record)
 
     @property
     def is_remark(self) -> bool:
-        """Whether the record accompanies messages: an attachment, a system note, or a remark of the client."""
+        """Whether the record accompanies messages.
+
+        It is an attachment, a system record or a remark of the client.
+        """
         if self.kind == records.SYSTEM:
             return not self.is_boundary
         return self.kind == records.ATTACHMENT or (self.meta and not self.results)
@@ -96,9 +104,11 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Checkpoint:
-    """The last valid ``last-prompt`` record, which names the end of the conversation for the client.
+    """The record at which a conversation ends, according to the client's ``last-prompt`` records.
 
-    A compaction clears it. An ``explicit`` one (a rewind) is exact until another record follows.
+    ``uuid`` is the uuid of this record. A compaction clears it. If ``explicit`` is true, the user
+    rewound the conversation to this record, and no record has followed. If ``emptied`` is true, the
+    user rewound it to its start. ``hinted`` is true if the file has a ``last-prompt`` record.
     """
 
     uuid: str = ""
@@ -108,7 +118,11 @@ class Checkpoint:
     hinted: bool = False
 
     def process_last_prompt(self, leaf: str | None, *, explicit: bool) -> None:
-        """Process a last-prompt record; ``leaf`` None with ``explicit`` is a rewind to the very beginning."""
+        """Process a ``last-prompt`` record, which names the record ``leaf``.
+
+        If ``leaf`` is None and ``explicit`` is true, the user rewound the conversation to its
+        start.
+        """
         self.hinted = True
         if leaf:
             is_same = leaf == self.uuid
@@ -120,20 +134,23 @@ class Checkpoint:
             self.emptied = True
 
     def process_record(self, node: Node) -> None:
-        """Process a linked record of the file."""
+        """Process a record of the chain, in the order of the file."""
         if not node.sidechain:
             self.explicit = self.emptied = False
         if node.is_boundary:
             self.clear()
 
     def clear(self) -> None:
-        """Clear the checkpoint."""
+        """Forget the record that was named."""
         self.uuid = ""
         self.explicit = self.ever_explicit = self.emptied = False
 
 
 def iterate_ancestors(node: Node | None, parent: Callable[[Node], Node | None]) -> Iterator[Node]:
-    """Yield ``node`` and the records above it, until a root, a gap or a cycle."""
+    """Yield ``node`` and its ancestors.
+
+    The iteration ends at a record without a parent, at a missing parent, or before a cycle.
+    """
     seen_ids: set[str] = set()
     while node is not None and node.uuid not in seen_ids:
         seen_ids.add(node.uuid)
@@ -142,7 +159,7 @@ def iterate_ancestors(node: Node | None, parent: Callable[[Node], Node | None]) 
 
 
 def make_node(record: Record, line: Line) -> Node:
-    """Return the node of a record of a linked kind with a ``uuid``."""
+    """Return the node of a record that has a ``uuid`` and is of one of ``CHAIN_KINDS``."""
     get = record.get
     kind: str = record["type"]
     parent = get("parentUuid")
@@ -189,7 +206,10 @@ def _read_message(node: Node, record: Record) -> None:
 
 
 def _read_blocks(node: Node, content: list[object]) -> bool:
-    """Count and store the blocks of a message; return False if none of them is a valid block."""
+    """Read calls, results and the number of characters from the blocks of a message.
+
+    Return false if the message has no valid block.
+    """
     calls: list[str] = []
     results: list[str] = []
     character_count = 0
@@ -202,7 +222,7 @@ def _read_blocks(node: Node, content: list[object]) -> bool:
             calls.append(get_string(block, "id"))
         elif kind == records.RESULT and node.kind == records.USER:
             results.append(get_string(block, "tool_use_id"))
-        # Images and documents are encoded and send no text to the API.
+        # Images and documents are encoded, and contain no text for the API.
         if kind == records.CALL:
             character_count += sum(map(len, records.strings_in_value(block.get("input"))))
         elif kind == records.RESULT:

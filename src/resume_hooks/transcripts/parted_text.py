@@ -1,8 +1,11 @@
-"""A long text of ours in parts: the client accepts 10,000 characters from each hook, so several hooks deliver it.
+"""Split our long texts into parts for several hooks, and join the parts again.
+
+The client accepts at most 10,000 characters from each hook.
 
 Invariant: the parts, joined in order, are exactly the text, and no part is longer than
-``MAX_PART_UNITS``. Lengths are in UTF-16 units, as the client counts. Standard library and Python
-3.9: the session hooks use this module before the engine is installed.
+``MAX_PART_UNITS``. Lengths are counted in UTF-16 units, as the client does. The module uses only
+the standard library and runs with Python 3.9, because the session hooks import it before the engine
+is installed.
 """
 
 from __future__ import annotations
@@ -13,12 +16,18 @@ from collections.abc import Iterable
 from resume_hooks.system.text import cut_to_utf16_units, utf16_length
 from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 
-# units of a part; the client replaces a text of more than 10,000 by a preview
+# the maximum length of a part; the client shows only a preview of a text with more than 10,000
+# units
 MAX_PART_UNITS = 9_800
-MAX_PARTS = 4  # the number of hooks in hooks/hooks.json that deliver one part each
-MAX_TEXT_UNITS = 38_500  # a text of this many units always fits into ``MAX_PARTS`` parts
-_MAX_PIECE_UNITS = MAX_PART_UNITS - 100  # without the words that number the part
-# a long line is cut at the end of a sentence, which is searched in this many last units of a part
+MAX_PARTS = 4  # the number of hooks in hooks/hooks.json, each of which delivers one part
+MAX_TEXT_UNITS = (
+    38_500  # A text of at most this number of units always fits into ``MAX_PARTS`` parts.
+)
+_MAX_PIECE_UNITS = (
+    MAX_PART_UNITS - 100
+)  # the maximum length of a part without the line that numbers it
+# A long line is cut at the end of a sentence, if one ends within this number of units before the
+# limit.
 _SENTENCE_SEARCH_UNITS = 100
 
 _ANY_ORDER_NOTE = "(the parts may stand in any order)"
@@ -28,12 +37,10 @@ _NUMBER_FIELD = re.escape("{}")
 
 
 def split_into_parts(text: str) -> list[str]:
-    """Split a text of at most ``MAX_TEXT_UNITS`` units into numbered parts.
+    """Split a text into numbered parts. The text has at most ``MAX_TEXT_UNITS`` units.
 
-    Return the text itself if it fits into one part.
-
-    Parts end where lines end. A line is cut only if it is longer than a part, or if there would be
-    too many parts.
+    A text that fits into one part is returned unchanged. Parts end at the ends of lines. A line is
+    cut only if it is longer than a part, or if there would be more than ``MAX_PARTS`` parts.
     """
     if utf16_length(text) <= MAX_PART_UNITS:
         return [text]
@@ -42,7 +49,7 @@ def split_into_parts(text: str) -> list[str]:
         pieces = _split_into_fewest(text)
     first, *others = pieces
     line, end, rest = first.partition("\n")
-    if not end:  # a line is longer than a part and has no line before it
+    if not end:  # The first line is longer than a part.
         line, rest = "", first
     count = len(pieces)
     first_part = f"{line}{end}{_FIRST_PART_LINE.format(count)}\n{rest}"
@@ -56,12 +63,12 @@ def split_into_parts(text: str) -> list[str]:
 
 
 def join_parts(texts: Iterable[str]) -> list[str]:
-    """Return the texts of hooks, with the parts of a split text joined, as far as they arrived."""
+    """Return the texts of hooks. The parts of a split text are joined, even if some parts are missing."""
     first_line = re.compile(f"(?:[^\\n]*\\n)?({_pattern_of_part_line(_FIRST_PART_LINE)}\\n)")
     later_part_header = re.compile(f"{_pattern_of_part_line(_LATER_PART_HEADER)}\\n")
     joined_texts: list[str] = []
     parts: list[tuple[int, str]] = []
-    text_index = 0  # the position of the joined text
+    text_index = 0  # The index at which the joined text is inserted.
     for text in texts:
         if match := later_part_header.match(text):
             parts.append((int(match[1]), text[match.end() :]))
@@ -76,14 +83,14 @@ def join_parts(texts: Iterable[str]) -> list[str]:
 
 
 def _pattern_of_part_line(line: str) -> str:
-    """Return the regular expression of a line that numbers a part."""
+    """Return a regular expression that matches a line with the number of a part."""
     return re.escape(line).replace(_NUMBER_FIELD, "([2-9])")
 
 
 def _split_by_lines(text: str) -> list[str]:
-    """Split a text into pieces of whole lines; cut a line that is longer than a piece."""
+    """Split a text into pieces of whole lines. Only lines that are longer than a piece are cut."""
     pieces: list[str] = []
-    remaining_units = 0  # remaining units in the last piece
+    remaining_units = 0  # The number of units that still fit into the last piece.
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         if utf16_length(line) <= remaining_units:
             pieces[-1] += line
@@ -104,7 +111,10 @@ def _split_into_fewest(text: str) -> list[str]:
 
 
 def _cut_at_sentence(text: str) -> str:
-    """Return the first piece of a text. It ends with a line, a sentence or a word if one ends near the limit."""
+    """Return the first piece of a text, which is as long as possible.
+
+    If a line, a sentence or a word ends near the limit, the piece ends there.
+    """
     piece = cut_to_utf16_units(text, _MAX_PIECE_UNITS)
     search_start = len(cut_to_utf16_units(text, _MAX_PIECE_UNITS - _SENTENCE_SEARCH_UNITS))
     for end in ("\n", ". ", " "):

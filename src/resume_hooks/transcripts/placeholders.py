@@ -1,4 +1,7 @@
-"""Placeholders for trimmed content, readable by models and people, and their recognition."""
+"""Write and recognize the placeholders that replace trimmed contents.
+
+Models and people can read them.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,23 @@ from resume_hooks.paths import is_session_id, session_id_from_path
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.records import Record, get_string
 
-# the length of our shortest placeholder; contents up to this length are never trimmed
+# Our shortest placeholder has this number of characters. Contents that are not longer are never
+# trimmed.
 MIN_PLACEHOLDER_CHARACTERS = 72
 
 _OUR_PLACEHOLDER = re.compile(
     r"\[[^\[\]\n]{1,200} (?:suppressed|trimmed) - original (?:content )?was [\d,]+ (?:characters|tokens)"
 )
-"""The beginning of a placeholder, ours or another trimming tool's."""
+"""The start of a placeholder, written by us or by another trimming tool."""
 
 _OTHER_TOOLS_NOTICE = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z")
-"""Another trimming tool's notice at the end of a text that it cut."""
+"""The notice that another trimming tool writes at the end of a text that it cut."""
 
-# a placeholder of ours is within this number of characters of a text's start
+# A placeholder starts within this number of characters from the start of a text.
 MAX_PLACEHOLDER_OFFSET = 1_000
 NOTICE_SEARCH_CHARACTERS = (
-    # another tool's notice, which names a file, is searched in this number of last characters of a
+    # A notice of another tool is searched in this number of characters at the end of a text. It may
+    # be long, because it names a file.
     # text
     4_500
 )
@@ -36,16 +41,17 @@ MISSING_RESULT_TEXT = (
 
 
 class OriginalReference(NamedTuple):
-    """The location of an original: its session and its record (0-based line)."""
+    """The session and the record of an original. ``record`` is a line number, counted from 0."""
 
     session_id: str
     record: int
 
     def __str__(self) -> str:
-        """The short form: the first characters of the session's id, at a fifth of the tokens.
+        """The short form of the reference, for example ``1a2b3c4d:56``.
 
-        An id of version 7 begins with its creation time, so eight characters are the same for all
-        sessions of a minute.
+        With the first characters of the session's id, it needs a fifth of the tokens. An id of
+        version 7 starts with the time of its creation. Its first eight characters are the same for
+        all sessions of a minute, so 13 characters are used.
         """
         return f"{self.session_id[: 13 if self.session_id[14:15] == '7' else 8]}:{self.record}"
 
@@ -82,7 +88,7 @@ def response_placeholder(characters: int, original: OriginalReference, why: str 
 
 
 def media_placeholder(tokens: int, original: OriginalReference, why: str = "") -> str:
-    """Return the placeholder for an image or a document, with its cost in tokens."""
+    """Return the placeholder for an image or a document that had this number of tokens."""
     return _placeholder_text(
         "Image or document suppressed", f"content was {tokens:,} tokens", original, why
     )
@@ -96,23 +102,27 @@ def pasted_text_placeholder(characters: int, original: OriginalReference, why: s
 
 
 def attachment_placeholder(characters: int, original: OriginalReference, why: str = "") -> str:
-    """Return the placeholder for a client's attachment."""
+    """Return the placeholder for an attachment that the client added."""
     return _placeholder_text(
         "Attachment suppressed", f"content was {characters:,} characters", original, why
     )
 
 
 def contains_placeholder(text: str) -> bool:
-    """Check whether ``text`` contains a placeholder. Trimming it again would lose the reference to the original."""
+    """Check whether ``text`` contains a placeholder.
+
+    Such a text must not be trimmed again, because the reference to the original would be lost.
+    """
     return _OUR_PLACEHOLDER.search(
         text, 0, MAX_PLACEHOLDER_OFFSET
     ) is not None or was_cut_by_other_tool(text)
 
 
 def is_placeholder(text: str) -> bool:
-    """Check whether ``text`` is nothing but a placeholder, a quick test for contents that are replaced completely.
+    """Check whether ``text`` consists of one placeholder.
 
-    A program can also print a placeholder; its own output then follows.
+    The check is quick. It is for contents that a trim replaces as a whole. If a program printed a
+    placeholder, other output follows, so that the result is false.
     """
     if not text.startswith("[") or len(text) > MAX_PLACEHOLDER_OFFSET or "\n" in text.strip():
         return False
@@ -120,12 +130,15 @@ def is_placeholder(text: str) -> bool:
 
 
 def was_trimmed(text: str) -> bool:
-    """Check whether ``text`` is a placeholder or was cut by another tool, and must not be trimmed again."""
+    """Check whether ``text`` is a placeholder or was cut by another tool.
+
+    Such a text must not be trimmed again.
+    """
     return is_placeholder(text) or was_cut_by_other_tool(text)
 
 
 def was_cut_by_other_tool(text: str) -> bool:
-    """Check whether another trimming tool cut ``text``, by its notice at the end."""
+    """Check whether ``text`` ends with a notice of another trimming tool."""
     return (
         text.endswith((" chars).", "]"))
         and _OTHER_TOOLS_NOTICE.search(text[-NOTICE_SEARCH_CHARACTERS:]) is not None
@@ -146,12 +159,16 @@ def _placeholder_text(
 
 
 def _convert_to_one_word(name: str) -> str:
-    """Convert a name from a transcript to one word of a placeholder."""
+    """Return a tool's name in the form of one word, without characters that could end a placeholder."""
     return re.sub(r"[\s\[\]]+", "_", name)[:80] or "a"
 
 
 class Origin(NamedTuple):
-    """The record with an original: its session (id and file), its uuid, and its 0-based line."""
+    """The record that contains an original.
+
+    ``session_id`` and ``file`` are those of its session. ``record`` is its line number, counted
+    from 0.
+    """
 
     session_id: str
     file: str
@@ -160,11 +177,14 @@ class Origin(NamedTuple):
 
     @property
     def reference(self) -> OriginalReference:
-        """The reference for a placeholder."""
+        """The reference to the original, as a placeholder contains it."""
         return OriginalReference(self.session_id, self.record)
 
     def trim_fields(self, block: int) -> dict[str, Any]:
-        """Return the fields of a trimmed record; ``block`` is the first trimmed block."""
+        """Return the fields to add to a trimmed record.
+
+        ``block`` is the index of the first trimmed block.
+        """
         return {
             "truncated": True,
             "original_session": replace_surrogates(self.file),
@@ -176,15 +196,17 @@ class Origin(NamedTuple):
 
 
 TRIM_FIELDS = frozenset(Origin("", "", "", 0).trim_fields(0))
-"""The fields of a trimmed record, and of a trimmed line in another agent's session."""
+"""The names of the fields that a trimmed record has in addition.
+
+A trimmed line in another agent's session has them too.
+"""
 
 
 def read_origin(record: Record) -> Origin | None:
-    """Return the original of a trimmed record, from our fields or another tool's.
+    """Return the origin that a trimmed record names, in our fields or in those of another tool.
 
-    Return None if the fields are unusable.
-
-    The file is untrusted: verify that it is a session with that id before opening it.
+    Return None if the fields are invalid. The file is not trusted: before it is opened, check that
+    it is a session with this id.
     """
     recorded_id, file, index = (
         get_string(record, "original_session_id"),
@@ -195,7 +217,7 @@ def read_origin(record: Record) -> Origin | None:
         record["original_index"], bool
     ):
         index = record["original_index"]
-    # a file that was trimmed by its path
+    # A transcript that was trimmed by its path may have a name that is not a session id.
     is_name_of_file = recorded_id == os.path.splitext(os.path.basename(file))[0]
     if is_session_id(recorded_id) or is_name_of_file:
         session_id = recorded_id

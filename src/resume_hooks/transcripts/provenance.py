@@ -1,9 +1,9 @@
-"""The first line of a derived session, which describes its origin.
+"""Write and read the first line of a child, which describes its origin.
 
-Every known variant is read; one is written.
-
-The written line must not have a key that listers search for as raw text in a file's head (cwd,
-timestamp, sessionId, titles, tag...), because they would take its value for the session's own.
+All known forms of this line are read, and one form is written. The written line must not have
+certain keys, such as ``cwd``, ``timestamp``, ``sessionId``, the titles and ``tag``. Programs that
+list sessions search for these keys as text in the start of a file, and would take our values for
+those of the session.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ from resume_hooks.transcripts.records import Record, get_string
 
 _KIND = re.compile(r"[a-z][a-z_-]{0,30}")
 
-# bytes to read of a first line, which may be a record with metadata merged into it
+# At most this number of bytes is read of a first line. Metadata may have been merged into a long
+# record.
 MAX_FIRST_LINE_BYTES = 4 * 1024 * 1024
-FORK_SEARCH_BYTES = 64 * 1024  # the number of bytes in which a fork's mark is searched
+FORK_SEARCH_BYTES = (
+    64 * 1024
+)  # The source of a fork is searched in this number of bytes at the start of a file.
 
 
 class Parent(NamedTuple):
-    """A session's parent according to its file; ``subagent`` is the parent's sub-agent that continues here.
+    """The parent that a session's file names.
 
-    ``session_id`` may be ``""``.
-
-    ``file`` is untrusted: verify that it is a session with that id before opening it.
+    ``session_id`` may be ``""``. ``file`` is not trusted: before it is opened, check that it is a
+    session with this id. ``subagent`` is the sub-agent of the parent that the child continues, or
+    ``""``.
     """
 
     session_id: str
@@ -43,9 +46,9 @@ class Parent(NamedTuple):
 
 
 class ChildSize(NamedTuple):
-    """A child's size, which counts until the API has counted an answer.
+    """The size of a child. It is used until the API has counted an answer of the child.
 
-    ``window`` is the parent's large window, if any.
+    ``window`` is the parent's context window if it is larger than the default, else 0.
     """
 
     context_tokens: int
@@ -54,21 +57,21 @@ class ChildSize(NamedTuple):
 
 
 class BackTimes(NamedTuple):
-    """The times at which a child's mark was set and at which the user went back to it."""
+    """The time at which a mark was set, and the time at which the user went back to it."""
 
     started_at: str
     rewound_at: str
 
 
 class TrimRecord(NamedTuple):
-    """A trimmed session's record of its trim: the options and the results."""
+    """The description of a trim in the first line of a child: its options and its results."""
 
     parameters: Mapping[str, object]
     stats: Mapping[str, int]
 
 
 def read_parent(file: str | SharedFile) -> Parent | None:
-    """Return the parent that a session file names, or None. Raise OSError if it can't be read."""
+    """Return the parent that a session's file names, or None. Raises OSError if it cannot be read."""
     with file.stream() if isinstance(file, SharedFile) else open(file, "rb") as stream:
         first = Line(0, 0, stream.readline(MAX_FIRST_LINE_BYTES)).body
         if b'_metadata"' in first and (parent := parent_from_record(records.parse_record(first))):
@@ -97,10 +100,13 @@ def make_first_line(  # noqa: PLR0913 - what a first line may tell
     subagent: str = "",
     opening_tokens: int = 0,
 ) -> bytes:
-    """Return the first line of a child, without its ending, in a form that related tools also read."""
+    """Return the first line of a child, without its line ending.
+
+    Related tools can read this line too.
+    """
     file = replace_surrogates(
         parent_file
-    )  # JSON can't represent a name that is not UTF-8; the id still identifies the parent
+    )  # JSON cannot contain a name that is not valid UTF-8. The parent is still identified by its id.
     line: dict[str, Any] = {
         "continue_metadata": {
             "parent_session_file": file,
@@ -131,13 +137,15 @@ def make_first_line(  # noqa: PLR0913 - what a first line may tell
             "trim_params": dict(trim.parameters),
             "stats": dict(trim.stats),
         }
-    import orjson  # the import takes 10 ms, and who reads records may not need it
+    # Imported here because the import takes 10 ms, and programs that only read records may not need
+    # it.
+    import orjson
 
     return orjson.dumps(line)
 
 
 def parent_from_record(record: Record | None) -> Parent | None:
-    """Return the parent that a session's first record names, or None."""
+    """Return the parent that the first record of a session names, or None."""
     if record is None:
         return None
     trim, derivation = (
@@ -171,7 +179,10 @@ def parent_from_record(record: Record | None) -> Parent | None:
 
 
 def current_kind_name(kind: str) -> str:
-    """Return the current name of a kind of child, or ``""`` for an invalid one, because the name is displayed."""
+    """Return the current name of a kind of child, for example ``back`` for ``rewind``.
+
+    The name is shown to users, so an invalid name is replaced by ``""``.
+    """
     if not _KIND.fullmatch(kind):
         return ""
     if kind == "rewind":

@@ -1,7 +1,8 @@
-"""Edit top-level fields of a record in its raw line, and keep all other bytes.
+"""Change top-level fields of a record in the bytes of its line. All other bytes stay the same.
 
-A key inside a string is always escaped, so the raw text ``"key":value`` is a field. If it occurs
-more than once, parsing the line shows which one is the record's own.
+In a string, the quotes of ``"key":value`` would be escaped, so this text is always a field. If the
+text occurs more than once, some occurrences are in nested objects. Then the line is parsed to find
+out which one is at the top level.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from resume_hooks.transcripts.records import Record, get_string, parse_record, t
 
 _USAGE_START = b'"usage":{'
 _CONTENT_START = b'"content":'
-# the maximum number of occurrences of a field's text to try; each try parses the line, which may be
+# At most this number of occurrences of a field's text is tried. Each try parses the line, which may
+# be long.
 # long
 _MAX_OCCURRENCES = 32
 
@@ -27,18 +29,23 @@ _TOKEN_COUNT, _ZERO_COUNT = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
 
 
 def encode_record(record: Record) -> bytes:
-    """Encode a record as a line without its ending, in the client's compact form.
+    """Return a record as a line without its line ending, in the compact form of the client.
 
-    Raise TooDeep if it is nested too deeply.
+    Raises TooDeep if the record is nested too deeply.
     """
     return _encode_value(record, get_string(record, "uuid"))
 
 
 def _encode_value(value: object, uuid: str = "") -> bytes:
-    """Encode a value as compact JSON. Raise TooDeep, which names the record, if it is nested too deeply."""
+    """Return a value as compact JSON.
+
+    Raises TooDeep, with the record's ``uuid`` in its message, if the value is nested too deeply.
+    """
     try:
         return orjson.dumps(value)
-    except orjson.JSONEncodeError:  # a lone surrogate, an integer beyond 64 bits, or deep nesting
+    # The value contains a lone surrogate or an integer of more than 64 bits, or it is nested
+    # deeply.
+    except orjson.JSONEncodeError:
         try:
             return json.dumps(
                 replace_all_surrogates(value), ensure_ascii=False, separators=(",", ":")
@@ -51,18 +58,18 @@ def _encode_value(value: object, uuid: str = "") -> bytes:
 
 
 def set_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
-    """Set top-level fields in ``body`` from their ``old`` to their ``new`` values; ``old`` must be current.
+    """Return ``body`` with the values of top-level fields changed from ``old`` to ``new``.
 
-    Re-encode the record only if the raw text may belong to a nested field, or has another program's
-    spacing.
+    ``old`` must contain the current values. The record is encoded again only if the text of a field
+    may belong to a nested object, or if another program wrote the line with other spaces.
     """
     changed_body = body
     for key, value in new.items():
         if value == old[key]:
             continue
         old_bytes, new_bytes = _encode_field(key, old[key]), _encode_field(key, value)
-        # A key that occurs once is the record's own, unless the record lacks it and a nested field
-        # is null.
+        # A key that occurs once is at the top level. The exception is a value of None: the record
+        # may lack the key, and a nested field may be null.
         if (
             old[key] is None
             or changed_body.count(f'"{key}"'.encode()) != 1
@@ -74,15 +81,18 @@ def set_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> b
 
 
 def set_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -> bytes | None:
-    """Set one field of ``record`` in its bytes ``body`` and keep all other bytes. Return None if that fails."""
+    """Return ``body`` with one top-level field of ``record`` changed, and all other bytes unchanged.
+
+    Return None if the field cannot be found.
+    """
     old_bytes, new_bytes = _encode_field(key, record[key]), _encode_field(key, value)
     start = body.find(old_bytes)
     for _ in range(_MAX_OCCURRENCES):
         if start < 0:
             break
         changed_body = body[:start] + new_bytes + body[start + len(old_bytes) :]
-        # Only one occurrence changed, so comparing the field suffices; whole records may be nested
-        # too deeply to compare.
+        # Only one occurrence was changed, so it is enough to compare this field. The whole records
+        # may be nested too deeply to be compared.
         if (parsed := parse_record(changed_body)) and key in parsed and parsed[key] == value:
             return changed_body
         start = body.find(old_bytes, start + 1)
@@ -90,7 +100,7 @@ def set_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -
 
 
 def set_session_id(body: bytes, session_id: str) -> bytes:
-    """Set a line's session id if it has one; current snapshots do not."""
+    """Return ``body`` with another session id. A line without one, such as a snapshot, is unchanged."""
     record = parse_record(body)
     if record is None or not isinstance(record.get("sessionId"), str):
         return body
@@ -98,7 +108,7 @@ def set_session_id(body: bytes, session_id: str) -> bytes:
 
 
 def add_field(body: bytes, key: str, value: object) -> bytes:
-    """Add a field at the end of ``body``, or set it if it exists.
+    """Return ``body`` with a field added at its end. If the field exists already, its value is changed.
 
     All other bytes stay the same.
     """
@@ -109,7 +119,10 @@ def add_field(body: bytes, key: str, value: object) -> bytes:
 
 
 def clear_usage(body: bytes) -> bytes:
-    """Set an assistant line's token counts to zero, because stale counts would trigger a compaction."""
+    """Return the line of an answer with all its token counts set to 0.
+
+    The counts belong to a larger context, and would make the client compact the session.
+    """
     start = body.rfind(_USAGE_START)
     if (
         start >= 0
@@ -118,7 +131,7 @@ def clear_usage(body: bytes) -> bytes:
     ):
         end = _find_object_end(
             body, start + len(_USAGE_START)
-        )  # clients write the content before the usage
+        )  # Clients write the content before the token counts.
         return body[:start] + _TOKEN_COUNT.sub(_ZERO_COUNT, body[start:end]) + body[end:]
     record = parse_record(body)
     if record is None or not (counts := token_usage(record)):
@@ -128,7 +141,10 @@ def clear_usage(body: bytes) -> bytes:
 
 
 def _find_object_end(body: bytes, start: int) -> int:
-    """Return the end of an object that begins before ``start``; a usage has no strings with braces."""
+    """Return the offset of the end of an object.
+
+    The object starts before ``start``, and its strings must not contain braces.
+    """
     depth, end = 1, start
     while depth and (brace := body.find(b"}", end)) >= 0:
         depth += body.count(b"{", end, brace) - 1
@@ -140,7 +156,7 @@ def _find_object_end(body: bytes, start: int) -> int:
 
 def _encode_field(key: str, value: object) -> bytes:
     if isinstance(value, str) and value.isascii() and value.replace("-", "").isalnum():
-        return f'"{key}":"{value}"'.encode()  # an id, the usual case
+        return f'"{key}":"{value}"'.encode()  # This is the usual case, the value of an id.
     return b'"%s":%s' % (key.encode(), _encode_value(value))
 
 

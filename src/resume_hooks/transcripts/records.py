@@ -1,8 +1,8 @@
-"""Typed access to parsed records: their kinds, the kinds of blocks in a message, and their text.
+"""Read fields of records: their kinds, the blocks of their messages, and their texts.
 
-A record is the dict from a parsed line. The accessors return the right type or a neutral value and
-never raise, because the format is internal to the client, varies between versions, and files are
-edited by hand.
+A record is the dict that a line was parsed to. The functions return a value of the right type even
+if the field is missing or wrong, and never raise an error. The format is internal to the client and
+differs between versions, and users edit files by hand.
 """
 
 from __future__ import annotations
@@ -26,19 +26,24 @@ USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = (
 )
 CHAIN_KINDS = frozenset(
     {USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS}
-)  # linked by uuid and parentUuid
-MESSAGE_KINDS = frozenset({USER, ASSISTANT})  # kinds of records with a message of the conversation
+)  # Records of these kinds are linked by ``uuid`` and ``parentUuid``.
+MESSAGE_KINDS = frozenset(
+    {USER, ASSISTANT}
+)  # Records of these kinds contain a message of the conversation.
 OUTPUTS_CLEARED = "microcompact_boundary"
-"""The subtype of the record that marks a clearing of outputs from the client's memory.
+"""The subtype of the record that the client writes when it clears tool outputs from its memory.
 
-Without it a falling count may have any other reason: fewer tools, another model, another client.
+If token counts fall without such a record, there is another reason: fewer tools, another model or
+another client.
 """
-COMPACTION, API_ERROR = "compact_boundary", "api_error"  # subtypes of system records
-GOAL = "thread_goal"  # our subtype for the goal and its status in a Codex session from this record
+COMPACTION, API_ERROR = "compact_boundary", "api_error"  # Subtypes of system records.
+# Our subtype of records for the goal of a Codex session. The goal and its status are valid from
+# this record on.
+GOAL = "thread_goal"
 
 TEXT, CALL, RESULT, SERVER_CALL = "text", "tool_use", "tool_result", "server_tool_use"
 THINKING, REDACTED_THINKING = "thinking", "redacted_thinking"
-IMAGE, DOCUMENT = "image", "document"  # kinds of blocks
+IMAGE, DOCUMENT = "image", "document"  # These and the six constants above are types of blocks.
 
 THINKING_TYPES = frozenset({THINKING, REDACTED_THINKING})
 MEDIA_TYPES = frozenset({IMAGE, DOCUMENT})
@@ -48,30 +53,42 @@ _CALL_ID = {CALL: "id", RESULT: "tool_use_id"}
 READING_TOOLS = frozenset({"Read", "NotebookRead"})
 WRITING_TOOLS = frozenset(
     {"Edit", "MultiEdit", "NotebookEdit", "Write"}
-)  # the client's tools that read or write a file
+)  # The client's tools that write a file.
 POLL_TOOL, POLLED_TASK_FIELD = "write_stdin", "task_id"
-"""An agent's tool that waits for a running command, and its input with the command's task."""
+"""The tool with which an agent waits for a running command, and the input that names the command.
+"""
 
 TYPED_FIELD = "chars"
-"""The input of that tool with characters that it types for the command."""
+"""The input of this tool with characters to type for the command."""
 
 TASK_FIELD, EXIT_STATUS_FIELD = "backgroundTaskId", "exitStatus"
-"""Fields that mark a result of a converted transcript: the task of a running command, and the exit status.
+"""Fields of a tool result in a transcript that was converted from another agent.
 
-The status is None if nothing recorded it.
+They are the id of a running command, and the exit status of a command. The status is None if it was
+not recorded.
 """
 
 INSTRUCTIONS_FIELD = "instructionsOf"
-"""A mark on a message of a converted transcript that gave the project's instructions: their name."""
+"""This field of a message means that the message contains the project's instructions.
+
+Its value is the name of the instructions. It occurs in transcripts that were converted from another
+agent.
+"""
 
 SANDBOX_FIELD = "sandbox"
-"""A mark on a message of a converted transcript in a sandbox that allows no changes: its description."""
+"""This field of a message describes a sandbox that allows no changes.
 
-FILE_KEYS = ("file_path", "notebook_path")  # the inputs of these tools that contain the file's path
-MAX_CONTEXT_TOKENS = 100_000_000  # larger numbers are not context sizes
-# the model's name in answers that the client or we wrote without a model
+It occurs in transcripts that were converted from another agent.
+"""
+
+FILE_KEYS = (
+    "file_path",
+    "notebook_path",
+)  # The inputs of the client's tools that contain the path of a file.
+MAX_CONTEXT_TOKENS = 100_000_000  # A larger number cannot be the size of a context.
+# The name of the model in answers that the client or this plugin wrote without a model.
 SYNTHETIC_MODEL = "<synthetic>"
-# the beginning of the answer to a refused call; the user's own words follow
+# The start of the result of a call that the user refused. The user's own words follow.
 REJECTION_BEGINNING = "The user doesn't want to"
 
 _OTHER_TEXT_BEGINNINGS = (
@@ -83,33 +100,35 @@ _OTHER_TEXT_BEGINNINGS = (
     "Caveat: ",
     "Unknown command: /",  # 2.1.112
 )
-"""Beginnings of user texts that are not prompts to the model.
+"""The starts of user's messages that are not prompts to the model.
 
-A slash command that is a prompt begins with its message instead.
+A slash command that is a prompt does not start like this, because its message precedes its name.
 """
 
 STANDARD_PARSER_BYTES = 1024 * 1024
-"""The number of bytes that a process parses without orjson."""
+"""A process parses this number of bytes with the standard parser before it imports orjson."""
 
 _PLAN_COMMAND = "/plan"
-"""The only client command that is a prompt to the model: it requests a plan for its arguments."""
+"""The only command of the client that is a prompt to the model. It requests a plan for its
+arguments."""
 
-MIN_PLAN_WORDS = 3  # arguments with fewer words, such as ``open``, are not a request
+MIN_PLAN_WORDS = 3  # Fewer words, such as ``open``, are not a request for a plan.
 
 
 def parse_record(body: bytes) -> Record | None:
-    """Parse a line's body; return None for anything but a JSON object.
+    """Parse the body of a line. Return None if it is not a JSON object.
 
-    The parser orjson rejects lone surrogates and invalid UTF-8, which the client writes and
-    accepts. Such lines use the slower standard parser, with U+FFFD for invalid characters, so that
-    every string can be written again. So do the first lines of a process without orjson.
+    orjson rejects lone surrogates and invalid UTF-8, which the client writes and accepts. Bodies
+    with these are parsed by the slower standard parser, with U+FFFD instead of invalid characters,
+    so that every string can be written again. The first lines that a process reads are also parsed
+    by the standard parser.
     """
     if _use_standard_parser(body):
         try:
             return _parse_tolerantly(body)
-        except RecursionError:  # orjson accepts deeper nesting
+        except RecursionError:  # orjson accepts deeper nesting than the standard parser.
             pass
-    import orjson  # late, see _ParserChoice
+    import orjson  # Imported here for the reason that ``_ParserChoice`` gives.
 
     try:
         value = orjson.loads(body)
@@ -121,17 +140,18 @@ def parse_record(body: bytes) -> Record | None:
 
 
 class _ParserChoice:
-    """The choice of the standard parser for a process's first bytes, unless the process has loaded orjson.
+    """The choice between the standard parser and orjson.
 
-    The import of orjson takes 10 ms, in which the standard parser, which is already loaded, parses
-    a megabyte.
+    The standard parser is chosen for the first bytes of a process, unless the process has imported
+    orjson. The import takes 10 ms. In this time the standard parser, which is imported already,
+    parses a megabyte.
     """
 
     def __init__(self) -> None:
         self._remaining_bytes = STANDARD_PARSER_BYTES
 
     def __call__(self, body: bytes) -> bool:
-        """Check whether the standard parser parses this body."""
+        """Check whether the standard parser should parse ``body``."""
         self._remaining_bytes -= len(body)
         return self._remaining_bytes >= 0 and "orjson" not in sys.modules
 
@@ -140,7 +160,7 @@ _use_standard_parser = _ParserChoice()
 
 
 def _parse_with_fallback(body: bytes) -> Record | None:
-    """Parse a body that a strict JSON parser rejects."""
+    """Parse a body that may contain lone surrogates or invalid UTF-8."""
     record = parse_strict(body)
     if record is not None:
         return record
@@ -151,15 +171,15 @@ def _parse_with_fallback(body: bytes) -> Record | None:
 
 
 def parse_strict(body: bytes) -> Record | None:
-    """Parse a line's body that any JSON parser accepts.
+    """Parse the body of a line if orjson accepts it.
 
-    Return None for anything else, including lone surrogates.
+    Return None if it is not a JSON object, or if it contains lone surrogates or invalid UTF-8.
     """
     if body[:1] != b"{":
         body = body.strip()
         if body[:1] != b"{":
             return None
-    import orjson  # as above
+    import orjson  # Imported here for the reason that ``_ParserChoice`` gives.
 
     try:
         value = orjson.loads(body)
@@ -171,7 +191,7 @@ def parse_strict(body: bytes) -> Record | None:
 
 
 def _parse_integer(digits: str) -> int | float:
-    """Parse an integer. One beyond 64 bits becomes a float, as in orjson."""
+    """Parse an integer. If it has more than 64 bits, return a float, as orjson does."""
     number = int(digits)
     if -(2**63) <= number < 2**64:
         return number
@@ -182,7 +202,10 @@ _decode_json = json.JSONDecoder(parse_int=_parse_integer).decode
 
 
 def _parse_tolerantly(body: bytes) -> Record | None:
-    """Parse a body with the standard parser. Raise RecursionError if it is nested too deeply."""
+    """Parse a body by the standard parser, with U+FFFD instead of invalid characters.
+
+    Raises RecursionError if the body is nested too deeply.
+    """
     body = body.strip()
     if body[:1] != b"{":
         return None
@@ -200,7 +223,7 @@ def _parse_tolerantly(body: bytes) -> Record | None:
 
 
 def get_string(record: Record, key: str) -> str:
-    """Return a string field, or ``""``."""
+    """Return the value of a field if it is a string, else ``""``."""
     value = record.get(key)
     if isinstance(value, str):
         return value
@@ -208,7 +231,7 @@ def get_string(record: Record, key: str) -> str:
 
 
 def get_mapping(record: Record, key: str) -> Record:
-    """Return an object field, or ``{}``."""
+    """Return the value of a field if it is an object, else ``{}``."""
     value = record.get(key)
     if isinstance(value, dict):
         return value
@@ -216,14 +239,14 @@ def get_mapping(record: Record, key: str) -> Record:
 
 
 def list_objects(value: object) -> list[Record]:
-    """Return the objects in a list, or ``[]``."""
+    """Return the items of a list that are objects. If ``value`` is not a list, return ``[]``."""
     if isinstance(value, list):
         return [row for row in value if isinstance(row, dict)]
     return []
 
 
 def positive_count(value: object, maximum: int = MAX_CONTEXT_TOKENS) -> int:
-    """Return a positive count, clamped to ``maximum``; 0 for anything else."""
+    """Return ``value`` if it is a positive integer, but at most ``maximum``. Otherwise return 0."""
     if isinstance(value, int) and value is not True and value > 0:
         return min(value, maximum)
     return 0
@@ -232,7 +255,7 @@ def positive_count(value: object, maximum: int = MAX_CONTEXT_TOKENS) -> int:
 def strings_in_value(value: object) -> Iterator[str]:
     """Yield every string in a JSON value, in order.
 
-    Use no recursion, because a hostile file may be nested without end.
+    The function is not recursive, because a file from elsewhere may be nested too deeply.
     """
     pending_values = [value]
     while pending_values:
@@ -246,22 +269,22 @@ def strings_in_value(value: object) -> Iterator[str]:
 
 
 def get_kind(record: Record) -> str:
-    """Return the record's type: user, assistant, system, attachment, custom-title..."""
+    """Return the kind of a record, for example ``user``, ``system`` or ``custom-title``."""
     return get_string(record, "type")
 
 
 def list_uuids(record: Record) -> list[str]:
-    """Return a record's ids: its own, and the one that a queued prompt was sent under."""
+    """Return the ids of a record: its own id and, for a queued prompt, the id under which it was sent."""
     return [uuid for key in ("uuid", "sentAsUuid") if (uuid := get_string(record, key))]
 
 
 def get_message(record: Record) -> Record:
-    """Return the API message in a user or assistant record, or ``{}``."""
+    """Return the API's message in a record of the user or the assistant, or ``{}``."""
     return get_mapping(record, "message")
 
 
 def list_blocks(record: Record) -> list[Record]:
-    """Return a message's content as blocks; a plain string becomes one text block."""
+    """Return the content of a record's message as blocks. A string becomes one block of text."""
     return _content_blocks(get_message(record).get("content"))
 
 
@@ -272,39 +295,39 @@ def _content_blocks(content: object) -> list[Record]:
 
 
 def list_calls(record: Record) -> list[Record]:
-    """Return the blocks of a message that call a tool."""
+    """Return the blocks of a record's message that call a tool."""
     return [block for block in list_blocks(record) if block.get("type") == CALL]
 
 
 def list_results(record: Record) -> list[Record]:
-    """Return the blocks of a message that answer a tool call."""
+    """Return the blocks of a record's message that contain the result of a call."""
     return [block for block in list_blocks(record) if block.get("type") == RESULT]
 
 
 def answered_calls(record: Record) -> list[str]:
-    """Return the ids of the tool calls that a message answers, in order."""
+    """Return the ids of the calls whose results a record contains, in order."""
     return [get_string(block, "tool_use_id") for block in list_results(record)]
 
 
 def call_id(block: Record) -> str:
-    """Return the id of the call that a block makes or answers, ``""`` for other blocks."""
+    """Return the id of the call in a block, or of the call whose result the block is, or ``""``."""
     return get_string(block, _CALL_ID.get(get_string(block, "type"), ""))
 
 
 def join_text_blocks(record: Record) -> str:
-    """Return the text blocks of a message, joined by newlines."""
+    """Return the texts of a record's message, joined by line feeds."""
     return "\n".join(
         get_string(block, "text") for block in list_blocks(record) if block.get("type") == TEXT
     )
 
 
 def result_blocks(block: Record) -> list[Record]:
-    """Return a tool result as blocks; a plain string becomes one text block."""
+    """Return the content of a tool result as blocks. A string becomes one block of text."""
     return _content_blocks(block.get("content"))
 
 
 def result_text(block: Record) -> str:
-    """Return the texts in a tool result, joined by newlines."""
+    """Return the texts of a tool result, joined by line feeds."""
     content = block.get("content")
     if isinstance(content, str):
         return content
@@ -312,12 +335,12 @@ def result_text(block: Record) -> str:
 
 
 def file_from_input(tool_input: Record) -> str:
-    """Return the file named in a call's inputs, or ``""``."""
+    """Return the path of a file in the input of a call, or ``""``."""
     return next((path for key in FILE_KEYS if (path := get_string(tool_input, key))), "")
 
 
 def is_error(block: Record) -> bool:
-    """Check whether a result reports that its call failed."""
+    """Check whether a tool result says that its call failed."""
     return block.get("is_error") is True
 
 
@@ -327,34 +350,37 @@ def token_usage(record: Record) -> Record:
 
 
 def replace_content(record: Record, content: object) -> Record:
-    """Return the record with another content in its message."""
+    """Return a copy of a record with another content in its message."""
     return {**record, "message": {**get_message(record), "content": content}}
 
 
 def tool_details(record: Record) -> Record:
-    """Return the client's details next to a tool result, or ``{}``."""
+    """Return the details that the client records in addition to a tool result, or ``{}``."""
     return get_mapping(record, "toolUseResult")
 
 
 def answering_agent(record: Record) -> str:
-    """Return the id of the sub-agent whose answer a result is, ``""`` for other results."""
+    """Return the id of the sub-agent that gave a result, or ``""`` if no sub-agent gave it."""
     return get_string(tool_details(record), "agentId")
 
 
 def copied_from(record: Record) -> str:
-    """Return the uuid of the original of a fork's record, ``""`` for other records."""
+    """Return the uuid of the record from which a fork's record was copied, or ``""``."""
     return get_string(get_mapping(record, "forkedFrom"), "messageUuid")
 
 
 def tokens_before(record: Record) -> int:
-    """Return the context size before a boundary's compaction, in tokens; 0 if unknown."""
+    """Return the size of the context before a compaction, in tokens, or 0 if it is unknown.
+
+    ``record`` is the boundary record of the compaction.
+    """
     return positive_count(get_mapping(record, "compactMetadata").get("preTokens"))
 
 
 def counted_tokens(record: Record) -> tuple[int, int]:
-    """Return the API's token counts for an assistant record: its input, and the sum of input and answer.
+    """Return the API's token counts of an answer: its input, and the sum of input and output.
 
-    Return zeros if unknown.
+    If they are unknown, return zeros.
     """
     counts = token_usage(record)
     if not counts or get_kind(record) != ASSISTANT:
@@ -368,7 +394,7 @@ def counted_tokens(record: Record) -> tuple[int, int]:
 
 
 def answering_model(record: Record) -> str:
-    """Return the model that answered, ``""`` for synthetic answers."""
+    """Return the name of the model that gave an answer, or ``""`` if no model gave it."""
     name = get_string(get_message(record), "model")
     if name == SYNTHETIC_MODEL:
         return ""
@@ -376,7 +402,10 @@ def answering_model(record: Record) -> str:
 
 
 def is_prompt(record: Record) -> bool:
-    """Check whether a user record opens a turn. Results, summaries, command outputs and texts of the client don't."""
+    """Check whether a record is a prompt, which starts a turn.
+
+    Results, summaries, outputs of commands and texts by the client are not prompts.
+    """
     if get_kind(record) != USER or record.get("isMeta") or record.get("isCompactSummary"):
         return False
     if record.get("isSidechain") or record.get("isVisibleInTranscriptOnly"):
@@ -389,14 +418,17 @@ def is_prompt(record: Record) -> bool:
 
 
 def _is_plan_request(words: str) -> bool:
-    """Check whether a text is ``/plan`` with a request, and not with ``open``, as the client stores it."""
+    """Check whether the text of a message is the command ``/plan`` with a request.
+
+    The client stores the command with tags. ``/plan open`` is not a request.
+    """
     if not words.startswith(f"<command-name>{_PLAN_COMMAND}</command-name>"):
         return False
     return len(_text_between(words, "<command-args>", "</command-args>").split()) >= MIN_PLAN_WORDS
 
 
 def prompt_text(record: Record) -> str:
-    """Return a prompt's text; a slash command as it was typed."""
+    """Return the text of a prompt. A slash command is returned as the user typed it."""
     message_text = join_text_blocks(record)
     name = _text_between(message_text, "<command-name>", "</command-name>")
     if not message_text.lstrip().startswith(("<command-message>", "<command-name>")) or not name:
@@ -409,7 +441,7 @@ def _text_between(text: str, opening: str, closing: str) -> str:
 
 
 def reject_codex_rollout(record: Record, path: str) -> None:
-    """Raise NotATranscript for the first line of a Codex rollout file."""
+    """Raise NotATranscript if ``record`` is the first line of a Codex session."""
     if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
         raise NotATranscript(
             f"{os.path.basename(path)} is a Codex rollout file, not a Claude Code transcript",

@@ -1,9 +1,9 @@
-"""Calls made by a script: in the client's Code Mode the model calls the tool ``REPL``, whose script calls other tools.
+"""Convert the calls of scripts to calls and results that other readers understand.
 
-The client records each such call after the script's result: a call without the model, and a result
-without text, with the tool's output in ``toolUseResult``. Clients up to 2.1.112 stored only these
-records. This module converts them to calls and results that other readers understand; the
-transcript's bytes do not change.
+In the client's Code Mode the model calls the tool ``REPL`` with a script, and the script calls
+other tools. The client records each of these calls after the script's result: a call without a
+model, and a result without text, whose output is in ``toolUseResult``. Clients up to 2.1.112
+recorded only these. The conversion does not change the transcript.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.records import Record, get_mapping, get_string
 
 _COPY_ID_PREFIX = "repl-error-"
-"""The prefix of ids for the client's copies of a script's error, made for its own screen."""
+"""The prefix of the call ids in records that repeat a script's error only for the screen."""
 
 
 def is_made_by_script(record: Record) -> bool:
-    """Check whether a record contains a call that a script made, or its result. The model did not make this call."""
+    """Check whether a record contains a call that a script made, and not the model."""
     if records.get_kind(record) != records.ASSISTANT or is_copy_of_error(record):
         return False
     return get_string(records.get_message(record), "model") == records.SYNTHETIC_MODEL and bool(
@@ -25,19 +25,19 @@ def is_made_by_script(record: Record) -> bool:
 
 
 def is_copy_of_error(record: Record) -> bool:
-    """Check whether a record only repeats the error of a script, as a call or its result."""
+    """Check whether a record only repeats the error of a script."""
     return any(
         records.call_id(block).startswith(_COPY_ID_PREFIX) for block in records.list_blocks(record)
     )
 
 
 def is_unsent(record: Record) -> bool:
-    """Check whether the client never sends a message to the API, because the script's result covers it."""
+    """Check whether the client never sends a message, because the script's result contains it."""
     return record.get("isVirtual") is True
 
 
 def list_printed_results(record: Record) -> list[Record]:
-    """Return a record's results, with the client's note as the text of an empty one."""
+    """Return the results in a record. A result without text gets the tool's output as its text."""
     result_blocks = records.list_results(record)
     if _is_empty_result(result_blocks):
         return records.list_results(add_result_text(record))
@@ -45,7 +45,7 @@ def list_printed_results(record: Record) -> list[Record]:
 
 
 def add_result_text(record: Record) -> Record:
-    """Return the record, with the client's note as the text of an empty result."""
+    """Return the record with the tool's output as the text of a result that has none."""
     result_blocks = records.list_results(record)
     if not _is_empty_result(result_blocks):
         return record
@@ -59,12 +59,15 @@ def add_result_text(record: Record) -> Record:
 
 
 def _is_empty_result(result_blocks: list[Record]) -> bool:
-    """Check whether a record has exactly one result, and it has no text."""
+    """Check whether there is exactly one result and it has no text."""
     return len(result_blocks) == 1 and result_blocks[0].get("content") == ""
 
 
 def _format_note(note: object) -> str:
-    """Return a tool's output as text; ``""`` for a written file, which the call already contains."""
+    """Return the output of a tool as text.
+
+    For a file that was written, return ``""``, because the call already contains the file.
+    """
     if isinstance(note, str):
         return note
     if not isinstance(note, dict):
@@ -79,7 +82,7 @@ def _format_note(note: object) -> str:
 
 
 def _join_texts(rows: object) -> str:
-    """Join the texts in a list of plain strings or blocks."""
+    """Join the texts in a list of strings or blocks. If ``rows`` is not a list, return ``""``."""
     texts = rows if isinstance(rows, list) else []
     return "\n".join(
         row if isinstance(row, str) else get_string(row, "text")

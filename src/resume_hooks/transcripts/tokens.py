@@ -1,10 +1,12 @@
-"""Token counts for lists and cards, based on the API's own counts wherever they exist.
+"""Measure contexts in tokens, by the API's own counts if there are any.
 
-The last answer's usage is a session's true context size; characters are converted to tokens by the
-session's own ratio. Contents before the last compaction count as nothing, because they are never
-sent again. An image costs width x height / 750 tokens after scaling to the API's bounds (1,568
-pixels a side, about 1,600 tokens), whatever the length of its encoding. A PDF page is sent as its
-text and an image.
+The count of the last answer is the size of the context. Characters are converted to tokens by the
+session's own ratio. Contents before the last compaction are not counted, because they are never
+sent again.
+
+An image has width x height / 750 tokens, after it is scaled down to the API's limits: 1,568 pixels
+per side, and about 1,600 tokens. The length of its encoding does not matter. A page of a PDF is
+sent as text and as an image.
 """
 
 from __future__ import annotations
@@ -32,41 +34,52 @@ from resume_hooks.transcripts.records import (
 MAX_IMAGE_SIDE_PIXELS = 1_568
 MAX_IMAGE_TOKENS = 1_600
 PIXELS_PER_TOKEN = 750
-# the tokens of a PDF page: the API's guide gives 1,500 to 3,000 for its text; its image is added
+# the number of tokens for the page of a PDF; the API's guide gives 1,500 to 3,000 for its text, and
+# its image is added
 TOKENS_PER_PAGE = 2_000
 
 _TRIM_REMARK = re.compile(r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)")
-"""The client's copy of our remark on a trim in place, with the remaining tokens, or thousands of tokens."""
+"""The line that we print after a trim in place, as the client records it.
+
+It contains the number of tokens that remained, or this number in thousands with a ``k``.
+"""
 
 _PDF_PAGE = re.compile(rb"/Type\s*/Page\b")
 _IMAGE_HEAD_CHARACTERS = (
     64 * 1024
-)  # characters of base64 to decode for an image's size; a multiple of four
+)  # The size of an image is read from this number of base64 characters, which is a multiple of four.
 
 DEFAULT_WINDOW_TOKENS = 200_000
 LARGE_WINDOW_TOKENS = 1_000_000
-CHARACTERS_PER_TOKEN = 4.0  # for a session that is too short to determine its own ratio
-# the tokens of a session's first request without its prompt: the median of 82 sessions (mostly
-# 28,000 to 44,000)
+# the usual number of characters per token, for a session that is too short to have its own ratio
+CHARACTERS_PER_TOKEN = 4.0
+# The first request of a session has this number of tokens without its prompt. It is the median of
+# 82 sessions, most of which had 28,000 to 44,000.
 USUAL_BASE_TOKENS = 30_000
-# the tokens of it that are already cached: the median of 47 sessions (16,000 to 25,000)
+# This number of these tokens is already in the cache. It is the median of 47 sessions, which had
+# 16,000 to 25,000.
 USUAL_CACHED_TOKENS = 18_000
-# tokens of the window that the client reserves for an answer; its percentages refer to the rest
+# The client reserves this number of tokens of the window for an answer. Its percentages refer to
+# the other tokens.
 ANSWER_RESERVE_TOKENS = 20_000
-# tokens that the client keeps free for an answer and a summary before it compacts automatically
+# The client compacts automatically before fewer tokens than this are left for an answer and a
+# summary.
 OUTPUT_RESERVE_TOKENS = 33_000
-# if more than this share of the tokens is estimated, the sum counts as an estimate
+# If more than this fraction of the tokens is estimated, the size is called an estimate.
 MAX_ESTIMATED_SHARE = 0.02
-# the numbers of bytes at the end of a file to try before the whole file is scanned
+# These numbers of bytes at the end of a file are read, one after the other, before the whole file
+# is read.
 TAIL_SIZES_BYTES = (256 * 1024, 4 * 1024 * 1024)
-# the number of bytes of a first line in which a trim's numbers are searched
+# The numbers of a trim are searched in this number of bytes of the first line.
 MAX_STATED_LINE_BYTES = 64 * 1024
 
 
 class FirstRequest(NamedTuple):
-    """The tokens that every new session begins with: the client's instructions, tools and files of the project.
+    """The number of tokens in the first request of a session, without its prompt.
 
-    ``shared`` of them are read from the cache while any similar session keeps it warm.
+    They are the client's instructions, its tools and the files of the project. ``shared`` is the
+    number of these tokens that another session has in common, so that they are read from the cache
+    while it is warm.
     """
 
     tokens: int
@@ -74,16 +87,16 @@ class FirstRequest(NamedTuple):
 
 
 class ImageSize(NamedTuple):
-    """An image's size in pixels."""
+    """The size of an image in pixels."""
 
     width: int
     height: int
 
 
 def media_tokens(block: Record) -> int:
-    """Return the token cost of an image or document block.
+    """Return the number of tokens of an image or a document.
 
-    An image of unknown size counts as the most expensive one.
+    If the size of an image cannot be read, return the maximum for an image.
     """
     source = get_mapping(block, "source")
     if not source:
@@ -94,7 +107,7 @@ def media_tokens(block: Record) -> int:
             return len(data) // 4
         return TOKENS_PER_PAGE * max(
             1, len(_PDF_PAGE.findall(_decode_base64(data)))
-        )  # pages in compressed parts of the file can't be counted
+        )  # Pages in compressed parts of the file cannot be counted.
     size = image_size(_decode_base64(data[:_IMAGE_HEAD_CHARACTERS]))
     if size:
         return image_tokens(size)
@@ -102,7 +115,7 @@ def media_tokens(block: Record) -> int:
 
 
 def image_tokens(size: ImageSize) -> int:
-    """Return the tokens of an image of this size, scaled down as the API does."""
+    """Return the number of tokens of an image with this size. The API scales large images down."""
     scale = min(1.0, MAX_IMAGE_SIDE_PIXELS / max(size.width, size.height, 1))
     return min(MAX_IMAGE_TOKENS, round(size.width * scale * size.height * scale / PIXELS_PER_TOKEN))
 
@@ -110,7 +123,7 @@ def image_tokens(size: ImageSize) -> int:
 def image_size(head: bytes) -> ImageSize | None:
     """Return the size of a PNG, GIF, WebP or JPEG image from its first bytes.
 
-    Return None for other or incomplete images.
+    Return None for other formats and for incomplete images.
     """
     try:
         if head.startswith(b"\x89PNG"):
@@ -143,7 +156,10 @@ def _read_webp_size(head: bytes) -> ImageSize | None:
 
 
 def _read_jpeg_size(head: bytes) -> ImageSize | None:
-    """Read a JPEG's frame header by walking its segments, because a thumbnail has a header of its own."""
+    """Return the size in the frame header of a JPEG image.
+
+    The header is found segment by segment, because an embedded thumbnail has its own frame header.
+    """
     offset = 2
     while offset + 9 <= len(head) and head[offset] == 0xFF:
         marker, length = head[offset + 1], int.from_bytes(head[offset + 2 : offset + 4])
@@ -162,19 +178,21 @@ def _decode_base64(data: str) -> bytes:
 
 
 MEASURED, ADDED, ESTIMATED, UNKNOWN = "measured", "added", "estimated", "unknown"
-"""The kinds of a context's size. Measured: counted with an answer. Added: an answer's count plus much later content.
+"""The ways in which the size of a context is known.
 
-Estimated: without a count, or uncertain in part. Unknown: no information.
+``MEASURED``: the API counted it with an answer. ``ADDED``: it is an answer's count plus much
+content after the answer. ``ESTIMATED``: the API did not count it, or a part of it is uncertain.
+``UNKNOWN``: the session does not show it.
 """
 
 
 class ContextSize(NamedTuple):
-    """A session's context size: the tokens in use and their window.
+    """The size of a session's context, and of the context window.
 
-    ``kind`` is ``MEASURED``, ``ADDED``, ``ESTIMATED`` or ``UNKNOWN``; ``reason`` explains why the
-    size is not measured. ``added`` are estimated tokens after the last answer's count. If
-    ``window_known`` is false, ``window`` is the smallest possible window, for decisions, and no
-    percentage can be displayed.
+    ``kind`` is ``MEASURED``, ``ADDED``, ``ESTIMATED`` or ``UNKNOWN``. If it is not ``MEASURED``,
+    ``reason`` explains why. ``added`` is the estimated number of tokens after the last counted
+    answer. If ``window_known`` is false, ``window`` is the smallest possible window. It is then
+    used for decisions, but no percentage is shown.
     """
 
     tokens: int
@@ -190,62 +208,68 @@ class ContextSize(NamedTuple):
     ) -> ContextSize:
         """Return the size for a number of tokens.
 
-        If ``window`` is 0, the window is unknown, unless the tokens exceed the default window.
+        If ``window`` is 0, the window is unknown, unless ``tokens`` exceed the default window.
         """
         is_known = window > 0 or tokens > DEFAULT_WINDOW_TOKENS
         return cls(tokens, window or default_window(tokens), kind, reason, is_known, added)
 
     @property
     def limit(self) -> int:
-        """The base of the client's own percentages (2.1.330): its window without the reserved answer."""
+        """The number of tokens to which the client's percentages refer (2.1.330).
+
+        It is the window without the tokens that the client reserves for an answer.
+        """
         return max(self.window // 2, self.window - ANSWER_RESERVE_TOKENS, 1)
 
     @property
     def percent(self) -> int | None:
-        """The used share of the limit in per cent, possibly above 100; None if the window is unknown."""
+        """The size in percent of ``limit``, or None if the window is unknown. It may exceed 100."""
         if self.window_known:
             return self.max_percent
         return None
 
     @property
     def measured(self) -> bool:
-        """Whether the size is based on a counted answer, apart from later content."""
+        """Whether the API counted an answer, so that at most the content after it is estimated."""
         return self.kind in {MEASURED, ADDED}
 
     @property
     def is_estimate(self) -> bool:
-        """Whether the size may be wrong by more than two per cent. Such a figure is displayed with "about"."""
+        """Whether the size may be wrong by more than two percent, so that "about" must precede it."""
         return self.kind != MEASURED
 
     @property
     def max_percent(self) -> int:
-        """The share in per cent, or its maximum if the window is unknown, for decisions."""
+        """The size in percent of ``limit``. If the window is unknown, it is the largest possible value."""
         return round(100 * self.tokens / self.limit)
 
     @property
     def share_text(self) -> str:
-        """The share in words, ``18 % of 980,000``, or a statement that the window is unknown."""
+        """The size in percent as text, for example ``18 % of 980,000``.
+
+        If the window is unknown, the text says so.
+        """
         if self.window_known:
             return f"{self.max_percent} % of {self.limit:,}"
         return "of an unknown window"
 
     @property
     def compacts_at_once(self) -> bool:
-        """Whether the client would compact before the next answer."""
+        """Whether the client would compact the session before its next answer."""
         return self.tokens + OUTPUT_RESERVE_TOKENS > self.window
 
 
 def find_last_counted(chain: Sequence[Node]) -> Node | None:
-    """Return the last counted answer since the compaction.
+    """Return the last answer with a token count since the last compaction, or None.
 
-    Kept messages have counts from before it.
+    Messages that the compaction kept have counts from before it, so they are ignored.
     """
     boundary_line = chain[0].number if chain and chain[0].is_boundary else -1
     counted_nodes = [node for node in chain if node.context_tokens and node.number > boundary_line]
     if not counted_nodes:
         return None
-    # If an answer has several records, use the one written last; the others may have been restored
-    # from farther up.
+    # If an answer has several records, the one that was written last is returned. The others may
+    # have been restored from farther up.
     answer = counted_nodes[-1].message_id
     return max(
         (node for node in counted_nodes if node.message_id == answer), key=lambda node: node.number
@@ -253,7 +277,11 @@ def find_last_counted(chain: Sequence[Node]) -> Node | None:
 
 
 def tokens_of_chain(chain: list[Node], ratio: float = CHARACTERS_PER_TOKEN) -> tuple[int, int]:
-    """Return the last answer's count (0 without one), and an estimate by ``ratio`` for the content after it."""
+    """Return the token count of the last answer, and the estimated tokens of the content after it.
+
+    If no answer has a count, the first number is 0. ``ratio`` is the number of characters per
+    token.
+    """
     last_answer = find_last_counted(chain)
     if last_answer is None:
         return 0, round(sum(node.character_count for node in chain) / ratio)
@@ -262,7 +290,10 @@ def tokens_of_chain(chain: list[Node], ratio: float = CHARACTERS_PER_TOKEN) -> t
 
 
 def measure_characters_per_token(chain: list[Node]) -> float:
-    """Return the session's own ratio, from the content between its first and last counted answer."""
+    """Return a session's own number of characters per token.
+
+    It is computed from the content between its first and last counted answer.
+    """
     counted_indexes = []
     for index, node in enumerate(chain):
         if node.context_tokens:
@@ -277,9 +308,9 @@ def measure_characters_per_token(chain: list[Node]) -> float:
 
 
 def default_window(tokens: int) -> int:
-    """Return the context window: a million tokens if the use exceeded 200,000.
+    """Return the usual context window, or the large one if ``tokens`` do not fit into the usual one.
 
-    Transcripts do not contain the model's window.
+    Transcripts do not contain the window of the model.
     """
     if tokens > DEFAULT_WINDOW_TOKENS:
         return LARGE_WINDOW_TOKENS
@@ -287,10 +318,10 @@ def default_window(tokens: int) -> int:
 
 
 def read_first_request(ends: HeadTail) -> FirstRequest | None:
-    """Return the first request without the messages before it, but with attachments, which new sessions get as well.
+    """Return the size of a session's first request without the messages before its answer.
 
-    Instructions before the first prompt count as well, although they are messages. Return None for
-    a file without the session's beginning.
+    Attachments and instructions before the first prompt are included, because a new session gets
+    them too. Return None if the file lacks the start of the session, or if no request was counted.
     """
     if ends.lacks_beginning:
         return None
@@ -300,14 +331,15 @@ def read_first_request(ends: HeadTail) -> FirstRequest | None:
             return near_request[0]
         return None
     far_request = _find_first_request(ends.early_records)
-    # Messages are estimated, so if they make up most of a request, the rest is too uncertain.
+    # The size of messages is estimated. If they are the larger part of a request, the remaining
+    # size is too uncertain.
     if far_request and far_request[1] <= far_request[0].tokens:
         return far_request[0]
     return None
 
 
 def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, int] | None:
-    """Return the first request, as in ``read_first_request``, and the tokens of the messages before it.
+    """Return the size of the first request, and the estimated tokens of the messages before its answer.
 
     Return None if no request was counted.
     """
@@ -329,7 +361,7 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
             )
             return FirstRequest(count, min(cached_tokens, count)), message_tokens
         if records.get_kind(record) == records.ASSISTANT and records.answering_model(record):
-            # the answer is a copy, so the next count does not belong to a first request
+            # The answer is a copy, so the next count is not that of a first request.
             return None
         if message_characters or not record.get("isMeta"):
             message_characters += node.character_count
@@ -337,7 +369,10 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
 
 
 def tokens_after_trim(record: Record) -> int:
-    """Return the remaining tokens in our remark on a trim in place; 0 for any other record."""
+    """Return the number of tokens that remained according to our line after a trim in place.
+
+    For other records, return 0.
+    """
     if get_string(record, "subtype") == "informational":
         match = _TRIM_REMARK.match(get_string(record, "content"))
     else:
@@ -351,9 +386,9 @@ def tokens_after_trim(record: Record) -> int:
 
 
 def stated_window(stated: StatedSize | None) -> int:
-    """Return the stated window, or the large window that a trim's original needed.
+    """Return the context window that a first line states, or 0.
 
-    Otherwise return 0.
+    If it states none but the parent of a trim needed the large window, return that.
     """
     if stated and stated.window:
         return stated.window
@@ -363,7 +398,7 @@ def stated_window(stated: StatedSize | None) -> int:
 
 
 def large_window(file: str | SharedFile, count: int) -> int:
-    """Return the large window that a session states or needs for this number of tokens, or 0."""
+    """Return the large window that a session states or that ``count`` tokens need, or 0."""
     window = stated_window(read_stated_size(file)) or default_window(count)
     if window > DEFAULT_WINDOW_TOKENS:
         return window
@@ -371,12 +406,14 @@ def large_window(file: str | SharedFile, count: int) -> int:
 
 
 class StatedSize(NamedTuple):
-    """A child's size according to its first line, used until an answer is counted.
+    """The size of a child that its first line states. It is used until an answer is counted.
 
-    ``original`` is the size in tokens of a trim's original (0 if not a trim), and ``saved`` the
-    characters that the trim saved. ``ratio`` is in characters per token. ``window`` is the model's
-    window from another agent, or the parent's large window, or 0. ``tokens`` is 0 if only the
-    window is stated.
+    ``tokens`` is the size of the context, or 0 if only the window is stated. ``ratio`` is the
+    number of characters per token. ``window`` is the model's window in another agent, or the
+    parent's large window, or 0.
+
+    For a trim, ``original`` is the size of its parent in tokens, and ``saved`` is the number of
+    characters that it removed. For other children they are 0.
     """
 
     tokens: int
@@ -387,9 +424,9 @@ class StatedSize(NamedTuple):
 
 
 def read_stated_size(file: str | SharedFile) -> StatedSize | None:
-    """Return the size stated in a session's first line, or None.
+    """Return the size that the first line of a session states, or None.
 
-    The line is untrusted.
+    The line is not trusted.
     """
     with open_transcript(file) as stream:
         first_line = stream.readline(MAX_STATED_LINE_BYTES)
@@ -399,7 +436,7 @@ def read_stated_size(file: str | SharedFile) -> StatedSize | None:
 
 
 def stated_size_from_record(record: Record) -> StatedSize | None:
-    """Return the size stated in a session's first record, as in ``read_stated_size``."""
+    """Return the size that the first record of a session states, or None."""
     child_fields, trim_fields = (
         get_mapping(record, "continue_metadata"),
         get_mapping(record, "trim_metadata"),

@@ -1,8 +1,8 @@
-"""A transcript as a value: its lines scanned once, its live chain, turns, calls and results.
+"""Scan a transcript once, and keep its lines, its live chain, its turns, its calls and results.
 
-Reading never changes a file. Records stay on disk; ``read`` loads one by its node. The end of a
-large file may suffice to determine the records that a client would load. The functions that check
-this return False if the rest of the file might change the result.
+Reading never changes a file. The records stay on disk, and ``read_record`` reads one of them. To
+find the records that a client would load, the end of a large file may be enough. The functions that
+check this return false if the start of the file might change the result.
 """
 
 from __future__ import annotations
@@ -37,24 +37,31 @@ from resume_hooks.transcripts.nodes import Checkpoint, Node, make_node
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, Record, parse_record
 
 MAX_QUICK_BYTES = 8 * 1024 * 1024
-"""The number of bytes of a live conversation that are scanned while a prompt waits, which takes 0.1 seconds."""
+"""A live conversation is scanned while a prompt waits if it has at most this number of bytes.
+
+The scan takes 0.1 seconds.
+"""
 
 Observer = Callable[[Line, records.Record, "Node | None"], None]
-"""A callback for each readable line, with its record, and the node of a linked record."""
+"""A function that a scan calls for each readable line, with its record and its node.
+
+The node is None if the record does not belong to the chain.
+"""
 
 
 class CopyDetector:
-    """Recognises copied records; it processes the records of a file in order.
+    """Recognizes records that a client copied after a boundary.
 
-    Records up to the time ``until`` are copies. ``latest`` is the time of the last message before
-    them: a copied summary is older than it, a fresh summary is newer.
+    It must get all records of a file, in order. Records up to the time ``until`` are copies.
+    ``latest`` is the time of the last message before the copies. A copied summary is older than
+    this message, and a new summary is newer.
     """
 
     def __init__(self, until: str = "", latest: str = "") -> None:
         self.until, self.latest = until, latest
 
     def is_copy(self, record: Record) -> bool:
-        """Check whether the next record is a copy of a record before the last boundary."""
+        """Check whether the next record of the file copies a record from before the last boundary."""
         kind = records.get_string(record, "type")
         if record.get("isSidechain") or kind not in records.CHAIN_KINDS:
             return False
@@ -71,7 +78,9 @@ class CopyDetector:
                 self.latest = at
             return False
         if record.get("isCompactSummary") and not self.latest:
-            return False  # the boundary is first in its file, so the next records decide
+            # The boundary is the first record of the file, so only the next records show whether
+            # they are copies.
+            return False
         instant = clock.normalize_timestamp(at)
         is_new_summary = record.get("isCompactSummary") and instant > clock.normalize_timestamp(
             self.latest
@@ -80,23 +89,26 @@ class CopyDetector:
             self.until, self.latest = (
                 "",
                 instant,
-            )  # the client's own compaction, or the conversation continues
+            )  # The summary is from the client's own compaction, or the message continues the conversation.
         return bool(self.until) and instant <= self.until
 
 
 class ChainTurn(NamedTuple):
-    """A prompt and everything up to the next one; ``number`` counts from 1 within the live chain."""
+    """A prompt with all records up to the next prompt.
+
+    ``number`` is counted from 1 in the live chain.
+    """
 
     number: int
     nodes: tuple[Node, ...]
 
 
 class Transcript:
-    """A scanned file, or its end if not ``whole``; ``size`` is the file's size in bytes.
+    """A transcript that was scanned, or the end of it if ``whole`` is false.
 
-    ``bad_lines`` are the 0-based numbers of non-blank lines without a JSON object.
-    ``lenient_lines`` are the numbers of lines that need a tolerant parser: lone surrogates, invalid
-    UTF-8.
+    ``size`` is the size of the file in bytes. ``bad_lines`` are the numbers of lines that are
+    neither blank nor a JSON object. ``lenient_lines`` are the numbers of lines with lone surrogates
+    or invalid UTF-8. Line numbers are counted from 0.
     """
 
     def __init__(self, file: str | SharedFile) -> None:
@@ -117,9 +129,9 @@ class Transcript:
         self._counted = 0
 
     def contains_record(self, uuid: str) -> bool:
-        """Check whether a record with this id was already read.
+        """Check whether a record with this id was read already.
 
-        Only files with queued prompts build the set.
+        The set of ids is computed here, because only files with queued prompts need it.
         """
         self._ids.update(node.uuid for node in self.nodes[self._counted :])
         self._counted = len(self.nodes)
@@ -132,23 +144,30 @@ class Transcript:
 
     @cached_property
     def by_uuid(self) -> dict[str, Node]:
-        """The linked records by id, in order of first appearance; for a duplicate id the last record."""
+        """The nodes by uuid, in the order in which the uuids first appear.
+
+        If several nodes have the same uuid, the last one is used.
+        """
         return {node.uuid: node for node in self.nodes}
 
     def parent(self, node: Node) -> Node | None:
-        """Return the parent of ``node``, or None at a root or a gap."""
+        """Return the parent of ``node``, or None if it has no parent or if its parent was not read."""
         if node.parent:
             return self.by_uuid.get(node.parent)
         return None
 
     def node_before_boundary(self, node: Node) -> Node | None:
-        """Return the record that a compaction's boundary or summary follows: the named one, or the previous one."""
+        """Return the record after which a compaction was made, or None.
+
+        It is the one that the boundary record ``node`` names or, if that was not read, the previous
+        record.
+        """
         index = bisect_left(self.nodes, node.number, key=lambda candidate: candidate.number)
         return self.by_uuid.get(node.logical_parent) or (self.nodes[index - 1] if index else None)
 
     @cached_property
     def turns(self) -> list[ChainTurn]:
-        """The live chain, split at its prompts.
+        """The turns of the live chain.
 
         Records before the first prompt belong to no turn.
         """
@@ -164,7 +183,11 @@ class Transcript:
 
     @cached_property
     def call_results(self) -> dict[str, tuple[Node, Node | None]]:
-        """The live chain's tool calls by id: the record with the call, and the one with the result, if any."""
+        """The nodes of each call in the live chain, by the call's id.
+
+        The first node contains the call. The second one contains its result, and is None if there
+        is no result.
+        """
         nodes_by_result = {}
         for node in self.chain:
             for call in node.results:
@@ -176,7 +199,7 @@ class Transcript:
         return pairs
 
     def with_chain(self, chain: Sequence[Node]) -> Transcript:
-        """Return the same transcript, but with ``chain``, a beginning of its live chain, as the live chain."""
+        """Return a copy of this transcript with ``chain``, the start of its live chain, as the live chain."""
         shortened = copy.copy(self)
         for property_name in ("turns", "call_results"):
             shortened.__dict__.pop(property_name, None)
@@ -184,18 +207,18 @@ class Transcript:
         return shortened
 
     def read_record(self, node: Node) -> records.Record:
-        """Read a node's record from disk.
+        """Return the record of a node, read from disk.
 
-        Raise SessionNotFound if the file changed or is gone.
+        Raises SessionNotFound if the file has changed or no longer exists.
         """
         with open_transcript(self.file) as stream:
             return read_record(stream, node)
 
 
 def read_record(stream: BinaryIO, node: Node) -> records.Record:
-    """Read a node's record from an open file. Raise SessionNotFound if the file changed.
+    """Return the record of a node, read from an open file.
 
-    A node without an id matches any record.
+    Raises SessionNotFound if the file has changed. If the node has no uuid, this is not checked.
     """
     record = records.parse_record(
         Line(node.number, node.offset, read_exactly(stream, node.offset, node.length)).body
@@ -206,7 +229,7 @@ def read_record(stream: BinaryIO, node: Node) -> records.Record:
 
 
 class ScanStart(NamedTuple):
-    """The line at which reading starts: its byte offset and 0-based number."""
+    """The line at which a scan starts. ``number`` is its line number, counted from 0."""
 
     offset: int
     number: int
@@ -218,10 +241,11 @@ def scan_transcript(
     observers: Sequence[Observer] = (),
     start: ScanStart | None = None,
 ) -> Transcript:
-    """Read a transcript's lines once: all, those from ``start``, or the whole ones in the last ``tail_bytes``.
+    """Scan the lines of a transcript once.
 
-    ``observers`` receive each record, so that no line is parsed twice. Raise SessionNotFound if the
-    file can't be read, NotATranscript for another program's file.
+    All lines are scanned, or the lines from ``start`` on, or the complete lines in the last
+    ``tail_bytes`` bytes. ``observers`` are called for each record, so that no line is parsed twice.
+    Raises SessionNotFound if the file cannot be read, and NotATranscript for a file of Codex.
     """
     transcript = Transcript(file)
     with open_transcript(file, SEARCH_CHUNK_BYTES) as stream, pause_garbage_collection():
@@ -245,7 +269,10 @@ def scan_transcript(
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Pause garbage collection: thousands of short-lived trees without cycles would cost a third of a scan."""
+    """Pause garbage collection, which would take a third of the time of a scan.
+
+    A scan creates thousands of objects that are needed only briefly and contain no cycles.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -256,7 +283,9 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
-    raw = line.raw if line.offset else line.body  # copying each line would cost a tenth of the scan
+    raw = (
+        line.raw if line.offset else line.body
+    )  # A copy of each line would take a tenth of the time of a scan.
     if raw.isspace():
         return
     record = records.parse_strict(raw)
@@ -288,7 +317,7 @@ def _link_node(transcript: Transcript, node: Node, record: records.Record) -> No
         node.uuid, node.has_sent_uuid = (
             sent_as,
             True,
-        )  # a queued prompt: its answer refers to the id that it was sent under
+        )  # The answer to a queued prompt refers to the id under which the prompt was sent.
     transcript.nodes.append(node)
     if not node.broken and node.kind != records.PROGRESS:
         transcript.checkpoint.process_record(node)
@@ -305,11 +334,11 @@ Observers = TypeVar("Observers", bound=Sequence[Observer])
 def scan_live_part(
     file: str | SharedFile, observers: Callable[[], Observers]
 ) -> tuple[Transcript, Observers]:
-    """Scan the part of a file that the live chain needs; return the transcript and its observers.
+    """Scan the part of a file that the live chain needs, and return the transcript and its observers.
 
-    For a large compacted file read only the part since the compaction if that is sufficient, else
-    the whole file. Numbers and offsets always refer to the whole file. Raise SessionNotFound or
-    NotATranscript as ``scan_transcript`` does.
+    Of a large file, only the part since the last compaction is scanned, if this part is enough.
+    Otherwise the whole file is scanned. Line numbers and offsets always refer to the whole file.
+    Raises the errors of ``scan_transcript``.
     """
     with open_transcript(file) as stream:
         offset = _find_live_offset(stream)
@@ -324,23 +353,30 @@ def scan_live_part(
 
 
 def is_live_part_within(file: str | SharedFile, max_bytes: int) -> bool:
-    """Check whether a session has at most ``max_bytes`` since its last compaction, reading only its end."""
+    """Check whether a session has at most ``max_bytes`` bytes since its last compaction.
+
+    Only the end of the file is read.
+    """
     with open_transcript(file) as stream:
         size = os.fstat(stream.fileno()).st_size
         return size <= max_bytes or size - _find_live_offset(stream, size - max_bytes) <= max_bytes
 
 
 def was_compacted(path: str) -> bool:
-    """Check whether a session has a compaction with records before it.
+    """Check whether a session has a compaction and records before it.
 
-    Raise SessionNotFound as ``scan_transcript`` does.
+    Raises SessionNotFound if the file cannot be read.
     """
     with open_transcript(path) as stream:
         return _find_last_compaction(stream, os.fstat(stream.fileno()).st_size, 0)[1] > 0
 
 
 def _find_live_offset(stream: BinaryIO, start_limit: int = 0) -> int:
-    """Return the offset of the live part's first record, including kept ones, from ``start_limit`` on; 0 if unknown."""
+    """Return the offset of the first record of the live part, or 0 if it is unknown.
+
+    The live part includes the messages that the last compaction kept. Only offsets from
+    ``start_limit`` on are searched.
+    """
     size = os.fstat(stream.fileno()).st_size
     if size > MIN_SKIPPED_FILE_BYTES:
         boundary, offset = _find_last_compaction(stream, size, start_limit)
@@ -360,7 +396,10 @@ def _find_live_offset(stream: BinaryIO, start_limit: int = 0) -> int:
 
 
 def _find_last_compaction(stream: BinaryIO, size: int, start_limit: int) -> tuple[Node | None, int]:
-    """Return the last boundary and its offset; skip text that only mentions one."""
+    """Return the last boundary record and its offset, or None and -1.
+
+    Records that only mention a boundary in a text are skipped.
+    """
     offset = size
     while (offset := find_last_line_with(stream, _BOUNDARY_SUBTYPE, offset, start_limit)) >= 0:
         stream.seek(offset)
@@ -374,13 +413,13 @@ def _find_last_compaction(stream: BinaryIO, size: int, start_limit: int) -> tupl
 
 
 def selects_same_branch(tail: Transcript) -> bool:
-    """Check whether the records of a file's end select the same branch as the whole file."""
+    """Check whether the end of a file is enough to find the branch that the client would choose."""
     nodes_by_id = tail.by_uuid
     for node in tail.nodes:
         if node.kept_segment and not nodes_by_id.keys() >= set(
             node.kept_segment.uuids or (node.kept_segment.head, node.kept_segment.tail)
         ):
-            return False  # kept messages precede the end
+            return False  # Messages that a compaction kept are before the part that was read.
     if tail.checkpoint.uuid:
         checkpoint_node = nodes_by_id.get(tail.checkpoint.uuid)
         return checkpoint_node is not None and checkpoint_node.number > _last_boundary_line(tail)
@@ -388,25 +427,29 @@ def selects_same_branch(tail: Transcript) -> bool:
         return True
     dated_nodes = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
     if dated_nodes and max(dated_nodes, key=lambda node: node.time_ms or 0) is not dated_nodes[-1]:
-        # the records are out of order, and without a hint the client decides by their times
+        # The records are not in order. Without a ``last-prompt`` record, the client chooses by
+        # their times.
         return False
     return _last_boundary_line(tail) >= 0 or not _has_branch_hint(tail.file)
 
 
 def build_certain_chain(tail: Transcript) -> list[Node]:
-    """Return the end of the live chain as far as the file's end determines it, else an empty list."""
+    """Return the end of the live chain, as far as the end of the file determines it.
+
+    If it determines no record, return an empty list.
+    """
     chain = build_live_chain(tail.nodes, tail.checkpoint, tail.size, bridge_gaps=False)
     main_nodes = []
     for node in tail.nodes:
         if not node.sidechain and not node.broken and node.kind != PROGRESS:
             main_nodes.append(node)
-    # If an earlier compaction kept messages, another branch than the last one may be live.
+    # If an earlier compaction kept messages, the live branch may be another one than the last.
     is_certain = (
         tail.checkpoint.explicit
         or _last_boundary_line(tail) >= 0
         or (main_nodes and main_nodes[-1] in chain)
     )
-    # A restored record without a parent would hang on the parents of kept messages.
+    # A restored record without a parent would become a child of the kept messages.
     has_second_root = any(node.parent is None for node in chain[1:])
     if is_certain and not has_second_root:
         return chain
@@ -414,7 +457,10 @@ def build_certain_chain(tail: Transcript) -> list[Node]:
 
 
 def has_complete_beginning(chain: list[Node], tail: Transcript) -> bool:
-    """Check whether no record before the last boundary can belong to the chain, because clients drop them all."""
+    """Check whether the chain starts at the last boundary, so that no earlier record belongs to it.
+
+    Clients drop all records before this boundary.
+    """
     if not chain or chain[0].number != _last_boundary_line(tail) or chain[0].parent is not None:
         return False
     if chain[0].kept_segment is None:
@@ -423,7 +469,10 @@ def has_complete_beginning(chain: list[Node], tail: Transcript) -> bool:
 
 
 def is_after_boundary(chain: list[Node], tail: Transcript) -> bool:
-    """Check whether all records follow the last boundary; for earlier ones the whole file must decide."""
+    """Check whether all records of the chain follow the last boundary.
+
+    If one does not, the whole file must be scanned.
+    """
     boundary_line = _last_boundary_line(tail)
     return all(node.number >= boundary_line for node in chain)
 
@@ -433,9 +482,9 @@ def _last_boundary_line(tail: Transcript) -> int:
 
 
 def _has_branch_hint(file: str | SharedFile) -> bool:
-    """Check whether any line of the file may select the branch.
+    """Check whether the file contains a ``last-prompt`` record, which may select the branch.
 
-    Search for bytes, which is much cheaper than a scan.
+    The bytes are searched, because this takes much less time than a scan.
     """
     with open_transcript(file) as stream:
         return find_last_line_with(stream, _BRANCH_HINT, os.fstat(stream.fileno()).st_size) >= 0

@@ -1,7 +1,7 @@
-"""Pieces: the contents of records that a placeholder can replace, each with its address and size.
+"""Collect the pieces of a transcript: the contents that a placeholder can replace.
 
-They are collected during a scan. Their details are copied, so that the record itself need not stay
-in memory.
+Each piece has an address in its record and a size. The pieces are collected during a scan. They are
+copies, so that the records need not stay in memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from resume_hooks.transcripts.tokens import media_tokens
 RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, THINKING_PIECE, PROMPT_PIECE, ATTACHMENT_PIECE, TEXT_PIECE = (
     "result", "input", "media", "thinking", "prompt", "attachment", "text",
 )  # fmt: skip
-"""The kinds of content."""
+"""The kinds of pieces."""
 
 LONG_INPUTS: dict[str, tuple[str, ...]] = {
     "Write": ("content",),
@@ -42,13 +42,13 @@ LONG_INPUTS: dict[str, tuple[str, ...]] = {
     "NotebookEdit": ("new_source",),
     "Bash": ("command",),
 }
-"""Inputs that can be long, by tool."""
+"""The inputs of each tool that can be long."""
 
 SIGNATURE_OVERHEAD_CHARACTERS = 232
-"""Characters of a thought's signature without content.
+"""The number of characters in the signature of a thinking block that encode no thinking.
 
-The rest is the encrypted thought, in base64, which is all that recent clients keep of most thoughts
-(median of 139 in the corpus).
+The other characters are the encrypted thinking, in base64. Recent clients record only this of most
+thinking blocks. The number is the median of 139 blocks in the corpus.
 """
 
 _TARGET_FIELDS = (
@@ -65,7 +65,11 @@ _EXTENT_FIELDS = ("offset", "limit", "pages")
 
 
 class ToolCall(NamedTuple):
-    """A tool call: its target (a file, a command...), and the range that it read, if any."""
+    """A tool call.
+
+    ``number`` is the line number of its record. ``target`` is the file, command or other object of
+    the call. ``extent`` is the part of a file that it read.
+    """
 
     number: int
     tool: str
@@ -76,9 +80,10 @@ class ToolCall(NamedTuple):
 class Piece(NamedTuple):
     """A content that can be trimmed.
 
-    ``number`` is the record's line, ``address`` the value in it. ``characters`` is the length that
-    reaches the API; ``tokens`` is the cost of content without characters (images, documents), else
-    0. ``call`` is the id of its tool call. Results with equal content have equal ``digest``.
+    ``number`` is the line number of its record, and ``address`` leads to its value in the record.
+    ``characters`` is the number of characters that reach the API. ``tokens`` is the size of an
+    image or a document, and 0 for other contents. ``call`` is the id of the tool call to which the
+    piece belongs, or ``""``. Results with equal contents have equal ``digest``.
     """
 
     number: int
@@ -91,20 +96,23 @@ class Piece(NamedTuple):
 
     @property
     def block(self) -> int:
-        """The index of the piece's block in the message; 0 for a plain string."""
+        """The index of the block with this piece in its message. If the message is a string, it is 0."""
         if len(self.address) > 2 and isinstance(self.address[2], int):
             return self.address[2]
         return 0
 
 
 class PieceCollector:
-    """An observer of ``transcript.scan_transcript`` that collects a file's pieces, and its tool calls by id.
+    """An observer of a scan that collects the pieces and the tool calls of a file.
 
-    ``failed_calls`` are calls with an error as result, ``result_lines`` maps calls to the lines of their
-    results, ``origins`` maps trimmed records to their originals. ``visible_thoughts`` counts
-    characters of thinking by record; ``placeholder_answers`` are records whose answers are already
-    placeholders. ``thinking_in`` maps records with thinking to their answers, ``voiced`` maps
-    answers to records with other content.
+    ``calls`` maps ids of calls to calls, and ``result_lines`` maps them to the line numbers of
+    their results. ``failed_calls`` are the ids of calls whose result is an error. ``origins`` maps
+    the line number of a trimmed record to its original.
+
+    ``visible_thoughts`` maps the line number of a record to its number of characters of thinking.
+    ``thinking_in`` maps the line number of a record with thinking to the id of its answer.
+    ``voiced`` maps the id of an answer to the line numbers of its records with other content.
+    ``placeholder_answers`` are the line numbers of records whose text is already a placeholder.
     """
 
     def __init__(self) -> None:
@@ -119,7 +127,7 @@ class PieceCollector:
         self.placeholder_answers: list[int] = []
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Process one record."""
+        """Collect the pieces and calls of one record."""
         if node is None or node.sidechain or node.broken or script_calls.is_unsent(record):
             return
         if record.get("truncated") is True and (origin := read_origin(record)):
@@ -187,7 +195,7 @@ class PieceCollector:
     def _pieces_of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         call, content = get_string(block, "tool_use_id"), block.get("content")
         if content == MISSING_RESULT_TEXT:
-            return  # our own text in a child: it may still be needed
+            return  # This is our own text in a child, which may still be needed.
         self.result_lines[call] = node.number
         if records.is_error(block):
             self.failed_calls.add(call)
@@ -231,9 +239,9 @@ class PieceCollector:
 
 
 def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
-    """Return the tool calls of a record by id.
+    """Return the tool calls in a record, by id.
 
-    Records of sub-agents and of plain exports are supported.
+    The record may also be from a sub-agent or from an exported transcript.
     """
     if records.get_kind(record) == records.ASSISTANT:
         call_blocks = records.list_calls(record)
@@ -249,7 +257,8 @@ def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
 def _parse_tool_call(block: Record, number: int) -> ToolCall:
     tool_input: Record = block["input"]
     target = next((value for key in _TARGET_FIELDS if (value := get_string(tool_input, key))), "")
-    # Other values are reduced to their type, because they may be nested without end.
+    # A value of any other type is replaced by the name of its type, because it may be nested too
+    # deeply.
     extent = (tool_input.get(key) for key in _EXTENT_FIELDS)
     plain_extent = (
         value_of_extent
@@ -261,7 +270,10 @@ def _parse_tool_call(block: Record, number: int) -> ToolCall:
 
 
 def _iterate_input_strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
-    """Yield the strings of an input: itself, or those in a list of edits."""
+    """Yield the strings in the value of an input, each after its address.
+
+    The value is a string, or a list of edits with two strings each.
+    """
     if isinstance(value, str):
         yield at, value
     elif isinstance(value, list):
@@ -272,5 +284,5 @@ def _iterate_input_strings(value: object, at: Address) -> Iterator[tuple[Address
 
 
 def hash_thought(block: Record) -> int:
-    """Return a digest that is equal for equal thinking blocks in this process."""
+    """Return a number that is equal for equal thinking blocks in this process."""
     return hash((get_string(block, "thinking"), get_string(block, "signature")))

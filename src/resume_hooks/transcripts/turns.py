@@ -1,7 +1,7 @@
-"""Turns as people count them: prompts in the order of the file, from 1.
+"""Number the turns as users count them: the prompts in the order of the file, from 1.
 
-Such a number does not change if a session grows or is compacted; numbers within the live chain
-would.
+These numbers do not change if a session grows or is compacted. Numbers in the live chain would
+change.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _TURN_RANGE = re.compile(r"(?:([0-9]{1,7})(-)?((?<=-)[0-9]{1,7})?|last|-([0-9]{1
 
 
 def opens_turn(record: Record, *, subagent: bool = False) -> bool:
-    """Check whether a record opens the next turn.
+    """Check whether a record starts a new turn.
 
-    In a sub-agent's own file every record is marked as a side chain.
+    In the transcript of a sub-agent, every record is marked as a side chain. ``subagent`` must be
+    true for it.
     """
     return is_prompt(
         {**record, "isSidechain": False} if subagent and record.get("type") == USER else record
@@ -29,16 +30,21 @@ def opens_turn(record: Record, *, subagent: bool = False) -> bool:
 
 
 class TurnRange(NamedTuple):
-    """Requested turns: ``first`` to ``last`` (None: to the end), or the last ``last_count`` ones."""
+    """The turns that a user requested.
+
+    They are the turns ``first`` to ``last``, or the last ``last_count`` turns if that is not 0. If
+    ``last`` is None, they extend to the end of the session.
+    """
 
     first: int
     last: int | None
     last_count: int = 0
 
     def numbers_among(self, count: int) -> range:
-        """Return the requested numbers among ``count`` turns; 0 precedes the first prompt.
+        """Return the numbers of the requested turns in a session with ``count`` turns.
 
-        Raise UsageError if none of the turns exists.
+        The number 0 is for the records before the first prompt. Raises UsageError if no requested
+        turn exists.
         """
         if self.last_count:
             first = max(1, count - self.last_count + 1)
@@ -54,9 +60,9 @@ class TurnRange(NamedTuple):
 
 
 def parse_turns(text: str) -> TurnRange:
-    """Parse a request for turns: ``12``, ``12-15``, ``12-``, ``last``, ``-3``.
+    """Parse a request for turns, such as ``12``, ``12-15``, ``12-``, ``last`` or ``-3``.
 
-    Raise UsageError for anything else.
+    Raises UsageError for any other text.
     """
     match = _TURN_RANGE.fullmatch(text.strip())
     if match is None:

@@ -1,7 +1,7 @@
-"""An observer that collects the data that a copy of a conversation needs besides the records.
+"""Collect the data that a copy of a conversation needs in addition to its nodes.
 
-It collects the records to mend before the API accepts them, and the snapshots of the user's files
-by message.
+These are the records that must be repaired before the API accepts them, and the snapshots of the
+user's files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from resume_hooks.transcripts.records import Record, get_string
 
 
 class Snapshot(NamedTuple):
-    """A metadata line with the state of the user's files at the record ``message``."""
+    """A line with the state of the user's files at a message.
+
+    ``message`` is the uuid of the message. ``offset`` and ``length`` are those of the line in
+    bytes.
+    """
 
     message: str
     offset: int
@@ -24,7 +28,11 @@ class Snapshot(NamedTuple):
 
 
 class WriteObserver:
-    """An observer that collects records that no API accepts, and lines about shortened results."""
+    """An observer of a scan that collects what a copy of a conversation needs.
+
+    It collects the line numbers of records that no API accepts, the snapshots of the user's files,
+    and the lines that list shortened tool results.
+    """
 
     def __init__(self) -> None:
         self.records_to_mend: set[int] = set()
@@ -32,7 +40,7 @@ class WriteObserver:
         self.snapshots: list[Snapshot] = []
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Process one record."""
+        """Collect the data of one record."""
         if node is not None:
             has_stray_id = "sentAsUuid" in record and not node.has_sent_uuid
             if node.is_message and (
@@ -55,24 +63,25 @@ class WriteObserver:
 
 
 def needs_mending(record: Record) -> bool:
-    """Check whether the API or an old client rejects a message's form, which ``mend_record`` can correct."""
+    """Check whether the API or an old client would reject a message that ``mend_record`` can repair."""
     content = records.get_message(record).get("content")
     if isinstance(content, str):
         return record.get("type") == records.ASSISTANT or not content.strip()
     if content == []:
-        # every client skips an answer without blocks
+        # Every client skips an answer without blocks.
         return record.get("type") != records.ASSISTANT
     return isinstance(content, list) and any(map(_is_rejected_block, content))
 
 
 def mend_record(record: Record) -> Record | None:
-    """Remove blank text and unsigned thinking from ``record``; convert an answer's content to blocks.
+    """Return a record without blank texts and without thinking that has no signature.
 
-    Return None if no content remains.
+    An answer whose content is a string gets a block instead. Return None if no content remains.
     """
     content_before: Any = records.get_message(record).get("content")
     kept_blocks: list[Record] = []
-    known_ids: set[tuple[str, str]] = set()  # calls and results; only the first of each id is kept
+    # The ids of calls and results. Only the first call and the first result of each id are kept.
+    known_ids: set[tuple[str, str]] = set()
     for block in records.list_blocks(record):
         block_id = get_string(block, "type"), records.call_id(block)
         if not _is_rejected_block(block) and block_id not in known_ids:
@@ -85,7 +94,7 @@ def mend_record(record: Record) -> Record | None:
         if isinstance(content_before, str) and record.get("type") == records.USER
         else kept_blocks
     )
-    # Drop an id that was not used; a reader of the copy would use it.
+    # This id was not used in the parent, but a reader of the copy would use it.
     other_fields = {}
     for key, value in record.items():
         if key != "sentAsUuid":
@@ -94,7 +103,7 @@ def mend_record(record: Record) -> Record | None:
 
 
 def _is_rejected_block(block: object) -> bool:
-    """Check whether the API rejects a block: blank text, thinking without its signature, or not a block."""
+    """Check whether the API rejects a block: a blank text, thinking without a signature, or no block."""
     if not isinstance(block, dict):
         return True
     kind = get_string(block, "type")

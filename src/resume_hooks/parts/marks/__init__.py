@@ -1,7 +1,8 @@
-"""Mark a point in a session. Later go back to it, or out of a fork, in a new session with a report of the rest.
+"""Mark a point in a session, and go back to it later with a report of what happened since.
 
-Going back cuts the conversation at the mark, never between a call and its result, and appends the
-lineage and the report.
+``back`` creates a new session, which is cut at the mark, but never between a call and its result.
+The lineage and the report follow. In a fork without a mark, ``back`` goes back to the point where
+the fork left its parent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The cards of ``>mark`` and ``>back``. The last line of a card is its most useful one, at most 40 columns wide."""
+"""The cards of ``>mark`` and ``>back``.
+
+The last line of a card is the most useful one. It has at most 40 columns.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from resume_hooks.parts.marks.state import NO_MARK_MESSAGE, Mark, PlacedMark
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, plain_text
 
-# imported only for type checks, so that setting a mark does not load the code that plans a child
+# Imported only for types, because setting a mark does not need the code that plans a child.
 if TYPE_CHECKING:
     from resume_hooks.parts.marks.plan_back import BackPlan, OmittedRecords
 
@@ -32,7 +35,7 @@ _AGE_UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 def format_set_card(
     placed_mark: PlacedMark, trigger: Trigger, *, has_replaced: bool, is_already_set: bool
 ) -> str:
-    """Return the card of ``>mark``: the new mark, and how to go back to it."""
+    """Return the card of ``>mark``, which shows the new mark and how to go back to it."""
     is_slash_command = trigger.is_slash
     if is_already_set:
         action = "already set here"
@@ -43,7 +46,7 @@ def format_set_card(
     mark_lines = list(_format_mark(placed_mark.mark))
     if placed_mark.is_step_unfinished and not is_already_set:
         mark_lines.append("the answer is not finished: the mark is after the last complete step")
-    # Ctrl+C clears the input box, but while the model works it ends the turn.
+    # Ctrl+C clears the input box. But while the model works, Ctrl+C ends the turn.
     if placed_mark.is_step_unfinished and not is_slash_command:
         key_hint = "continue once the answer ends"
     else:
@@ -72,9 +75,9 @@ def format_set_card(
 
 
 def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigger: Trigger) -> str:
-    """Return the card of a second ``>mark``: the active mark, and how to replace it.
+    """Return the card of ``>mark`` if another mark is active, with the command that replaces it.
 
-    If the mark cannot be replaced, ``storage_error`` is the reason.
+    If no mark can be stored, ``storage_error`` is the reason.
     """
     confirm_command = f"{trigger.name('mark')} yes"
     if goal:
@@ -98,7 +101,10 @@ def format_question_card(active_mark: Mark, goal: str, storage_error: str, trigg
 
 
 def format_cancelled_card(active_mark: Mark | None, trigger: Trigger, *, had_question: bool) -> str:
-    """Return the card of ``>mark cancel``, which discards an open question or, if there is none, the mark."""
+    """Return the card of ``>mark cancel``.
+
+    The command discards an open question about a mark or, if there is none, the mark.
+    """
     if active_mark is None:
         return refusal_card(NO_MARK_MESSAGE, last_line=f"To set one: {trigger.name('mark')} [goal]")
     action = "stays" if had_question else "forgotten"
@@ -111,7 +117,7 @@ def format_cancelled_card(active_mark: Mark | None, trigger: Trigger, *, had_que
 
 
 def format_unasked_card(active_mark: Mark | None, trigger: Trigger, *, is_expired: bool) -> str:
-    """Return the card of a yes without an open question."""
+    """Return the card of ``>mark yes`` if no question is open."""
     if is_expired:
         reason = f"the question is older than {QUESTION_SECONDS // 60} minutes"
     else:
@@ -130,7 +136,7 @@ def format_unasked_card(active_mark: Mark | None, trigger: Trigger, *, is_expire
 
 
 def list_back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
-    """Return lines about the child of ``>back``: its content, and what stays unchanged."""
+    """Return lines about the child of ``>back``: what it contains, and what stays unchanged."""
     mark, goal = (
         back_plan.mark,
         f": {collapse_line(plain_text(back_plan.mark.goal), MAX_TITLE_COLUMNS)}"
@@ -154,9 +160,9 @@ def list_back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
 def list_unchanged_parts(
     receipt: Receipt, omitted_records: OmittedRecords | None, old_session: str = "this one"
 ) -> list[str]:
-    """Return lines about what stays unchanged when going back, and how to restore files.
+    """Return lines about what stays unchanged after ``back``, and how to restore files.
 
-    ``old_session`` names the old session.
+    ``old_session`` is a name for the session that the user leaves.
     """
     facts = ["files, git and processes stay as they are"]
     if omitted_records is None:
@@ -174,8 +180,8 @@ def list_unchanged_parts(
 def list_existing_child_facts(trigger: Trigger) -> tuple[str, ...]:
     """Return lines about the child of the last ``>back``, which used up the mark.
 
-    A slash command was typed again, so its text is a new report. A ``>`` command may be a stray
-    Enter, and is still in the input box.
+    A slash command is removed from the input box, so its text must be a new report. A command with
+    ``>`` stays in the input box, and an accidental Enter may have sent it again.
     """
     facts = [f"{NO_MARK_MESSAGE} The last {trigger.name('back')} used it."]
     if trigger.is_slash and trigger.text:
@@ -184,7 +190,7 @@ def list_existing_child_facts(trigger: Trigger) -> tuple[str, ...]:
 
 
 def format_no_mark_card(trigger: Trigger) -> str:
-    """Return the card of a ``>back`` without a mark."""
+    """Return the card of ``>back`` if the session has no mark."""
     return refusal_card(
         NO_MARK_MESSAGE,
         trigger.text and f"  Your text: {trigger.text}",
@@ -193,7 +199,7 @@ def format_no_mark_card(trigger: Trigger) -> str:
 
 
 def format_mark_age(mark: Mark) -> str:
-    """Return the age of a mark in its largest unit."""
+    """Return the age of a mark in days, hours or minutes."""
     set_at = clock.parse_timestamp(mark.started_at)
     if set_at:
         seconds = max(0, round((datetime.now(UTC) - set_at).total_seconds()))

@@ -1,4 +1,8 @@
-"""Find the target of ``back`` in a session without a mark: its original's mark, or where a fork left its parent."""
+"""Find the point to which ``back`` returns if a session has no mark.
+
+It is the mark of the session from which a trim or an untrim was made, or the point where a fork
+left its parent.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +25,18 @@ from resume_hooks.transcripts.transcript import scan_transcript
 
 FORK: Final = "fork"
 COPYING_KINDS = frozenset({"trim", "untrim"})
-"""The kinds of children that contain every record of their parent, so that their parent's mark also applies to them."""
+"""Children of these kinds contain every record of their parent, so the parent's mark is also
+theirs."""
 
 
 def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
-    """Return the last message that a fork shares with its parent, or None if the session is not a fork.
+    """Return the point to which ``back`` returns in a session without a mark, or None.
 
-    This function only reads files.
+    In a trimmed or untrimmed child, it is the mark of its parent. In a fork, it is the last message
+    that the fork has in common with its parent. If the records of a fork do not name the records of
+    its parent, the records of both are compared.
 
-    A trimmed or untrimmed copy gets the mark of its original. If a fork's records do not name the
-    parent's records, the records are compared. Raise NoMark if the two sessions share no records.
+    The function writes no files. Raises NoMark if fork and parent have no record in common.
     """
     lineage_finder = LineageFinder(where)
     parent = ancestor = lineage_finder.find_parent(session.path)
@@ -76,7 +82,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
 
 
 def list_parent_remarks(session: SessionFile, fork_time: str, where: Where) -> list[str]:
-    """Return remarks for the user if the parent has records that are newer than the fork, made at ``fork_time``."""
+    """Return a remark for the user if the parent has records that are newer than ``fork_time``."""
     lineage_finder = LineageFinder(where)
     parent = lineage_finder.find_parent(session.path)
     path = lineage_finder.locate_parent(parent, session.path) if parent else None

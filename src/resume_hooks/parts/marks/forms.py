@@ -13,7 +13,7 @@ back_field = FieldDeclarer[BackPlan]()
 
 
 class MarkRow(StrictModel):
-    """A mark in a session."""
+    """A mark of a session."""
 
     uuid: str = mark_field(lambda mark: mark.uuid, "the last record before it")
     reference: str = mark_field(
@@ -37,7 +37,7 @@ class MarkSchema(StrictModel):
 
 
 class BackFacts(StrictModel):
-    """The point to which ``back`` returns, and the omitted records."""
+    """The point to which ``back`` returns, and the records that the child omits."""
 
     mark: str = back_field(
         lambda to: f"{to.mark.session_id}:{to.mark.record}", "reference: session and record"

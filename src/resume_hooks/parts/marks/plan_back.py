@@ -1,6 +1,6 @@
-"""Plan a child that is cut back to a mark and keeps only a report of the conversation after it.
+"""Plan a child that is cut at a mark and ends with a report of what happened after the mark.
 
-The records before the cut are sent unchanged, so that the API's cache of them stays valid. The
+The records before the cut are sent unchanged, so that the API's cache of them remains valid. The
 lineage and the report follow these records.
 """
 
@@ -55,14 +55,14 @@ from resume_hooks.transcripts.records import USER, Record, get_message
 from resume_hooks.transcripts.transcript import Transcript
 
 MAX_GOAL_CHARACTERS = 300
-"""The maximum number of characters of a goal or report on a card."""
+"""A goal or a report is cut after this number of characters on a card."""
 
 
 class OmittedRecords(NamedTuple):
-    """The records that leave the context, and the session's name in references to them.
+    """The records that the child omits.
 
-    ``prompt_id`` is the id of the first prompt among them for which the client saved the user's
-    files, or ``""``.
+    ``names`` are the names of the session for references to these records. ``prompt_id`` is the id
+    of the first prompt among them for which the client saved the user's files, or ``""``.
     """
 
     names: TranscriptNames
@@ -72,7 +72,7 @@ class OmittedRecords(NamedTuple):
 
     @property
     def range_text(self) -> str:
-        """The two references as a range."""
+        """The references to the first and the last record, as text."""
         first_reference, last_reference = (
             self.names.reference(self.first_line),
             self.names.reference(self.last_line),
@@ -83,10 +83,10 @@ class OmittedRecords(NamedTuple):
 
 
 class OpeningFacts(NamedTuple):
-    """The facts in the child's opening. ``report`` and ``fork_digest`` may be ``""``.
+    """The data for the opening of the child.
 
-    ``loss_reason`` explains why the mark cannot be
-    found, or is ``""`` if it was found.
+    ``loss_reason`` says why the mark cannot be found, or is ``""`` if it was found. ``report`` and
+    ``fork_digest`` may be ``""``.
     """
 
     mark: Mark
@@ -97,7 +97,10 @@ class OpeningFacts(NamedTuple):
 
 
 def format_opening_for_model(child: Draft, facts: OpeningFacts) -> str:
-    """Return the child's opening for the model: its lineage, its position, a fork's findings, and the report."""
+    """Return the opening of the child for the model.
+
+    It contains the lineage, the position of the mark, the findings of a fork, and the report.
+    """
     mark, omitted_records, loss_reason = facts.mark, facts.omitted_records, facts.loss_reason
     mark_time = format_minute(mark.started_at)
     place_text = f"at a mark that the user set, {mark_time}"
@@ -137,7 +140,7 @@ def format_opening_for_model(child: Draft, facts: OpeningFacts) -> str:
 
 
 def format_opening_for_screen(facts: OpeningFacts) -> str:
-    """Return the child's opening as shown on the screen."""
+    """Return the opening of the child for the screen."""
     mark, omitted_records, loss_reason = facts.mark, facts.omitted_records, facts.loss_reason
     if mark.goal:
         goal = f": {collapse_line(plain_text(mark.goal), MAX_GOAL_CHARACTERS)}"
@@ -178,27 +181,27 @@ def format_opening_for_screen(facts: OpeningFacts) -> str:
 CHILD_KIND: Final = "back"
 
 MAX_REPORT_CHARACTERS = 500_000
-"""The maximum number of characters in a report."""
+"""the maximum number of characters in a report"""
 
 EMPTY_REPORT_MESSAGE = "Report cannot be empty."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReportPlan(ChildPlan):
-    """A child with the records up to the mark, followed by the report."""
+    """The plan of a child with the records up to the mark, followed by the report."""
 
     report: str
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return a watcher that checks for the report at the end."""
+        """Return an observer that checks that the child ends with the report."""
         return [_EndingWatcher(self.report)]
 
 
 class BackPlan(NamedTuple):
-    """The plan for going back.
+    """The plan of ``back``.
 
-    The ``child`` contains the records up to the mark. If the mark is lost, it is a
-    fresh session.
+    ``child`` contains the records up to the mark. If the mark cannot be found, ``child`` is a fresh
+    session, and ``loss_reason`` says why.
     """
 
     child: ChildPlan
@@ -209,7 +212,10 @@ class BackPlan(NamedTuple):
 
 
 def validate_report(report: str) -> str:
-    """Return a report without surrounding white space. Raise UsageError if it is empty or too long."""
+    """Return a report without white space at its start and end.
+
+    Raises UsageError if the report is empty or too long.
+    """
     report = replace_surrogates(report.strip())
     if not plain_text(report).strip():
         raise UsageError(
@@ -229,9 +235,9 @@ def validate_report(report: str) -> str:
 def go_back(
     session: SessionFile, mark: Mark, report: str, caller: Caller
 ) -> tuple[BackPlan, Receipt]:
-    """Make a child of ``session`` that is cut back to ``mark``. If that succeeds, the mark is used up.
+    """Write a child of ``session`` that is cut at ``mark``, and use up the mark.
 
-    Raise the same errors as ``plan_back``.
+    If writing fails, the mark remains. Raises the errors of ``plan_back``.
     """
     with caller.time_limit():
         plan = plan_back(session, mark, report, caller.where, caller.output_dir)
@@ -245,12 +251,12 @@ def go_back(
 def plan_back(
     session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None
 ) -> BackPlan:
-    """Plan a child of ``session`` that is cut back to ``mark``.
+    """Plan a child of ``session`` that is cut at ``mark``.
 
-    The child of a fork also contains the fork's findings, and needs no report. If the mark cannot
-    be found, the child starts at the root, with a warning. Raise InSubagent for a sub-agent's
-    transcript, UsageError for an empty or overlong report, and NoMark for a fork without any
-    conversation.
+    The child of a fork also contains a digest of what the fork found, so it needs no report. If the
+    mark cannot be found, the child contains only the report, with a warning. Raises InSubagent for
+    a sub-agent's transcript, UsageError if the report is empty or too long, and NoMark for a fork
+    without a conversation of its own.
     """
     check_not_subagent(session)
     if report.strip() or not mark.left:
@@ -273,11 +279,11 @@ def plan_back(
             build_digest(session, where, first_line=mark.record + 1),
             f"{child.command('read')} --after 20",
         )
-        format_digest_reference = f"{session.session_id}:{omitted_records.first_line}"
+        digest_reference = f"{session.session_id}:{omitted_records.first_line}"
         fork_digest = format_opening(
             digest,
             characters_for_tokens(tokens_for_size("", where)),
-            record_ref=format_digest_reference,
+            record_ref=digest_reference,
             read_command=read_command,
         ).text
         mark_node = parent.transcript.by_uuid.get(mark.uuid)
@@ -323,7 +329,12 @@ def plan_back(
 
 
 class _SplitSession(NamedTuple):
-    """A session split at a mark: the records before it, or why they are lost, the records after it, and remarks."""
+    """A session that was split at a mark.
+
+    ``kept_nodes`` are the records up to the mark, and ``omitted_nodes`` those after it. If the mark
+    cannot be found, ``loss_reason`` says why, and no records are kept. ``remarks`` are for the
+    user.
+    """
 
     parent: ParentScan
     kept_nodes: Sequence[Node]
@@ -348,9 +359,9 @@ def _split_at_mark(session: SessionFile, mark: Mark) -> _SplitSession:
 
 
 def _split_conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSession | None:
-    """Return the conversation up to a mark that a compaction may have removed from the live chain.
+    """Split the conversation in which a mark was set, even if a compaction has removed it since.
 
-    Return None if it is gone.
+    Return None if the record of the mark does not exist any more.
     """
     if session.agent != CLAUDE_NAME:
         return None
@@ -370,7 +381,11 @@ def _split_conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSessi
 def _select_nodes_to_mark(
     transcript: Transcript, mark: Mark
 ) -> tuple[Sequence[Node], str, list[str]]:
-    """Return the records up to the mark, or the reason why they are lost, and remarks for the user."""
+    """Return the records up to the mark, a reason, and remarks for the user.
+
+    If the mark cannot be found, there are no records, and the reason says why. Otherwise the reason
+    is ``""``.
+    """
     linear = linearize_chain(transcript.chain)
     node_count = next(
         (node_count for node_count, node in enumerate(linear.nodes, 1) if node.uuid == mark.uuid), 0
@@ -415,10 +430,10 @@ def _explain_loss(transcript: Transcript, mark: Mark, node_count: int) -> str:
 def _find_omitted_records(
     parent: ParentScan, nodes: Sequence[Node], first_omitted_line: int | None, where: Where
 ) -> OmittedRecords | None:
-    """Return the records that are not in the child, or None if they contain no conversation.
+    """Return a description of the records that the child omits, or None if they are no conversation.
 
-    If a compaction removed the records after the mark from ``nodes``, ``first_omitted_line`` is the
-    first of them.
+    ``first_omitted_line`` is the line number of the first record after the mark, which a compaction
+    may have removed from ``nodes``. It is None if the mark was found.
     """
     if not any(node.is_in_conversation for node in nodes):
         return None
@@ -438,17 +453,17 @@ def _find_omitted_records(
 
 
 class _EndingWatcher:
-    """A watcher that checks the text of the last user record."""
+    """An observer that checks the text of the last record of the user."""
 
     def __init__(self, text: str) -> None:
         self._wanted = text
         self._text: object = None
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Process a record."""
+        """Remember the text of a user's record."""
         if node is not None and node.kind == USER:
             self._text = get_message(record).get("content")
 
     def run_checks(self) -> list[Check]:
-        """Return a check of the child's ending."""
+        """Return a check that the child ends with the report."""
         return [Check("the report is whole", self._text == self._wanted)]

@@ -1,7 +1,9 @@
-"""A mark is the record to which ``back`` returns. A state file stores the active mark of each session.
+"""Store the active mark of each session in a state file.
 
-Invariant: every tool call before a mark has its result. Only a successful ``back`` uses up a mark.
-If several ``back`` commands run at the same time, only one of them gets the mark.
+A mark names the record to which ``back`` returns.
+
+Invariant: every tool call before a mark has its result. Only a ``back`` that succeeds uses up a
+mark. If several ``back`` commands run at the same time, only one of them gets the mark.
 """
 
 from __future__ import annotations
@@ -27,21 +29,23 @@ NO_MARK_MESSAGE = "No active mark."
 OTHER_BACK_MESSAGE = "Another prompt is going back in this session right now"
 
 MARK_LIFETIME_SECONDS = 60 * 86_400
-"""The number of seconds after which a mark is removed. The client deletes sessions after 30 days."""
+"""A mark is deleted after this number of seconds. The client deletes sessions after 30 days."""
 
 MAX_UUID_CHARACTERS = 200
-"""The maximum number of characters in a record's id."""
+"""the maximum number of characters in the id of a record"""
 
 _NOTE_PREFIX = "mark-"
 
 MAX_GOAL_CHARACTERS = 4_000
-"""The maximum number of characters in a goal."""
+"""the maximum number of characters in a goal"""
 
 
 class Mark(NamedTuple):
-    """A mark: the last record's ``uuid``, its 0-based line (``record``) when the mark was set, the goal, and the time.
+    """A point in a session, after one of its records.
 
-    If the mark is the point where a fork left its parent, ``left`` is the parent's id.
+    ``uuid`` is the id of this record, and ``record`` was its line number, counted from 0, when the
+    mark was set. If the mark is the point where a fork left its parent, ``left`` is the id of the
+    parent, else ``""``.
     """
 
     session_id: str
@@ -53,20 +57,20 @@ class Mark(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """The subject for a sentence about the mark."""
+        """Words for the mark, as the subject of a sentence."""
         if self.left:
             return "The place where the fork left its parent"
         return "The mark"
 
     def is_at(self, other: Mark) -> bool:
-        """Check whether another mark has the same position and goal."""
+        """Check whether another mark is at the same record and has the same goal."""
         return (self.uuid, self.goal) == (other.uuid, other.goal)
 
 
 def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
-    """Remove the mark of a deleted session, since its goal contains the user's words.
+    """Delete the mark of a deleted session, because its goal contains the user's words.
 
-    Return no remarks, because the user needs none.
+    The result is empty, because the user needs no remark.
     """
     hook_state.consume_note(f"{_NOTE_PREFIX}{session_id}.json")
     return []
@@ -75,7 +79,7 @@ def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
 class PlacedMark(NamedTuple):
     """A mark at the current end of a session.
 
-    ``is_step_unfinished`` is true if the model has started a step after it.
+    ``is_step_unfinished`` is true if the model has started a step after the mark.
     """
 
     mark: Mark
@@ -83,11 +87,11 @@ class PlacedMark(NamedTuple):
 
 
 def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
-    """Return a mark at the current end of the session. This function only reads files.
+    """Return a mark at the current end of the session. The mark is not stored.
 
-    While the model works, the mark follows the last complete step. Raise NothingToMark if there is
-    no conversation yet, InSubagent for a sub-agent's transcript, and UsageError for an overlong
-    goal.
+    While the model works, the mark is after the last complete step. Raises NothingToMark if the
+    session has no conversation yet, InSubagent for a sub-agent's transcript, and UsageError if the
+    goal is too long.
     """
     goal = replace_surrogates(goal.strip())
     if len(goal) > MAX_GOAL_CHARACTERS:
@@ -118,13 +122,13 @@ def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
 
 
 def check_not_subagent(session: SessionFile) -> None:
-    """Raise InSubagent for a sub-agent's transcript."""
+    """Raise InSubagent if the transcript is that of a sub-agent."""
     if subagent_name(session.path) is not None or HeadTail(session.path).is_sidechain:
         raise InSubagent
 
 
 def save_mark(mark: Mark) -> None:
-    """Save a mark as the session's only one. Raise WriteFailed."""
+    """Store a mark, which replaces the session's earlier mark. Raises WriteFailed."""
     hook_state.delete_old_notes(_NOTE_PREFIX, MARK_LIFETIME_SECONDS)
     try:
         hook_state.write_note(_note_name(mark.session_id), mark._asdict())
@@ -136,7 +140,7 @@ def save_mark(mark: Mark) -> None:
 
 
 def find_mark(session_id: str) -> Mark | None:
-    """Return the session's mark, or None if there is none."""
+    """Return the active mark of a session, or None."""
     note = hook_state.read_note(_note_name(session_id))
     uuid, record, goal, time = (note.get(key) for key in ("uuid", "record", "goal", "started_at"))
     if (
@@ -159,21 +163,25 @@ def find_mark(session_id: str) -> Mark | None:
 
 
 def clear_mark(session_id: str) -> bool:
-    """Delete the session's mark, and return whether it had one."""
+    """Delete the mark of a session, and return whether it had one."""
     return hook_state.consume_note(_note_name(session_id))
 
 
 def wait_for_mark(session_id: str) -> Mark | None:
-    """Return the session's mark after any running ``back`` has finished, because that may use up the mark."""
+    """Return the active mark of a session, or None.
+
+    If a ``back`` is running, wait for its end, because it may use up the mark.
+    """
     hook_state.wait_for_note(_note_name(session_id))
     return find_mark(session_id)
 
 
 @contextlib.contextmanager
 def consume_mark(mark: Mark) -> Iterator[None]:
-    """Use up a mark if the block succeeds. The point where a fork left its parent is never used up.
+    """Use up a mark if the block succeeds.
 
-    Raise NoMark if it is no longer the session's mark, or if another ``back`` is using it.
+    The point where a fork left its parent is never used up. Raises NoMark if the mark is no longer
+    the session's active mark, or if another ``back`` is using it.
     """
     if mark.left:
         yield

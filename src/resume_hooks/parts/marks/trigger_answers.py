@@ -1,6 +1,6 @@
 """Answer ``>mark`` and ``>back``: set a mark, and go back to it with a report.
 
-Invariant: only the exact word replaces a mark, and one mark makes at most one child.
+Invariant: only the exact word ``yes`` replaces a mark, and a mark makes at most one child.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from resume_hooks.system.text import plain_text
 
 YES_ARGUMENT, CANCEL_ARGUMENT = "yes", "cancel"
 QUESTION_KIND = "checkpoint"
-"""The prefix of our questions' file names; the marks themselves use ``mark-``."""
+"""The prefix of the names of files with questions. The files with marks have the prefix ``mark-``.
+"""
 
 
 def answer_request(request: Request) -> Outcome:
-    """Mark the current point, or go back to the mark. Raise ResumeHooksError."""
+    """Set a mark, or go back to the mark. Raises ResumeHooksError if this is impossible."""
     if request.in_subagent:
         raise InSubagent
     if request.trigger.verb == "back":
@@ -80,7 +81,7 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
 
 
 def _cancel_mark(session: SessionFile, request: Request) -> Report:
-    """Discard an open question about replacing the mark. If there is none, forget the mark."""
+    """Discard an open question about replacing the mark. If there is none, delete the mark."""
     question = confirmations.find_question(session.session_id, QUESTION_KIND)
     had_question = (
         confirmations.consume_question(session.session_id, QUESTION_KIND)
@@ -96,7 +97,10 @@ def _cancel_mark(session: SessionFile, request: Request) -> Report:
 
 
 def _replace_mark(session: SessionFile, request: Request) -> Report:
-    """After a yes, set the mark at the current end of the session, with the goal from the question."""
+    """Set a mark at the current end of the session, because the user answered yes.
+
+    The goal is that of the question.
+    """
     question = confirmations.find_question(session.session_id, QUESTION_KIND)
     if question is None or not question.is_open:
         active_mark = state.find_mark(session.session_id)
@@ -122,7 +126,8 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         existing_child = _find_existing_answer(request, plain_text(request.text).strip())
         if existing_child is not None:
             return existing_child
-        # Setting a mark does not import the code that finds a fork's point or writes a child.
+        # Imported here because setting a mark does not need the code that finds the point of a
+        # fork.
         from resume_hooks.parts.marks.fork_point import find_fork_point
 
         with time_limit(request.command):
@@ -130,7 +135,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         if mark is None:
             existing_child = _find_existing_answer(request)
             return existing_child or report_on_text(cards.format_no_mark_card(request.trigger))
-    # only a return needs this import
+    # Imported here because only ``back`` needs it.
     from resume_hooks.parts.marks import plan_back
 
     if not mark.left and not plain_text(request.text).strip():
@@ -143,17 +148,17 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         )
     plan, receipt = plan_back.go_back(request.session, mark, request.text, request.caller())
     with contextlib.suppress(OSError):
-        # otherwise a yes to an older question would set a new mark
+        # Without this, a yes to an older question would set a new mark.
         confirmations.consume_question(request.session_id, QUESTION_KIND)
-        # otherwise /clear would continue the conversation that the user just left
+        # Without this, /clear would continue the conversation that the user has just left.
         pending_handoff.consume_handoffs_of_parent(request.session_id)
     return OpenedSession(receipt, plan.child, "back", cards.list_back_facts(receipt, plan))
 
 
 def _find_existing_answer(request: Request, report: str = "") -> AnyOpenedSession | None:
-    """Return the answer with the child that the last ``>back`` made from the same report.
+    """Return an answer that opens the child of the last ``>back`` with the same report, or None.
 
-    Return None if that child was deleted or continued.
+    Return None if this child was deleted or continued.
     """
     existing_child = find_existing_child(request.session, "back", request.where, report=report)
     if existing_child is None:

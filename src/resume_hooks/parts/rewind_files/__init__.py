@@ -1,12 +1,14 @@
 """``rewind-files``: restore a user's files to a state that a session recorded.
 
-Invariant: a file in the project is only changed after it was copied, and only if it has not changed
-since it was read.
+The client records snapshots of the files, and changes of these snapshots. From these, this part
+computes the state of the files at each prompt, and compares it with the files on disk. It opens the
+files by descriptors from the root folder on, so that no symbolic link is followed.
 
-The client's snapshots and deltas give the state of the files at each prompt. The target state is
-compared with the disk, through open descriptors from the root folder down, so that no link is
-followed. Files to be overwritten are copied first, with a manifest of digests. An undo reads the
-newest manifest as a plan.
+Before a file is overwritten, it is copied, and its digest is written to a manifest. To undo a run,
+the newest manifest is used as the plan.
+
+Invariant: a file in the project is changed only after it was copied, and only if it has not changed
+since it was read.
 """
 
 from __future__ import annotations

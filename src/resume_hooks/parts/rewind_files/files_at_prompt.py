@@ -1,10 +1,10 @@
-"""Find the prompt for ``--to``, and the files at that prompt, each with its backup and its path.
+"""Find the prompt that ``--to`` names, and the state of each file at that prompt.
 
-If the target is not a prompt, the error message names the nearest prompts.
+If ``--to`` names a record that is not a prompt, the error message names the nearest prompts.
 
-As in the client, a file that was first tracked later counts as it was before its first edit, and
-backups only count in the session's own folder. A child gets its own backups when it is created; its
-parent's folder may have other content under the same name.
+A file that the client started to track after the prompt gets its state from before its first edit,
+as in the client. Only backups in the session's own folder are used. A child gets its own backups
+when it is created, and the folder of its parent may contain other contents under the same names.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import iterate_ancestors
 
 FIRST_VERSION = 1
-"""The version number of the backup that the client makes when it begins to track a file."""
+"""The version of the first backup of a file, which the client makes when it starts to track the
+file."""
 
 NO_EARLY_COPY_REASON = "the client kept no copy of it from before its first edit"
 
@@ -43,11 +44,16 @@ TARGET_HELP = (
     "<session>:<line>."
 )
 MAX_QUOTE_CHARACTERS = 60
-"""The maximum number of characters that a message quotes from a prompt."""
+"""A message quotes at most this number of characters from a prompt."""
 
 
 class RewindTarget(NamedTuple):
-    """The target of ``--to``: a ``turn`` (0 for the last), or a ``record`` (line or uuid) and optional ``session``."""
+    """The record that ``--to`` names.
+
+    It is the first record of a ``turn``, where 0 means the last turn. If ``turn`` is None, it is
+    ``record``, a line number or a uuid, in ``session``. If ``session`` is None, it is the session
+    of the command.
+    """
 
     turn: int | None
     record: int | str
@@ -55,11 +61,11 @@ class RewindTarget(NamedTuple):
 
 
 class PromptState(NamedTuple):
-    """A prompt with the state of the files.
+    """A prompt, and the state of the files at this prompt.
 
-    If ``is_exact`` is false, files were edited between the state and the prompt.
-
-    ``states`` are the states on the prompt's own branch and on branches that continue from it.
+    If ``is_exact`` is false, ``state`` is from an earlier prompt, and files were edited since.
+    ``states`` are the states on the branch of the prompt, and on branches that continue from the
+    prompt.
     """
 
     prompt: Prompt
@@ -69,7 +75,7 @@ class PromptState(NamedTuple):
 
 
 def parse_target(text: str) -> RewindTarget:
-    """Parse a target. Raise UsageError for an invalid one."""
+    """Parse the value of ``--to``. Raises UsageError if it names no record."""
     target_text = text.strip()
     number = target_text.lower().removeprefix("turn").strip()
     if (
@@ -96,9 +102,9 @@ def parse_target(text: str) -> RewindTarget:
 
 
 def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState:
-    """Return the prompt of a target, with the state of the files.
+    """Return the prompt that ``target`` names, with the state of the files.
 
-    Raise UsageError if there is no such prompt, and NoFileHistory if there is no state.
+    Raises UsageError if there is no such prompt, and NoFileHistory if no state is known for it.
     """
     prompt = _find_prompt(history, target)
     is_on_other_branch = _OtherBranchCheck(history, prompt)
@@ -112,7 +118,8 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
         if state.line > prompt.line:
             later_states.append(state)
     own_state = next((state for state in earlier_states if state.prompt_id == prompt.uuid), None)
-    # Client 2.1.329 writes no state if it ends within milliseconds of the answer (measured, -p).
+    # Client 2.1.329 records no state if it ends within milliseconds after the answer (measured with
+    # ``-p``).
     exact_state = (
         own_state
         or _find_unedited_state(history, earlier_states[-1:], prompt)
@@ -139,7 +146,10 @@ def find_prompt_state(history: FileHistory, target: RewindTarget) -> PromptState
 def _find_unedited_state(
     history: FileHistory, nearest_states: list[FilesAtPrompt], prompt: Prompt
 ) -> FilesAtPrompt | None:
-    """Return the nearest state if no tool wrote a file between it and the prompt, so that it applies to the prompt."""
+    """Return the state in ``nearest_states`` if no tool wrote a file between this state and the prompt.
+
+    Such a state is also the state at the prompt. If a tool wrote a file, return None.
+    """
     for state in nearest_states:
         start_line, end_line = sorted((state.line, prompt.line))
         if not any(start_line < line < end_line for line in history.edited_lines):
@@ -148,7 +158,7 @@ def _find_unedited_state(
 
 
 def describe_prompt(prompt: Prompt) -> str:
-    """Return a prompt's turn or line, and its first words."""
+    """Return a prompt's turn or line number, and its first words."""
     if prompt.turn:
         position = f"turn {prompt.turn}"
     else:
@@ -157,7 +167,10 @@ def describe_prompt(prompt: Prompt) -> str:
 
 
 def _find_prompt(history: FileHistory, target: RewindTarget) -> Prompt:
-    """Return the prompt of a target. Raise UsageError, with the nearest prompts, if the target is not a prompt."""
+    """Return the prompt that ``target`` names.
+
+    Raises UsageError if the record is not a prompt. The message names the nearest prompts.
+    """
     prompts = history.prompts
     if target.turn is not None:
         numbered_prompts = [candidate for candidate in prompts if candidate.turn]
@@ -195,14 +208,15 @@ def _find_prompt(history: FileHistory, target: RewindTarget) -> Prompt:
 
 
 def _describe_nearest_prompts(prompts: tuple[Prompt, ...]) -> str:
-    """Return a sentence with the nearest prompts and their ids for ``--to``."""
+    """Return a sentence that lists prompts with their ids, which ``--to`` accepts."""
     return f"The nearest prompts: {'; '.join(f'{prompt.uuid} {describe_prompt(prompt)}' for prompt in prompts)}."
 
 
 class _OtherBranchCheck:
-    """Checks whether a message is on a branch that left the conversation before a prompt, where states do not count.
+    """Checks whether a message is on a branch that left the conversation before the prompt.
 
-    A message without a common ancestor is not on such a branch, since a compaction cuts the links.
+    States at such messages do not apply to the prompt. A message without a common ancestor with the
+    prompt is not on such a branch, because a compaction cuts the links between records.
     """
 
     def __init__(self, history: FileHistory, prompt: Prompt) -> None:
@@ -226,7 +240,10 @@ class _OtherBranchCheck:
         return is_on_other_branch
 
     def _ancestor_ids(self, uuid: str) -> Iterator[str]:
-        """Yield the ids of a message and its ancestors, nearest first; a cycle ends them."""
+        """Yield the uuids of a message and its ancestors, the message first.
+
+        If the links form a cycle, each uuid is yielded once.
+        """
         nodes = self._nodes
         trail = iterate_ancestors(
             nodes.get(uuid), lambda node: nodes.get(node.parent) if node.parent else None
@@ -235,12 +252,13 @@ class _OtherBranchCheck:
 
 
 def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -> FilesPlan:
-    """Plan to restore the files to a prompt.
+    """Plan to restore the files to their state at a prompt.
 
-    Raise CantRestore if the project's folder is uncertain or cannot be opened.
+    Raises CantRestore if it is uncertain which folder the files are in, or if the folder cannot be
+    opened.
     """
     session = history.session
-    # the id is used as the name of a folder, so it must be valid
+    # The id is used as the name of a folder.
     if not is_session_id(session.session_id):
         raise CantRestore(
             f"{session.path} has no session id, so no backup belongs to it", "Name another session."
@@ -253,10 +271,11 @@ def plan_rewind(history: FileHistory, prompt_state: PromptState, where: Where) -
 
 
 def _find_session_folder(session: SessionFile, where: Where) -> str:
-    """Return the session's own folder: that of its project folder, or the recorded one if it is the current folder.
+    """Return the folder in which the session worked.
 
-    Raise CantRestore for any other folder, because a transcript may have been moved, and another
-    project may now have the same path.
+    The folder is trusted if the session's transcript is in the project folder for it, or if it is
+    the current folder. Otherwise raise CantRestore, because the transcript may have been moved, and
+    another project may now have the same path.
     """
     ends = HeadTail(session.path)
     recorded_folder, project_folder = home_folder(ends, where), os.path.dirname(session.path)
@@ -283,12 +302,10 @@ def _find_session_folder(session: SessionFile, where: Where) -> str:
 def _build_target_files(
     history: FileHistory, prompt_state: PromptState, root: ProjectRoot, backup_folder: StoredContent
 ) -> Iterator[TargetFile]:
-    """Yield the state at the prompt of each file that was tracked at the prompt or later.
+    """Yield the target state of each file that was tracked at the prompt or later.
 
-    ``backup_folder`` contains the backups.
-
-    A file is identified by its path relative to the project's root, even if records contain
-    different paths for it.
+    ``backup_folder`` contains the backups. Records may name a file by different paths. All these
+    paths are resolved to one path, relative to the root of the project.
     """
     recorded_paths = {*history.last_edits}.union(*(state.backups for state in history.states))
     places_by_recorded = {path: root.resolve_path(path) for path in recorded_paths}
@@ -327,7 +344,8 @@ def _build_target_files(
             )
             continue
         line, newest_backup = last_backups[path]
-        # the file's last known state in the session, from its last backup or a later edit
+        # The last state of the file that the session knew, from its last backup or from a later
+        # edit.
         expected_file = None
         if edit is not None and edit.line > line:
             expected_file = ExpectedFile(edit.digest) if edit.digest else None
@@ -338,7 +356,7 @@ def _build_target_files(
 
 
 def _locate_backup(backup: Backup, backup_folder: StoredContent) -> StoredContent | None:
-    """Return the backup's file in ``backup_folder``, or None if the backup records that there was no file."""
+    """Return the file of a backup, or None if the backup means that the file did not exist."""
     if backup.name is None:
         return None
     return StoredContent(backup_folder.root, (*backup_folder.parts, backup.name))

@@ -16,7 +16,7 @@ change_field = FieldDeclarer[FileChange]()
 
 
 class RewindTo(StrictModel):
-    """The prompt to which the files are restored."""
+    """The prompt to whose state the files are restored."""
 
     uuid: str = prompt_field(lambda at: at.prompt.uuid)
     reference: str = Field(description="session and 0-based line")
@@ -34,7 +34,7 @@ class RewindTo(StrictModel):
 
 
 class FileRow(StrictModel):
-    """A tracked file."""
+    """A file that the session tracked, and what happens to it."""
 
     path: str = change_field(
         lambda change: change.project_path.path,
@@ -68,7 +68,7 @@ class FileRow(StrictModel):
 
 
 class RewindFilesSchema(StrictModel):
-    """The planned or written changes to files."""
+    """The changes of files that were planned or written."""
 
     session_id: str
     file: str

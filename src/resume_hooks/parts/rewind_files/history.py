@@ -1,9 +1,10 @@
-"""Read the history of a user's files from a session: their state at each prompt, and the last edit of each file.
+"""Read from a session the state of the user's files at each prompt, and the last edit of each file.
 
-Measured on 2.1.42, 2.1.112 and 2.1.329: at each prompt the client records a backup of every tracked
-file in its state before the turn. A file that is tracked from this turn on is added in its state
-before its first edit, in another snapshot of the same prompt (old clients) or in a delta (2.1.209
-and later). If the name of a backup is null, there was no file.
+Measured with clients 2.1.42, 2.1.112 and 2.1.329: at each prompt, the client records a backup of
+every tracked file, with its contents before the turn. If it starts to track a file during the turn,
+it adds a backup from before the first edit of the file. Old clients add it in another snapshot of
+the same prompt, and clients since 2.1.209 in a record of its own. If the name of a backup is null,
+the file did not exist.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ from resume_hooks.transcripts.records import USER, Record, get_string
 from resume_hooks.transcripts.transcript import scan_transcript
 
 MAX_TRACKED_PATHS = 10_000
-"""The maximum number of tracked files in a session. Clients never track more."""
+"""A session that tracks more files than this was not written by a client."""
 
 _BACKUP_NAME = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
 
 
 class Backup(NamedTuple):
-    """A file's state: the ``name`` of its backup, None if there was no file, or ``""`` if the name is invalid.
+    """The state of a file.
 
-    ``folder`` is the file's resolved folder, as recorded by 2.1.329, or ``""`` if unknown.
+    ``name`` is the name of its backup, None if the file did not exist, or ``""`` if the recorded
+    name is invalid. ``folder`` is the folder of the file without symbolic links, which client
+    2.1.329 records, or ``""`` if it is unknown.
     """
 
     name: str | None
@@ -42,7 +45,11 @@ class Backup(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """A user message: its uuid, its 0-based line, its turn, and its first words."""
+    """A user's message.
+
+    ``line`` is its line number, counted from 0. ``turn`` is the number of the turn that it starts,
+    or 0 if it starts no turn. ``words`` are its first words.
+    """
 
     uuid: str
     line: int
@@ -51,7 +58,10 @@ class Prompt(NamedTuple):
 
 
 class FilesAtPrompt(NamedTuple):
-    """The files that were tracked at a prompt, by the client's path for each."""
+    """The state of the tracked files at a prompt.
+
+    ``backups`` maps the path of each file, as the client records it, to its backup.
+    """
 
     prompt_id: str
     line: int
@@ -59,7 +69,10 @@ class FilesAtPrompt(NamedTuple):
 
 
 class LastEdit(NamedTuple):
-    """The last edit of a file by a tool; ``digest`` is that of the resulting text, or ``""`` if unknown."""
+    """The last edit of a file by a tool.
+
+    ``digest`` is the digest of the text after the edit, or ``""`` if it is unknown.
+    """
 
     line: int
     digest: str
@@ -67,9 +80,11 @@ class LastEdit(NamedTuple):
 
 @dataclass(frozen=True)
 class FileHistory:
-    """A session's file history; ``states`` are in the order of their prompts, ``nodes`` are the linked records by uuid.
+    """The file history of a session.
 
-    ``last_edits`` maps each path to its last edit. ``edited_lines`` are the lines of all edits.
+    ``states`` are in the order of their prompts. ``nodes`` maps uuids to the records of the
+    session. ``last_edits`` maps the path of each file to its last edit. ``edited_lines`` are the
+    line numbers of all edits.
     """
 
     session: SessionFile
@@ -83,7 +98,7 @@ class FileHistory:
 def read_file_history(session: SessionFile) -> FileHistory:
     """Return the file history of a session.
 
-    Raise NoFileHistory if it has none, and SessionNotFound if it cannot be read.
+    Raises NoFileHistory if it has none, and SessionNotFound if the session cannot be read.
     """
     outline, file_records = OutlineScan(subagent=False), _FileRecordCollector()
     transcript = scan_transcript(session.path, observers=[outline, file_records])
@@ -120,12 +135,15 @@ def read_file_history(session: SessionFile) -> FileHistory:
 
 
 def hash_text(text: bytes) -> str:
-    """Return the digest of a text with line feeds as line ends, because tools may write other line ends."""
+    """Return the digest of a text. Different line endings do not change the digest.
+
+    Tools may write a text with other line endings.
+    """
     return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()
 
 
 class _FileRecordCollector:
-    """An observer of ``transcript.scan_transcript`` that collects the client's records about files."""
+    """An observer of a scan that collects the records in which the client describes files."""
 
     def __init__(self) -> None:
         self.edits: dict[str, LastEdit] = {}
@@ -133,11 +151,11 @@ class _FileRecordCollector:
         self._snapshots: dict[str, tuple[int, dict[str, Backup]]] = {}
         self._deltas: list[tuple[int, str, str, Backup]] = []
         self.words: dict[int, str] = {}
-        """The first words of user messages that begin no turn, by line."""
+        """The first words of user's messages that start no turn, by line number."""
         self._paths: set[str] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Process a record."""
+        """Collect the data of one record."""
         kind = get_string(record, "type")
         if kind == USER and node is not None:
             result = record.get("toolUseResult")
@@ -163,10 +181,11 @@ class _FileRecordCollector:
                 self._deltas.append((line.number, message, path, backup))
 
     def build_states(self, line_numbers: Mapping[str, int]) -> Iterator[FilesAtPrompt]:
-        """Yield the last snapshot of each prompt with its deltas.
+        """Yield the state of the files at each prompt.
 
-        If a prompt has no snapshot, the previous prompt's snapshot is used. A delta may precede its
-        snapshot, because different code of the client writes them.
+        It consists of the last snapshot of the prompt and the backups that were added later. If a
+        prompt has no snapshot, the state of the previous prompt is used. The record of an added
+        backup may precede the snapshot.
         """
         added_backups: dict[str, dict[str, Backup]] = {}
         first_lines: dict[str, int] = {}
@@ -214,7 +233,7 @@ class _FileRecordCollector:
 
 
 def _parse_backup(value: Any) -> Backup | None:
-    """Return the backup in a record's value, or None if the value is not a backup."""
+    """Return the backup that a record describes, or None if ``value`` does not describe a backup."""
     if not isinstance(value, dict) or "backupFileName" not in value:
         return None
     name, version = value["backupFileName"], value.get("version")
@@ -227,7 +246,10 @@ def _parse_backup(value: Any) -> Backup | None:
 
 
 def _hash_edited_text(result: Mapping[str, Any]) -> str:
-    """Return the digest of the text after a Write or an Edit, from its result, or ``""`` if unknown."""
+    """Return the digest of a file's text after an edit, or ``""`` if the text is unknown.
+
+    ``result`` is the result of a Write or an Edit.
+    """
     content, original, old_text, new_text = (
         result.get(key) for key in ("content", "originalFile", "oldString", "newString")
     )

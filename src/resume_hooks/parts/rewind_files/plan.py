@@ -1,7 +1,7 @@
-"""Plan which files to restore: each file's current content, its future content, and the difference.
+"""Plan which files to restore, with the current and the future content of each file.
 
-This module writes no files. If a file cannot be restored safely, it is listed with the reason and
-left out.
+No files are written here. A file that cannot be restored safely is part of the plan, with the
+reason, but it will not be changed.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from resume_hooks.storage.state_file import remove_stale_temporaries
 from resume_hooks.system.text import plain_line
 
 MAX_COMPARED_CHARACTERS = 400_000
-"""The maximum number of bytes per side in a line-by-line comparison."""
+"""Texts with more bytes than this are not compared line by line."""
 
 MAX_COMPARED_LINES = 5_000
 MAX_SHOWN_LINES = 60
-"""The maximum number of lines shown of a file's difference."""
+"""At most this number of lines is shown of a file's difference."""
 
 MAX_SHOWN_LINE_CHARACTERS = 240
-"""The maximum number of characters shown of a line."""
+"""A line is cut after this number of characters when it is shown."""
 
 
 class Difference(NamedTuple):
-    """The numbers of added and removed lines, or None for binary files.
+    """The difference between two contents of a file.
 
-    ``lines`` are the lines to show, and ``hidden_line_count`` is the number of other lines.
+    ``added`` and ``removed`` are numbers of lines, or None if the file is not text. ``lines`` are
+    the lines to show, and ``hidden_line_count`` is the number of lines that are not shown.
     """
 
     added: int | None
@@ -49,7 +50,7 @@ class Difference(NamedTuple):
 def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
     """Return the difference between two contents of a file.
 
-    A content of None means that there is no file.
+    None instead of a content means that the file does not exist.
     """
     old_lines, new_lines = _split_text_lines(before), _split_text_lines(after)
     if old_lines is None or new_lines is None:
@@ -77,7 +78,7 @@ def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
 
 
 def _split_text_lines(content: bytes | None) -> list[str] | None:
-    """Return the lines of a text, or None for binary content."""
+    """Return the lines of a text, or None if the content is not text."""
     if content is None or not content:
         return []
     if b"\0" in content:
@@ -99,23 +100,25 @@ def _format_size(content: bytes | None) -> str:
 
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-"""The maximum size in bytes of a file that is restored or replaced."""
+"""A larger file is neither restored nor replaced. The size is in bytes."""
 
 PERMISSION_BITS = 0o777
-"""The mode bits that are restored. Set-user-id and similar bits are never restored."""
+"""Only these bits of a file's mode are restored. Set-user-id and similar bits are never restored.
+"""
 
 
 class StoredContent(NamedTuple):
-    """A stored content: the file at the path ``parts``, relative to ``root``."""
+    """A stored content: the file with the path ``parts`` below the folder ``root``."""
 
     root: str
     parts: tuple[str, ...]
 
 
 class ExpectedFile(NamedTuple):
-    """The last known state of a file: a digest of its text, a digest of its bytes, or a stored copy (``source``).
+    """The last state of a file that the session knew.
 
-    If all are empty, there was no file.
+    It is described by the digest of its text, by the digest of its bytes, or by ``source``, a
+    stored copy. If these are all empty, the file did not exist.
     """
 
     text_digest: str = ""
@@ -124,10 +127,11 @@ class ExpectedFile(NamedTuple):
 
 
 class TargetFile(NamedTuple):
-    """The target state of a file: the content of its ``source``, or no file without a source.
+    """The state to which a file is to be restored.
 
-    If ``mode`` is None, the source's mode is used. ``reason`` explains why there is no source, or is
-    ``""``. If ``expected_file`` is None, the last known state is unknown.
+    ``source`` is its content, or None if the file is to be deleted. If ``mode`` is None, the file
+    gets the mode of its source. If ``reason`` is not empty, it explains why the file cannot be
+    restored. ``expected_file`` is the last state that the session knew, or None if it is unknown.
     """
 
     project_path: ProjectPath
@@ -139,7 +143,7 @@ class TargetFile(NamedTuple):
 
 
 class FileVersion(NamedTuple):
-    """The digest of a file's content, and its mode."""
+    """The digest, the size and the mode of a file."""
 
     digest: str
     size: int
@@ -149,9 +153,10 @@ class FileVersion(NamedTuple):
 class FileChange(NamedTuple):
     """The change of one file in a plan.
 
-    ``action`` is restore, create, delete, or none. ``reason`` is a sentence's end that explains why
-    the file is left alone: its backup is missing, or the change was refused.
-    ``changed_since`` is true if the file differs from the last state that the session knew.
+    ``action`` is ``restore``, ``create``, ``delete`` or ``none``. If the file cannot be restored,
+    ``reason`` is the end of a sentence that says why. ``is_missing`` is true if its backup is
+    missing. ``changed_since`` is true if the file differs from the last state that the session
+    knew, and None if that state is unknown.
     """
 
     project_path: ProjectPath
@@ -173,9 +178,10 @@ class FileChange(NamedTuple):
 
 @dataclass(frozen=True)
 class FilesPlan:
-    """The files to restore, relative to ``root``; an undo also removes ``folders`` that become empty.
+    """A plan to restore the files below ``root``.
 
-    ``undone_run_time`` is the time of the run that an undo reverts. In any other plan it is ``""``.
+    ``folders`` are removed afterwards if they are empty, for an undo. ``undone_run_time`` is the
+    time of the run that an undo reverts, or ``""`` if the plan is not an undo.
     """
 
     session_id: str
@@ -186,19 +192,19 @@ class FilesPlan:
 
     @property
     def changes_to_write(self) -> tuple[FileChange, ...]:
-        """The changes that must be written."""
+        """The changes that must be written to disk."""
         return tuple(change for change in self.changes if change.action != "none")
 
     @property
     def refused_changes(self) -> tuple[FileChange, ...]:
-        """The changes of files that cannot be restored."""
+        """The files that cannot be restored, each with the reason."""
         return tuple(change for change in self.changes if change.is_refused)
 
 
 def plan_files(session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]) -> FilesPlan:
-    """Compare each target state with the disk.
+    """Plan the change of each file by comparing its target state with the file on disk.
 
-    Raise CantRestore if the project's folder cannot be opened.
+    Raises CantRestore if the project's folder cannot be opened.
     """
     if not safe_tree.HAS_DIR_FD:
         raise CantRestore(
@@ -218,11 +224,11 @@ def plan_files(session_id: str, root: ProjectRoot, targets: Iterable[TargetFile]
 def read_project_file(
     root: ProjectRoot, root_descriptor: int, place: ProjectPath
 ) -> tuple[bytes | None, os.stat_result | None]:
-    """Return the content and state of a file, without following links, or (None, None) if there is no file.
+    """Return the content and the status of a file, following no symbolic links.
 
-    Raise WriteFailed if the file must not be changed.
-
-    A read-only file can be restored, because only the folder's permission matters, as in git.
+    If the file does not exist, return None and None. Raises WriteFailed if the file must not be
+    changed. A read-only file may be changed, because replacing it requires only the permission to
+    write to its folder, as in git.
     """
     path = os.path.join(root.real_path, place.path)
     try:
@@ -231,7 +237,7 @@ def read_project_file(
             if state is not None and state.st_nlink > 1:
                 remove_stale_temporaries(
                     os.path.dirname(path)
-                )  # the second name may remain from a killed run
+                )  # A killed run may have left a temporary file as the second name.
                 content, state = project_files.read_file_and_state(path, MAX_FILE_BYTES, folder)
     except FileNotFoundError:
         return None, None
@@ -243,7 +249,10 @@ def read_project_file(
 
 
 def check_folder_writable(root_descriptor: int, place: ProjectPath) -> None:
-    """Raise WriteFailed if we cannot write to the folder of a file, or to the folder in which it would be created."""
+    """Raise WriteFailed if a file cannot be written because of the permissions of its folder.
+
+    If the folder does not exist, the folder in which it would be created is checked.
+    """
     if not safe_tree.is_writable_folder(root_descriptor, place.parts[:-1]):
         raise WriteFailed(
             f"nothing can be written to the folder of {plain_line(place.path)}",
@@ -254,14 +263,17 @@ def check_folder_writable(root_descriptor: int, place: ProjectPath) -> None:
 def read_stored(source: StoredContent) -> tuple[bytes, int]:
     """Return a stored content and its mode.
 
-    Raise OSError or WriteFailed if it is gone or not a regular file.
+    Raises OSError or WriteFailed if the file does not exist or is not a regular file.
     """
     content, state = safe_tree.read_file_below(source.root, source.parts, MAX_FILE_BYTES)
     return content, state.st_mode
 
 
 def measure_version(content: bytes, mode: int) -> FileVersion:
-    """Return a content's version, which consists of its digest and mode."""
+    """Return the digest, the size and the mode of a content.
+
+    Only the permission bits of ``mode`` are kept.
+    """
     return FileVersion(
         hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSION_BITS
     )
@@ -331,7 +343,10 @@ def _read_source(source: StoredContent | None) -> tuple[bytes | None, int]:
 
 
 def _has_changed(current: bytes | None, expected: ExpectedFile | None) -> bool | None:
-    """Check whether a file differs from its last state in the session. Return None if that state is unknown."""
+    """Check whether a file differs from the last state that the session knew.
+
+    Return None if that state is unknown.
+    """
     if expected is None:
         return None
     if expected.text_digest:
@@ -345,7 +360,7 @@ def _has_changed(current: bytes | None, expected: ExpectedFile | None) -> bool |
 
 
 def failure_reason(error: OSError | WriteFailed) -> str:
-    """Return why a file cannot be read or written, as the end of a sentence."""
+    """Return the end of a sentence that says why a file cannot be read or written."""
     if isinstance(error, WriteFailed):
         return error.message
     return error.strerror or str(error)

@@ -1,11 +1,12 @@
-"""Restore files by a plan: copy the current files, then write each file unless it has changed since it was read.
+"""Restore files according to a plan.
 
-A crash leaves each file in its old or its new state. Copies of overwritten and removed files, with
-a manifest, are on disk before the first file is changed. Ctrl+C takes effect after the current
-file.
+The current files are copied first. Then each file is written, unless it has changed since it was
+read. A crash leaves each file in its old or its new state. Before the first file is changed, the
+copies of all files that will be overwritten or removed are on disk, with a manifest. Ctrl+C takes
+effect after the current file.
 
-The manifest contains each file's old and new digest. After a crash, the file itself shows which
-state it has, and ``--undo`` needs nothing else.
+The manifest contains the old and the new digest of each file. After a crash, ``--undo`` needs only
+the manifest, because the digest of a file shows whether it was written.
 """
 
 from __future__ import annotations
@@ -39,28 +40,32 @@ from resume_hooks.transcripts.records import Record, get_string
 MANIFEST_FILE = "manifest.json"
 MANIFEST_VERSION = 1
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
-"""The maximum size of a manifest in bytes. A manifest with ten thousand files has a few MB."""
+"""The maximum size of a manifest in bytes. A manifest for ten thousand files has a few MB."""
 
 MAX_RUNS_PER_INSTANT = 1_000
-"""The maximum number of runs with the same timestamp. Each run has its own folder."""
+"""At most this number of runs can have the same time. Each run has its own folder."""
 
 _RUN_NAME = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
-"""The name of a run's folder: a timestamp, and a number if the timestamp is taken or the clock went back."""
+"""The name of a run's folder.
+
+It is the time of the run. A number is added if another run has this time or a later one, which
+happens if the clock went back.
+"""
 
 
 def copies_folder_path(session_id: str, where: Where) -> str:
-    """Return the folder for the copies of a session's files, with a folder for each run.
+    """Return the path of the folder that contains the copies of a session's files.
 
-    The folder may not exist.
+    It has a folder for each run. It may not exist.
     """
     return os.path.join(where.state, backups.FOLDER, backups.REWIND_COPIES, session_id)
 
 
 def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> str:
-    """Copy the files that the plan overwrites or removes, and return the folder of the copies.
+    """Copy the files that a plan overwrites or removes, and return the folder of the copies.
 
-    Raise WriteFailed, without leaving copies, if a file has changed, cannot be copied, or is in an
-    unwritable folder.
+    Raises WriteFailed if a file has changed, cannot be copied, or is in a folder that is not
+    writable. In this case no copies remain.
     """
     parent, now = copies_folder_path(files_plan.session_id, where), clock.now()
     folder = ""
@@ -105,12 +110,10 @@ def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> 
 
 
 def plan_undo(session_id: str, where: Where) -> FilesPlan:
-    """Plan to revert the newest run for a session, which may itself be an undo.
+    """Plan to undo the last run for a session. The last run may itself be an undo.
 
-    The plan may have no changes.
-
-    Raise NoFileHistory if there is no run, or if its manifest cannot be read; an older run is never
-    used instead.
+    The plan may have no changes. Raises NoFileHistory if there is no run, or if the manifest of the
+    last run cannot be read. An older run is never undone instead.
     """
     folder = copies_folder_path(session_id, where)
     name = _find_newest_run(folder)
@@ -142,7 +145,10 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
 
 
 def _find_newest_run(folder: str) -> str:
-    """Return the folder of the last run. Ignore runs without a manifest, because they changed no file."""
+    """Return the name of the folder of the last run, or ``""``.
+
+    A run without a manifest is ignored, because it has changed no file.
+    """
     try:
         names = sorted(os.listdir(folder), reverse=True)
     except OSError:
@@ -153,7 +159,7 @@ def _find_newest_run(folder: str) -> str:
 
 
 def _create_run_folder(parent: str, instant: str) -> str:
-    """Create the folder of a run, with a name that sorts last even if the clock went back."""
+    """Create the folder of a run. Its name sorts after all others, even if the clock went back."""
     for _ in range(MAX_RUNS_PER_INSTANT):
         runs = (
             run.groups(default="000")
@@ -166,7 +172,7 @@ def _create_run_folder(parent: str, instant: str) -> str:
         else:
             next_name = instant
         path = os.path.join(parent, next_name)
-        # another run with the same timestamp created it first
+        # Another run with the same time may create the folder first.
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
             return path
@@ -211,7 +217,10 @@ def _format_version_row(version: FileVersion | None, name: str | None) -> Record
 
 
 def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile | None:
-    """Return a manifest's row as a target: the state before the run, with the state after it as expected."""
+    """Return the target state of a file for an undo, from its row in a manifest, or None.
+
+    The target is the state before the run. The expected state is the state after the run.
+    """
     path = get_string(row, "path") if isinstance(row, dict) else ""
     if not path:
         return None
@@ -248,9 +257,10 @@ def _list_or_empty(value: Any) -> list[Any]:
 
 
 def write_files(files_plan: FilesPlan, where: Where) -> str:
-    """Restore the files, and return the folder with the copies of the replaced files.
+    """Restore the files of a plan, and return the folder with the copies of the replaced files.
 
-    WriteFailed and Interrupted report the number of written files. Each of these files has a copy.
+    If WriteFailed or Interrupted is raised, its message has the number of files that were already
+    written. Each of these files has a copy.
     """
     root = files_plan.root.real_path
     try:
@@ -288,7 +298,7 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
             ) from error
     for folder in sorted(files_plan.folders, key=len, reverse=True):
         place = files_plan.root.resolve_path(folder)
-        # the folder was created for a file that is gone again; remove it if it is empty
+        # The folder was created for a file that does not exist any more.
         if place.parts:
             with (
                 contextlib.suppress(OSError, WriteFailed),
@@ -313,8 +323,8 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
         has_same_mode = (
             change.old_version is not None and change.old_version.mode == change.new_version.mode
         )
-        # None keeps the file's own mode, including its set-group-id and similar bits, which a
-        # backup lacks.
+        # With a mode of None, the file keeps its mode. This includes the set-group-id bit and
+        # similar bits, which a backup does not have.
         mode = None if has_same_mode else change.new_version.mode
         project_files.write_project_file(
             path, content, change.replaced_status, mode=mode, dir_fd=folder_descriptor
@@ -324,7 +334,10 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
 def _build_failure_report(
     files_plan: FilesPlan, copies_path: str, written_count: int, reason: str
 ) -> tuple[str, str]:
-    """Return the number of written files and the remedy. If no file was written, the copies are removed."""
+    """Return the message and the remedy for a run that failed.
+
+    If no file was written, the copies are removed.
+    """
     if not written_count:
         removal.remove_if_possible(copies_path, os.path.dirname(copies_path))
     undo = (

@@ -1,7 +1,7 @@
-"""Map a tracked path to a path in the project, or to the reason why it is refused.
+"""Resolve a tracked path to a path in the project, or refuse it with a reason.
 
-The paths in a transcript are untrusted. A path that could lead outside the project, or to files
-from which git runs programs, is refused before the disk is read.
+The paths in a transcript are not trusted. Before the disk is read, a path is refused if it could
+lead out of the project, or to files from which git runs programs.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from typing import NamedTuple
 from resume_hooks.paths import Where
 
 MAX_PATH_DEPTH = 100
-"""The maximum number of folders in a path."""
+"""A path with more parts than this is refused."""
 
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 class ProjectPath(NamedTuple):
-    """A tracked path: ``parts`` relative to the root, or ``refusal_reason`` it is refused, as the end of a sentence."""
+    """A tracked path.
+
+    ``parts`` are the parts of the path, relative to the root of the project. If the path is
+    refused, ``refusal_reason`` is the end of a sentence that says why.
+    """
 
     path: str
     parts: tuple[str, ...]
@@ -28,10 +32,11 @@ class ProjectPath(NamedTuple):
 
 
 class ProjectRoot(NamedTuple):
-    """A project: the ``folder`` that sessions name, and its ``real_path``.
+    """The root of a project.
 
-    ``protected_folders`` are the client's and our own folders, which are never changed, even if the
-    project is a whole home folder.
+    ``folder`` is the path that sessions name, and ``real_path`` is this path without symbolic
+    links. ``protected_folders`` belong to the client and to this plugin. They are never changed,
+    even if the project is the user's whole home folder.
     """
 
     folder: str
@@ -40,12 +45,12 @@ class ProjectRoot(NamedTuple):
 
     @classmethod
     def from_folder(cls, folder: str, where: Where) -> ProjectRoot:
-        """Return the project in a folder. The folder may not exist."""
+        """Return the root of the project in a folder. The folder may not exist."""
         protected_folders = (os.path.realpath(where.config), os.path.realpath(where.state))
         return cls(os.path.normpath(folder), os.path.realpath(folder), protected_folders)
 
     def resolve_path(self, path: str) -> ProjectPath:
-        """Return the place in the project for a tracked path."""
+        """Return a tracked path as a path in the project. It may be refused."""
         if path.startswith("/"):
             roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real_path)]
         else:
@@ -67,13 +72,17 @@ class ProjectRoot(NamedTuple):
         return ProjectPath(relative_path, parts)
 
     def was_behind_link(self, place: ProjectPath, folder: str) -> bool:
-        """Check whether a file was behind a link: its resolved ``folder`` differs from the folder of its path."""
+        """Check whether a file was behind a symbolic link when it was backed up.
+
+        It was if ``folder``, its folder without symbolic links, does not end with the folder in its
+        path.
+        """
         parent_path = "/".join(place.parts[:-1])
         return bool(folder and parent_path) and not folder.endswith(f"/{parent_path}")
 
 
 def _find_path_objection(relative_path: str, parts: tuple[str, ...]) -> str:
-    """Return the reason why a path is refused, or ``""``."""
+    """Return the reason for refusing a path, or ``""`` if the path is accepted."""
     if ".." in parts:
         return "it is outside the project"
     if (
@@ -85,7 +94,7 @@ def _find_path_objection(relative_path: str, parts: tuple[str, ...]) -> str:
         return "it is not the path of a file"
     if _WINDOWS_PATH.match(relative_path):
         return "it is a path of another system"
-    # Some file systems ignore formatting characters in names.
+    # Some file systems ignore formatting characters in file names.
     visible_parts = (
         "".join(letter for letter in part if unicodedata.category(letter) != "Cf") for part in parts
     )

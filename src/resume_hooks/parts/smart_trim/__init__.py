@@ -1,4 +1,8 @@
-"""`trim --smart`: rules drop clearly unneeded contents, a model judges the others, and trim writes the child."""
+"""``trim --smart``: a trim for which a model chooses contents.
+
+First, rules choose contents that are clearly not needed. A model judges the other contents, and
+trim writes the child.
+"""
 
 from __future__ import annotations
 

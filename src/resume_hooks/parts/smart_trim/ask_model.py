@@ -1,7 +1,10 @@
-"""Ask a model which offered contents can be dropped, in as many calls as necessary, and return its valid choices.
+"""Ask a model which of the offered contents are not needed, and return its valid choices.
 
-Invariant: a choice counts once, and only if its number was in the text of the same call. Every line
-of foreign text is indented, so that it cannot look like a number of ours.
+The model is called as often as necessary.
+
+Invariant: a choice is valid once, and only if its number was in the text of the same call. Each
+line that is quoted from the session is indented, so that it cannot be mistaken for a numbered line
+of ours.
 """
 
 from __future__ import annotations
@@ -26,18 +29,23 @@ from resume_hooks.transcripts.trimmable_pieces import (
     TEXT_PIECE,
 )
 
-# The maximum number of characters of contents in one call, about 17,000 tokens. Small models choose
-# worse if there are more.
+# One call contains at most this number of characters of contents, about 17,000 tokens. With more,
+# small models choose worse.
 MAX_CALL_CHARACTERS = 60_000
-# The maximum number of contents in one call. Each choice takes about 60 tokens of the answer.
+# One call contains at most this number of contents. The answer needs about 60 tokens for each
+# choice.
 MAX_CONTENTS_PER_CALL = 60
-MAX_OUTLINE_CHARACTERS = 8_000  # the maximum length of the outline, which is part of every call
-MAX_ENDING_CHARACTERS = 1_500  # the maximum length of the last prompt and of the last answer
-# The maximum length of a compaction's summary, which replaces the turns before it.
+MAX_OUTLINE_CHARACTERS = (
+    8_000  # the maximum number of characters in the outline, which is part of every call
+)
+MAX_ENDING_CHARACTERS = (
+    1_500  # The last prompt and the last answer are shortened to this number of characters.
+)
+# A compaction's summary is cut after this number of characters. It replaces the turns before it.
 MAX_SUMMARY_CHARACTERS = 3_000
-MAX_MESSAGE_CHARACTERS = 200  # the maximum length of any other message
-MAX_TARGET_CHARACTERS = 160  # the maximum length of a content's file or command
-MAX_MESSAGES_BETWEEN = 3  # the maximum number of messages shown before a content
+MAX_MESSAGE_CHARACTERS = 200  # Any other message is cut after this number of characters.
+MAX_TARGET_CHARACTERS = 160  # The description of a content is cut after this number of characters.
+MAX_MESSAGES_BETWEEN = 3  # At most this number of messages is shown before a content.
 
 _KIND_NAMES = {
     RESULT_PIECE: "output of",
@@ -49,14 +57,17 @@ _KIND_NAMES = {
 
 
 class CallPrompt(NamedTuple):
-    """The text for one call of the model, and the numbers of the contents in the text."""
+    """The text for one call of the model, and the numbers of the contents in this text."""
 
     text: str
     numbers: frozenset[int]
 
 
 class _MessageExcerpt(NamedTuple):
-    """The beginning of a message, with its position, turn and speaker."""
+    """The start of a message.
+
+    ``position`` is the message's index among the records or pieces of the session.
+    """
 
     position: int
     turn: int
@@ -65,7 +76,10 @@ class _MessageExcerpt(NamedTuple):
 
 
 def split_offer(offer: Offer) -> list[CallPrompt]:
-    """Return the offer, split into one part per call, or [] if it is empty."""
+    """Return the texts for the calls in which the model judges an offer.
+
+    If the offer is empty, the list is empty.
+    """
     trimmable = offer.trimmable
     messages = list(_build_excerpts(offer))
     prompts = []
@@ -127,7 +141,7 @@ def _build_excerpts(offer: Offer) -> Iterator[_MessageExcerpt]:
 
 
 def _format_ending(trimmable: TrimmableSession) -> str:
-    """Return longer excerpts from the last prompt and answer, because they show the current work."""
+    """Return the last prompt and the last answer as text, because they show the current work."""
     last_messages: dict[str, str] = {}
     for spoken in trimmable.read_messages():
         if spoken.speaker == USER or (spoken.speaker == ASSISTANT and spoken.text.strip()):
@@ -140,14 +154,14 @@ def _format_ending(trimmable: TrimmableSession) -> str:
 
 
 def _shorten_text(text: str) -> str:
-    """Return a text. If it is longer than ``MAX_ENDING_CHARACTERS``, shorten it to its two ends."""
+    """Return ``text``. If it is too long, return only its start and its end."""
     if len(text) <= MAX_ENDING_CHARACTERS:
         return text
     return f"{text[: MAX_ENDING_CHARACTERS // 2]}\n...\n{text[-MAX_ENDING_CHARACTERS // 2 :]}"
 
 
 def _format_contents(offer: Offer, messages: Sequence[_MessageExcerpt]) -> Iterator[str]:
-    """Yield each content with the messages directly before it."""
+    """Yield the text of each content, after the messages that directly precede it."""
     remaining_messages = [message for message in messages if message.speaker != EARLIER_SUMMARY]
     for candidate in offer.candidates:
         position = offer.material.chain_indexes[candidate.piece.number]
@@ -171,7 +185,7 @@ def _format_message(message: _MessageExcerpt) -> str:
 
 
 def _format_candidate(candidate: Candidate) -> str:
-    """Return a content as it is shown to the model: number, description, size, notes, and both ends."""
+    """Return a content as text for the model: a heading and an excerpt."""
     piece = candidate.piece
     kind_name = _KIND_NAMES[piece.kind]
     description = collapse_line(
@@ -215,12 +229,12 @@ HINT_INSTRUCTION = (
     "dropped unless these instructions want it."
 )
 
-MIN_SHOWN_COST_USD = 0.0001  # the minimum cost in US dollars that is mentioned
+MIN_SHOWN_COST_USD = 0.0001  # A cost is mentioned if it is at least this number of US dollars.
 WITHOUT_MODEL_REMEDY = "Nothing was written. Without a model: resume-hooks trim {session}"
 
 
 class ModelChoice(BaseModel):
-    """A content that can be dropped."""
+    """The model's choice of a content that is not needed."""
 
     number: StrictInt = Field(description="the number of the piece, as shown")
     description: str = Field(description="what was there, at most 12 words")
@@ -228,16 +242,16 @@ class ModelChoice(BaseModel):
 
 
 class ModelAnswer(BaseModel):
-    """The contents that can be dropped. The list may be empty."""
+    """The answer of the model. The list of choices may be empty."""
 
     choices: list[ModelChoice]
 
 
 class ModelResult(NamedTuple):
-    """The model's choices.
+    """The choices of a model.
 
-    ``unknown_number_count`` counts the numbers that were not shown, and ``repeated_number_count``
-    the repeated numbers.
+    ``unknown_number_count`` is the number of choices whose number was not in the text.
+    ``repeated_number_count`` is the number of choices that repeat an earlier number.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -249,9 +263,9 @@ class ModelResult(NamedTuple):
 def ask_model_about_offer(
     model: Model, offer: Offer, instructions: str, max_seconds: float, progress: Progress
 ) -> ModelResult:
-    """Ask the model about every part of the offer, within ``max_seconds`` in total.
+    """Ask the model about all contents of an offer, in at most ``max_seconds`` seconds.
 
-    Raise HeadlessFailed if a call fails.
+    Raises HeadlessFailed if a call fails.
     """
     call_prompts, calls = split_offer(offer), ModelCalls(model, max_seconds, progress)
     verdicts: list[Verdict] = []
@@ -292,7 +306,7 @@ def ask_model_about_offer(
 
 
 def format_task(instructions: str) -> str:
-    """Return the complete task, including the user's instructions."""
+    """Return the task for the model. If the user gave instructions, they are part of it."""
     return "\n\n".join(
         [TASK_TEXT, USER_INSTRUCTIONS, instructions.strip(), HINT_INSTRUCTION]
         if instructions.strip()

@@ -11,7 +11,7 @@ from resume_hooks.cli.schema.children import SmartPlanSchema, TrimSchema
 
 
 class PlannedTrim(TrimSchema):
-    """The receipt of `trim --smart`."""
+    """The receipt of ``trim --smart``, which contains the plan."""
 
     smart: SmartPlanSchema
 

@@ -1,8 +1,8 @@
-"""The offer of a smart trim: the contents that rules drop, and numbered contents that a model must judge.
+"""The contents about which a smart trim decides: those that rules choose, and those for a model.
 
-Invariant: some contents are never offered, so they are never dropped: prompts, recent turns, the
-last long answer of every turn, the user's answers to questions, and contents that an ordinary trim
-keeps.
+Invariant: some contents are never offered, so they are never trimmed: prompts, recent turns, the
+last long answer of every turn, the user's answers to questions, and contents that a trim without a
+model would keep.
 """
 
 from __future__ import annotations
@@ -31,41 +31,44 @@ from resume_hooks.transcripts.trimmable_pieces import (
 )
 
 CERTAIN_RULES = ("superseded", "repeats", "failures", "thinking")
-"""Rules that only drop contents that are repeated elsewhere, were superseded, or are hardly ever sent.
+"""The rules that apply if the user gave no instructions.
 
-The model is not asked about these contents.
+They choose only contents that are repeated elsewhere, that were superseded, or that are hardly ever
+sent. The model is not asked about these contents.
 """
 
 UNJUDGED_RULES = ("thinking",)
 """The rules that apply if the user gave instructions.
 
-A model cannot judge thinking, but the user may want to keep anything else.
+A model cannot judge thinking. The user may want to keep all other contents, so no other rule
+applies.
 """
 
-MODEL_RULE = "smart"  # the name of the model's choices, in place of a rule's name
-# the minimum number of characters in an offered content, because a placeholder with its description
-# takes up to 300
+MODEL_RULE = "smart"  # the name of the rule for contents that the model chose
+# A content is offered if it has at least this number of characters. A placeholder with a
+# description has up to 300.
 MIN_CONTENT_CHARACTERS = 400
-# the maximum number of offered contents, largest first; their four calls fit into the usual time
-# (up to 110 in the corpus)
+# At most this number of contents is offered, the largest ones. They need four calls, for which the
+# usual time is enough. Sessions of the corpus have up to 110.
 MAX_CANDIDATES = 240
 HEAD_CHARACTERS, TAIL_CHARACTERS = (
     400,
     200,
-)  # the model sees this many characters at each end of a content
+)  # The model sees this number of characters at the start and at the end of a content.
 
 _OFFERED_KINDS = frozenset({RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_PIECE, TEXT_PIECE})
 
 ContentKey = tuple[
     int, tuple[str | int, ...]
-]  # a content's key: the line of its record, and its address in the record
+]  # The key of a content consists of the line number of its record and its address in the record.
 
 
 class Candidate(NamedTuple):
-    """A content that the model must judge, with its ``number``; ``excerpt`` is foreign text.
+    """A content that the model must judge.
 
-    ``turn`` is the number of its turn in the live conversation. ``notes`` describe a failure or a
-    later version. ``digest`` is the digest of the whole content.
+    ``number`` identifies it in the text for the model. ``turn`` is the number of its turn in the
+    live conversation. ``notes`` say that it failed or that a later version exists. ``excerpt`` is
+    quoted from the session. ``digest`` is the digest of the whole content.
     """
 
     number: int
@@ -81,7 +84,11 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The contents to judge; ``rule_choices`` were chosen by rules, ``unshown_count`` is the number over the limit."""
+    """The contents about which a smart trim decides.
+
+    Rules have already chosen ``rule_choices``, and the model must judge ``candidates``.
+    ``unshown_count`` is the number of contents that were left out because there were too many.
+    """
 
     trimmable: TrimmableSession
     options: Options
@@ -93,12 +100,12 @@ class Offer:
 
 
 def build_smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
-    """Return the options of a smart trim in which ``rules`` choose contents before the model does."""
+    """Return the options of a smart trim in which these ``rules`` choose contents before the model."""
     return Options(threshold=MIN_CONTENT_CHARACTERS, keep_recent=keep_recent, only=tuple(rules))
 
 
 def select_rules(instructions: str) -> tuple[str, ...]:
-    """Return the rules that apply if the user gave these instructions."""
+    """Return the rules that apply with these instructions of the user, which may be empty."""
     if instructions.strip():
         return UNJUDGED_RULES
     return CERTAIN_RULES
@@ -111,10 +118,10 @@ def build_offer(
     wanted_keys: AbstractSet[ContentKey] | None = None,
     max_candidates: int = MAX_CANDIDATES,
 ) -> Offer:
-    """Return an offer: the contents that the rules drop, and the contents that the model must judge.
+    """Return the contents that the rules choose, and the contents that the model must judge.
 
-    The model must judge the contents with the ``wanted_keys``. If these are None, it judges the
-    ``max_candidates`` largest contents. Raise SessionNotFound if the file has changed since it was
+    The model must judge the contents with the keys ``wanted_keys`` or, if that is None, the
+    ``max_candidates`` largest contents. Raises SessionNotFound if the file has changed since it was
     read.
     """
     material, origins = trimmable.collect_material(options), trimmable.find_origins(where)
@@ -152,20 +159,21 @@ def build_offer(
 
 
 def build_content_key(piece: Piece) -> ContentKey:
-    """Return a content's key, which is unique in its session."""
+    """Return the key of a content, which no other content of its session has."""
     return piece.number, piece.address
 
 
 def hash_content(value: object) -> str:
-    """Return a content's digest. It is the same in every process."""
+    """Return the digest of a content. It is the same in every process."""
     return hashlib.sha256(encode_record({"content": value})).hexdigest()
 
 
 def _select_offerable_pieces(
     material: TrimMaterial, options: Options, taken_keys: set[ContentKey]
 ) -> Iterator[Piece]:
-    """Yield the remaining contents that are worth offering, oldest first."""
-    # The last long answer of each turn is the turn's result. Shorter answers after it are never
+    """Yield the contents that the rules have not chosen and that are worth offering, oldest first."""
+    # The last long answer of a turn is the turn's result. Shorter answers after it are never
+    # offered.
     # offered.
     texts = []
     for piece in material.pieces:
@@ -199,7 +207,7 @@ def _select_offerable_pieces(
 def _build_candidates(
     trimmable: TrimmableSession, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
-    # Rules that do not apply to this trim become hints for the model.
+    # Rules that do not apply to this trim become notes for the model.
     hints = (RULES[name] for name in CERTAIN_RULES if name not in options.only)
     outcome_notes = {}
     for rule in hints:
@@ -207,7 +215,7 @@ def _build_candidates(
             outcome_notes[build_content_key(pick.piece)] = pick.reason
     call_positions: dict[
         str, list[int]
-    ] = {}  # maps a tool with its file, command or address to the indexes of its calls
+    ] = {}  # Maps the file, command or address of calls to the indexes of these calls in the chain.
     for call in material.calls.values():
         call_positions.setdefault(call.target, []).append(material.chain_indexes[call.number])
     for number, (piece, value) in enumerate(
@@ -232,7 +240,7 @@ def _build_candidates(
             later_note and f"{later_note}{material.find_turn_number(max(later_turns))}"
         )
         text = value if isinstance(value, str) else block_text(value)
-        # shorten the text first, because an output may have 60 MB
+        # The text is shortened first, because an output may have 60 MB.
         if len(text) > HEAD_CHARACTERS + TAIL_CHARACTERS:
             hidden_note = (
                 f"[{len(text) - HEAD_CHARACTERS - TAIL_CHARACTERS:,} characters are not shown]"

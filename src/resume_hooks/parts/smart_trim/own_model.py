@@ -1,9 +1,10 @@
-"""``/trim --smart`` inside the client: the session's own model chooses while the API still caches the session.
+"""``/trim --smart`` in the client: the session's own model chooses the contents.
 
-The trim is written after the user confirms the choices.
+It is asked while the session is in the API's cache. The trim is written after the user has
+confirmed the choices.
 
-Invariant: no other model is asked. The model's choices only count while the session offers exactly
-the same contents, and only the trim that was shown to the user is written.
+Invariant: no other model is asked. The choices are valid only as long as the session offers exactly
+the same contents. Only the trim that was shown to the user is written.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from resume_hooks.shared_values import MODEL_SECONDS
 from resume_hooks.system.invocation import shell_command
 
 RESERVED_PLANNING_SECONDS = 10.0
-"""The maximum number of seconds for reading the session and making the offer."""
+"""Reading the session and making the offer may take this number of seconds."""
 
 READING_PROGRESS = "looking for contents to drop"
 CONVERSATION_NOTE = (
@@ -68,9 +69,9 @@ SESSION_CHANGED_MESSAGE = (
 
 
 def answer_by_own_model(request: Request, instructions: str) -> Outcome:
-    """Ask the session's own model for its choices, or ask the user to confirm them.
+    """Ask the session's own model for its choices or, if it has answered, ask the user to confirm them.
 
-    Raise ResumeHooksError if this fails.
+    Raises ResumeHooksError if this fails.
     """
     if instructions.startswith("-"):
         raise UsageError(NO_OPTIONS_MESSAGE, _format_shell_remedy(request))
@@ -91,14 +92,14 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
         offer = _build_single_call_offer(request, instructions)
         if model.was_asked:
             return _show_choices(request, model, offer)
-        # raises an error if the session cannot be a parent
+        # This raises an error if the session cannot have this child.
         agents.draft_child(session, CHILD_KIND, request.where, None)
         call_prompts = split_offer(offer)
     if not call_prompts:
         raise NothingToTrim(
             "There is nothing for a model to choose", f"By rules alone: {request.typed_name}"
         )
-    # otherwise a yes given before the next question would answer an older question
+    # Without this, a yes that is given before the next question would answer an older question.
     confirmations.consume_question(request.session_id)
     _store_question(request, _format_verdicts_note(offer, ()), CHILD_KIND)
     prompt = forked.make_forked_prompt(
@@ -108,7 +109,10 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
 
 
 def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
-    """Return the trim that was shown to the user. Raise PlanOutdated if the session has changed."""
+    """Return the plan that was shown to the user.
+
+    Raises PlanOutdated if the session has changed since.
+    """
     offer = _build_single_call_offer(request, instructions)
     verdicts = []
     for record, address, *words in _read_stored_verdicts(request, offer):
@@ -119,7 +123,10 @@ def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
 
 
 def _build_single_call_offer(request: Request, instructions: str) -> Offer:
-    """Return an offer with the contents that rules drop, and the largest contents that fit into one call."""
+    """Return an offer whose contents for the model fit into one call.
+
+    The largest contents are offered.
+    """
     trimmable = agents.scan_for_trim(request.session, request.where)
     offer = build_offer(
         trimmable,
@@ -137,7 +144,7 @@ def _build_single_call_offer(request: Request, instructions: str) -> Offer:
 
 
 def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Question | Report:
-    """Show the model's choices, and ask the user whether to write the trim."""
+    """Show the model's choices to the user, and ask whether to write the trim."""
     usage_notes = [f"it took {model.usage_text}"] if model.usage_text else []
     _read_stored_verdicts(request, offer)
     try:
@@ -174,7 +181,7 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
 
 
 def _store_question(request: Request, words: str, kind: str) -> None:
-    """Store a question for the user. Raise HeadlessFailed if that fails."""
+    """Store a question to the user. Raises HeadlessFailed if it cannot be stored."""
     try:
         confirmations.store_question(
             StoredQuestion(request.session_id, words, time.time(), kind=kind)
@@ -185,7 +192,10 @@ def _store_question(request: Request, words: str, kind: str) -> None:
 
 
 def _read_stored_verdicts(request: Request, offer: Offer) -> list[list[Any]]:
-    """Return the stored verdicts on this offer. Raise PlanOutdated if they belong to a different offer."""
+    """Return the stored verdicts about the contents of ``offer``.
+
+    Raises PlanOutdated if they were given about another offer.
+    """
     note = confirmations.find_question(request.session_id, CHILD_KIND)
     stored = json.loads(note.options) if note else {}
     if stored.get("offer") != _hash_offer(offer):
@@ -195,7 +205,7 @@ def _read_stored_verdicts(request: Request, offer: Offer) -> list[list[Any]]:
 
 
 def _format_verdicts_note(offer: Offer, verdicts: Sequence[Verdict]) -> str:
-    """Return an offer and its verdicts in the format in which they are stored."""
+    """Return an offer's digest and the verdicts in the form in which they are stored."""
     return json.dumps(
         {
             "offer": _hash_offer(offer),
@@ -205,7 +215,7 @@ def _format_verdicts_note(offer: Offer, verdicts: Sequence[Verdict]) -> str:
 
 
 def _hash_offer(offer: Offer) -> str:
-    """Return a digest of the offer's contents and their numbers."""
+    """Return a digest of all contents of an offer and their numbers."""
     model_verdicts = []
     for candidate in offer.candidates:
         model_verdicts.append(build_model_verdict(offer, candidate.number, "", ""))

@@ -1,10 +1,10 @@
-"""The plan of a smart trim: the contents to drop, with the rule or model that chose them and the reason.
+"""The plan of a smart trim: the contents to trim, who chose each of them, and why.
 
-This module also creates the child with trim's writer.
+Trim's own writer writes the child.
 
-Invariant: a verdict only counts if its content is offered and has not changed by a single byte.
-Minutes may pass between reading a session and writing the child, so a confirmed plan is checked
-against the current file.
+Invariant: a verdict is valid only if its content is offered and has not changed. Minutes may pass
+between reading a session and writing the child, so a confirmed plan is compared with the current
+file.
 """
 
 from __future__ import annotations
@@ -42,19 +42,24 @@ from resume_hooks.system.text import collapse_line, plain_line
 CHILD_KIND: Final = "smart-trim"
 NEW_TURNS_WARNING = "The session has new turns since the plan; the child includes them."
 
-# The maximum length of a description, which becomes part of the placeholder in the child.
+# A description is cut after this number of characters. It becomes a part of the placeholder in the
+# child.
 MAX_DESCRIPTION_CHARACTERS = 100
-# The maximum length of a rationale, which is shown with the plan but not stored.
+# A rationale is cut after this number of characters. It is shown with the plan, but not stored in
+# the child.
 MAX_RATIONALE_CHARACTERS = 200
 
 _NEUTRAL_CHARACTERS = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
-"""Characters that could end a placeholder, or open a tag that looks like a tag of the client."""
+"""Replacements for characters that could end a placeholder or start a tag like those of the client.
+"""
 
 
 class Verdict(NamedTuple):
-    """A content to drop: its record's line, its address in the record and its digest; ``by`` is a rule or the model.
+    """The decision to trim a content.
 
-    ``description`` and ``rationale`` are one line each, from a model or a rule.
+    ``record`` is the line number of its record, ``address`` leads to the content in the record, and
+    ``digest`` is the digest of the content. ``by`` is the name of a rule, or ``smart`` for the
+    model. ``description`` and ``rationale`` are by the model, one line each, or empty.
     """
 
     record: int
@@ -66,12 +71,12 @@ class Verdict(NamedTuple):
 
     @property
     def key(self) -> ContentKey:
-        """The key of the content."""
+        """The key of the content to trim."""
         return self.record, self.address
 
 
 def build_rule_verdicts(offer: Offer) -> list[Verdict]:
-    """Return the verdicts of the rules that apply before the model is asked."""
+    """Return verdicts for the contents that rules have chosen."""
     pieces = [choice.piece for choice in offer.rule_choices]
     rules = []
     for choice, value in zip(
@@ -91,7 +96,10 @@ def build_rule_verdicts(offer: Offer) -> list[Verdict]:
 
 
 def build_model_verdict(offer: Offer, number: int, description: str, rationale: str) -> Verdict:
-    """Return the model's verdict on the content with this number. The model's words are sanitized."""
+    """Return the model's verdict on the content with this number.
+
+    Unsafe characters in the model's words are replaced.
+    """
     candidate = offer.candidates[number - 1]
     record, address = build_content_key(candidate.piece)
     return Verdict(
@@ -105,14 +113,15 @@ def build_model_verdict(offer: Offer, number: int, description: str, rationale: 
 
 
 def clean_description(text: str) -> str:
-    """Return a description that is safe inside a placeholder."""
+    """Return a description in which no character can end the placeholder."""
     return neutralize_text(text, MAX_DESCRIPTION_CHARACTERS)
 
 
 def neutralize_text(text: str, max_characters: int) -> str:
-    """Return a model's text as one line of at most ``max_characters``, without secrets, brackets, tags and quotes.
+    """Return a model's text as one line of at most ``max_characters`` characters.
 
-    The text is shortened first, because a model may answer with 5 MB.
+    Secrets are removed, and brackets, tags and quotes are replaced. The text is shortened first,
+    because a model may answer with 5 MB.
     """
     return collapse_line(
         plain_line(redact(text[: 10 * max_characters])[0]).translate(_NEUTRAL_CHARACTERS),
@@ -121,9 +130,10 @@ def neutralize_text(text: str, max_characters: int) -> str:
 
 
 def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Choice]]:
-    """Return the contents to drop, oldest first. Contents whose removal would save nothing are left out.
+    """Return the contents to trim, oldest first, each with its verdict.
 
-    Raise PlanOutdated if a content is no longer offered, has changed, or has two verdicts.
+    A content is omitted if its placeholder would save no tokens. Raises PlanOutdated if a content
+    is no longer offered, has changed, or has two verdicts.
     """
     offered_verdicts = {}
     for verdict in build_rule_verdicts(offer):
@@ -165,9 +175,10 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
 
 @dataclass(frozen=True, slots=True)
 class SmartPlan:
-    """The plan for trim's writer, with the verdict on each content.
+    """The plan of a smart trim.
 
-    ``useless_count`` is the number of verdicts that would save nothing.
+    ``trim`` is the plan for trim's own writer. ``rows`` contains the verdict on each content.
+    ``useless_count`` is the number of verdicts that would save no tokens.
     """
 
     offer: Offer
@@ -180,9 +191,9 @@ class SmartPlan:
 def plan_smart_trim(
     offer: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None
 ) -> SmartPlan:
-    """Plan a child without the contents in ``verdicts``.
+    """Plan a child in which the contents of ``verdicts`` are trimmed.
 
-    Raise PlanOutdated if they do not match the offer.
+    Raises PlanOutdated if the verdicts do not fit the offer.
     """
     rows = tuple(match_verdicts(offer, verdicts))
     trimmable, options = offer.trimmable, offer.options
@@ -199,9 +210,11 @@ def plan_smart_trim(
 
 
 def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
-    """Apply a plan to the session as it is now, because the user may have confirmed it late.
+    """Write the child of a plan.
 
-    Raise PlanOutdated if a content has changed, and WriteFailed or CheckFailed like any other trim.
+    If the session has changed since it was read, the verdicts are applied to the session as it is
+    now. Raises PlanOutdated if a content has changed, and WriteFailed or CheckFailed as other trims
+    do.
     """
     session = smart_plan.offer.trimmable.session
     current_session = readable_session(session.path, where)
@@ -223,9 +236,9 @@ def replan_smart_trim(
     where: Where,
     output_dir: str | None = None,
 ) -> SmartPlan:
-    """Plan a trim of the session as it is now, using earlier ``verdicts``.
+    """Plan a trim of the session as it is now, with earlier ``verdicts``.
 
-    Raise PlanOutdated like ``plan_smart_trim``.
+    Raises the errors of ``plan_smart_trim``.
     """
     offer = build_offer(trimmable, options, where, {verdict.key for verdict in verdicts})
     return plan_smart_trim(offer, verdicts, where, output_dir)

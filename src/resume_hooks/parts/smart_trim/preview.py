@@ -1,4 +1,4 @@
-"""The preview of a smart trim: a table with reasons for people, and rows for programs that ``--plan`` accepts."""
+"""The preview of a smart trim: a table for the user, and JSON that ``--plan`` accepts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _KIND_PREFIXES = {
 }
 
 MAX_SHOWN_CHOICES = 3
-"""The maximum number of contents that a question lists."""
+"""A question lists at most this number of contents."""
 
 
 def format_preview(smart_plan: SmartPlan) -> str:
-    """Return the plan as text: totals, savings by rule, and the model's choices with its reasons."""
+    """Return the plan as text: totals, savings by rule, and the model's choices with their reasons."""
     rows = []
     for verdict, choice in smart_plan.rows:
         if verdict.by == MODEL_RULE:
@@ -51,7 +51,7 @@ def format_preview(smart_plan: SmartPlan) -> str:
 
 
 def format_largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
-    """Return lines with the number of contents that the model chose, and the largest of these contents."""
+    """Return lines about the model's choices: their number, and the largest of them."""
     scale = smart_plan.offer.trimmable.scale
     rows = []
     for verdict, choice in smart_plan.rows:
@@ -72,14 +72,14 @@ def _describe_choice(choice: Choice) -> str:
 
 
 def format_spent(spent: CallCosts) -> str:
-    """Return the model's token usage and cost as text."""
+    """Return the tokens and the cost of the model's calls as text."""
     if spent.calls:
         return f"{plain_line(spent.model)}: {spent.description}"
     return "no model was asked"
 
 
 def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str]:
-    """Return warnings about invalid choices, and about contents that the model did not see."""
+    """Return warnings about invalid choices, and about contents that the model has not seen."""
     counts = (
         (answer.unknown_number_count, "of its choices were not shown to it"),
         (answer.repeated_number_count, "were named twice"),
@@ -92,7 +92,7 @@ def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str
         sentences = []
     if (
         smart_plan.offer.unshown_count and answer.spent.calls
-    ):  # a stored plan only offers the contents in the plan
+    ):  # A stored plan offers only the contents of the plan.
         sentences.append(
             f"{smart_plan.offer.unshown_count:,} smaller contents were not shown to the model, and stay."
         )
@@ -100,7 +100,7 @@ def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str
 
 
 def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
-    """Return the plan as JSON that ``--plan`` can read."""
+    """Return the plan as JSON that ``--plan`` accepts."""
     offer = smart_plan.offer
     choices = []
     for verdict, choice in smart_plan.rows:

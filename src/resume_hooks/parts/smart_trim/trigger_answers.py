@@ -1,4 +1,7 @@
-"""The option ``--smart`` of ``/trim``. A trim without this option imports only this module of the part."""
+"""The option ``--smart`` of ``/trim``.
+
+For a trim without this option, only this module of the part is imported.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +14,29 @@ if TYPE_CHECKING:
 
 
 def answer_smart_trim(request: Request) -> Outcome | None:
-    """Answer ``/trim --smart``, or return None for any other trim."""
+    """Answer ``/trim --smart``. For any other trim, return None."""
     option, instructions = _split_option(request.text)
     if option != "--smart":
         return None
-    from resume_hooks.parts.smart_trim import own_model  # not needed for a trim without a model
+    # Imported here because a trim without a model does not need it.
+    from resume_hooks.parts.smart_trim import own_model
 
     return own_model.answer_by_own_model(request, instructions)
 
 
 def find_decided_trim(options: str, request: Request) -> TrimPlan | None:
-    """Return the plan that the user confirmed for ``/trim --smart``, or None for any other trim."""
+    """Return the plan that the user confirmed for ``/trim --smart``. For any other trim, return None."""
     option, instructions = _split_option(options)
     if option != "--smart":
         return None
-    from resume_hooks.parts.smart_trim import own_model  # not needed for a trim without a model
+    # Imported here because a trim without a model does not need it.
+    from resume_hooks.parts.smart_trim import own_model
 
     return own_model.plan_decided_trim(request, instructions)
 
 
 def format_help_line() -> str:
-    """Return the line about ``--smart`` in the help of ``/trim``."""
+    """Return the line about ``--smart`` for the help of ``/trim``."""
     return "  --smart [what to keep] the session's own model chooses"
 
 

@@ -1,6 +1,6 @@
 """``trim --smart``: write a child without the contents that a model considers unneeded.
 
-The plan is shown before anything is written.
+The plan is shown before the child is written.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ if TYPE_CHECKING:
 ORDINARY_OPTIONS = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
-MAX_PLAN_FILE_BYTES = 16 * 1024 * 1024  # the maximum size of the --plan file in bytes
+MAX_PLAN_FILE_BYTES = (
+    16 * 1024 * 1024
+)  # the maximum size in bytes of the file that ``--plan`` names
 NO_TERMINAL_REMEDY = (
     "There is no terminal to confirm in: add --yes, or save the plan and apply it later "
     "(--json > plan.json, then --plan plan.json --yes)."
@@ -60,7 +62,7 @@ NO_TERMINAL_REMEDY = (
 
 
 def require_smart(_: Any) -> NoReturn:
-    """Raise UsageError if an option of smart trims is used without ``--smart``."""
+    """Raise UsageError, because an option of smart trims was given without ``--smart``."""
     raise UsageError(
         "-p, --model, --timeout, --plan and --yes belong to --smart",
         "Add --smart, or omit these options.",
@@ -68,7 +70,7 @@ def require_smart(_: Any) -> NoReturn:
 
 
 def smart_trim(options: Any) -> Receipt:
-    """Show the plan, and write the child if the user agrees."""
+    """Show the plan of a smart trim, and write the child if the user agrees."""
     _refuse_ordinary_options(options)
     refuse_start_in_other_folder(options)
     stored_plan = _read_stored_plan(options)
@@ -78,7 +80,7 @@ def smart_trim(options: Any) -> Receipt:
         locator = options.locator
     session = locate_session(locator, options.where, foreign=True)
     trimmable = agents.scan_for_trim(session, options.where)
-    # Refuse a session that cannot be a parent before the model costs money.
+    # A session that cannot have this child is refused before the model costs money.
     refuse_start_outside_project(
         options, agents.draft_child(session, CHILD_KIND, options.where, options.output_dir)
     )
@@ -112,7 +114,7 @@ def smart_trim(options: Any) -> Receipt:
     }
 
     def format_answer() -> str:
-        """Return the result, and the plan unless it was already shown."""
+        """Return the outcome as text. If the plan was not shown yet, it precedes the outcome."""
         outcome = "Nothing was written."
         if receipt.written:
             outcome = receipt_text(
@@ -126,7 +128,7 @@ def smart_trim(options: Any) -> Receipt:
 
 
 def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:
-    """Return whether the user wants to write the plan, by an option or by an answer in the terminal."""
+    """Check whether the user agrees to the plan, by ``--yes`` or by an answer in the terminal."""
     if options.yes:
         return True
     if not options.is_interactive:
@@ -136,7 +138,7 @@ def _is_plan_confirmed(options: Any, plan_text: str, _: TrimPlan) -> bool:
 
 
 def _refuse_ordinary_options(options: Any) -> None:
-    """Raise UsageError if an option of ordinary trims is used, or if ``--timeout`` is invalid."""
+    """Raise UsageError if an option for other trims was given, or if ``--timeout`` is invalid."""
     get_source = click.get_current_context().get_parameter_source
     for name in ORDINARY_OPTIONS:
         if get_source(name) is ParameterSource.COMMANDLINE:
@@ -167,7 +169,10 @@ def _ask_model(trimmable: TrimmableSession, options: Any) -> tuple[SmartPlan, Mo
 def _restore_plan(
     trimmable: TrimmableSession, stored_plan: PlannedTrim, options: Any
 ) -> tuple[SmartPlan, ModelResult]:
-    """Return a smart plan from a stored plan. Raise UsageError if the stored plan belongs to another session."""
+    """Return a smart plan from a stored one.
+
+    Raises UsageError if the stored plan belongs to another session.
+    """
     if stored_plan.parent_session_id != trimmable.session.session_id:
         raise UsageError(
             (
@@ -195,10 +200,9 @@ def _restore_plan(
 
 
 def _read_stored_plan(options: Any) -> PlannedTrim | None:
-    """Return the plan that ``--plan`` names.
+    """Return the plan in the file that ``--plan`` names, or None if the option was not given.
 
-    Raise UsageError if the file contains no plan, or if there are options that would change the
-    plan.
+    Raises UsageError if the file contains no plan, or if another option would change the plan.
     """
     path: str | None = options.plan
     if path is None:
@@ -207,7 +211,7 @@ def _read_stored_plan(options: Any) -> PlannedTrim | None:
         raise UsageError(
             "--plan is written unchanged", "Leave -p, --model, --timeout and --keep-recent out."
         )
-    # These imports take 0.1 s, and are only needed with --plan.
+    # These imports take 0.1 s, and only ``--plan`` needs them.
     from pydantic import ValidationError
 
     from resume_hooks.parts.smart_trim.forms import StoredPlan

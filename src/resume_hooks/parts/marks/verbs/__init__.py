@@ -1,4 +1,4 @@
-"""The command-line options of this part's verbs."""
+"""The command-line options of the verbs ``mark`` and ``back``."""
 
 from __future__ import annotations
 

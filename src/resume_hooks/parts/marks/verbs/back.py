@@ -1,4 +1,7 @@
-"""``back``: make a child that is cut back to a session's mark, or to where a fork left, with a report of the rest."""
+"""``back``: create a child that is cut at a session's mark, with a report of what happened since.
+
+In a fork without a mark, the child is cut at the point where the fork left its parent.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ from resume_hooks.system.text import collapse_line
 
 MAX_INPUT_BYTES = (
     4 * plan_back.MAX_REPORT_CHARACTERS
-)  # the maximum number of bytes to read from standard input
+)  # the maximum number of bytes to read from standard input for a report
 
 
 def go_back(options: BackOptions) -> None:
-    """Make the child."""
+    """Write the child, and print its receipt."""
     refuse_start_in_other_folder(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_complete(session)

@@ -1,4 +1,4 @@
-"""The command-line options of this part's verb."""
+"""The command-line options of the verb ``rewind-files``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rewind-files``: show a project's files as they were at a message, ask, and restore them."""
+"""``rewind-files``: show what would change, ask the user, and restore the files of a project."""
 
 from __future__ import annotations
 
@@ -25,13 +25,17 @@ from resume_hooks.sessions.open_sessions import describe_open_session
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line, plain_text
 
-MAX_PRINTED_LINES = 400  # the maximum total number of lines of differences to show
-MAX_LISTED_FILES = 3  # the maximum number of files in an error message
+MAX_PRINTED_LINES = 400  # In all differences together, at most this number of lines is shown.
+MAX_LISTED_FILES = 3  # An error message lists at most this number of files.
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class _RequestedRewind(NamedTuple):
-    """The plan for the options, with its session."""
+    """The plan that the options request, and its session.
+
+    ``prompt_state`` is None for an undo. ``open_reason`` says why the session may be open, or is
+    ``""``.
+    """
 
     session: SessionFile
     prompt_state: PromptState | None
@@ -40,7 +44,10 @@ class _RequestedRewind(NamedTuple):
 
 
 def rewind_files(options: RewindFilesOptions) -> int:
-    """Show the changes, ask for confirmation, and restore the files. Return 1 if some cannot be restored."""
+    """Show the changes, ask for confirmation, and restore the files.
+
+    Return 1 if some files cannot be restored, else 0.
+    """
     is_asking = options.must_ask("Putting files back")
     request = _build_request(options)
     files_plan, notes = request.files_plan, _list_warnings(request)
@@ -69,7 +76,10 @@ def rewind_files(options: RewindFilesOptions) -> int:
 
 
 def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
-    """Return the plan for the options. Raise UsageError if they contradict each other."""
+    """Return the plan that the options request.
+
+    Raises UsageError if options exclude each other.
+    """
     if (options.to is None) is not options.undo:
         raise UsageError("Give either --to or --undo", TARGET_HELP)
     where, locator = options.where, options.locator
@@ -100,7 +110,7 @@ def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
 
 
 def _check_complete(files_plan: FilesPlan, *, partial: bool) -> None:
-    """Raise CantRestore if some files cannot be restored and ``--partial`` is missing."""
+    """Raise CantRestore if some files cannot be restored, unless ``--partial`` is given."""
     refused_changes = files_plan.refused_changes
     if not refused_changes or partial:
         return
@@ -206,7 +216,7 @@ def _format_no_changes(request: _RequestedRewind) -> str:
 
 
 def _format_plan(request: _RequestedRewind) -> str:
-    """Return the plan as text: the change of each file, then the differences."""
+    """Return the plan as text, with the change of each file and then the differences."""
     differences = list(_format_differences(request.files_plan))
     return "\n".join([_format_plan_header(request), *(["", *differences] if differences else [])])
 
