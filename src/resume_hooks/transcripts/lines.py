@@ -295,7 +295,8 @@ def read_bytes_before(stream: BinaryIO, end: int) -> bytes:
     return stream.read(end - start)
 
 
-MIN_GIANT_FILE_BYTES = 100_000_000  # Clients were reported to hang or to run out of memory if a file has more than this number of bytes.
+# Clients were reported to hang or to run out of memory if a file has more than this number of bytes.
+MIN_GIANT_FILE_BYTES = 100_000_000
 # A line of this number of bytes fits into no request. It has 2.5 million tokens, or more images
 # than the API accepts.
 MIN_GIANT_LINE_BYTES = 10_000_000
