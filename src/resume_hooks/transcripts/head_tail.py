@@ -510,7 +510,7 @@ class HeadTail:
 
     @property
     def starting_session_id(self) -> str:
-        """The id of the session that started this sub-agent, or ``""`` if the file is no sub-agent's."""
+        """The id of the session that started this sub-agent, or ``""`` for any other file."""
         if self.is_sidechain:
             session_id = self._first_field("sessionId")
         else:
