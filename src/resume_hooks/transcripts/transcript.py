@@ -185,8 +185,8 @@ class Transcript:
     def call_results(self) -> dict[str, tuple[Node, Node | None]]:
         """The nodes of each call in the live chain, by the call's id.
 
-        The first node contains the call. The second one contains its result, and is None if there
-        is no result.
+        The first node contains the call. The second one contains its result. It is
+        None if the call has no result.
         """
         nodes_by_result = {}
         for node in self.chain:
