@@ -202,9 +202,12 @@ def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> No
     for words in ("title:", "tag:", "#73", "7", "pa", "https://github.com/o/r/pull/73"):
         with pytest.raises(SessionNotFound):
             locate_archived.find_archived(words, config_home.where)
-    assert locate_archived.find_archived("FIX the parser", config_home.where, by_part=False) == kept
+    assert (
+        locate_archived.find_archived("FIX the parser", config_home.where, match_parts=False)
+        == kept
+    )
     with pytest.raises(SessionNotFound):
-        locate_archived.find_archived("parser", config_home.where, by_part=False)
+        locate_archived.find_archived("parser", config_home.where, match_parts=False)
     exact = tuple(form for form in RESOLVERS if form is not resolve_title_part)
     assert (
         locate.resolve_locator("later", "/", config_home.where, resolvers=exact).session_id

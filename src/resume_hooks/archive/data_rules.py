@@ -1,8 +1,8 @@
-"""The account's data rules, such as ``hipaa`` or ``zdr``, as Claude Code last reported them.
+"""Store the account's data rules, such as ``hipaa`` or ``zdr``, as Claude Code last reported them.
 
-Only the client knows these rules, and reports them to the module inside it. While there is a rule,
-no copy of a session is made that outlives the client's own copy, and no copy leaves the machine. An
-older client reports no rules, so the stored rules stay.
+Only the client knows these rules. It reports them to the module that runs inside it. As long as
+there is a rule, we make no copy of a session that outlives the client's own copy, and no copy
+leaves the machine. An older client reports no rules, and then the stored rules remain in force.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import os
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.storage import removal, state_file
 
-# the maximum number of stored rules, and the maximum number of characters in a rule
+# Maximum number of stored rules, and maximum number of characters in a rule.
 MAX_RULES, MAX_RULE_CHARACTERS = 20, 40
 RULES_FILE = "data-rules.json"
 
 
 def store_data_rules(reported_rules: object, where: Where) -> None:
-    """Store the rules that a client reports, or ``[]`` if there are none. Anything but a list is ignored.
+    """Store the rules that a client reports. An empty list means that there are no rules.
 
-    Raises OSError.
+    A value that is not a list is ignored. Raises OSError.
     """
     if not isinstance(reported_rules, list):
         return
@@ -50,7 +50,7 @@ def read_data_rules(where: Where) -> tuple[str, ...]:
 
 
 def reason_not_to_copy(where: Where) -> str:
-    """Return the reason why nothing is copied, as the end of a sentence, or ``""`` if there is no rule."""
+    """Return why no copies may be made, as the end of a sentence, or ``""`` if there is no rule."""
     rules = ", ".join(read_data_rules(where))
     if rules:
         return f"this account's data rules ({rules}) are in force, as Claude Code reported"

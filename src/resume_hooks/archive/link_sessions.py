@@ -1,13 +1,15 @@
 """Make hard links to each transcript and the files in its folder, so that they survive a deletion.
 
-Clients have deleted sessions hours after their last write. A link takes no space. When our link is
-the last one, the vault archives the file. ``held`` in the state folder has the layout of the
-client's ``projects``: the shell adds links at the end of a turn (``hooks/notice``), and a check
-after a start compares names and adds the missing links.
+Clients have deleted sessions hours after their last write. A hard link takes no space. When the
+client has deleted a file, so that only our link is left, the vault archives it. The folder ``held``
+in the state folder contains the links and has the layout of the client's ``projects``. The shell
+adds links at the end of a turn (``hooks/notice``). A check after a start compares the names in both
+folders and adds the missing links.
 
-Invariant: a link is removed only if the file has another name, if the vault has the file, or if the
-user deleted the file. A write through one name is visible through the other, so a held file equals
-the client's last version. Before our code replaces a transcript's file, it removes the link.
+A link is removed only if the file also has another name, if the vault has the file, or if the user
+deleted the file. A write through one name is visible through the other name, so a linked file has
+the content that the client last wrote. Before our code replaces a transcript's file, it removes the
+link.
 """
 
 from __future__ import annotations
@@ -43,17 +45,18 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 MAX_FAILED_LINKS = 100
-"""The number of refused links after which no more are tried.
+"""After this number of failed links, no more links are tried.
 
-A file system may refuse a link to a single file for other reasons.
+The file system may not support links at all. A single link may also fail for another reason.
 """
 
 MAX_ARCHIVE_SECONDS = 2.0
-"""The number of seconds after which a verb does not start to archive another session."""
+"""A verb archives sessions for about this number of seconds. After that it starts no other session.
+"""
 
 
 def reason_not_to_link(where: Where) -> str:
-    """Return the reason why sessions cannot be linked here, as the end of a sentence, or ``""`` if links work."""
+    """Return why sessions cannot be linked, as the end of a sentence, or ``""`` if they can."""
     if os.name == "nt":
         return "no links are made on Windows"
     if config_home_name(where):
@@ -65,31 +68,33 @@ def reason_not_to_link(where: Where) -> str:
 
 
 def link_all_sessions(where: Where, is_over: Callable[[], bool]) -> None:
-    """Archive the files that exist only as our links, then link every session, until the time is over.
+    """Archive the files that exist only as our links, then link every session.
 
-    Only names are compared, and for replaced files also contents. If archiving is not allowed, all
-    links are removed. Until the user has answered the question about archiving, nothing is
-    archived.
+    Stop when ``is_over`` returns true. To be fast, compare only the names of files, and the
+    contents of a file that was replaced. If archiving is not allowed, all links are removed. As
+    long as the user has not answered the question whether to archive, files are not archived.
     """
     if _are_links_allowed(where):
-        walk = _ProjectArchiver(where, is_over, is_user_waiting=False)
+        archiver = _ProjectArchiver(where, is_over, is_user_waiting=False)
         make_private_folder(links_folder(where), where)
         for key in sorted(
             {*_list_folder(links_folder(where)), *map(os.path.basename, all_project_folders(where))}
         ):
-            # the held files of an unreadable folder stay unchanged
+            # If a folder cannot be read, its links stay unchanged.
             with contextlib.suppress(OSError):
-                walk.link_project(key, create_links=True)
+                archiver.link_project(key, create_links=True)
 
 
 def archive_lost_sessions(where: Where) -> None:
-    """Archive the files that exist only as our links, within the time for which a user may have to wait."""
+    """Archive the files that exist only as our links, for as long as a user can wait."""
     if os.path.isdir(links_folder(where)) and _are_links_allowed(where):
         deadline = time.monotonic() + MAX_ARCHIVE_SECONDS
-        walk = _ProjectArchiver(where, lambda: time.monotonic() > deadline, is_user_waiting=True)
+        archiver = _ProjectArchiver(
+            where, lambda: time.monotonic() > deadline, is_user_waiting=True
+        )
         for key in sorted(_list_folder(links_folder(where))):
             with contextlib.suppress(OSError):
-                walk.link_project(key, create_links=False)
+                archiver.link_project(key, create_links=False)
 
 
 def count_sessions_without_link(where: Where) -> int:
@@ -104,12 +109,10 @@ def count_sessions_without_link(where: Where) -> int:
 
 
 def _are_links_allowed(where: Where) -> bool:
-    """Check whether sessions may be linked.
+    """Check whether sessions may be linked. If archiving is not allowed, remove all links.
 
-    If archiving is not allowed, all links are removed, unless links are impossible here.
-
-    The links are also kept if only an environment variable forbids archiving, because it may be set
-    for a single start.
+    The links are not removed if only an environment variable forbids archiving, because the
+    variable may be set for a single command.
     """
     is_allowed = check_archiving_allowed(where)[0]
     if (
@@ -124,18 +127,18 @@ def _are_links_allowed(where: Where) -> bool:
 class _ProjectArchiver:
     """Links and archives the sessions in project folders.
 
-    A session is archived from its links, as if these were the client's files.
+    A session is archived from its links, as if they were the client's files.
     """
 
     def __init__(self, where: Where, is_over: Callable[[], bool], *, is_user_waiting: bool) -> None:
         self._where = where
-        self._asked = is_user_waiting
+        self._is_user_waiting = is_user_waiting
         self._is_over = is_over
-        self._refused = 0
+        self._failed_link_count = 0
         self._archiver: BackgroundArchiver | None = None
 
     def link_project(self, project_name: str, *, create_links: bool) -> None:
-        """Check the linked files of a project folder. If ``create_links``, link all sessions in it.
+        """Check the linked files of a project folder. If ``create_links``, also link all its sessions.
 
         Raises OSError.
         """
@@ -167,16 +170,22 @@ class _ProjectArchiver:
             if is_session_id(name) and not any(map(os.path.lexists, transcript_paths)):
                 removal.remove_permanently(
                     entry.path, self._where.state
-                )  # left over from a session that was completely deleted
+                )  # The links remain from a session of which the client deleted all files.
         with contextlib.suppress(OSError):
             removal.remove_empty(link_folder, self._where.state)
 
     def _process_linked_transcript(self, link: str, client_file: str) -> None:
-        """Process a linked transcript whose name in the client's folder belongs to another file, or to no file."""
+        """Archive a linked transcript and remove its link, if the client's file was deleted or replaced.
+
+        The link is also removed if the file has a new name, or if the replaced file continues the
+        old one.
+        """
         status = os.lstat(link)
         if is_session_file(client_file):
             if os.path.samestat(os.lstat(client_file), status):
-                return  # some file systems list inode numbers that differ from those of ``stat``
+                # Some file systems report an inode number in a folder's list that differs from that
+                # of ``stat``.
+                return
             if (
                 status.st_nlink > 1
                 or _begins_with_old_file(client_file, link)
@@ -185,7 +194,7 @@ class _ProjectArchiver:
                 removal.remove_file(link, self._where.state)
         elif (
             status.st_nlink > 1
-        ):  # the file was moved to another project, to our trash, or by the user
+        ):  # The file still has another name, in another project, in our trash, or where the user moved it.
             session_id = session_id_from_path(link) or ""
             current_path = find_session(session_id, self._where)
             if (current_path and is_same_file(current_path, link)) or os.path.isdir(
@@ -196,9 +205,9 @@ class _ProjectArchiver:
             _remove_links(link, self._where)
 
     def _link_session(self, entry: os.DirEntry[str], link: str, *, has_folder: bool) -> None:
-        """Link a session and the new files in its folder, and archive the files that disappeared from the folder.
+        """Link a session and the new files in its folder. Archive the files that the client deleted.
 
-        Empty files of the client are ignored.
+        A transcript without content is not linked.
         """
         if not os.path.lexists(link):
             if not entry.stat(follow_symlinks=False).st_size:
@@ -215,7 +224,10 @@ class _ProjectArchiver:
                 removal.remove_file(path, self._where.state)
 
     def _update_links(self, link_folder: str, client_folder: str, depth: int) -> Iterator[str]:
-        """Link the new files of a folder and replace outdated links. Yield the files that exist only as our links."""
+        """Link the new files of a folder and replace outdated links.
+
+        Yield the files that exist only as our links.
+        """
         if os.path.islink(client_folder):
             return
         links, client_files = _list_folder(link_folder), _list_folder(client_folder)
@@ -237,7 +249,7 @@ class _ProjectArchiver:
                 removal.remove_empty(link_folder, self._where.state)
 
     def _update_link(self, link: os.DirEntry[str], client_file: os.DirEntry[str] | None) -> bool:
-        """Replace an outdated link. Return whether the file exists only as our link."""
+        """Replace a link if the client has replaced the file. Return whether our link is the file's only name."""
         if client_file and (
             _is_same_file(link, client_file) or is_same_file(link.path, client_file.path)
         ):
@@ -253,52 +265,51 @@ class _ProjectArchiver:
         return False
 
     def _archive_linked(self, link: str, client_file: str) -> bool:
-        """Archive a session from our links. Return whether the vault has the session's current state."""
+        """Archive a session from our links. Return whether the vault has its current state."""
         from resume_hooks.archive.retention.archive_sessions import (
             BackgroundArchiver,
-        )  # imported here because most checks archive nothing
+        )  # Imported here because most checks archive no session.
 
-        if not self._asked and must_copies_wait(self._where):
+        if not self._is_user_waiting and must_copies_wait(self._where):
             return False
         if self._archiver is None:
             link_locations = Where(self._where.environ)
             link_locations.projects = links_folder(self._where)
             self._archiver = BackgroundArchiver(link_locations)
         for _ in self._update_links(_session_folder(link), _session_folder(client_file), MAX_DEPTH):
-            pass  # link the files that the client still has
+            pass  # This links the files that the client still has, so that they are archived too.
         try:
             old_status = os.lstat(link)
             archived = self._archiver.archive(link)
             new_status = os.lstat(link)
         except (ResumeHooksError, OSError):
-            return False  # the link stays, so the next check tries again
+            return False  # The link stays, so that the next check can try again.
         return archived and (new_status.st_size, new_status.st_mtime_ns) == (
             old_status.st_size,
             old_status.st_mtime_ns,
         )
 
     def _link_file(self, client_file: str, link: str) -> None:
-        if self._refused < MAX_FAILED_LINKS:
+        if self._failed_link_count < MAX_FAILED_LINKS:
             make_private_folder(os.path.dirname(link), self._where)
             try:
                 os.link(client_file, link, follow_symlinks=False)
             except (FileExistsError, FileNotFoundError):
-                pass  # another check, or the client, already removed the file
+                pass  # Another check has made the link, or the client has deleted the file.
             except OSError:
-                self._refused += 1
+                self._failed_link_count += 1
 
 
 def _session_folder(path: str) -> str:
-    """Return the folder of the session with this transcript path."""
+    """Return the folder with a session's other files, given the path of its transcript."""
     return path[: -len(TRANSCRIPT_SUFFIX)]
 
 
 def _list_folder(path: str) -> dict[str, os.DirEntry[str]]:
-    """Return a folder's entries by name, without hidden files, which never belong to a session.
+    """Return a folder's entries by name, or an empty dict if the folder does not exist.
 
-    Raises OSError if the folder is unreadable.
-
-    The result is empty if the folder does not exist.
+    Hidden files are left out, because they never belong to a session. Raises OSError if the folder
+    is unreadable.
     """
     try:
         with os.scandir(path) as entries:
@@ -308,12 +319,12 @@ def _list_folder(path: str) -> dict[str, os.DirEntry[str]]:
 
 
 def _is_same_file(link: os.DirEntry[str], client_file: os.DirEntry[str] | None) -> bool:
-    """Check whether two directory entries are the same file, without reading its status."""
+    """Check whether two directory entries have the same inode."""
     return client_file is not None and link.inode() == client_file.inode()
 
 
 def _begins_with_old_file(replacement: str, link: str) -> bool:
-    """Check whether a replacement file begins with all of the old file, as after a copy or a rewrite."""
+    """Check whether a file that replaced a linked file begins with all of its content."""
     with contextlib.suppress(OSError), open_regular(replacement, follow=False) as stream:
         return begins_with_copy(stream.fileno(), link)
     return False
@@ -322,8 +333,8 @@ def _begins_with_old_file(replacement: str, link: str) -> bool:
 def _remove_links(link: str, where: Where) -> None:
     """Remove the links to a session.
 
-    The transcript's link is removed last, so the next check finds an interrupted removal. Raises
-    OSError.
+    The transcript's link is removed last. If the removal is interrupted, the next check finds the
+    transcript's link and continues. Raises OSError.
     """
     with contextlib.suppress(FileNotFoundError):
         removal.remove_permanently(_session_folder(link), where.state)

@@ -1,7 +1,7 @@
-"""Archive ancestors: after a session gets a child, the vault has the session and all of its ancestors.
+"""Archive a session and all of its ancestors when it gets a child.
 
-Invariant: writing the child never depends on this step. Failures are reported, and large sessions
-are left for the start of the next session.
+The child is written even if archiving fails. Failures are reported, and large sessions are left for
+the start of the next session.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 MAX_ANCESTOR_SECONDS = 0.05
-"""The maximum number of seconds that a verb spends here, not counting the session in progress."""
+"""Archiving ancestors takes at most this number of seconds of a verb, plus the time for the last
+session."""
 
 PRESENT_STATE = "present"
 
@@ -43,12 +44,11 @@ PRESENT_STATE = "present"
 def archive_ancestors(
     ancestors: Iterable[Ancestor], where: Where, loaded_session: Session | None = None
 ) -> list[str]:
-    """Archive the sessions of a lineage that the client may delete, nearest ancestor first.
+    """Archive the sessions of a lineage that the client may delete, the nearest ancestor first.
 
-    Return a sentence for each failure.
-
-    For sessions that are already archived, this only reads their manifests. If archiving is not
-    allowed, nothing happens. ``loaded_session`` may be one of the ancestors.
+    Return a sentence for each failure. If archiving is not allowed, do nothing. Only the manifest
+    is read of a session that is already archived. ``loaded_session`` may be one of the ancestors,
+    which is then not read again.
     """
     ancestor_files = []
     for row in ancestors:
@@ -91,7 +91,7 @@ def archive_ancestors(
 
 
 def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
-    """Archive the pending ancestors until the time is over. Return the number of those that remain."""
+    """Archive the pending ancestors until the time is over. Return the number of ancestors left."""
     archiver, remaining_count, session_ids = (
         _make_archiver(where),
         0,
@@ -100,7 +100,7 @@ def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
     if session_ids and must_copies_wait(where):
         return len(session_ids)
     for session_id in session_ids:
-        if archiver.may:
+        if archiver.is_allowed:
             session = find_unarchived_session(find_session(session_id, where) or "", where)
         else:
             session = None
@@ -116,9 +116,10 @@ def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
 
 
 def archive_parents(where: Where, start_time: float, is_over: Callable[[], bool]) -> bool:
-    """Archive the parents of sessions written after ``start_time``, because clients do not report forks.
+    """Archive the parents of sessions that were written after ``start_time``.
 
-    ``start_time`` is in seconds since the epoch. Return whether all of these sessions were checked.
+    This finds the parents of the client's own forks, which no hook reports. ``start_time`` is in
+    seconds since the epoch. Return whether all of these sessions were checked.
     """
     if is_notice_due(where):
         return False
@@ -127,7 +128,7 @@ def archive_parents(where: Where, start_time: float, is_over: Callable[[], bool]
         _make_archiver(where),
         set[str](),
     )
-    for child in all_sessions(where) if archiver.may else ():
+    for child in all_sessions(where) if archiver.is_allowed else ():
         if child.mtime < start_time:
             break
         if is_over():
@@ -149,10 +150,13 @@ def archive_parents(where: Where, start_time: float, is_over: Callable[[], bool]
 
 
 def find_unarchived_session(path: str, where: Where) -> SessionFile | None:
-    """Return the session at a path if the client may delete it and the vault does not have its current state."""
+    """Return the session at a path, or None if it need not be archived.
+
+    It need not be archived if the client cannot delete it, or if the vault has its current state.
+    """
     try:
         session = session_file(path)
-    except ResumeHooksError:  # the file was deleted in the meantime
+    except ResumeHooksError:  # The file was deleted in the meantime.
         return None
     if not can_client_resume(session, where) or os.path.islink(os.path.dirname(session.path)):
         return None
@@ -164,6 +168,6 @@ def find_unarchived_session(path: str, where: Where) -> SessionFile | None:
 def _make_archiver(where: Where) -> BackgroundArchiver:
     from resume_hooks.archive.retention.archive_sessions import (
         BackgroundArchiver,
-    )  # this import takes 15 ms and is rarely needed
+    )  # Imported here because the import takes 15 ms and is rarely needed.
 
     return BackgroundArchiver(where)

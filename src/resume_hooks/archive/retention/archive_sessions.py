@@ -1,9 +1,7 @@
-"""Archive sessions: on request, with an outcome for each session, or in the background.
+"""Archive sessions, either on request with an outcome for each session, or in the background.
 
-In the background, a locked or deleted session is skipped.
-
-Packing and verifying 1 MB takes about 30 ms (benchmarks/vault.py), so a start or a verb leaves
-larger sessions to the ``async`` hook.
+In the background, a locked or deleted session is skipped. Packing and verifying 1 MB takes about 30
+ms (benchmarks/vault.py), so a start or a verb leaves larger sessions to the ``async`` hook.
 """
 
 from __future__ import annotations
@@ -29,16 +27,16 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.hard_links import file_sizes
 
 MAX_QUICK_FILES = 100
-"""The maximum number of files that are read while the user waits."""
+"""A session with more files than this is not archived while the user waits."""
 
 MAX_LOCK_SECONDS = 0.02
-"""The number of seconds to wait for another command that is archiving the same session."""
+"""The number of seconds to wait while another command archives the same session."""
 
 
 class ArchiveOutcome(NamedTuple):
-    """The outcome for one session: kept, renewed, unchanged or failed.
+    """The outcome of archiving one session; ``result`` is "kept", "renewed", "unchanged" or "failed".
 
-    ``reason`` is the reason for a failure, and ``remedy`` says what the user can do about it.
+    ``reason`` is the reason for a failure, and ``remedy`` tells the user what to do about it.
     """
 
     session: SessionFile
@@ -49,7 +47,7 @@ class ArchiveOutcome(NamedTuple):
 
 
 class ArchiveReport(NamedTuple):
-    """The result of an archive run: each session's outcome, and the sessions that the policy removed afterwards."""
+    """The outcome for each session, and the sessions that the policy then removed from the vault."""
 
     outcomes: tuple[ArchiveOutcome, ...]
     removed_sessions: tuple[DroppedSession, ...]
@@ -60,10 +58,10 @@ def archive_sessions(
     where: Where,
     report_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ArchiveReport:
-    """Archive these sessions. Then remove those that the settings no longer allow the vault to keep.
+    """Archive these sessions. Then remove the sessions that the vault may no longer keep.
 
-    If a session fails, the others are still archived. ``report_progress`` is called with the number
-    of bytes done and the total. Raises VaultOff if archiving is not allowed.
+    If one session fails, the others are still archived. ``report_progress`` is called with the
+    number of bytes done and the total number. Raises VaultOff if archiving is not allowed.
     """
     permission.require_archiving_allowed(where)
     client_files, outcomes, done_bytes = ClientFiles(where), [], 0
@@ -86,7 +84,7 @@ def archive_sessions(
 
 
 def preview_archive(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcome]:
-    """Return the outcome that an archive run would have for each session. Nothing is written."""
+    """Return the outcome that archiving would have for each session, without writing any file."""
     permission.require_archiving_allowed(where)
     client_files = ClientFiles(where)
     return [
@@ -98,7 +96,7 @@ def _archive_client_session(
     session: SessionFile, where: Where, client_files: ClientFiles, *, dry_run: bool = False
 ) -> ArchiveOutcome:
     old_copy = find_archived(session.session_id, where)
-    is_archive_only = is_archived_copy(session.path, where)  # the client no longer has the session
+    is_archive_only = is_archived_copy(session.path, where)  # The client no longer has the session.
     if old_copy and (
         is_archive_only or (dry_run and is_archive_current(old_copy, session, client_files))
     ):
@@ -119,20 +117,20 @@ def _archive_client_session(
 
 
 class BackgroundArchiver:
-    """Archives sessions in the background.
+    """Archives sessions in the background, without waiting long for locks.
 
-    It lists the files next to transcripts only once per folder.
+    The sub-agents next to the transcripts in a folder are listed only once.
     """
 
     def __init__(self, where: Where) -> None:
-        self.may = permission.check_archiving_allowed(where)[0]
+        self.is_allowed = permission.check_archiving_allowed(where)[0]
         self._where = where
         self._client_files = ClientFiles(where)
 
     def archive(self, path: str) -> bool:
-        """Archive the session at a path.
+        """Archive the session at a path. Return False if it is locked or was deleted.
 
-        Return whether the session was archived. Raises ResumeHooksError for a failure.
+        Raises ResumeHooksError for any other failure.
         """
         try:
             return self._archive(session_file(path))
@@ -152,7 +150,7 @@ class BackgroundArchiver:
         return True
 
     def archive_quickly(self, session: SessionFile) -> bool:
-        """Archive a session if that is quick. Return False if it would take too long."""
+        """Archive a session if it is small. Return False if archiving it would take too long."""
         is_quick = is_quick_to_archive(session, self._where)
         if is_quick:
             self._archive(session)
@@ -160,7 +158,10 @@ class BackgroundArchiver:
 
 
 def is_quick_to_archive(session: DatedSession | SessionFile, where: Where) -> bool:
-    """Check, from a session's files and its archived copy, whether it can be archived while the user waits."""
+    """Check whether a session is small enough to be archived while the user waits.
+
+    The size includes the session's other files and its archived copy.
+    """
     archived = find_archived(session.session_id, where)
     total_bytes = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
     own_folder = session.path.removesuffix(".jsonl")

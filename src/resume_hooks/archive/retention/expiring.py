@@ -1,8 +1,9 @@
-"""Report the sessions that the client will soon delete, and archive them step by step, the most urgent first.
+"""Report the sessions that the client will soon delete, and archive them, the most urgent first.
 
-A project's sessions are archived from seven days before the client deletes them. A client that
-starts in a project cleans up all projects by that project's settings. So sessions of other projects
-are archived too, in the background, if it would delete them within a day.
+The sessions of a project are archived from seven days before their deletion on. A client that
+starts in one project cleans up all projects with the settings of that project. Therefore sessions
+of other projects are also archived, in the background, if this client would delete them within a
+day.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ from resume_hooks.system import claude_settings
 from resume_hooks.system.claude_settings import Retention, read_client_retention
 
 RETRY_SECONDS = 60 * 60
-"""The number of seconds after which a failed session is tried again."""
+"""After a failure, archiving is tried again after this number of seconds."""
 
 
 class ExpiryForecast(NamedTuple):
     """A forecast of the sessions that the client will delete.
 
-    ``session_count`` is the number of sessions that are deleted whole, ``project_count`` the number of their
-    projects, and ``younger_session_count`` the number of sessions that lose single files.
-    ``unarchived_count`` of all these sessions are not in the vault in their current state.
-    ``earliest_deletion`` is the earliest deletion, in seconds since the epoch, or None. ``retention`` is the
-    setting that decides.
+    ``session_count`` is the number of sessions that it deletes completely, and ``project_count`` is
+    the number of their projects. ``younger_session_count`` is the number of other sessions, of
+    which it deletes only some files. ``unarchived_count`` is the number of sessions in both groups
+    of which the vault lacks the current state. ``earliest_deletion`` is the time of the first
+    deletion, in seconds since the epoch, or None. ``retention`` is the setting that determines
+    these times.
     """
 
     retention: Retention
@@ -48,35 +50,37 @@ class ExpiryForecast(NamedTuple):
 
 
 def forecast_expiry(cwd: str, where: Where) -> ExpiryForecast:
-    """Return the deletions in the next seven days if a client starts in ``cwd``."""
+    """Return what the client would delete in the next seven days if it started in ``cwd``."""
     retention, deadline = read_client_retention(cwd, where), time.time() + EXPIRING_SOON_SECONDS
-    endings_in_time: list[ExpiringSession] = []
+    expiring_sessions: list[ExpiringSession] = []
     if retention.days is not None:
         expiry_calculator = ExpiryCalculator(retention.days, where)
         for folder in all_project_folders(where):
-            for session_end in expiry_calculator.sessions_in_folder(folder):
-                if ending := session_end.expiring_before(deadline):
-                    endings_in_time.append(ending)
+            for expiry in expiry_calculator.sessions_in_folder(folder):
+                if expiring := expiry.expiring_before(deadline):
+                    expiring_sessions.append(expiring)
     complete, unarchived = 0, 0
     projects: set[str] = set()
-    for ending in endings_in_time:
-        if ending.includes_transcript:
+    for expiring in expiring_sessions:
+        if expiring.includes_transcript:
             complete += 1
-            projects.add(os.path.dirname(ending.session.path))
-        if not is_archived(ending.session.session_id, ending.last_write, where):
+            projects.add(os.path.dirname(expiring.session.path))
+        if not is_archived(expiring.session.session_id, expiring.last_write, where):
             unarchived += 1
     return ExpiryForecast(
         retention=retention,
         session_count=complete,
         project_count=len(projects),
-        younger_session_count=len(endings_in_time) - complete,
+        younger_session_count=len(expiring_sessions) - complete,
         unarchived_count=unarchived,
-        earliest_deletion=min((ending.deletion_time for ending in endings_in_time), default=None),
+        earliest_deletion=min(
+            (expiring.deletion_time for expiring in expiring_sessions), default=None
+        ),
     )
 
 
 class ArchiveBatch(NamedTuple):
-    """The result of a run: the numbers of newly archived, failed and remaining sessions.
+    """The numbers of sessions that a run archived, failed to archive, and left for the next run.
 
     ``next_check`` is the time of the next check, in seconds since the epoch.
     """
@@ -90,16 +94,17 @@ class ArchiveBatch(NamedTuple):
 def archive_expiring(
     project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, is_user_waiting: bool
 ) -> ArchiveBatch:
-    """Archive expiring sessions until the time is over, but at least one, so that no session is postponed for ever.
+    """Archive expiring sessions until the time is over.
 
-    ``project`` is the name of a project folder, ``cwd`` the folder where its client started. If the
-    user is waiting, large sessions and other projects are skipped.
+    At least one session is archived, so that none is postponed again and again. ``project`` is the
+    name of a project folder, and ``cwd`` is the folder in which its client started. If the user is
+    waiting, large sessions and other projects are skipped.
     """
     now = time.time()
     days = claude_settings.read_retention_days(cwd, where)
     if days is None:
         return ArchiveBatch(0, 0, 0, now + DAY)
-    endings, next_look = ExpiryCalculator(days, where), now + DAY
+    expiry_calculator, next_expiry_check = ExpiryCalculator(days, where), now + DAY
     own_folder = os.path.join(where.projects, project)
     if is_user_waiting:
         other_folders = []
@@ -108,27 +113,29 @@ def archive_expiring(
     due_sessions = list[ExpiringSession]()
     for folders, warning_period in (([own_folder], EXPIRING_SOON_SECONDS), (other_folders, DAY)):
         due_in_folders = []
-        for ends in (ends for folder in folders for ends in endings.sessions_in_folder(folder)):
-            ending = ends.expiring_before(now + warning_period)
-            if ending and not is_archived(ends.session.session_id, ending.last_write, where):
-                due_in_folders.append(ending)
-            if (after := ends.next_expiry(now + warning_period)) is not None:
-                next_look = min(next_look, after - warning_period)
+        for expiry in (
+            expiry for folder in folders for expiry in expiry_calculator.sessions_in_folder(folder)
+        ):
+            expiring = expiry.expiring_before(now + warning_period)
+            if expiring and not is_archived(expiry.session.session_id, expiring.last_write, where):
+                due_in_folders.append(expiring)
+            if (after := expiry.next_expiry(now + warning_period)) is not None:
+                next_expiry_check = min(next_expiry_check, after - warning_period)
         due_sessions += sorted(
-            due_in_folders, key=lambda ending: ending.deletion_time
-        )  # the earliest deletion first
+            due_in_folders, key=lambda expiring: expiring.deletion_time
+        )  # The session with the earliest deletion comes first.
     if not due_sessions:
-        return ArchiveBatch(0, 0, 0, next_look)
-    kept_count, failed_count, remaining_count = _archive_due_sessions(
+        return ArchiveBatch(0, 0, 0, next_expiry_check)
+    archived_count, failed_count, remaining_count = _archive_due_sessions(
         due_sessions, where, is_over, is_user_waiting=is_user_waiting
     )
     if remaining_count:
         next_check = now
     elif failed_count:
-        next_check = min(next_look, now + RETRY_SECONDS)
+        next_check = min(next_expiry_check, now + RETRY_SECONDS)
     else:
-        next_check = next_look
-    return ArchiveBatch(kept_count, failed_count, remaining_count, next_check)
+        next_check = next_expiry_check
+    return ArchiveBatch(archived_count, failed_count, remaining_count, next_check)
 
 
 def _archive_due_sessions(
@@ -138,8 +145,8 @@ def _archive_due_sessions(
     *,
     is_user_waiting: bool,
 ) -> tuple[int, int, int]:
-    """Return the numbers of archived, failed and remaining sessions."""
-    # Most starts have nothing to archive and do not need these modules.
+    """Archive sessions. Return the numbers of archived, failed and remaining sessions."""
+    # Imported here because most starts have no session to archive.
     from resume_hooks.archive.retention.archive_sessions import (
         BackgroundArchiver,
         is_quick_to_archive,
@@ -148,14 +155,14 @@ def _archive_due_sessions(
     if must_copies_wait(where):
         return 0, len(due_sessions), 0
     archiver, archived_count, failed_count, remaining_count = BackgroundArchiver(where), 0, 0, 0
-    for number, ending in enumerate(due_sessions if archiver.may else ()):
+    for number, expiring in enumerate(due_sessions if archiver.is_allowed else ()):
         if is_over() and archived_count + failed_count:
             return archived_count, failed_count, remaining_count + len(due_sessions) - number
-        if is_user_waiting and not is_quick_to_archive(ending.session, where):
+        if is_user_waiting and not is_quick_to_archive(expiring.session, where):
             remaining_count += 1
             continue
         try:
-            archived_count += archiver.archive(ending.session.path)
+            archived_count += archiver.archive(expiring.session.path)
         except ResumeHooksError:
             failed_count += 1
     return archived_count, failed_count, remaining_count

@@ -1,8 +1,9 @@
-"""Ancestors to archive later: an empty file ``keep-<session id>`` for each one, in ``pending`` of the state folder.
+"""List the ancestors to archive later: an empty file ``keep-<session id>`` for each of them.
 
-If the engine is not installed yet, or a copy would take too long, the next start of a session finds
-these files, and the ``async`` hook archives the sessions. This module uses only the standard
-library and runs on Python 3.9.
+The files are in the folder ``pending`` of the state folder. A file is written if the engine is not
+installed yet or if archiving would take too long. The next start of a session finds the file, and
+the ``async`` hook archives the session. This module uses only the standard library and runs on
+Python 3.9.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def record_pending_session(session_id: str, where: Where) -> None:
 
 
 def list_pending_sessions(where: Where) -> list[str]:
-    """Return the ids of the pending sessions, sorted."""
+    """Return the ids of the sessions to archive later, sorted."""
     folder = os.path.join(where.state, PENDING_FOLDER)
     try:
         names = os.listdir(folder) if is_private_folder(folder, where) else []
@@ -34,7 +35,7 @@ def list_pending_sessions(where: Where) -> list[str]:
 
 
 def remove_pending_session(session_id: str, where: Where) -> None:
-    """Remove a session's file in ``pending``, because the session is archived or no longer exists."""
+    """Remove a session's file in ``pending``, because the session was archived or no longer exists."""
     path = _note_path(session_id, where)
     removal.remove_if_possible(path, where.state)
 

@@ -1,17 +1,20 @@
-"""The vault: packed and verified copies of sessions, both archived and deleted ones, which can be restored.
+"""Store packed and verified copies of sessions in the vault, from which they can be restored.
 
-A session's folder contains a manifest and the compressed pack that the manifest names. Only the
-manifest counts. Every change has the same three steps under the session's lock: write a new pack
-and read it back, replace the manifest, remove the packs that the manifest no longer names. So a
-kill at any line leaves the old state or the new one. The vault shares no bytes with the client's
-files. If a file was shortened or rewritten, its archived version is kept as an earlier state.
+Deleted sessions are stored in the same form in the trash.
 
-A session that the user deletes is copied to the trash in the same format, and its files are then
-unlinked. The copies are unpacked until a hook has time to pack them.
+A session's folder contains a manifest and the compressed pack that the manifest names. A file that
+the manifest does not name is ignored. Every change has the same three steps under the session's
+lock: write a new pack and read it back, replace the manifest, and remove the packs that the
+manifest no longer names. If the command is killed at any point, the vault therefore has either the
+old state or the new one. The vault's files are never hard links to the client's files. If the
+client's file was shortened or rewritten, its archived version is kept as an earlier state.
 
-Measured (benchmarks/vault.py): a start may take 50 ms. A link takes almost no time, a copy of 1 MB
-takes 3 ms, a pack of 1 MB 30 ms. Files are packed immediately, so there is only one format to test,
-and there are no links that change with the client's files. A start or a verb packs up to 1 MB, the
-``async`` hook the rest. The codec is xz at preset 1: it compresses 45 MB to 12.7 % at 42 MB/s in 20
-MB of memory (preset 6: 11.0 % at 7 MB/s; zstd needs Python 3.14).
+When the user deletes a session, its files first get a second name in the trash and are then
+unlinked. A hook packs them later.
+
+Measured with benchmarks/vault.py: a start may take 50 ms. A link takes almost no time, a copy of 1
+MB takes 3 ms, and a pack of 1 MB takes 30 ms. Because a pack is so quick, files are packed
+immediately, and the vault has only one format. A start or a verb packs up to 1 MB, and the
+``async`` hook packs the rest. The codec is xz at preset 1. It compresses 45 MB to 12.7 % at 42 MB/s
+and needs 20 MB of memory (preset 6: 11.0 % at 7 MB/s; zstd needs Python 3.14).
 """

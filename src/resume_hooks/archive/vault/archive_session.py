@@ -1,8 +1,8 @@
-"""Archive a session: put all its files into one pack of the vault, and pack them again when they change.
+"""Archive a session: pack all its files into the vault, and pack them again when they change.
 
-Invariant: the vault shares no bytes with the client's files, so changes to the client's files do
-not affect it. If a file begins with its archived version, it replaces that version. Otherwise the
-archived version is kept as an earlier state.
+The vault's files are never hard links to the client's files, so changes to the client's files do
+not affect the vault. If the client's file begins with its archived version, it replaces that
+version. Otherwise the archived version is kept as an earlier state.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import read_parent
 
 MAX_ARCHIVED_TITLES = 100
-"""The maximum number of titles and of pull requests in a manifest. No real session has more."""
+"""The maximum number of titles and of pull requests in a manifest. No real session has more of
+them."""
 
 
 class ClientFile(NamedTuple):
-    """A file of the client. ``place`` is its path relative to the config home, with slashes."""
+    """A file of the client; ``place`` is its path relative to the config home, with slashes."""
 
     place: str
     path: str
@@ -60,25 +61,25 @@ class ClientFile(NamedTuple):
 
 
 class ClientFiles:
-    """A finder for the files of sessions.
+    """Finds the files of sessions.
 
-    It lists the sub-agents next to transcripts only once per project folder.
+    The sub-agents next to the transcripts in a project folder are listed only once.
     """
 
     def __init__(self, where: Where) -> None:
         self._where = where
-        self._beside: dict[str, dict[str, list[str]]] = {}
+        self._subagents_by_folder: dict[str, dict[str, list[str]]] = {}
 
     def find_files(
         self, session: SessionFile, *, for_deletion: bool = False
     ) -> tuple[list[ClientFile], list[str]]:
-        """Return all files of a session, the transcript first, and a sentence for each file that can't be archived.
+        """Return the files of a session, and a sentence for each file that cannot be archived.
 
-        For a deletion, tasks and symbolic links in the session's folders are included. Raises
-        OSError if the transcript's status is unreadable.
+        The transcript comes first. For a deletion, tasks and symbolic links in the session's
+        folders are included. Raises OSError if the transcript's status cannot be read.
         """
-        self._missed: list[str] = []
-        self._deleting = for_deletion
+        self._failures: list[str] = []
+        self._is_for_deletion = for_deletion
         folder = os.path.dirname(session.path)
         key = f"{PROJECTS}/{os.path.basename(folder)}"
         files = [
@@ -86,23 +87,25 @@ class ClientFiles:
         ]
         session_folder = session.path.removesuffix(".jsonl")
         files += self._scan_folder(session_folder, f"{key}/{session.session_id}", MAX_DEPTH)
-        if folder not in self._beside:
-            self._beside[folder] = subagents_by_session(folder)
-        for path in self._beside[folder].get(session.session_id, []):
+        if folder not in self._subagents_by_folder:
+            self._subagents_by_folder[folder] = subagents_by_session(folder)
+        for path in self._subagents_by_folder[folder].get(session.session_id, []):
             files += self._stat_file(path, f"{key}/{os.path.basename(path)}")
         for config_folder in FOLDERS_BY_ID if for_deletion else [HISTORY]:
             place = f"{config_folder}/{session.session_id}"
             by_id_folder = path_in_config_home(place, self._where)
             files += self._scan_folder(by_id_folder, place, MAX_DEPTH if for_deletion else 0)
         if len(files) > MAX_FILES:
-            self._missed.append(f"{session_folder} has more than {MAX_FILES:,} files")
-        return files[:MAX_FILES], self._missed
+            self._failures.append(f"{session_folder} has more than {MAX_FILES:,} files")
+        return files[:MAX_FILES], self._failures
 
     def _scan_folder(self, folder: str, relative_path: str, depth: int) -> Iterator[ClientFile]:
         if os.path.islink(folder):
-            if self._deleting:
-                return  # a symbolic link in place of a folder is not deleted
-            self._missed.append(f"{folder} is a symbolic link")
+            if self._is_for_deletion:
+                # The user may have replaced the folder with a symbolic link, which a deletion
+                # leaves as it is.
+                return
+            self._failures.append(f"{folder} is a symbolic link")
             return
         try:
             with os.scandir(folder) as entries:
@@ -110,7 +113,7 @@ class ClientFiles:
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            self._missed.append(f"{folder} can't be listed: {error.strerror}")
+            self._failures.append(f"{folder} can't be listed: {error.strerror}")
             return
         for entry in sorted_entries:
             if not entry.is_dir(follow_symlinks=False):
@@ -118,24 +121,27 @@ class ClientFiles:
             elif depth:
                 yield from self._scan_folder(entry.path, f"{relative_path}/{entry.name}", depth - 1)
             else:
-                self._missed.append(f"{entry.path} is nested too deep")
+                self._failures.append(f"{entry.path} is nested too deep")
 
     def _stat_file(self, path: str, relative_path: str) -> Iterator[ClientFile]:
         try:
             status = os.lstat(path)
         except OSError:
-            return  # the file was deleted since the listing
+            return  # The file was deleted after it was listed.
         is_wanted_kind = stat.S_ISREG(status.st_mode) or (
-            self._deleting and stat.S_ISLNK(status.st_mode)
+            self._is_for_deletion and stat.S_ISLNK(status.st_mode)
         )
         if is_wanted_kind and relative_path == replace_surrogates(relative_path):
             yield ClientFile(relative_path, path, status)
         else:
-            self._missed.append(f"{replace_surrogates(path)} is not a file that can be archived")
+            self._failures.append(f"{replace_surrogates(path)} is not a file that can be archived")
 
 
 def describe_transcript(head_tail: HeadTail, parent: Sequence[str]) -> ArchiveDetails:
-    """Return a transcript's metadata. ``parent`` has the fields that identify its parent."""
+    """Return the details by which a transcript is found in a manifest.
+
+    ``parent`` has the values of the fields of ``provenance.Parent``.
+    """
     return ArchiveDetails(
         created=replace_surrogates(head_tail.created),
         ended=replace_surrogates(head_tail.ended),
@@ -148,7 +154,7 @@ def describe_transcript(head_tail: HeadTail, parent: Sequence[str]) -> ArchiveDe
 
 
 class _OldPackUnreadableError(Exception):
-    """The error if the archived files can't be copied into a new pack."""
+    """Raised if the archived files cannot be copied into a new pack."""
 
 
 def archive_session(
@@ -160,11 +166,11 @@ def archive_session(
 ) -> ArchivedSession:
     """Archive a session with all of its files.
 
-    If no file changed, this only reads the status of each file.
+    If no file has changed since it was archived, only the status of each file is read.
 
-    Raises VaultOff if archiving is not allowed, UsageError if it is not a client's session,
-    SessionNotFound if the session is gone, WriteFailed if the vault is not writable, and
-    SessionOpen if another command keeps the session locked. After a failure the earlier archived
+    Raises VaultOff if archiving is not allowed, UsageError if the session is not in a project
+    folder, SessionNotFound if its file was deleted, WriteFailed if the vault cannot be written, and
+    SessionOpen if another command keeps the session locked. After a failure, the earlier archived
     copy is unchanged.
     """
     require_archiving_allowed(where)
@@ -210,7 +216,7 @@ def archive_session(
 def is_archive_current(
     archived: ArchivedSession, session: SessionFile, client_files: ClientFiles
 ) -> bool:
-    """Check whether the archived copy of a session is current. Return False if this is unknown."""
+    """Check whether the archived copy of a session is up to date. Return False if that is unknown."""
     try:
         sources, failures = client_files.find_files(session)
     except OSError:
@@ -231,7 +237,10 @@ def _make_missing_error(path: object) -> SessionNotFound:
 def _split_by_change(
     archived: ArchivedSession | None, sources: Sequence[ClientFile]
 ) -> tuple[list[ClientFile], list[ArchivedFile]]:
-    """Return the client's files to pack, and the archived files to keep, including those that the client deleted."""
+    """Return the client's files that must be packed, and the archived files that need not be.
+
+    The archived files include those that the client has deleted.
+    """
     if archived:
         parts = {path_in_archive(part.place): part for part in archived.parts}
     else:
@@ -252,9 +261,9 @@ def _split_by_change(
 
 
 def _is_earlier_state(archived: ArchivedSession, source: ClientFile) -> bool:
-    """Check whether a client's file is archived as an earlier state.
+    """Check whether an earlier state of a session contains the current version of a client's file.
 
-    This happens if two copies with the same id are archived alternately.
+    That is the case if two copies with the same id are archived by turns.
     """
     name = path_in_archive(source.place)
     for state in archived.earlier:
@@ -269,9 +278,9 @@ def _is_unchanged(part: ArchivedFile, source: ClientFile) -> bool:
 
 
 def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
-    """Return the manifest of a session in its current state, without its files.
+    """Return the manifest of a session in its current state, without the list of files.
 
-    Raises SessionNotFound if the session is gone.
+    Raises SessionNotFound if the session's file was deleted.
     """
     head_tail = HeadTail(session.file)
     return ArchivedSession(
@@ -296,9 +305,10 @@ def _pack_files(
     unchanged_files: Sequence[ArchivedFile],
     folder: str,
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
-    """Return all archived files and earlier states. If any file is new, they are packed together.
+    """Pack the new files. Return all archived files and the earlier states.
 
-    An unreadable pack is kept, and the client's files are still archived.
+    If there are new files, the unchanged files are copied into the same pack. If the old pack is
+    unreadable, it is kept, and only the new files are packed.
     """
     if old_copy and not new_files:
         return list(unchanged_files), old_copy.earlier
@@ -316,7 +326,10 @@ def _write_pack(
     *,
     copy_archived: bool = True,
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
-    """Write a pack of the new files and, if ``copy_archived``, of the archived files."""
+    """Write a pack of the new files and, if ``copy_archived``, of the unchanged files and earlier states.
+
+    Return all archived files and the earlier states.
+    """
     if old_copy:
         old_parts = {path_in_archive(part.place): part for part in old_copy.parts}
     else:
@@ -354,11 +367,11 @@ def _write_pack(
 def _append_file(
     pack: PackWriter, source: ClientFile, previous_part: ArchivedFile | None
 ) -> tuple[ArchivedFile, ArchivedFile | None]:
-    """Append a client's file in its current state.
+    """Append a client's file to a pack.
 
-    If the file does not begin with its archived version ``previous_part``, also return that version.
-
-    Bytes that are appended during the copy are archived the next time.
+    If the file does not begin with its archived version ``previous_part``, also return that
+    version, which becomes an earlier state. Bytes that the client appends during the copy are
+    archived the next time.
     """
     with open_regular(source.path, follow=False) as stream:
         status = os.fstat(stream.fileno())
@@ -381,22 +394,22 @@ def _append_file(
 
 
 class _PrefixHash:
-    """The hash of the first bytes of a stream."""
+    """Computes the hash of the first ``prefix_bytes`` bytes of a stream."""
 
     def __init__(self, prefix_bytes: int) -> None:
-        self._left = prefix_bytes
-        self._whole = hashlib.sha256()
+        self._remaining_bytes = prefix_bytes
+        self._hash = hashlib.sha256()
 
     def hash_chunks(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the chunks unchanged."""
+        """Yield the chunks unchanged, and add them to the hash."""
         for chunk in chunks:
-            self._whole.update(chunk[: self._left])
-            self._left = max(0, self._left - len(chunk))
+            self._hash.update(chunk[: self._remaining_bytes])
+            self._remaining_bytes = max(0, self._remaining_bytes - len(chunk))
             yield chunk
 
     @property
     def sha256(self) -> str:
-        """The hash as a hex string, or ``""`` if the stream is shorter."""
-        if self._left:
+        """The hash in hex, or ``""`` if the stream was shorter."""
+        if self._remaining_bytes:
             return ""
-        return self._whole.hexdigest()
+        return self._hash.hexdigest()

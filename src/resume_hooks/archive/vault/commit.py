@@ -1,7 +1,8 @@
-"""The only code that changes the vault. Under a session's lock it writes files, then the manifest, then cleans up.
+"""Change archived sessions. Every change of an archived session goes through this module.
 
-After a kill at any point, the manifest names only complete files, and the next change removes the
-files that no manifest names.
+Under a session's lock, a change writes files, then writes the manifest, and then removes unused
+files. If the command is killed at any point, the manifest names only complete files. The next
+change removes the files that no manifest names.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from resume_hooks.storage.locks import lock_folder
 from resume_hooks.storage.state_file import sync_folder
 
 MAX_LOCK_SECONDS = 10.0
-"""The number of seconds to wait for another command that works on the same session."""
+"""The number of seconds to wait while another command works on the same session."""
 
 _BUSY_MESSAGE = "Another command is using this session in the vault"
 _FAILED_MESSAGE = "The vault can't be used:"
@@ -48,13 +49,11 @@ _PACK_NAME = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 def lock_archived(
     session_id: str, where: Where, max_wait_seconds: float = MAX_LOCK_SECONDS
 ) -> Iterator[None]:
-    """Lock a session's archived copy until the block ends.
+    """Lock a session's archived copy during the block.
 
-    Leftover packs are removed before and after the block.
-
-    Raises SessionOpen if another command keeps the lock for more than ``max_wait_seconds``.
-    Raises WriteFailed if the vault is not writable, is a symbolic link, or contains a manifest of
-    this session that must not be replaced.
+    Unused packs are removed before and after the block. Raises SessionOpen if another command keeps
+    the lock for more than ``max_wait_seconds``. Raises WriteFailed if the vault cannot be written,
+    is a symbolic link, or contains a manifest of this session that must not be replaced.
     """
     if link := find_archive_link(session_id, where):
         raise WriteFailed(
@@ -73,12 +72,10 @@ def lock_archived(
 
 @contextlib.contextmanager
 def lock_trash(where: Where, *, wait_for_lock: bool = True) -> Iterator[None]:
-    """Lock the trash until the block ends.
+    """Lock the trash during the block.
 
-    Raises SessionOpen and WriteFailed.
-
-    If ``wait_for_lock``, wait up to ``MAX_LOCK_SECONDS`` seconds, which is long enough for
-    another command to pack.
+    If ``wait_for_lock``, wait up to ``MAX_LOCK_SECONDS`` seconds, in which another command can
+    finish a pack. Raises SessionOpen and WriteFailed.
     """
     trash_folder = os.path.join(where.state, TRASH_FOLDER)
     if os.path.islink(trash_folder):
@@ -100,11 +97,12 @@ def lock_trash(where: Where, *, wait_for_lock: bool = True) -> Iterator[None]:
 def lock_for_change(
     archived: ArchivedSession, where: Where, participle: str
 ) -> Iterator[ArchivedSession]:
-    """Lock an archived session until the block, which changes it, ends. Yield its current manifest.
+    """Lock an archived session during the block, and yield its current manifest.
 
-    Afterwards, files that no manifest names are removed. Raises the errors of ``lock_archived``,
-    and SessionNotFound if the session is gone. An OSError in the block becomes a WriteFailed whose
-    message says that the session could not be ``participle``.
+    Unused files are removed after the block. Raises the errors of ``lock_archived``, and
+    SessionNotFound if the session is no longer in the vault. An OSError in the block becomes a
+    WriteFailed. Its message says that the session "could not be" and then ``participle``, for
+    example "packed".
     """
     with lock_trash(where) if archived.deleted_at else lock_archived(archived.session_id, where):
         current = read_manifest(archived.folder, archived.session_id)
@@ -127,7 +125,7 @@ def lock_for_change(
 
 
 def describe_cause(error: OSError, known_path: str = "") -> str:
-    """Return the system's message for a failure. It includes the path, unless the path is ``known_path``."""
+    """Return the system's message for a failure, after the path unless the path is ``known_path``."""
     if error.filename and error.filename != known_path:
         path_prefix = f"{error.filename}: "
     else:
@@ -136,9 +134,9 @@ def describe_cause(error: OSError, known_path: str = "") -> str:
 
 
 def reset_future_mtime(archived: ArchivedSession) -> None:
-    """Reset a manifest's time if it is in the future.
+    """Set a manifest's time to now if it is in the future.
 
-    The reset is needed because other commands compare the time with file times.
+    Other commands compare a manifest's time with the times of the client's files.
     """
     path = os.path.join(archived.folder, MANIFEST)
     with contextlib.suppress(OSError):
@@ -147,9 +145,9 @@ def reset_future_mtime(archived: ArchivedSession) -> None:
 
 
 def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
-    """Write a manifest, and return it as it was written.
+    """Write a manifest, and return it with the size of its packs. Raises WriteFailed.
 
-    Files that the manifest no longer names are removed later. Raises WriteFailed.
+    Files that the manifest no longer names are not removed yet.
     """
     stored_bytes = sum(part.size for part in archived.parts if not part.where)
     for name in {part.where for part in archived.all_parts if part.where}:
@@ -165,9 +163,8 @@ def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
 def remove_archived(archived: ArchivedSession, where: Where) -> None:
     """Remove a session's archived copy, and the files that were unpacked from it.
 
-    The client's own files stay.
-
-    Raises WriteFailed if a file can't be removed, and SessionOpen if another command has the lock.
+    The client's own files stay. Raises WriteFailed if a file cannot be removed, and SessionOpen if
+    another command keeps the session locked.
     """
     with lock_archived(archived.session_id, where):
         try:
@@ -175,7 +172,7 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
                 removal.remove_file(manifest, where.state)
                 sync_folder(archived.folder)
             for name in os.listdir(archived.folder):
-                # the lock's file is removed with the folder when the lock is released
+                # The lock file is removed together with the folder when the lock is released.
                 if name != locks.LOCK_NAME:
                     removal.remove_permanently(os.path.join(archived.folder, name), where.state)
         except OSError as error:
@@ -192,9 +189,10 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
 
 
 def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
-    """Remove the packs that a folder's manifest does not name, and the files of a deletion after they are packed.
+    """Remove the packs that a folder's manifest does not name.
 
-    The caller must have the lock. If the manifest is unreadable, nothing is removed.
+    Also remove the unpacked files of a deleted session if the manifest names a pack that contains
+    them. The caller must have the lock. If the manifest is unreadable, no file is removed.
     """
     archived = read_manifest(folder, session_id)
     if archived is None and os.path.lexists(os.path.join(folder, MANIFEST)):
@@ -212,14 +210,16 @@ def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
             if part.where:
                 leftovers.add(path_in_archive(part.place).split("/")[0])
     for name in leftovers:
-        with contextlib.suppress(OSError):  # if a removal fails, the next change tries it again
+        with contextlib.suppress(
+            OSError
+        ):  # If a file cannot be removed, the next change tries again.
             removal.remove_permanently(os.path.join(folder, name), where.state)
 
 
 def remove_leftovers(where: Where) -> None:
-    """Remove the leftovers of interrupted commands from the vault's folders without a manifest.
+    """Remove the files of interrupted commands from folders of the vault without a manifest.
 
-    Locked folders, and folders with an unreadable manifest, are skipped.
+    A folder that is locked, or whose manifest is unreadable, is skipped.
     """
     for path in unreadable_folders(where):
         session_id = os.path.basename(path)
@@ -229,7 +229,7 @@ def remove_leftovers(where: Where) -> None:
 
 
 def choose_pack_name(folder: str, archived: ArchivedSession | None) -> str:
-    """Return an unused name for a pack in a session's folder."""
+    """Return a name for a new pack in a session's folder. No pack there had this name."""
     if archived:
         named_packs = [part.where for part in archived.all_parts]
     else:
@@ -242,7 +242,7 @@ def choose_pack_name(folder: str, archived: ArchivedSession | None) -> str:
 
 
 def _list_pack_names(folder: str) -> list[str]:
-    """Return the names of our packs in a session's folder."""
+    """Return the names of the packs in a session's folder."""
     try:
         names = []
         for name in os.listdir(folder):

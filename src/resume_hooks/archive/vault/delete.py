@@ -1,11 +1,9 @@
-"""Delete a session: archive it with all of its files in the trash, then unlink the files.
+"""Delete a session: archive all of its files in the trash, and then unlink them. Also empty the trash.
 
-The module also empties the trash.
-
-Each file first gets a second name in the trash, which costs nothing on the same file system. The
-transcript is unlinked first, so no client sees half a session. After a failure all files are put
-back. After a kill at any point, every file is still in its place or in the trash, and ``restore``
-puts back the missing files.
+Each file first gets a second name in the trash, which takes no space on the same file system. The
+transcript is unlinked first, so that no client sees an incomplete session. If a file cannot be
+unlinked, all files are put back. If the command is killed, every file is still at its path or in
+the trash, and ``restore`` puts back the missing files.
 """
 
 from __future__ import annotations
@@ -53,10 +51,10 @@ from resume_hooks.storage.state_file import sync_folder
 
 
 class Deletion(NamedTuple):
-    """A planned deletion.
+    """A planned deletion of a session.
 
-    ``entry`` is the future manifest in the trash, without its folder. ``open_reason`` is the reason
-    why the session may be open, or ``""``. ``descendants`` are the session's descendants, which are
+    ``entry`` is the manifest for the trash, without its folder. ``open_reason`` is the reason why
+    the session counts as open, or ``""``. ``descendants`` are the session's descendants, which are
     not deleted.
     """
 
@@ -67,10 +65,11 @@ class Deletion(NamedTuple):
 
 
 def plan_delete(session: SessionFile, where: Where) -> Deletion:
-    """Plan a deletion. Nothing is changed.
+    """Plan the deletion of a session without changing any file.
 
-    Raises UsageError if it is not a client's session or can't be archived completely, OnlyArchived
-    if only the archived copy exists, and SessionNotFound if the session is gone.
+    Raises UsageError if the session is not in a project folder or cannot be archived completely,
+    OnlyArchived if only the archived copy exists, and SessionNotFound if the session's file was
+    deleted.
     """
     require_client_file(session, where)
     if not can_client_resume(session, where) or os.path.islink(os.path.dirname(session.path)):
@@ -99,9 +98,9 @@ def require_closed(session: SessionFile, where: Where) -> None:
 def move_to_trash(deletion: Deletion, where: Where, *, force: bool = False) -> ArchivedSession:
     """Move a session to the trash. Return its manifest in the trash.
 
-    Raises SessionOpen if the session is open and ``force`` is false, and WriteFailed or
-    SessionNotFound if a file can't be archived or unlinked. All files are then put back, unless the
-    message says otherwise.
+    Raises SessionOpen if the session may be open and ``force`` is false. Raises WriteFailed or
+    SessionNotFound if a file cannot be archived or unlinked. All files are then put back, except
+    those that the message names.
     """
     if not force:
         require_closed(deletion.session, where)
@@ -120,15 +119,15 @@ def move_to_trash(deletion: Deletion, where: Where, *, force: bool = False) -> A
 
 
 class _TrashMove:
-    """One deletion: its entry in the trash, and the files unlinked so far."""
+    """Carries out one deletion, and remembers which files it has unlinked."""
 
     def __init__(self, entry: ArchivedSession, where: Where) -> None:
         self._entry = entry
         self._where = where
-        self._gone: list[ArchivedFile] = []
+        self._unlinked_files: list[ArchivedFile] = []
 
     def run(self) -> ArchivedSession:
-        """Carry out the deletion. Undo it after a failure, or if the user interrupts it."""
+        """Carry out the deletion. Undo it if it fails or if the user interrupts it."""
         is_done = False
         try:
             self._link_into_trash()
@@ -150,7 +149,10 @@ class _TrashMove:
         return complete_entry
 
     def _link_into_trash(self) -> None:
-        """Give every file a name in the trash, write the manifest, then give the folder its final name."""
+        """Give every file a second name in the trash, write the manifest, and rename the folder.
+
+        Readers of the trash ignore the folder until it has its final name.
+        """
         folder = self._entry.folder
         for part in self._entry.parts:
             trashed_path = stored_path(self._entry.folder, part)
@@ -166,9 +168,10 @@ class _TrashMove:
         sync_folder(os.path.dirname(folder))
 
     def _unlink_files(self) -> None:
-        """Unlink the files, except files that a copy of the session in another project needs.
+        """Unlink the session's files, and remove our hard links to them.
 
-        The links that hold the files are removed too.
+        If another project has a copy of the session, the files that belong to the session's id are
+        not unlinked.
         """
         name, folders = os.path.basename(self._entry.place), set[str]()
         other_projects = (
@@ -192,7 +195,7 @@ class _TrashMove:
             )
             if not is_copied and not os.path.samestat(current_status, os.lstat(trashed_path)):
                 raise OSError(errno.EBUSY, "Changed while it was copied", client_path)
-            self._gone.append(part)
+            self._unlinked_files.append(part)
             removal.remove_file(
                 client_path, top_folder_in_config_home(part.place, self._where), follow_root=True
             )
@@ -200,14 +203,14 @@ class _TrashMove:
         for folder in folders:
             sync_folder(folder)
         for client_path in dict.fromkeys(
-            _find_own_folder(part, self._entry) for part in self._gone
+            _find_own_folder(part, self._entry) for part in self._unlinked_files
         ):
             if not client_path:
                 continue
             for empty_folder, _, _ in os.walk(
                 path_in_config_home(client_path, self._where), topdown=False
             ):
-                with contextlib.suppress(OSError):  # the folder is not empty
+                with contextlib.suppress(OSError):  # The folder is not empty, so it stays.
                     removal.remove_empty(
                         empty_folder,
                         top_folder_in_config_home(client_path, self._where),
@@ -215,11 +218,11 @@ class _TrashMove:
                     )
 
     def _restore_unlinked(self) -> None:
-        """Restore the unlinked files.
+        """Put the unlinked files back and remove the folder from the trash.
 
-        Files that can't be restored stay in the trash, and the error lists them.
+        If a file cannot be put back, the folder stays in the trash, and WriteFailed names the file.
         """
-        for part in reversed(self._gone):
+        for part in reversed(self._unlinked_files):
             trashed_path = stored_path(self._entry.folder, part)
             client_path = path_in_config_home(part.place, self._where)
             try:
@@ -244,11 +247,9 @@ def empty_trash(
 ) -> list[ArchivedSession]:
     """Permanently remove these entries and stray folders from the trash.
 
-    Return the removed sessions.
-
-    The entry of an interrupted deletion is kept, because it may have the only copies of the files.
-    Entries that another command has already removed are skipped. If some entries can't be removed,
-    the others are removed and WriteFailed is raised.
+    Return the removed sessions. The entry of an interrupted deletion is kept, because it may
+    contain the only copies of files. An entry that another command has already removed is skipped.
+    If some entries cannot be removed, WriteFailed is raised after all others are removed.
     """
     removed_entries: list[ArchivedSession] = []
     failures: list[tuple[str, OSError | ResumeHooksError]] = []
@@ -286,9 +287,10 @@ def empty_trash(
 
 
 def _find_files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedFile, ...]:
-    """Return the transcript and the other files of a session.
+    """Return the files of a session that a deletion archives, the transcript first.
 
-    Raises UsageError if a file can't be archived, and SessionNotFound.
+    Raises UsageError if a file cannot be archived, and SessionNotFound if the transcript was
+    deleted.
     """
     try:
         sources, missed_files = ClientFiles(where).find_files(session, for_deletion=True)
@@ -305,7 +307,10 @@ def _find_files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedF
 
 
 def _find_own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
-    """Return the session's own folder that contains a file, relative to the config home, or ``""`` if none does."""
+    """Return the folder of the session that contains a file, or ``""`` if it is in no such folder.
+
+    The folder is relative to the config home.
+    """
     steps = part.place.split("/")
     step_count = 2 if steps[0] in FOLDERS_BY_ID else 3
     if entry.session_id in steps[:step_count]:

@@ -1,6 +1,8 @@
-"""The trash format of 0.2.0, whose manifests name files and whole folders. They are stored in the client's layout.
+"""Read the trash format of version 0.2.0.
 
-Reading this format rewrites nothing. When a deleted session is packed, it gets a current manifest.
+In this format, a manifest names files and whole folders, which are stored in the client's layout.
+Reading does not rewrite them. When a deleted session is packed, it gets a manifest of the current
+format.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from resume_hooks.transcripts.provenance import read_parent
 
 
 class FormerTrashFile(NamedTuple):
-    """A file or folder of a session, identified by its original path."""
+    """A file or folder of a deleted session; ``place`` is its original path in the config home."""
 
     place: str
     files: int
@@ -55,7 +57,7 @@ class FormerTrashFile(NamedTuple):
 
 
 class FormerTrashEntry(NamedTuple):
-    """The fields of a manifest that are still used."""
+    """The fields of a manifest of version 0.2.0 that are still used."""
 
     title: str
     cwd: str
@@ -66,9 +68,9 @@ class FormerTrashEntry(NamedTuple):
 
 
 def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
-    """Return the deleted session in a folder.
+    """Return the deleted session in a folder of the trash.
 
-    Return None if its manifest has another format, or if its transcript is missing.
+    Return None if the folder's manifest has another format, or if the transcript is missing.
     """
     entry = _read_manifest(folder)
     if entry is None:
@@ -96,7 +98,7 @@ def read_former_entry(folder: str, where: Where) -> ArchivedSession | None:
 
 
 def has_moved_nothing(folder: str) -> bool:
-    """Check whether a deletion was killed before it moved anything."""
+    """Check whether a deletion was killed before it moved a file."""
     entry = _read_manifest(folder)
     trashed_paths = (os.path.join(folder, part.name) for part in entry.parts) if entry else ()
     return entry is not None and not entry.complete and not any(map(os.path.lexists, trashed_paths))
@@ -123,9 +125,9 @@ def _read_manifest(folder: str) -> FormerTrashEntry | None:
 
 
 def _list_trashed_files(part: FormerTrashFile, folder: str) -> Iterator[ArchivedFile]:
-    """Yield the trashed files of a file or folder.
+    """Yield the files of a file or folder in the trash.
 
-    A file that is unexpectedly empty comes from a killed deletion and is skipped.
+    A file that should not be empty but is empty is skipped. It was left by a killed deletion.
     """
     trashed_path = os.path.join(folder, part.name)
     for name in list_files_below(trashed_path) if os.path.lexists(trashed_path) else ():
@@ -135,12 +137,16 @@ def _list_trashed_files(part: FormerTrashFile, folder: str) -> Iterator[Archived
 
 
 def _finish_moving(entry: FormerTrashEntry, folder: str, where: Where) -> None:
-    """Finish a killed deletion: move the files that it left hidden next to their original paths into the trash."""
+    """Finish a killed deletion of version 0.2.0.
+
+    The deletion has renamed files to hidden names next to their original paths. Move these files
+    into the trash.
+    """
     for part in entry.parts:
         parent_folder, name = os.path.split(path_in_config_home(part.place, where))
         hidden_path = os.path.join(parent_folder, f".{name}.{os.path.basename(folder)}.moving")
         if os.path.lexists(hidden_path):
-            # If another command has locked the trash, that deletion may still be running.
+            # If another command has locked the trash, it may be carrying out this deletion.
             with (
                 contextlib.suppress(OSError, ResumeHooksError),
                 commit.lock_trash(where, wait_for_lock=False),
@@ -157,7 +163,7 @@ def _finish_moving(entry: FormerTrashEntry, folder: str, where: Where) -> None:
                         make_private_folder(os.path.dirname(trashed_path), where)
                         link_or_copy(path, trashed_path)
                     identical_paths.append(has_same_bytes(path, trashed_path))
-                # otherwise the session's client wrote to the file during the copy
+                # If the files differ, a client has written to one of them during the copy.
                 if all(identical_paths):
                     removal.remove_permanently(
                         hidden_path, top_folder_in_config_home(part.place, where), follow_root=True

@@ -1,6 +1,6 @@
-"""Find the archived session for a locator that the user gives.
+"""Find the archived session that a locator names.
 
-If ``@`` and an instant follow the locator, they select an earlier state.
+``@`` and a time after the locator select an earlier state.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ def find_archived(
     where: Where,
     deleted_sessions: list[ArchivedSession] | None = None,
     *,
-    by_part: bool = True,
+    match_parts: bool = True,
 ) -> ArchivedSession:
-    """Return the archived session for a locator, in one of the forms of ``match_archived``.
+    """Return the archived session that a locator names, as in ``match_archived``.
 
-    ``@`` and an instant select an earlier state. For deleted sessions, they select one
-    of several deletions. Raises UsageError, SessionNotFound and AmbiguousLocator.
+    ``@`` and a time after the locator select an earlier state, or one of several deletions of a
+    session. If ``deleted_sessions`` is given, search only these. Raises UsageError, SessionNotFound
+    and AmbiguousLocator.
     """
     locator_text = locator.strip()
     if not locator_text:
         raise UsageError("The locator is empty", "Give an id or a title.")
     candidates = list_archived(where) if deleted_sessions is None else deleted_sessions
-    matches = match_archived(locator_text, candidates, where, match_parts=by_part)
+    matches = match_archived(locator_text, candidates, where, match_parts=match_parts)
     if not matches and (state_match := _STATE_LOCATOR.fullmatch(locator_text)):
         matches_without_state = match_archived(
-            state_match[1], candidates, where, match_parts=by_part
+            state_match[1], candidates, where, match_parts=match_parts
         )
         instant = state_match[2].replace(":", "-")
         matches = []
@@ -65,7 +66,7 @@ def find_archived(
 
 
 def list_earlier_states(archived: ArchivedSession) -> list[EarlierState]:
-    """Return the earlier states of a session that have another transcript, oldest first."""
+    """Return the earlier states of a session in which its transcript was different, oldest first."""
     transcript_place = path_in_archive(archived.place)
     return [
         earlier
@@ -75,18 +76,21 @@ def list_earlier_states(archived: ArchivedSession) -> list[EarlierState]:
 
 
 def name_earlier_state(earlier: EarlierState) -> str:
-    """Return the name of an earlier state, for use after the session's id and ``@``."""
+    """Return the name of an earlier state, which is the time at which it was archived.
+
+    In a locator, the name follows the session's id and ``@``.
+    """
     return earlier.archived_at.replace(":", "-")
 
 
 def select_earlier_state(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
     """Return a session with the files of one of its earlier states.
 
-    Files that the earlier state does not have keep their current version.
+    Files that are not in the earlier state are taken from the current state.
     """
     places = {
         path_in_archive(part.place): part.place for part in archived.parts
-    }  # the session may have been in another project
+    }  # The session may have been in another project then, so use its current paths.
     earlier_parts = {
         place: part._replace(place=place)
         for part in earlier.parts

@@ -1,9 +1,7 @@
-"""Packs of the vault: write a pack file by file, then read it back and compare it.
+"""Write a pack of the vault file by file, read it back and compare it. Also verify existing packs.
 
-The module also verifies existing packs.
-
-The codec is xz at preset 1: it compresses real transcripts to 12.7 % at 42 MB/s and needs 20 MB of
-memory. Every engine can read it (zstd needs Python 3.14).
+The codec is xz at preset 1. It compresses real transcripts to 12.7 % at 42 MB/s and needs 20 MB of
+memory. Every supported Python can read it (zstd needs Python 3.14).
 """
 
 from __future__ import annotations
@@ -24,13 +22,14 @@ from resume_hooks.storage.state_file import PRIVATE_MODE
 XZ_PRESET = 1
 
 ContentChange = Callable[[ArchivedFile, Iterator[bytes]], Iterator[bytes]]
-"""A function that changes a file's content."""
+"""A function that takes a file and the chunks of its content, and yields the chunks of the new
+content."""
 
 
 class PackWriter:
-    """A writer of the pack ``name`` in a session's folder of the vault.
+    """Writes the pack ``name`` in a session's folder of the vault.
 
-    The pack is valid only after ``finish`` has returned.
+    The pack is complete only after ``finish`` has returned.
     """
 
     def __init__(self, folder: str, name: str) -> None:
@@ -73,9 +72,10 @@ class PackWriter:
     def copy(
         self, files: Sequence[ArchivedFile], change: ContentChange | None = None
     ) -> dict[ArchivedFile, ArchivedFile]:
-        """Append files from the session's other packs, with a change applied to their contents.
+        """Append files from the session's other packs. ``change`` is applied to their contents.
 
-        Return each file with its new position. Raises OSError if a file differs from its manifest.
+        Return the new ``ArchivedFile`` for each file. Raises OSError if a file's content does not
+        match its hash in the manifest.
         """
         placed_files = {}
         for file, chunks in unpack.read_pack_contents(self._folder, files):
@@ -91,7 +91,7 @@ class PackWriter:
     def finish(self) -> None:
         """Sync the pack to disk and read it back.
 
-        Raises OSError if the pack does not contain exactly the appended files.
+        Raises OSError if the pack does not contain the appended files and only these.
         """
         self._stream.write(self._packer.flush())
         self._stream.flush()
@@ -106,7 +106,10 @@ class PackWriter:
 
 
 class ArchiveDefect(NamedTuple):
-    """A defect in the vault: ``name`` is missing, damaged or unreadable."""
+    """A defect in the vault; ``name`` is "missing", "damaged" or "unreadable".
+
+    ``place`` is the path of the damaged file relative to the config home.
+    """
 
     session_id: str
     name: str
@@ -117,9 +120,9 @@ class ArchiveDefect(NamedTuple):
 def verify_archived(
     archived: ArchivedSession, report_bytes_read: Callable[[int], None] = lambda _: None
 ) -> list[ArchiveDefect]:
-    """Return the defects of a session's archived copy.
+    """Verify a session's archived copy, and return its defects.
 
-    ``report_bytes_read`` is called with the size of each chunk.
+    ``report_bytes_read`` is called with the number of bytes in each chunk.
     """
     packs_used = dict.fromkeys(part.where for part in archived.all_parts)
     return [
@@ -130,7 +133,7 @@ def verify_archived(
 
 
 def find_unreadable_folders(where: Where) -> list[ArchiveDefect]:
-    """Return a defect for each folder in the vault that has no readable session."""
+    """Return a defect for each folder in the vault that contains files but no readable manifest."""
     findings = []
     for path in manifest.unreadable_folders(where):
         is_session_folder = path != vault_folder(where)
@@ -167,14 +170,14 @@ def _verify_pack(
 def _report_chunks(
     chunks: Iterator[bytes], report_bytes_read: Callable[[int], None]
 ) -> Iterator[bytes]:
-    """Yield chunks unchanged, and report the size of each to ``report_bytes_read``."""
+    """Yield the chunks unchanged, and call ``report_bytes_read`` with the size of each chunk."""
     for chunk in chunks:
         report_bytes_read(len(chunk))
         yield chunk
 
 
 def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a content with their line endings, however the content is divided into chunks."""
+    """Yield the lines of a file with their newlines, from its content in chunks."""
     partial_line: list[bytes] = []
     for chunk in chunks:
         *lines, remainder = chunk.split(b"\n")

@@ -1,10 +1,13 @@
-"""Permission to archive. It depends on the setting ``vault``, an employer and the account's rules.
+"""Decide whether sessions may be archived.
 
-The user is informed first. Copies are made seven days before they are needed, so they can wait for
-the user's answer while links preserve the sessions (``archive/link_sessions``). After
-``MAX_WAIT_DAYS`` days the copies are made and the user is informed. If the client runs no modules,
-the user is informed after the first copy. This module imports little, because creating a child
-waits for it.
+That depends on the setting ``vault``, on an employer's retention, and on the account's data rules.
+The user is informed before the first copy is made. Copies are due seven days before the client
+deletes a session, so there is time to wait for the user's answer. During this time hard links
+preserve the sessions (``archive/link_sessions``). After ``MAX_WAIT_DAYS`` days without an answer,
+the copies are made, and the user is informed of them. If the client runs no modules, which ask the
+user, the user is informed only after the first copy.
+
+This module imports few others, because making a child waits for it.
 """
 
 from __future__ import annotations
@@ -29,13 +32,14 @@ VAULT_OFF_REASON = "the setting 'vault' is off"
 MANAGED_REASON = "{path} has sessions deleted after {days}, and nothing is archived beyond that"
 
 MAX_QUICK_ARCHIVE_BYTES = 1024 * 1024
-"""The maximum number of bytes that are packed while the user waits."""
+"""The maximum number of bytes to pack while the user waits."""
 
 
 def check_archiving_allowed(where: Where) -> tuple[bool, str]:
-    """Return whether sessions may be archived beyond the client's retention. If not, also return the reason.
+    """Return whether sessions may be archived, and the reason if they may not.
 
-    The reason is the end of a sentence.
+    Archiving keeps a session longer than the client does. The reason is the end of a sentence, or
+    ``""``.
     """
     if rules_reason := data_rules.reason_not_to_copy(where):
         return False, rules_reason
@@ -59,26 +63,29 @@ def require_archiving_allowed(where: Where) -> None:
 
 
 MAX_WAIT_DAYS = 5
-"""The number of days for which copies wait for the user's answer."""
+"""The number of days to wait for the user's answer before copies are made."""
 
 INFORMED_NOTE = "vault-told"
-"""A file in the state folder. It records that the user was informed that copies were made."""
+"""The name of a file in the state folder. The file exists after the user was informed that copies
+were made."""
 
 CAN_ASK_NOTE = os.path.join("pending", "can-ask")
-"""A file that ``hooks/offered`` writes. It records that a client that runs modules was started."""
+"""The name of a file that ``hooks/offered`` writes. It exists after the start of a client that runs
+modules."""
 
 ASKED_NOTE = os.path.join("pending", "vault-asked")
-"""A file that prevents a second notice about future copies."""
+"""The name of a file that exists after the notice about future copies, so that the notice is given
+only once."""
 
 WAITING_NOTE = os.path.join("pending", "vault-waiting")
-"""A file whose modification time is the start of the wait."""
+"""The name of a file whose modification time is the start of the wait."""
 
 
 def is_notice_due(where: Where) -> bool:
-    """Check whether the user must be informed before the first copy.
+    """Check whether the user must be informed before the first copy is made.
 
-    The user must be informed if a client can ask, and if the user was not asked and has not chosen.
-    This is not necessary if an employer has decided, or after the wait is over.
+    That is the case if a client can ask the user, the user has not been informed and has not chosen
+    a setting, no employer has decided, and the time to wait is not over.
     """
     if os.path.lexists(os.path.join(where.state, INFORMED_NOTE)) or not os.path.exists(
         os.path.join(where.state, CAN_ASK_NOTE)
@@ -95,7 +102,7 @@ def is_notice_due(where: Where) -> bool:
 
 
 def must_copies_wait(where: Where) -> bool:
-    """Check whether a copy that is due must wait for the user's answer. If so, record the start of the wait."""
+    """Check whether copies must wait for the user's answer. If so, remember when the wait began."""
     with contextlib.suppress(OSError):
         if is_notice_due(where):
             _create_note(WAITING_NOTE, where)
@@ -104,7 +111,7 @@ def must_copies_wait(where: Where) -> bool:
 
 
 def format_waiting_notice(where: Where) -> str:
-    """Return the notice for the wait, which says when it ends, or ``""`` if copies do not wait."""
+    """Return a sentence that says until when copies wait, or ``""`` if they do not wait."""
     if not is_notice_due(where):
         return ""
     end_text = f"{MAX_WAIT_DAYS} days after the first had to wait"
@@ -115,15 +122,18 @@ def format_waiting_notice(where: Where) -> str:
 
 
 def claim_first_notice(where: Where) -> bool:
-    """Return whether the notice about future copies is due. After this call it is no longer due.
+    """Check whether the notice about future copies is due, and mark it as given.
 
-    Raises OSError if the state folder is not writable.
+    Raises OSError if the state folder cannot be written.
     """
     return _create_note(ASKED_NOTE, where)
 
 
 def describe_first_archive(where: Where, cwd: str = "/") -> str:
-    """Return the notice for the first archived session, or ``""`` for later sessions and while copies wait."""
+    """Return the notice after the first session was archived.
+
+    Return ``""`` if the notice was given before, or if copies wait for the user's answer.
+    """
     try:
         if is_notice_due(where) or not _create_note(INFORMED_NOTE, where):
             return ""

@@ -1,13 +1,16 @@
-"""The policy that removes sessions from the vault: the setting ``vault``, and an employer's retention.
+"""Remove sessions from the vault according to the setting ``vault`` and an employer's retention.
 
-The oldest sessions are removed first. A session is kept if the client or our trash still has one of
-its descendants. A session from another config home is kept too, because its descendants are unknown
-here, unless an employer's retention requires its removal. A session is removed for its age only if
-it was also due the day before. If the vault is too large, nothing is removed until a day after the
-user was informed. After that, a tenth of the vault is removed per day, or one larger session. The
-limit is the stored setting, never an environment variable. The vault records since when sessions
-are due and which sessions were removed. The record has only ids, sizes and reasons, so no title
-outlives its session.
+The oldest sessions are removed first. A session is kept if the client or our trash has one of its
+descendants. A session from another config home is also kept, because its descendants are unknown
+here. An employer's retention overrides both.
+
+A session that is too old is removed only if it was also too old about a day earlier. If the vault
+is too large, the user is informed, and removals begin a day later. Then at most a tenth of the
+vault is removed per day, or one session that is larger than that. The size limit is the stored
+setting. An environment variable can only raise it.
+
+The vault records when sessions became due and which sessions were removed. The record has only ids,
+sizes and reasons, so that no title outlives its session.
 """
 
 from __future__ import annotations
@@ -39,32 +42,39 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 
 POLICY_FILE = "policy.json"
-"""The file in the vault with the data that one run leaves for the next."""
+"""The name of the file in the vault with the data that one run of the policy keeps for the next
+run."""
 
 POLICY_VERSION = 1
 
 MIN_RUN_SECONDS = 20 * 60 * 60
-"""The minimum number of seconds between two runs that both find a session too old, so that one
-wrong clock does not empty the vault."""
+"""A session is removed only if two runs, at least this number of seconds apart, find it too old.
+One wrong clock therefore does not empty the vault."""
 
 DAILY_REMOVAL_DIVISOR = 10
-"""If the vault is too large, its size divided by this number may be removed at a time."""
+"""If the vault is too large, the vault's size divided by this number may be removed per day."""
 
 ANNOUNCEMENT_SECONDS = 30 * DAY
-"""The number of seconds for which an announcement is valid. A full vault removes sessions every few days."""
+"""The number of seconds for which an announcement is valid, because a full vault removes sessions
+every few days."""
 
 ANNOUNCEMENT_NOTE = os.path.join("pending", "vault-shrinks")
-"""An empty file in the state folder. It records that the user must be informed of a removal."""
+"""The name of an empty file in the state folder. It exists while the user must still be informed of
+a removal."""
 
 MAX_REMOVED = 100
-"""The maximum number of removed sessions in the record. The latest are kept."""
+"""The maximum number of removed sessions to record. Older ones are forgotten."""
 
 MAX_DUE = 5_000
-"""The maximum number of due sessions in the record. Further sessions are recorded after these are removed."""
+"""The maximum number of due sessions to record. Other sessions are recorded after these are
+removed."""
 
 
 class DroppedSession(NamedTuple):
-    """An archived session that was or must be removed. ``reason`` is the reason as the end of a sentence."""
+    """An archived session that the policy has removed or will remove.
+
+    ``reason`` is the end of a sentence.
+    """
 
     session_id: str
     title: str
@@ -73,7 +83,7 @@ class DroppedSession(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """A sentence for the user."""
+        """A sentence that tells the user about the removal."""
         size = format_bytes(self.stored_bytes)
         return (
             f"{self.title} ({self.session_id}, {size}) was removed from the vault: {self.reason}."
@@ -81,7 +91,11 @@ class DroppedSession(NamedTuple):
 
 
 class RemovedSession(NamedTuple):
-    """A session removed from the vault: the instant, its size in bytes, and the reason as the end of a sentence."""
+    """A removed session in the vault's record.
+
+    ``at`` is the time of its removal, ``stored_bytes`` is its size in the vault, and ``reason`` is
+    the end of a sentence.
+    """
 
     session_id: str
     at: str
@@ -92,9 +106,11 @@ class RemovedSession(NamedTuple):
 def find_due_sessions(
     where: Where, kept_session_ids: Collection[str] = ()
 ) -> list[tuple[ArchivedSession, str, bool]]:
-    """Return the sessions to remove, oldest first. Each has the reason, and whether that reason is its age.
+    """Return the sessions that the policy removes, oldest first.
 
-    The sessions in ``kept_session_ids`` are not removed. All manifests are read.
+    Each session comes with the reason, and with True if it is too old or False if the vault is too
+    large. The sessions in ``kept_session_ids`` are not removed if the vault is too large. All
+    manifests are read.
     """
     archived_sessions = list_archived(where)[::-1]
     path, managed_period = read_managed_retention()
@@ -137,7 +153,10 @@ def find_due_sessions(
 
 
 def _read_size_limit(where: Where) -> int:
-    """Return the vault's size limit in bytes: the stored limit, or a larger one in a variable, or 0 for no limit."""
+    """Return the vault's size limit in bytes, or 0 if there is no limit.
+
+    It is the stored setting, or the limit in an environment variable if that is larger.
+    """
     limits = []
     for each in (where, settings.without_setting_variables(where)):
         limits.append(settings.vault_limit(each))
@@ -147,10 +166,10 @@ def _read_size_limit(where: Where) -> int:
 
 
 def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> list[DroppedSession]:
-    """Remove the sessions that the policy requires to be removed. Record and return them.
+    """Remove the sessions that the policy says to remove. Record and return them.
 
-    If a removal fails, the next run tries it again. A session that is due for the first time is not
-    removed yet.
+    A session that has become due only now is not removed yet. If a session cannot be removed, the
+    next run tries again.
     """
     removed_sessions: list[DroppedSession] = []
     due_sessions, now = find_due_sessions(where, kept_session_ids), time.time()
@@ -189,7 +208,10 @@ def apply_policy(where: Where, *, kept_session_ids: Collection[str] = ()) -> lis
 def _choose_sessions_to_remove(
     oversize_sessions: Sequence[ArchivedSession], where: Where, now: float
 ) -> set[str]:
-    """Return the ids of the sessions to remove today because the vault is too large."""
+    """Return the ids of the sessions to remove today because the vault is too large.
+
+    No session is removed before the user has been informed.
+    """
     announcement_note = os.path.join(where.state, ANNOUNCEMENT_NOTE)
     if not oversize_sessions:
         removal.remove_if_possible(announcement_note, where.state)
@@ -200,7 +222,8 @@ def _choose_sessions_to_remove(
     if not announcement_time or (
         now - announcement_time > ANNOUNCEMENT_SECONDS and not os.path.lexists(announcement_note)
     ):
-        # otherwise the announcement is made later, and nothing is removed before it
+        # If the file cannot be written, the next run makes the announcement. Until then no session
+        # is removed.
         with contextlib.suppress(OSError):
             state_file.create_marker(announcement_note, where)
             _record_policy_times(where, announced=int(now))
@@ -223,7 +246,7 @@ def _choose_sessions_to_remove(
 
 
 def claim_announcement(where: Where) -> str:
-    """Return the announcement of a removal the first time, else ``""``. Nothing is removed before it."""
+    """Return the announcement of a removal if it has not been made yet, else ``""``."""
     announcement_note = os.path.join(where.state, ANNOUNCEMENT_NOTE)
     if not os.path.lexists(announcement_note):
         return ""
@@ -247,14 +270,14 @@ def claim_announcement(where: Where) -> str:
 
 
 def _parse_past_instant(value: object, now: float) -> float:
-    """Return a recorded time in seconds since the epoch, or 0 if it is in the future or not a time."""
+    """Return a recorded time in seconds since the epoch, or 0 if it is invalid or in the future."""
     if isinstance(value, int) and 0 < value <= now:
         return float(value)
     return 0.0
 
 
 def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Where) -> set[str]:
-    """Return the ids of the ancestors of all sessions that the client still has, or that our trash can restore."""
+    """Return the ids of all ancestors of the sessions that the client or our trash has."""
     linked_parents = {}
     for link in read_links(where):
         linked_parents[link.child_id] = link.parent_id
@@ -272,7 +295,7 @@ def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Wher
     for session in all_sessions(where):
         living_sessions[session.session_id] = session.path
     for session_id, path in living_sessions.items():
-        with contextlib.suppress(SessionNotFound):  # the session was deleted since the listing
+        with contextlib.suppress(SessionNotFound):  # The session was deleted after it was listed.
             parent = lineage_finder.find_parent(path)
             parents |= {session_id: parent.session_id} if parent else {}
     for session_id in (*living_sessions, *(entry.session_id for entry in deleted_sessions)):
@@ -284,10 +307,10 @@ def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Wher
 
 
 def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set[str]:
-    """Record when each session in ``due_ids`` became due. Return the ids of those due long enough.
+    """Record when each session became due. Return the ids of the sessions that have been due long enough.
 
-    ``now`` is in seconds since the epoch. Only the first ``MAX_DUE`` sessions are recorded; sessions
-    that are no longer due are removed from the record.
+    ``now`` is in seconds since the epoch. Only the first ``MAX_DUE`` sessions are recorded.
+    Sessions that are no longer due are removed from the record.
     """
     row = _read_policy(where)
     since = row.get("since")
@@ -309,7 +332,7 @@ def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set
 
 
 def read_removed_sessions(where: Where) -> list[RemovedSession]:
-    """Return the latest sessions that the policy removed, oldest first."""
+    """Return the recorded sessions that the policy removed last, oldest first."""
     rows = _read_policy(where).get("went")
     if isinstance(rows, list):
         sessions = [parse_row(RemovedSession, row) for row in rows]
@@ -331,7 +354,11 @@ def _read_policy(where: Where) -> dict[str, object]:
 def _write_policy(
     where: Where, since: Mapping[str, object], removed_sessions: Sequence[RemovedSession]
 ) -> None:
-    """Write both lists. If the write fails, the lists are lost, and no session is removed for its age."""
+    """Record when sessions became due, and which sessions were removed.
+
+    If the file cannot be written, the next run finds no session that has been due long enough, and
+    removes none for its age.
+    """
     previous_policy = _read_policy(where)
     instants: dict[str, object] = {}
     for name in ("announced", "shrunk"):
@@ -348,7 +375,7 @@ def _write_policy(
 
 
 def _record_policy_times(where: Where, **instants: int) -> None:
-    """Record the times of the announcement and of the last removal because the vault was too large."""
+    """Record the time of the announcement or of the last removal from a vault that is too large."""
     _write_row(where, {"since": {}, "went": [], **_read_policy(where), **instants})
 
 

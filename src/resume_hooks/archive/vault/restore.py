@@ -1,9 +1,11 @@
 """Restore an archived or deleted session for the client, byte for byte if its original path is free.
 
-Existing files are never overwritten. The transcript is restored last, so no client sees half a
-session, and an interrupted restore can be repeated. If the path of a session from the vault is
-taken, the session gets a new id, which is always the same for the same content. The vault keeps its
-copy. A session from the trash is removed from the trash. If its path is taken, the restore fails.
+Existing files are never overwritten. The transcript is restored last, so that no client sees an
+incomplete session. An interrupted restore can be repeated.
+
+If another session has the path of a session from the vault, the restored session gets a new id,
+which depends only on the content. The vault keeps its copy. A session from the trash is removed
+from the trash after it was restored. If its path is not free, the restore fails.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.raw_edit import set_session_id
 
 MIN_DAYS_LEFT = 7
-"""The minimum number of days before the client may delete a restored session for its age."""
+"""The minimum number of days until the client may delete a restored session because it is old."""
 
 AGE_WARNING = (
     "It is older than the {kept} for which the client keeps sessions, so it was dated later: "
@@ -76,7 +78,7 @@ DIFFERENT_FILE_WARNING = "{path} exists and differs; it was not changed."
 
 
 class RestoredFile(NamedTuple):
-    """A file to restore: its readable source, and its target path."""
+    """A file to restore, the path of its content, and the path to write it to."""
 
     part: ArchivedFile
     source: str
@@ -84,11 +86,10 @@ class RestoredFile(NamedTuple):
 
 
 class RestorePlan(NamedTuple):
-    """The plan to restore an archived session. ``session_id`` is its id after the restore.
+    """A plan to restore a session; ``session_id`` is the id that it will have.
 
-    If there are no files, there is nothing to do.
-
-    ``unrestored_files`` are the files that are not restored because other files have their paths.
+    If ``files`` is empty, the session is already there. ``unrestored_files`` are sentences about
+    the files that are not restored because other files have their paths.
     """
 
     archived: ArchivedSession
@@ -102,9 +103,9 @@ class RestorePlan(NamedTuple):
 def plan_restore(archived: ArchivedSession, where: Where) -> RestorePlan:
     """Plan how to restore an archived session.
 
-    Nothing is written, except that files may be unpacked. Raises SessionNotFound and WriteFailed if
-    the archive is unreadable. Raises PlaceTaken if the path of the project folder is not a folder,
-    or if the path of a deleted session is taken.
+    No file is written, except unpacked copies. Raises SessionNotFound and WriteFailed if the
+    archived files cannot be read. Raises PlaceTaken if the project folder is a link or not a
+    folder, or if another file has the path of a deleted session.
     """
     if not archived.deleted_at:
         return _plan_from_vault(archived, where)
@@ -114,13 +115,18 @@ def plan_restore(archived: ArchivedSession, where: Where) -> RestorePlan:
         current_entry = trash.read_entry(archived.folder, where)
         if current_entry is None or current_entry == archived:
             raise
-        return _plan_from_trash(current_entry, where)  # the session was packed since the lookup
+        # Another command has packed the session since it was looked up.
+        return _plan_from_trash(current_entry, where)
 
 
 def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
-    """Plan a restore from the vault, with a new id if another session has the session's path."""
+    """Plan a restore from the vault.
+
+    If another session has the session's path, the restored session gets a new id.
+    """
     source = verified_transcript(archived, where)
-    # An earlier state may have another title.
+    # The title in the manifest is that of the current state, and an earlier state may have another
+    # title.
     title = replace_surrogates(plain_line(HeadTail(source).title))
     archived = archived._replace(title=title)
     client_path = path_in_config_home(archived.place, where)
@@ -153,7 +159,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> RestorePlan:
 
 
 def _find_existing(relative_path: str) -> str:
-    """Return ``relative_path`` if a file other than a stub has this path, else ``""``."""
+    """Return ``relative_path`` if there is a file that is not empty, else ``""``."""
     if os.path.lexists(relative_path) and not is_empty_file(relative_path):
         return relative_path
     return ""
@@ -166,14 +172,14 @@ def _begins_as_archived(path: str, archived: ArchivedSession) -> bool:
 
 
 def _derive_session_id(archived: ArchivedSession) -> str:
-    """Return a new id for a session. It is always the same for the same content."""
+    """Return a new id for a session, which depends only on its old id and its content."""
     content = f"{archived.session_id} {archived.transcript.sha256}"
     digest_of_content = hashlib.sha256(content.encode()).digest()
     return str(uuid.UUID(bytes=digest_of_content[:16], version=4))
 
 
 def _plan_from_trash(entry: ArchivedSession, where: Where) -> RestorePlan:
-    """Plan a restore from the trash, for the missing files."""
+    """Plan a restore from the trash. Only missing files are restored."""
     client_path = path_in_config_home(entry.place, where)
     notes = _make_age_warning(entry, where)
     try:
@@ -199,7 +205,7 @@ def _plan_from_trash(entry: ArchivedSession, where: Where) -> RestorePlan:
 def _select_files_in_trash(
     files: Iterable[RestoredFile], entry: ArchivedSession
 ) -> tuple[list[RestoredFile], list[str]]:
-    """Return the files that the trash still has, and warnings about missing or changed files.
+    """Return the files whose content is still in the trash, and warnings about lost or changed files.
 
     Raises SessionNotFound if the transcript is missing.
     """
@@ -227,14 +233,17 @@ def _make_read_error(error: OSError, relative_path: str) -> WriteFailed:
 
 
 def _find_source_folder(entry: ArchivedSession, where: Where) -> str:
-    """Return a folder with the readable files of a deleted session, in the client's layout."""
+    """Return the folder from which the files of a deleted session can be read.
+
+    If the files are packed, unpack them.
+    """
     if entry.transcript.where:
         return os.path.dirname(verified_transcript(entry, where))
     return entry.folder
 
 
 def _make_age_warning(archived: ArchivedSession, where: Where) -> list[str]:
-    """Return a warning if a session is so old that its file times must be changed."""
+    """Return a warning if a restored session gets a later time because it is too old."""
     days = read_retention_days(archived.cwd, where)
     if days is None:
         return []
@@ -249,13 +258,14 @@ def _make_age_warning(archived: ArchivedSession, where: Where) -> list[str]:
 
 
 def restore_session(plan: RestorePlan, where: Where) -> RestorePlan:
-    """Restore an archived session. Return the plan as it was carried out.
+    """Restore an archived session. Return the plan that was carried out.
 
-    The session is removed from the trash, unless a file was not restored.
+    A deleted session is then removed from the trash, unless a file could not be restored because
+    another file has its path.
 
-    Raises WriteFailed for a disk error, and PlaceTaken if another file has appeared at a file's
-    path. The files that were already restored are kept, and the command can be repeated. Raises
-    SessionNotFound if another command removed the session from the trash.
+    Raises WriteFailed if a file cannot be written, and PlaceTaken if another file has appeared at
+    its path. The files that were already restored are kept, and the command can be repeated. Raises
+    SessionNotFound if another command has removed the session from the trash.
     """
     if not plan.archived.deleted_at:
         return _restore_locked(plan, where)
@@ -265,7 +275,7 @@ def restore_session(plan: RestorePlan, where: Where) -> RestorePlan:
             raise _make_gone_error(plan)
         restored = _restore_locked(plan_restore(entry, where), where)
         if not restored.unrestored_files:
-            # The session is restored. If its entry could not be removed, the trash still lists it.
+            # If this fails, the session is restored, but the trash still lists it.
             with contextlib.suppress(OSError):
                 trash.remove_from_trash(entry.folder, where)
     return restored
@@ -282,10 +292,11 @@ def _make_gone_error(plan: RestorePlan) -> SessionNotFound:
 
 
 def restore_files_with_id(entry: ArchivedSession, where: Where) -> None:
-    """Give an existing session with the same id the trashed files that belong to the id.
+    """Restore those files of a deleted session that also belong to a copy of it in another project.
 
-    This is done before the entry is removed from the trash. Existing files are kept. Raises
-    SessionNotFound if the entry is unreadable, WriteFailed and PlaceTaken.
+    These are the file backups and tasks of its id. They are restored before the entry is removed
+    from the trash. Existing files are kept. Raises SessionNotFound if the entry cannot be read,
+    WriteFailed and PlaceTaken.
     """
     if find_session(entry.session_id, where) is not None:
         path = path_in_config_home(entry.place, where)
@@ -302,7 +313,7 @@ def restore_files_with_id(entry: ArchivedSession, where: Where) -> None:
 
 
 def _restore_locked(plan: RestorePlan, where: Where) -> RestorePlan:
-    """Write every file to its target path, while the trash is locked."""
+    """Write all files of a plan. For a deleted session, the caller must have locked the trash."""
     archived, folder = plan.archived, os.path.dirname(plan.path)
     oldest_time = _oldest_allowed_time(archived.cwd, where)
     targets = []
@@ -323,7 +334,7 @@ def _restore_locked(plan: RestorePlan, where: Where) -> RestorePlan:
     for file in plan.files:
         file_folder = os.path.dirname(file.path)
         changed_folders |= {file_folder, os.path.dirname(file_folder)}
-    # sync the files to disk before the entry is removed from the trash
+    # The files must be on the disk before the entry is removed from the trash.
     for changed_folder in changed_folders:
         sync_folder(changed_folder)
     return plan
@@ -352,7 +363,10 @@ def _restore_file(file: RestoredFile, plan: RestorePlan, oldest_time: float, whe
 
 
 def _make_restore_error(error: OSError, file: RestoredFile, plan: RestorePlan) -> WriteFailed:
-    """Return the error for a disk failure on ``file``: the command can be repeated, or a file is lost."""
+    """Return the error for a file that cannot be restored.
+
+    The message says that the command can be repeated, or which file is lost.
+    """
     archived = plan.archived
     message = f"{error.filename or file.path} could not be restored: {error.strerror or error}"
     for other_file in plan.files:
@@ -367,7 +381,8 @@ def _make_restore_error(error: OSError, file: RestoredFile, plan: RestorePlan) -
 def _advance_file_time(path: str, oldest_time: float) -> None:
     """If a file is older than ``oldest_time``, set its time to ``oldest_time``.
 
-    The client deletes each file by its own time.
+    Without this, the client would soon delete the file, because it deletes each file when it is old
+    enough.
     """
     with contextlib.suppress(FileNotFoundError):
         status = os.lstat(path)
@@ -376,12 +391,10 @@ def _advance_file_time(path: str, oldest_time: float) -> None:
 
 
 def _write_file(file: RestoredFile, new_id: str, oldest: int) -> None:
-    """Write one file, read it back, and compare it.
+    """Write one file, read it back and compare it.
 
-    If there is a new id, it replaces the old id in the lines of a transcript.
-
-    The file gets its mode and its time, no earlier than ``oldest`` (nanoseconds), before it gets
-    its name.
+    If ``new_id`` is given, it replaces the session's id in the lines of a transcript. The file gets
+    its mode and its time (but no time before ``oldest``, in nanoseconds) before it gets its name.
     """
     new_digest, old_digest = hashlib.sha256(), hashlib.sha256()
     content = hash_and_yield(read_chunks(file.source, os.path.getsize(file.source)), old_digest)
@@ -417,9 +430,10 @@ def _select_files(
     source: str,
     where: Where,
 ) -> tuple[list[RestoredFile], list[str]]:
-    """Return the files to write, and a sentence for each existing file that differs.
+    """Return the files to restore, and a sentence for each existing file that differs.
 
-    Raises PlaceTaken if one of the existing files has the path of a deleted session's own file.
+    Raises PlaceTaken if an existing file has the path of a file in a deleted session's project
+    folder and differs from it.
     """
     files, differences = [], []
     for part in parts:
@@ -446,9 +460,9 @@ def _select_files(
 
 
 def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
-    """Raise PlaceTaken if another file has a file's path.
+    """Raise PlaceTaken if the existing file at a file's path has another content.
 
-    After a killed deletion the file at that path may have grown.
+    After a killed deletion, the existing file may have grown.
     """
     if os.path.lexists(file.source) and not has_same_bytes(file.source, file.path):
         if not entry.complete and not file.part.is_link:
@@ -468,9 +482,10 @@ def _require_same_content(file: RestoredFile, entry: ArchivedSession) -> None:
 def _build_target_path(
     part: ArchivedFile, old_id: str, new_id: str, folder: str, where: Where
 ) -> str:
-    """Return the target path of a file, with the new id if there is one.
+    """Return the path to which a file is restored.
 
-    Sub-agents next to the old transcript go into the new session's folder.
+    The new id replaces the old id in it. With a new id, a sub-agent's file that was next to the
+    transcript goes to the new session's folder.
     """
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
@@ -487,7 +502,7 @@ def _build_target_path(
 
 
 def _require_real_folder(folder: str, top: str) -> None:
-    """Raise PlaceTaken if a folder, or one of its parents up to ``top``, is a link or not a folder."""
+    """Raise PlaceTaken if a folder, or a folder above it up to ``top``, is a link or not a folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
         raise PlaceTaken(
             f"{folder} is a symbolic link, or not a folder", "Move it away, then try again."
@@ -497,12 +512,18 @@ def _require_real_folder(folder: str, top: str) -> None:
 
 
 def _choose_min_days_left(retention: int) -> int:
-    """Return the minimum number of days that a restored session stays. Clients keep sessions for ``retention`` days."""
+    """Return the number of days for which a restored session is safe from the client's cleanup.
+
+    ``retention`` is the number of days for which the client keeps sessions.
+    """
     return min(MIN_DAYS_LEFT, (retention + 1) // 2)
 
 
 def _oldest_allowed_time(cwd: str, where: Where) -> float:
-    """Return the oldest time that a restored file may have, in seconds since the epoch, or 0 if there is no limit."""
+    """Return the oldest time that a restored file may have, in seconds since the epoch.
+
+    Return 0 if the client never deletes sessions.
+    """
     retention = read_retention_days(cwd, where)
     if retention is None:
         return 0.0

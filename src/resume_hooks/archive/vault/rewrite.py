@@ -1,4 +1,4 @@
-"""Rewrite an archived session: apply a change to every line, write the result into a new pack, and check it."""
+"""Rewrite an archived session: change its lines, and write the result to a new pack."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MAX_WHOLE_TEXT_BYTES = 64 * 1024 * 1024
-"""The maximum size in bytes of a text that is changed as a whole. A larger text is changed line by line."""
+"""The maximum size in bytes of a file that is changed as a whole. A larger file is changed line by
+line."""
 
 TEXT_CHECK_BYTES = 8 * 1024
-"""The number of bytes at the start of a file that are searched for a NUL, the sign of a binary file."""
+"""If this number of bytes at the start of a file contain a NUL character, the file is binary."""
 
 
 def rewrite_archived(
@@ -32,15 +33,15 @@ def rewrite_archived(
     *,
     change_text: Callable[[bytes], bytes] | None = None,
 ) -> int:
-    """Apply ``change_line`` to every line of a session's archived files, including those of earlier states.
+    """Apply ``change_line`` to every line of a session's archived files.
 
-    Return the number of changed lines.
+    Return the number of changed lines. The files include those of earlier states. A line includes
+    its newline. Binary files stay unchanged. If ``change_text`` is given, each file that is not a
+    transcript and not too large is passed to it as a whole and counts as one line.
 
-    A line includes its line ending. Binary files stay unchanged. If ``change_text`` is given, it
-    changes each file that is not a transcript and not too large. Such a file is passed to
-    ``change_text`` as a whole and counts as one line. If nothing changes, nothing is written.
-    Otherwise all files are packed again, and unpacked files are removed. After WriteFailed,
-    SessionOpen and SessionNotFound the archived copy is unchanged.
+    If no line changes, no file is written. Otherwise all files are packed again, and unpacked
+    copies are removed. Raises WriteFailed, SessionOpen and SessionNotFound. The archived copy is
+    then unchanged.
     """
     trash.upgrade_manifest(archived, where)
     with commit.lock_for_change(archived, where, "rewritten") as archived_now:
@@ -62,21 +63,21 @@ def rewrite_archived(
             parts=parts, earlier=tuple(states), archived_at=clock.now()
         )
         new_manifest = counter.change_manifest(
-            _update_manifest(new_manifest, where) if counter.lines else new_manifest
+            _update_manifest(new_manifest, where) if counter.changed_lines else new_manifest
         )
-        if counter.lines:
+        if counter.changed_lines:
             commit.commit_manifest(new_manifest, where)
             removal.remove_if_possible(
                 os.path.join(unpacked_folder(where), settled_session.session_id), where.state
             )
-        return counter.lines
+        return counter.changed_lines
 
 
 def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
-    """Return the manifest for the rewritten transcript, whose title may have changed."""
+    """Return the manifest with the title and the details of the rewritten transcript."""
     folder = os.path.join(
         archived.folder, f"{commit.choose_pack_name(archived.folder, archived)}.part"
-    )  # the pack is removed later, because no manifest names it
+    )  # This folder is later removed as an unused pack, because its name begins like that of a pack.
     os.mkdir(folder, 0o700)
     write_archived_files(archived, [archived.transcript], folder, where)
     ends = HeadTail(os.path.join(folder, path_in_archive(archived.place)))
@@ -87,14 +88,16 @@ def _update_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession
 
 
 class _CountingChange:
-    """A change of lines or texts, with the count of those that it changed."""
+    """Applies a change to lines or whole texts, and counts those that it changed."""
 
     def __init__(
-        self, change: Callable[[bytes], bytes], text: Callable[[bytes], bytes] | None
+        self,
+        change_line: Callable[[bytes], bytes],
+        change_whole_text: Callable[[bytes], bytes] | None,
     ) -> None:
-        self.lines = 0
-        self._change = change
-        self._whole = text
+        self.changed_lines = 0
+        self._change_line = change_line
+        self._change_whole_text = change_whole_text
 
     def change_content(self, part: ArchivedFile, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the changed content of one file."""
@@ -103,15 +106,19 @@ class _CountingChange:
             yield first_chunk
             yield from chunks
             return
-        if self._whole and not part.place.endswith(".jsonl") and part.size <= MAX_WHOLE_TEXT_BYTES:
+        if (
+            self._change_whole_text
+            and not part.place.endswith(".jsonl")
+            and part.size <= MAX_WHOLE_TEXT_BYTES
+        ):
             old_content = b"".join([first_chunk, *chunks])
-            new_content = self._whole(old_content)
-            self.lines += new_content != old_content
+            new_content = self._change_whole_text(old_content)
+            self.changed_lines += new_content != old_content
             yield new_content
             return
         for line in split_lines(chain([first_chunk], chunks)):
-            new_content = self._change(line)
-            self.lines += new_content != line
+            new_content = self._change_line(line)
+            self.changed_lines += new_content != line
             yield new_content
 
     def change_manifest(self, archived: ArchivedSession) -> ArchivedSession:
@@ -124,6 +131,6 @@ class _CountingChange:
         )
 
     def _change_text(self, text: str) -> str:
-        new_text = self._change(text.encode()).decode("utf-8", "replace")
-        self.lines += new_text != text
+        new_text = self._change_line(text.encode()).decode("utf-8", "replace")
+        self.changed_lines += new_text != text
         return new_text

@@ -1,9 +1,10 @@
-"""The trash: deleted sessions in our state folder, each with a manifest in the vault's format.
+"""Manage the trash: the deleted sessions in our state folder, each with a manifest as in the vault.
 
-``trash/<session id>/<instant>/`` contains the session's own files in the client's layout, until
-they are packed as in the vault. The folder gets this name after it has all files and a manifest.
-The manifest is marked complete after the last original file was unlinked, so an interrupted
-deletion can be undone. The format of 0.2.0, whose manifests name folders, is also readable.
+The folder ``trash/<session id>/<time>/`` contains the session's own files in the client's layout,
+until they are packed as in the vault. The folder gets this name only after it contains all files
+and a manifest. The manifest is marked as complete after the last original file was unlinked, so
+that an interrupted deletion can be undone. The format of version 0.2.0, in which a manifest names
+whole folders, can also be read.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from resume_hooks.system.text import replace_surrogates
 
 
 class StrayFolder(NamedTuple):
-    """A folder in the trash without a session.
+    """A folder in the trash that does not contain a deleted session.
 
-    ``is_half_removed`` means that the folder was being removed, or was still empty. If it is false,
-    the folder has no readable manifest.
+    If ``is_half_removed`` is true, the folder was being filled or removed. If it is false, the
+    folder has no readable manifest.
     """
 
     folder: str
@@ -45,16 +46,15 @@ class StrayFolder(NamedTuple):
 
 
 def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
-    """Create a private folder in the trash for a session that was deleted at ``instant``.
+    """Create a private folder in the trash for a session that is deleted at the time ``instant``.
 
-    Raises OSError.
-
-    Readers ignore the folder until ``REMOVED_SUFFIX`` is removed from its name.
+    Readers ignore the folder until ``REMOVED_SUFFIX`` is removed from its name. Raises OSError.
     """
     folder = os.path.join(where.state, TRASH_FOLDER, session_id)
     make_private_folder(folder, where)
     new_path = os.path.join(folder, instant.replace(":", "-"))
-    # if a session is deleted twice within a millisecond, one deletion fails
+    # Two deletions of a session within a millisecond would have the same folder, so the second
+    # fails.
     if os.path.lexists(new_path):
         raise FileExistsError(None, "Another command is deleting this session, too", new_path)
     os.mkdir(new_path + REMOVED_SUFFIX, 0o700)
@@ -62,22 +62,22 @@ def create_trash_folder(session_id: str, instant: str, where: Where) -> str:
 
 
 def remove_from_trash(folder: str, where: Where) -> None:
-    """Permanently remove a folder of the trash and its contents. Raises OSError.
+    """Permanently remove a folder of the trash with its contents.
 
-    After an error the folder is a stray folder.
+    Raises OSError. The folder is then a stray folder.
     """
     parent_folder, removed_path = (
         os.path.dirname(folder),
         folder if folder.endswith(REMOVED_SUFFIX) else folder + REMOVED_SUFFIX,
     )
-    if removed_path != folder:  # readers ignore the folder from here on
+    if removed_path != folder:  # With the new name, readers ignore the folder.
         os.rename(folder, removed_path)
         sync_folder(parent_folder)
     removal.remove_permanently(removed_path, where.state)
     removal.remove_if_possible(
         os.path.join(unpacked_folder(where), os.path.basename(parent_folder)), where.state
     )
-    # the folder may contain another deletion of the same session
+    # The folder is not empty if the same session was deleted several times.
     with contextlib.suppress(OSError):
         removal.remove_empty(parent_folder, where.state)
 
@@ -89,12 +89,12 @@ def list_deleted(where: Where) -> list[ArchivedSession]:
 
 
 def list_stray_folders(where: Where) -> list[StrayFolder]:
-    """Return every folder in the trash that has no session, with its size as far as it can be counted."""
+    """Return every folder in the trash that does not contain a deleted session."""
     return [each for each in _read_trash(where) if isinstance(each, StrayFolder)]
 
 
 def read_entry(folder: str, where: Where) -> ArchivedSession | None:
-    """Return the deleted session in a folder of the trash, or None if it is unusable."""
+    """Return the deleted session in a folder of the trash, or None if the folder has none."""
     session_id = os.path.basename(os.path.dirname(folder))
     if folder.endswith(REMOVED_SUFFIX) or not is_session_id(session_id):
         return None
@@ -123,7 +123,7 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
 
 
 def stat_and_hash_trashed_files(entry: ArchivedSession) -> ArchivedSession:
-    """Return a deleted session with the current status and hash of each of its files in the trash.
+    """Return a deleted session with the current size, time and hash of each file in the trash.
 
     Raises OSError.
     """
@@ -141,16 +141,16 @@ def _measure_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
 
 
 def pack_deleted(where: Where, is_over: Callable[[], bool]) -> None:
-    """Pack deleted sessions until the time is over. A deletion does not wait for this."""
+    """Pack deleted sessions until the time is over."""
     for entry in list_deleted(where):
         if entry.complete and not is_over():
-            # a session that can't be packed stays unpacked
+            # A session that cannot be packed stays unpacked.
             with contextlib.suppress(OSError, ResumeHooksError):
                 _pack_entry(entry, where)
 
 
 def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
-    """Write a current manifest for a deleted session of 0.2.0.
+    """Write a manifest of the current format for a session that was deleted with version 0.2.0.
 
     Raises OSError, WriteFailed and SessionOpen.
     """
@@ -190,4 +190,4 @@ def _pack_entry(entry: ArchivedSession, where: Where) -> None:
                     commit.commit_manifest(packed_entry, where)
     finally:
         with commit.lock_for_change(entry, where, "cleared"):
-            pass  # remove the leftovers of this run or of a killed run
+            pass  # Entering the block removes the unused files of this or an earlier run.
