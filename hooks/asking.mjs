@@ -4,14 +4,14 @@ import { MODEL_MS } from './shared_values.mjs'
 
 const ENGINE_TIMEOUT_MS = 15000 // The time limit in milliseconds. The engine usually ends by itself within five seconds.
 
-let isHeard = false // Whether the client has called us for one of its own events. An organization's policy can prevent that.
-export function hear() { isHeard = true }
+let hasClientCalled = false // Whether the client has called us for one of its own events. An organization's policy can prevent that.
+export function recordClientCall() { hasClientCalled = true }
 
 export async function ask($, question, script = 'engine', timeoutMs = ENGINE_TIMEOUT_MS) {
   const { transcriptPath, dataRules } = await $.session.info()
   const event = {
     session_id: await $.session.id(), transcript_path: transcriptPath, ...question, rules: dataRules,
-    screen: (await $.session.surfaces()).includes('terminal'), window: (await $.session.usage()).context.window, heard: isHeard,
+    screen: (await $.session.surfaces()).includes('terminal'), window: (await $.session.usage()).context.window, heard: hasClientCalled,
   }
   const run = await $.process.run(['/bin/sh', `${$.plugin.root}/hooks/${script}`, '--module', event.transcript_path ?? ''], {
     env: await $.process.hookEnv(), stdin: JSON.stringify(event), timeoutMs,
@@ -20,21 +20,21 @@ export async function ask($, question, script = 'engine', timeoutMs = ENGINE_TIM
   return JSON.parse(run.stdout)
 }
 
-export async function quietly($, work) { // Runs work that the user did not request. A failure is only written to the log.
+export async function runAndLogError($, work) { // Runs work that the user did not request. A failure is only written to the log.
   try { return await work() } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
 }
 
 export async function fork($, prompt) { // Sends a prompt to a copy of the conversation, and returns the model's answer.
-  const late = new Promise(done => $.clock.after(MODEL_MS, () => done({ reason: 'late' })))
-  try { return await Promise.race([$.model.fork({ prompt }), late]) } catch (error) { return { reason: String(error) } }
+  const timedOut = new Promise(done => $.clock.after(MODEL_MS, () => done({ reason: 'late' })))
+  try { return await Promise.race([$.model.fork({ prompt }), timedOut]) } catch (error) { return { reason: String(error) } }
 }
 
-export function say($, { text }) { if (text) $.ui.log(text) }
+export function showText($, { text }) { if (text) $.ui.log(text) }
 
 const MAX_OPENING_TICKS = 100 // How often we check whether the session is open.
-export async function sayIn($, id, reply) { // Shows a text as soon as its session is open. The client may still show another session.
+export async function showTextInSession($, id, reply) { // Shows a text as soon as its session is open. The client may still show another session.
   for (let tries = 0; tries < MAX_OPENING_TICKS; tries++) {
-    if (await $.session.id() === id) return say($, reply)
+    if (await $.session.id() === id) return showText($, reply)
     await $.clock.sleep(TICK_MS)
   }
 }

@@ -1,6 +1,6 @@
 // Compacts the session: converts the engine's plan into messages for the client.
 
-import { ask, quietly, say } from './asking.mjs'
+import { ask, runAndLogError, showText } from './asking.mjs'
 
 const mergeMessages = (rows, plan) => ({ // Merges several messages of the client into one.
   role: rows[0].role,
@@ -41,7 +41,7 @@ export async function showChoice($, measured) {
   const percent = Math.round(100 * measured.tokens / measured.window) // The same percentage as in the band. Without a band the window is unknown.
   if (isChoiceShown || !(percent >= measured.tells)) return
   isChoiceShown = true
-  await quietly($, async () => say($, await ask($, { command: 'compaction', args: `${percent}` })))
+  await runAndLogError($, async () => showText($, await ask($, { command: 'compaction', args: `${percent}` })))
 }
 
 export async function trim($, reply) {

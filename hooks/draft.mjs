@@ -8,7 +8,7 @@ let draft // All text that was typed since a session began to open, even if it i
 let droppedPrompt // The last prompt that was not sent. The client puts it back into the box.
 let editedAt = 0
 
-export function hearEdit(e) {
+export function recordEdit(e) {
   boxText = applyEdit(e.text, e)
   editedAt = Date.now()
   if (draft !== undefined) draft = applyEdit(draft, e)
@@ -19,7 +19,7 @@ function applyEdit(wholeText, { text, start, end, inputText }) { // Positions ar
   return wholeText.slice(0, Math.max(head, 0)) + inputText + wholeText.slice(Math.max(tail, 0))
 }
 
-export function hearChange({ text, origin }) {
+export function recordChange({ text, origin }) {
   boxText = text
   if (draft === undefined || ['clear', 'plugin'].includes(origin.kind)) return
   if (text === droppedPrompt || draft.includes(text)) return
@@ -31,7 +31,7 @@ export function beginDraftWithout(step) { beginDraft(boxText.trimEnd() === step 
 export function endDraft() { draft = undefined }
 export function hasDraft() { return draft !== undefined }
 
-export function holdPrompt(text) { // Returns a prompt that was sent while the session opens, with all text before it.
+export function keepPrompt(text) { // Returns a prompt that was sent while the session opens, with all text before it.
   droppedPrompt = text
   if (!isEndOfDraft(text)) return text
   const prompt = draft.trim()
@@ -60,9 +60,9 @@ export function beginDraftWith(leadingTexts) { // Puts each text on a line of it
 
 export async function restoreDraft($) { // Fills the box, and fills it again if a key was lost meanwhile.
   for (let tries = 0; draft && tries < MAX_FILLS; tries++) {
-    const wish = draft
-    const { isFilled } = (await $.prompt.read()).text === wish ? { isFilled: true } : await $.prompt.fill({ text: wish })
+    const wantedText = draft
+    const { isFilled } = (await $.prompt.read()).text === wantedText ? { isFilled: true } : await $.prompt.fill({ text: wantedText })
     do await $.clock.sleep(STILL_MS); while (Date.now() - editedAt < STILL_MS)
-    if (isFilled && (draft === wish || (await $.prompt.read()).text === draft)) break
+    if (isFilled && (draft === wantedText || (await $.prompt.read()).text === draft)) break
   }
 }

@@ -1,9 +1,9 @@
 // Opens a session in the running client, and keeps the prompts that the user sends meanwhile.
 
-import { quietly } from './asking.mjs'
+import { runAndLogError } from './asking.mjs'
 import { ANSWERED_TRIGGERS, COMMANDS, NOT_ALONE, PROMPT_HELD_MESSAGE } from './commands.mjs'
 import {
-  beginDraft, beginDraftWith, beginDraftWithout, completePrompt, endDraft, hasDraft, holdPrompt, restoreDraft,
+  beginDraft, beginDraftWith, beginDraftWithout, completePrompt, endDraft, hasDraft, keepPrompt, restoreDraft,
 } from './draft.mjs'
 
 const MAX_OPENING_MS = 15000 // After so many milliseconds, prompts are sent again. The client is waiting for something else, such as the end of a turn.
@@ -21,12 +21,12 @@ export function openSoon($, reply) { // For a call from a command. The switch wa
 
 function beginOpening(reply) { // Keeps the draft and the prompts of another session that is still opening.
   if (!opening) beginDraftWithout(filledStep)
-  opening = { reply, until: Date.now() + MAX_OPENING_MS, heldPrompts: opening?.heldPrompts ?? [] }
+  opening = { reply, until: Date.now() + MAX_OPENING_MS, keptPrompts: opening?.keptPrompts ?? [] }
 }
 
 export async function submit($, e, next) {
   if (opening && Date.now() < opening.until) {
-    opening.heldPrompts.push(holdPrompt(e.text)) // Without this, the old session would answer the prompt.
+    opening.keptPrompts.push(keepPrompt(e.text)) // Without this, the old session would answer the prompt.
     return { drop: PROMPT_HELD_MESSAGE }
   }
   const isEarly = !opening && hasDraft(), text = isEarly ? completePrompt(e.text) : e.text
@@ -39,7 +39,7 @@ export async function submit($, e, next) {
   if (e.turnId !== undefined && e.origin?.kind === 'composer') queuedPrompts.push(text) // Done before the next hook, because a later prompt may be sent first.
   const sentPrompt = await next({ ...e, text })
   if (sentPrompt.drop !== undefined) forgetQueued(text)
-  if (isEarly || ANSWERED_TRIGGERS.includes(text.trim())) $.clock.after(0, () => quietly($, () => clearBox($, text)))
+  if (isEarly || ANSWERED_TRIGGERS.includes(text.trim())) $.clock.after(0, () => runAndLogError($, () => clearBox($, text)))
   return sentPrompt
 }
 
@@ -60,7 +60,7 @@ export async function startTurn($, e, next) { // The client reports only the las
   const prompts = queuedPrompts.splice(0, queuedPrompts.lastIndexOf(e.text) + 1)
   if (prompts.length && opening && Date.now() < opening.until) { // The prompts were typed after the command that opens a session.
     await $.turn.abort({ turnId: e.turnId })
-    opening.heldPrompts.push(...prompts)
+    opening.keptPrompts.push(...prompts)
   }
   return next(e)
 }
@@ -88,16 +88,16 @@ function endOpening(reply) { // Also called after a failed switch. Without it, a
 }
 
 async function switchTo($, reply) {
-  await quietly($, () => $.command.run({ command: 'resume', args: reply.open }))
+  await runAndLogError($, () => $.command.run({ command: 'resume', args: reply.open }))
   const isOpen = await $.session.id() === reply.open
   if (!isOpen) $.ui.log(reply.by_hand)
   if (opening.reply !== reply) return // Another session is opening already, and gets the prompts.
-  const { heldPrompts } = opening
+  const { keptPrompts } = opening
   opening = undefined // From now on, prompts contain the text before them.
   if (isOpen && reply.remark) $.ui.log(reply.remark)
-  if (isOpen && reply.fill && !reply.send) heldPrompts.unshift(reply.fill)
-  if (isOpen && reply.send) $.prompt.submit({ text: reply.fill, asUser: true }).catch(() => quietly($, () => fillBefore($, reply.fill)))
-  const draft = beginDraftWith(heldPrompts)
+  if (isOpen && reply.fill && !reply.send) keptPrompts.unshift(reply.fill)
+  if (isOpen && reply.send) $.prompt.submit({ text: reply.fill, asUser: true }).catch(() => runAndLogError($, () => fillBefore($, reply.fill)))
+  const draft = beginDraftWith(keptPrompts)
   if (isOpen && !reply.send) filledStep = draft.trimEnd()
   await restoreDraft($)
 }

@@ -3,7 +3,7 @@
 // The focus never leaves the input field, so that every letter goes into the search. Up and Down would move the focus.
 // They move the mark instead: from session to session, or from action to action on the page of a session.
 
-import { ask, quietly } from './asking.mjs'
+import { ask, runAndLogError } from './asking.mjs'
 import { closeCard } from './card.mjs'
 import { openSoon } from './opening.mjs'
 
@@ -19,10 +19,10 @@ const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // The first st
 let pane // The typed words, the engine's answer, the marked session, and the actions if its page is shown.
 
 export async function showPane($, content) {
-  pane = { ...content, id: `sessions-${++openingCount}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, until: Date.now() + QUEUED_PROMPT_MS }
+  pane = { ...content, id: `sessions-${++openingCount}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, remainingSteps: 0, until: Date.now() + QUEUED_PROMPT_MS }
   closeCard($) // If both were open, the client would draw their names in a line of the list.
   await raise($, pane)
-  $.clock.after(0, () => quietly($, () => gather($)))
+  $.clock.after(0, () => runAndLogError($, () => collectTypedText($)))
 }
 
 function raise($, { id, tall, wide }) {
@@ -30,10 +30,10 @@ function raise($, { id, tall, wide }) {
 }
 
 export async function isForPane($, { text, turnId }) { // Checks whether a prompt is text that the user typed for the list.
-  const mine = pane
-  if (!mine || Date.now() >= mine.until || turnId !== undefined || isDraft(text)) return false
-  if (!await isOpen($, mine)) return false
-  mine.until = Date.now() + QUEUED_PROMPT_MS // The client puts the words back into the input box, where `gather` reads them.
+  const thisPane = pane
+  if (!thisPane || Date.now() >= thisPane.until || turnId !== undefined || isDraft(text)) return false
+  if (!await isOpen($, thisPane)) return false
+  thisPane.until = Date.now() + QUEUED_PROMPT_MS // The client puts the words back into the input box, where `collectTypedText` reads them.
   return true
 }
 
@@ -46,19 +46,19 @@ function isDraft(text) {
   return text.length > MAX_TYPED_CHARACTERS || text.includes('\n')
 }
 
-async function gather($) { // Moves text from the input box to the field. While the box has text, the client sends the pane no keys.
-  const mine = pane
+async function collectTypedText($) { // Moves text from the input box to the field. While the box has text, the client sends the pane no keys.
+  const thisPane = pane
   let { text: before } = await $.prompt.read()
-  const isWaiting = tries => Date.now() < mine.until || (tries < MAX_TRIES && !mine.isFocused)
-  for (let tries = 1; mine === pane && isWaiting(tries); tries++) {
-    await $.clock.sleep(mine.isFocused ? PAUSE_MS : TICK_MS)
+  const isWaiting = tries => Date.now() < thisPane.until || (tries < MAX_TRIES && !thisPane.isFocused)
+  for (let tries = 1; thisPane === pane && isWaiting(tries); tries++) {
+    await $.clock.sleep(thisPane.isFocused ? PAUSE_MS : TICK_MS)
     const { text } = await $.prompt.read()
     if (isDraft(text)) return
     if (text && (text !== before || tries % TRIES_PER_READ === 0)) { // A key that is pressed before the box is empty is lost, so this is done directly after a key.
-      if (!await isOpen($, mine)) return // The pane was closed. The user is typing the next prompt.
+      if (!await isOpen($, thisPane)) return // The pane was closed. The user is typing the next prompt.
       await $.prompt.fill({ text: '' })
-      type($, mine.words + text)
-      await raise($, mine)
+      type($, thisPane.words + text)
+      await raise($, thisPane)
     }
     before = text
   }
@@ -73,33 +73,33 @@ function describePane({ words, columns, lines, side, rows }, at) { // Returns th
 }
 
 async function listRows($, step, at) { // Ends when the list is complete, or when another call replaces this one.
-  const mine = pane, turn = ++mine.turn
-  mine.next = step
+  const thisPane = pane, turn = ++thisPane.turn
+  thisPane.next = step
   await $.clock.sleep(PAUSE_MS)
-  while (mine.next && turn === mine.turn) {
-    const question = { ...describePane(mine, at ?? mine.at), step: mine.next }
+  while (thisPane.next && turn === thisPane.turn) {
+    const question = { ...describePane(thisPane, at ?? thisPane.at), step: thisPane.next }
     const reply = await ask($, question).catch(error => ({ head: error.message, next: '' }))
-    if (turn !== mine.turn) return
+    if (turn !== thisPane.turn) return
     at = undefined
-    Object.assign(mine, reply)
-    if (reply.rows && mine.owed) return shift($, mine.owed)
+    Object.assign(thisPane, reply)
+    if (reply.rows && thisPane.remainingSteps) return moveMark($, thisPane.remainingSteps)
     $.ui.invalidate('ui.render')
   }
 }
 
 function type($, words) {
-  Object.assign(pane, { words, owed: 0, ways: undefined, said: undefined })
+  Object.assign(pane, { words, remainingSteps: 0, ways: undefined, said: undefined })
   startListing($, NAMES, '')
 }
 
 function enter($) { // Acts after the handler of the key, because the client then empties the field.
-  const mine = pane
-  if (mine.isEntered) return
-  mine.isEntered = true // Until this is done, no key moves the mark.
+  const thisPane = pane
+  if (thisPane.isEntered) return
+  thisPane.isEntered = true // Until this is done, no key moves the mark.
   $.clock.after(0, async () => {
     refill($)
-    await quietly($, () => runEntered($))
-    mine.isEntered = false
+    await runAndLogError($, () => runEntered($))
+    thisPane.isEntered = false
   })
 }
 
@@ -110,20 +110,20 @@ function refill($) { // The client fills the field again only if the words have 
 }
 
 async function runEntered($) {
-  const mine = pane
+  const thisPane = pane
   await $.clock.sleep(PAUSE_MS) // Enter may arrive before keys that were pressed earlier.
-  const waits = mine.next === NAMES || mine.owed || !mine.at // If the list is complete, Enter means the session that is marked now.
+  const waits = thisPane.next === NAMES || thisPane.remainingSteps || !thisPane.at // If the list is complete, Enter means the session that is marked now.
   if (waits) {
-    mine.said = mine.busy
+    thisPane.said = thisPane.busy
     $.ui.invalidate('ui.render')
   }
-  for (let listing; waits && listing !== mine.listing;) await (listing = mine.listing)
-  mine.said = undefined
-  const key = mine.ways?.[mine.way][0]
-  if (key === 'list') mine.ways = mine.said = undefined
-  else if (!mine.ways) await read($, 0)
-  else if (key === 'on') await read($, mine.page + 1)
-  else if (key === 'back') await read($, mine.page - 1)
+  for (let listing; waits && listing !== thisPane.listing;) await (listing = thisPane.listing)
+  thisPane.said = undefined
+  const key = thisPane.ways?.[thisPane.way][0]
+  if (key === 'list') thisPane.ways = thisPane.said = undefined
+  else if (!thisPane.ways) await read($, 0)
+  else if (key === 'on') await read($, thisPane.page + 1)
+  else if (key === 'back') await read($, thisPane.page - 1)
   else return act($, key)
   $.ui.invalidate('ui.render')
 }
@@ -152,7 +152,7 @@ async function askEngine($, what) {
   return reply.head ? { said: reply.head } : { ...reply, said: undefined }
 }
 
-function shift($, steps) { // Moves the mark. Steps beyond the loaded rows are done when more rows are loaded.
+function moveMark($, steps) { // Moves the mark. Steps beyond the loaded rows are done when more rows are loaded.
   pane.said = undefined
   $.ui.invalidate('ui.render')
   if (pane.ways) return pane.way = Math.max(0, Math.min(pane.ways.length - 1, pane.way + steps))
@@ -160,13 +160,13 @@ function shift($, steps) { // Moves the mark. Steps beyond the loaded rows are d
   const to = Math.max(0, Math.min(pane.rows.length - 1, from + steps))
   pane.at = pane.rows[to]?.[0] ?? ''
   const edge = pane.edges.includes(pane.at)
-  pane.owed = edge ? from + steps - to : 0
+  pane.remainingSteps = edge ? from + steps - to : 0
   startListing($, edge ? pane.again : pane.next || 'preview')
 }
 
 export async function move($, e, next) {
   if (e.requestId !== pane?.id || ![UP, DOWN].includes(e.element)) return next(e)
-  if (!pane.isEntered) shift($, e.element === UP ? -1 : 1)
+  if (!pane.isEntered) moveMark($, e.element === UP ? -1 : 1)
   return { deny: 'kept' }
 }
 
@@ -189,9 +189,9 @@ export function drawPane($, e, next) {
   const { words, placeholder, ways, said, rows } = pane
   const way = ways?.[pane.way]
   const statusText = said ?? (pane.isFocused ? way?.[2] ?? pane.head : pane.away)
-  const bare = said || !(ways || rows.length) // Only the text is shown.
+  const showsOnlyText = said || !(ways || rows.length) // Only the text is shown.
   const aside = (line, wrap = 'truncate-end') => h(Text, { dimColor: true, wrap }, line)
-  const stop = (key, by) => h(Button, { key, plain: true, onPress: () => shift($, by) }, SPACE)
+  const stop = (key, by) => h(Button, { key, plain: true, onPress: () => moveMark($, by) }, SPACE)
   const isBeside = pane.side && !ways
   const field = h(Input, {
     key: WORDS, value: words, placeholder: isBeside ? placeholder.split(',')[0] : placeholder, submitLabel: way?.[1] ?? pane.submitLabel, autoFocus: true, onInput: text => type($, text), onSubmit: () => enter($),
@@ -203,11 +203,11 @@ export function drawPane($, e, next) {
   if (isBeside) {
     const beside = rows.find(([id]) => id === pane.at)?.[4] ?? []
     return h(Box, {},
-      h(Box, { flexDirection: 'column', width: columns - pane.side }, ...bare ? [aside(statusText, 'wrap')] : list()),
+      h(Box, { flexDirection: 'column', width: columns - pane.side }, ...showsOnlyText ? [aside(statusText, 'wrap')] : list()),
       h(Box, { flexDirection: 'column', width: pane.side, height: lines, paddingLeft: 1, overflow: 'hidden' },
-        h(Box, {}, stop(UP, -1), field, stop(DOWN, 1)), ...bare ? [] : [aside(statusText, 'wrap'), ...beside.map(line => h(Text, { wrap: 'truncate-end' }, line))]))
+        h(Box, {}, stop(UP, -1), field, stop(DOWN, 1)), ...showsOnlyText ? [] : [aside(statusText, 'wrap'), ...beside.map(line => h(Text, { wrap: 'truncate-end' }, line))]))
   }
   return h(Box, { flexDirection: 'column' },
-    h(Box, {}, stop(UP, -1), field, stop(DOWN, 1), aside(bare ? '' : statusText)),
-    ...bare ? [aside(statusText, 'wrap')] : ways ? page() : list())
+    h(Box, {}, stop(UP, -1), field, stop(DOWN, 1), aside(showsOnlyText ? '' : statusText)),
+    ...showsOnlyText ? [aside(statusText, 'wrap')] : ways ? page() : list())
 }

@@ -1,6 +1,6 @@
 // The tool with which the model asks for a handoff: asks the user, and opens the new session at the end of the turn.
 
-import { ask, quietly, say, askUnprompted } from './asking.mjs'
+import { ask, runAndLogError, showText, askUnprompted } from './asking.mjs'
 import { open } from './opening.mjs'
 
 const MAX_TYPING_MS = 6000 // The number of milliseconds that the call waits while the user types. The client ends a call after 10 seconds.
@@ -8,13 +8,13 @@ let agreedStep // The next step to which the user agreed, until the turn ends.
 let startReply // The engine's answer at a start. The first of two events requests it.
 
 export function askAtStart($) {
-  return startReply ??= quietly($, () => ask($, { command: 'offer' }, 'offered'))
+  return startReply ??= runAndLogError($, () => ask($, { command: 'offer' }, 'offered'))
 }
 
 export async function registerTools($) {
   let reply = await askAtStart($) ?? {}
   if (reply.look) {
-    $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'moved' })))) // Done after this event, because the start would wait.
+    $.clock.after(0, () => runAndLogError($, async () => showText($, await ask($, { command: 'moved' })))) // Done after this event, because the start would wait.
     reply = reply.offer ? await ask($, { command: 'offer' }) : {}
   }
   for (const tool of reply.tools ?? []) await $.tool.register(tool)

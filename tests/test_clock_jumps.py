@@ -91,7 +91,7 @@ def test_a_clock_jump_between_the_end_and_the_start_of_a_session(
         linked == ([(SESSION, NEW)] if abs(jump) <= session.MAX_PAIR_SECONDS - 5 else [])
         or abs(jump) == 60
     )
-    assert not hook_state.note_names("clear-")
+    assert not hook_state.list_note_names("clear-")
     hook_answer(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
     hook_answer(
         session.main,

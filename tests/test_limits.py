@@ -92,7 +92,7 @@ def test_ten_thousand_notes_are_read_quickly(config_home: ConfigHome) -> None:
         (folder / f"handoff-{number}-x.json").touch(0o600)
     began = time.process_time()
     assert hook_state.read_note("x") == {}
-    assert len(hook_state.note_names("handoff-")) == 10_000
+    assert len(hook_state.list_note_names("handoff-")) == 10_000
     hook_state.delete_old_notes("trim-")
     assert time.process_time() - began < MOST_SECONDS
 

@@ -16,7 +16,9 @@ from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
 from resume_hooks.untrusted_folders import is_in_project_or_repository, user_home
 
-MAX_KEY = 200  # the number of characters after which a project key is cut; a hash follows
+MAX_KEY_CHARACTERS = (
+    200  # the number of characters after which a project key is cut; a hash follows
+)
 MAX_JSON_BYTES = 1024 * 1024  # the maximum number of bytes of a small JSON file
 
 TRANSCRIPT_SUFFIX = ".jsonl"  # the extension of transcripts
@@ -31,7 +33,7 @@ TASKS = "tasks"
 PROJECT_FOLDER_VARIABLE = "CLAUDE_CODE_PROJECT_DIR_NAME"
 
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
-MAX_FOLDER_NAME = 64
+MAX_FOLDER_NAME_CHARACTERS = 64
 _FOLDER_NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _DEVICE_NAMES = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))]
@@ -155,8 +157,8 @@ def make_private_folder(path: str, where: Where) -> str:
     belongs to another user. Otherwise our files could be stored elsewhere, or other users could
     read them.
     """
-    steps = _steps_from(where.state, path)
-    for step in [] if steps else _steps_from(where.config, path) or [path]:
+    steps = _list_folders_down_to(where.state, path)
+    for step in [] if steps else _list_folders_down_to(where.config, path) or [path]:
         os.makedirs(step, mode=0o700, exist_ok=True)
     for step in steps:
         # Another process may have created the folder. The next statement checks it.
@@ -182,7 +184,7 @@ def is_private_folder(folder: str, where: Where) -> bool:
     another user.
     """
     try:
-        for step in _steps_from(where.state, folder) or [folder]:
+        for step in _list_folders_down_to(where.state, folder) or [folder]:
             _require_own_folder(step)
     except OSError:
         return False
@@ -197,7 +199,7 @@ def is_own_file(status: os.stat_result) -> bool:
     return not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
 
 
-def _steps_from(top: str, path: str) -> List[str]:
+def _list_folders_down_to(top: str, path: str) -> List[str]:
     """Return all folders from ``top`` down to ``path``, including both. Return ``[]`` if it is not below."""
     steps = [path]
     while steps[0] != top and len(steps[0]) > len(top):
@@ -240,12 +242,12 @@ def project_key(folder: str) -> str:
     key = "".join(
         letter if letter.isascii() and letter.isalnum() else "-" for letter in map(chr, units)
     )
-    if len(key) <= MAX_KEY:
+    if len(key) <= MAX_KEY_CHARACTERS:
         return key
-    return f"{key[:MAX_KEY]}-{_client_path_hash(units)}"
+    return f"{key[:MAX_KEY_CHARACTERS]}-{_client_path_hash(units)}"
 
 
-def folder_name_from_variable(where: Where) -> List[str]:
+def list_name_from_variable(where: Where) -> List[str]:
     """Return the name in ``CLAUDE_CODE_PROJECT_DIR_NAME`` as a list, or ``[]`` if the name has no effect.
 
     As in client 2.1.329, it has an effect only if it is a plain name and ``CLAUDE_CONFIG_DIR`` is
@@ -254,7 +256,7 @@ def folder_name_from_variable(where: Where) -> List[str]:
     name = where.environ.get(PROJECT_FOLDER_VARIABLE, "")
     lower_name = name.lower()
     is_valid = (
-        0 < len(name) <= MAX_FOLDER_NAME
+        0 < len(name) <= MAX_FOLDER_NAME_CHARACTERS
         and _FOLDER_NAME_LETTERS.issuperset(lower_name)
         and lower_name not in _DEVICE_NAMES
     )
@@ -275,10 +277,12 @@ def project_folder_names(
     """
     key = project_key(cwd)
     key_names = []
-    if len(key) > MAX_KEY:
+    if len(key) > MAX_KEY_CHARACTERS:
         existing_names = list_names() if list_names else _list_names(where.projects)
-        key_names = [name for name in existing_names if name.startswith(key[: MAX_KEY + 1])]
-    return list(dict.fromkeys([*folder_name_from_variable(where), *(key_names or [key])]))
+        key_names = [
+            name for name in existing_names if name.startswith(key[: MAX_KEY_CHARACTERS + 1])
+        ]
+    return list(dict.fromkeys([*list_name_from_variable(where), *(key_names or [key])]))
 
 
 def project_folders(cwd: str, where: Where) -> List[str]:

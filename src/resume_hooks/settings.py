@@ -69,8 +69,8 @@ class Setting(NamedTuple):
     source: str
 
 
-def _number_parser(low: int, high: int) -> Callable[[object], Value]:
-    def read(raw: object) -> Value:
+def _make_number_parser(low: int, high: int) -> Callable[[object], Value]:
+    def parse(raw: object) -> Value:
         # Other programs may write 80.0 into the JSON file.
         raw = int(raw) if isinstance(raw, float) and raw.is_integer() else raw
         if isinstance(raw, (int, str)) and not isinstance(raw, bool):
@@ -81,38 +81,38 @@ def _number_parser(low: int, high: int) -> Callable[[object], Value]:
             raise ValueError(f"a whole number from {low} to {high}")
         return int(text)
 
-    return read
+    return parse
 
 
-def _choice_parser(*choices: str) -> Callable[[object], Value]:
-    def read(raw: object) -> Value:
+def _make_choice_parser(*choices: str) -> Callable[[object], Value]:
+    def parse(raw: object) -> Value:
         if raw not in choices:
             raise ValueError(f"one of {', '.join(choices)}")
         return str(raw)
 
-    return read
+    return parse
 
 
 def parse_switch(raw: object) -> Value:
     """Parse ``on`` or ``off``. The client stores these values as true and false."""
     switch = "on" if raw in (True, "true") else "off" if raw in (False, "false") else raw
-    return _choice_parser("on", "off")(switch)
+    return _make_choice_parser("on", "off")(switch)
 
 
 def _parse_clipboard(raw: object) -> Value:
     """Parse the name of a clipboard method. ``off`` is another name of ``none``."""
     if raw == "off":
         return "none"
-    return _choice_parser("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
+    return _make_choice_parser("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
 
 
-def _pattern_parser(pattern: str, requirement: str) -> Callable[[object], Value]:
-    def read(raw: object) -> Value:
+def _make_pattern_parser(pattern: str, requirement: str) -> Callable[[object], Value]:
+    def parse(raw: object) -> Value:
         if not isinstance(raw, str) or not re.fullmatch(pattern, raw):
             raise ValueError(requirement)
         return raw
 
-    return read
+    return parse
 
 
 def _parse_compaction(raw: object) -> Value:
@@ -124,15 +124,15 @@ def _parse_compaction(raw: object) -> Value:
         _FORMER_COMPACTION.sub(DEFAULT_HANDOFF_SIZE, raw) if isinstance(raw, str) else raw
     )
     sizes = "a size such as 24k, up to 48k"
-    return _pattern_parser(
+    return _make_pattern_parser(
         _COMPACTION,
         f"client, trim, or {sizes}; trim and sizes also with a start from 60k, as 24k@150k",
     )(current_value)
 
 
-def _path_parser(ending: str, requirement: str) -> Callable[[object], Value]:
+def _make_path_parser(ending: str, requirement: str) -> Callable[[object], Value]:
     """Return a parser for paths that end with ``ending``. The empty text is valid and means no path."""
-    return _pattern_parser(rf"(?:{_PATH}{re.escape(ending)})?", requirement)
+    return _make_pattern_parser(rf"(?:{_PATH}{re.escape(ending)})?", requirement)
 
 
 def _parse_vault(raw: object) -> Value:
@@ -159,9 +159,9 @@ def _parse_words(raw: object) -> Value:
 
 
 PARSER_FACTORIES: dict[str, Callable[..., Callable[[object], Value]]] = {
-    "number": _number_parser,
-    "one of": _choice_parser,
-    "path": _path_parser,
+    "number": _make_number_parser,
+    "one of": _make_choice_parser,
+    "path": _make_path_parser,
 }
 """The functions that create the parser of a part's setting."""
 
@@ -169,7 +169,7 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
     "context_window": SettingDefinition(
         0,
         "Tokens in the model's context window; 0 = detect it from the session.",
-        _number_parser(0, 10_000_000),
+        _make_number_parser(0, 10_000_000),
     ),
     "clipboard": SettingDefinition(
         "auto",
@@ -182,12 +182,12 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
             "Model for summaries and for trim --smart; once set, /rollover uses it "
             "even if the cache is warm."
         ),
-        _pattern_parser(_MODEL, "the name of a model, such as haiku"),
+        _make_pattern_parser(_MODEL, "the name of a model, such as haiku"),
     ),
     "notice_percent": SettingDefinition(
         80,
         "Show a notice, once per session, when this percentage of the context is used; 0 = off.",
-        _number_parser(0, 100),
+        _make_number_parser(0, 100),
         title="When to show that a session fills up",
     ),
     "compaction": SettingDefinition(
@@ -204,7 +204,7 @@ _CORE_SETTINGS: dict[str, SettingDefinition] = {
             "Maximum tokens in a handoff, 1k to 48k: the conversation, and lists of "
             "files, commands and failures."
         ),
-        _pattern_parser(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
+        _make_pattern_parser(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
         title="The size of a handoff",
     ),
     "handoff_sends": SettingDefinition(
@@ -323,7 +323,7 @@ def vault_limit(where: Where | None = None) -> int | None:
     return None
 
 
-def without_setting_variables(where: Where) -> Where:
+def remove_setting_variables(where: Where) -> Where:
     """Return the same folders with an environment that sets no setting.
 
     A trusted repository can set environment variables, so they must not decide where data is sent.

@@ -79,7 +79,7 @@ def is_in_project_or_repository(folder: str, env: Mapping[str, str]) -> bool:
     """
     real = os.path.realpath(folder)
     home = os.path.join(os.path.realpath(user_home()), "")
-    lies_in_repository = _outermost_repository(real, home) not in {"", real} or os.path.lexists(
+    is_in_repository = _outermost_repository(real, home) not in {"", real} or os.path.lexists(
         os.path.join(real, ".git")
     )
-    return lies_in_repository or not is_outside_projects(folder, project_roots(env))
+    return is_in_repository or not is_outside_projects(folder, project_roots(env))

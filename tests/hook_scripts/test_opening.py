@@ -35,13 +35,13 @@ def test_a_prompt_after_a_failed_switch_is_sent() -> None:
 
 
 LATE_ENTER = """
-import { hearEdit } from %(draft)s
+import { recordEdit } from %(draft)s
 import { open, submit } from %(opening)s
 const typed = 'then run it'
 const box = { text: '' }
 const sent = []
 const $ = {
-  command: { run: async () => { hearEdit({ text: '', start: 0, end: 0, inputText: typed }) } },
+  command: { run: async () => { recordEdit({ text: '', start: 0, end: 0, inputText: typed }) } },
   session: {
     id: async () => {
       sent.push(await submit($, { text: typed }, async ({ text }) => ({ text })))

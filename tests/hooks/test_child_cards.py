@@ -191,7 +191,7 @@ def test_the_card_of_a_session(copied: CopyResult, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [HELP, plain_cards.pasted_card(""), plain_cards.pasted_card("fix it")]
+    "text", [HELP, plain_cards.pasted_command_card(""), plain_cards.pasted_command_card("fix it")]
 )
 def test_fixed_texts_end_in_a_short_line(text: str) -> None:
     """The last line of the help and of the hint about pasting fits a busy client."""

@@ -48,7 +48,7 @@ def project_folder(home: ConfigHome) -> str:
     return str(home.project())
 
 
-def note_names(home: ConfigHome) -> list[str]:
+def list_note_names(home: ConfigHome) -> list[str]:
     """Return the file names of all stored notes."""
     return sorted(path.name for path in (home.config / "resume-hooks" / "pending").glob("*"))
 
@@ -68,7 +68,7 @@ def test_clear_consumes_a_handoff_once(config_home: ConfigHome, handoff: Pending
     """
     for cleared in (PARENT, None):
         pending_handoff.store_handoff(handoff)
-        (name,) = note_names(config_home)
+        (name,) = list_note_names(config_home)
         assert os.stat(hook_state.note_path(name)).st_mode & 0o777 == 0o600
         assert (
             pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), cleared)
@@ -78,7 +78,7 @@ def test_clear_consumes_a_handoff_once(config_home: ConfigHome, handoff: Pending
             pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), cleared)
             is None
         )
-        assert note_names(config_home) == []
+        assert list_note_names(config_home) == []
 
 
 def test_a_client_has_one_pending_handoff(config_home: ConfigHome, handoff: PendingHandoff) -> None:
@@ -86,7 +86,7 @@ def test_a_client_has_one_pending_handoff(config_home: ConfigHome, handoff: Pend
     pending_handoff.store_handoff(handoff._replace(pid=1))
     pending_handoff.store_handoff(handoff)
     pending_handoff.store_handoff(second_child(handoff, 4))
-    assert len(note_names(config_home)) == 2
+    assert len(list_note_names(config_home)) == 2
     taken = pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT)
     assert taken is not None
     assert taken.child_id == session_id(4)
@@ -149,7 +149,7 @@ def test_an_outdated_handoff_is_dropped(
     pending_handoff.store_handoff(handoff._replace(at=made))
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
     assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) is None
-    assert note_names(config_home) == []
+    assert list_note_names(config_home) == []
 
 
 def test_a_pending_handoff_is_reported_once(
@@ -169,9 +169,9 @@ def test_a_pending_handoff_is_reported_once(
     pending_handoff.store_handoff(handoff)
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) == handoff
     pending_handoff.consume_handoff_to_child(OTHER)
-    assert len(note_names(config_home)) == 1
+    assert len(list_note_names(config_home)) == 1
     pending_handoff.consume_handoff_to_child(CHILD)
-    assert note_names(config_home) == []
+    assert list_note_names(config_home) == []
 
 
 def test_only_the_newest_handoff_is_reported(
@@ -194,7 +194,7 @@ def test_a_handoff_is_not_announced_after_an_hour(
     """After an hour a pending handoff is not announced any more, but ``/clear`` can still use it."""
     pending_handoff.store_handoff(handoff._replace(at=time.time() - ANNOUNCED_SECONDS - 10))
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
-    assert [name.endswith(".json") for name in note_names(config_home)] == [False]
+    assert [name.endswith(".json") for name in list_note_names(config_home)] == [False]
     assert (
         pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT)
         is not None
@@ -228,12 +228,12 @@ def test_an_invalid_handoff_note_is_dropped(
 ) -> None:
     """A note with an invalid field is neither used nor announced, and the next start ignores it."""
     pending_handoff.store_handoff(handoff)
-    (name,) = note_names(config_home)
+    (name,) = list_note_names(config_home)
     sound = json.loads(Path(hook_state.note_path(name)).read_text())
     Path(hook_state.note_path(name)).write_text(json.dumps({**sound, **change}))
     assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) is None
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
-    assert not any(name.endswith(".json") for name in note_names(config_home))
+    assert not any(name.endswith(".json") for name in list_note_names(config_home))
 
 
 def test_a_rewind_drops_the_handoff(config_home: ConfigHome, handoff: PendingHandoff) -> None:
@@ -245,7 +245,7 @@ def test_a_rewind_drops_the_handoff(config_home: ConfigHome, handoff: PendingHan
     )
     pending_handoff.store_handoff(handoff)
     pending_handoff.consume_handoffs_of_parent(PARENT)
-    assert note_names(config_home) == []
+    assert list_note_names(config_home) == []
 
 
 @pytest.mark.parametrize(

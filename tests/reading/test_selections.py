@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.cli.read_text import commands_text, errors_gap, passages_text, records_gap
+from resume_hooks.cli.read_text import (
+    commands_text,
+    error_gap_describer,
+    passages_text,
+    record_gap_describer,
+)
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.record_references import TranscriptNames
@@ -171,8 +176,13 @@ def test_a_selection_always_fits_its_limit(limit: int) -> None:
     found = LONG[0]
     every = found.passages_of_rows(found.rows_of_turns(), NAMES)
     failed = [one for one in every if one.is_failure]
-    assert len(passages_text("all", every, NAMES, limit, records_gap(every, NAMES))) < limit
-    assert len(passages_text("errors", failed, NAMES, limit, errors_gap(failed, NAMES))) < limit
+    assert (
+        len(passages_text("all", every, NAMES, limit, record_gap_describer(every, NAMES))) < limit
+    )
+    assert (
+        len(passages_text("errors", failed, NAMES, limit, error_gap_describer(failed, NAMES)))
+        < limit
+    )
     assert len(commands_text("commands", found.commands_of_turns(), NAMES, limit)) < limit
 
 
@@ -184,12 +194,12 @@ def test_omitted_turns_can_be_read() -> None:
     """
     found = LONG[0]
     every = found.passages_of_rows(found.rows_of_turns(), NAMES)
-    text = passages_text("all", every, NAMES, 6_000, records_gap(every, NAMES))
+    text = passages_text("all", every, NAMES, 6_000, record_gap_describer(every, NAMES))
     last = text.split("\n")[-1]
     assert last.startswith("… ")
     assert ": resume-hooks read 11111111" in last
     turn = found.passages_of_rows(found.rows_of_turns(parse_turns("21")), NAMES)
-    text = passages_text("one", turn, NAMES, 4_000, records_gap(turn, NAMES))
+    text = passages_text("one", turn, NAMES, 4_000, record_gap_describer(turn, NAMES))
     assert text.count("prompt 20") == 20
     assert text.count("answer 20") == 30
     assert "more characters: resume-hooks read 11111111:122 --max-chars 0" in text
@@ -200,7 +210,7 @@ def test_one_omitted_error_or_command_is_mentioned() -> None:
     found = LONG[0]
     failed = [one for one in found.passages_of_rows(found.rows_of_turns(), NAMES) if one.is_failure]
     assert (
-        errors_gap(failed, NAMES)(4, 4)
+        error_gap_describer(failed, NAMES)(4, 4)
         == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"
     )
     wide = [
@@ -226,7 +236,7 @@ def test_every_real_session_is_read(real_session: RealSession) -> None:
     """A real session is read without an error, within the limit, and without control characters."""
     found = TurnReader(real_session.file)
     shown = found.passages_of_rows(found.rows_of_turns(), NAMES)
-    text = passages_text("all", shown, NAMES, 20_000, records_gap(shown, NAMES))
+    text = passages_text("all", shown, NAMES, 20_000, record_gap_describer(shown, NAMES))
     assert len(text) < 20_000
     assert not [sign for sign in text if sign < " " and sign not in "\n\t"]
     commands_text("commands", found.commands_of_turns(), NAMES, 5_000)

@@ -37,7 +37,7 @@ from resume_hooks.paths import (
 )
 from resume_hooks.sessions.archived.layout import MAX_DEPTH, TRASH_FOLDER, config_home_name
 from resume_hooks.sessions.held_links import is_same_file, links_folder
-from resume_hooks.settings import without_setting_variables
+from resume_hooks.settings import remove_setting_variables
 from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import begins_with_copy
 
@@ -117,7 +117,7 @@ def _are_links_allowed(where: Where) -> bool:
     is_allowed = check_archiving_allowed(where)[0]
     if (
         not is_allowed
-        and not check_archiving_allowed(without_setting_variables(where))[0]
+        and not check_archiving_allowed(remove_setting_variables(where))[0]
         and is_private_folder(links_folder(where), where)
     ):
         removal.remove_permanently(links_folder(where), where.state)

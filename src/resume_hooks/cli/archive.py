@@ -56,9 +56,9 @@ def archive_or_list_sessions(options: ArchiveOptions) -> int:
     options.refuse_combination(
         "verifying", "listing", "forgetting", "slim", remedy="Give only one of these options."
     )
-    is_mode = options.verifying or options.listing or options.forgetting
+    acts_on_archived_copies = options.verifying or options.listing or options.forgetting
     selections = [bool(options.locators), options.project, options.everywhere]
-    if sum(selections) > 1 or (is_mode and (options.project or options.everywhere)):
+    if sum(selections) > 1 or (acts_on_archived_copies and (options.project or options.everywhere)):
         raise UsageError(
             "Give either SESSIONs, --project or --all",
             "--verify and --list cover all archived copies.",
@@ -72,19 +72,19 @@ def archive_or_list_sessions(options: ArchiveOptions) -> int:
             "--forget needs a SESSION", "Name the session: resume-hooks archive --forget SESSION"
         )
     if options.verifying:
-        return _verify_archived(_find_archived_of_options(options), options)
+        return _verify_archived_sessions(_find_archived_sessions(options), options)
     if options.listing:
-        return _print_archived(_find_archived_of_options(options), options)
+        return _print_archived_sessions(_find_archived_sessions(options), options)
     if options.forgetting:
-        return _forget_archived(_find_archived_of_options(options), options)
+        return _remove_archived_copies(_find_archived_sessions(options), options)
     if options.slim:
         return _archive_and_slim(
             locate_session(next(iter(options.locators), None), options.where), options
         )
-    return _archive_all(_sessions_to_archive(options), options)
+    return _archive_all(_list_sessions_to_archive(options), options)
 
 
-def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
+def _list_sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
     if options.everywhere:
         return all_sessions(options.where)
     if options.project:
@@ -100,7 +100,7 @@ def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
     return list({session.path: session for session in sessions}.values())
 
 
-def _find_archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
+def _find_archived_sessions(options: ArchiveOptions) -> list[ArchivedSession]:
     where = options.where
     archive_lost_sessions(where)
     if options.locators:
@@ -122,9 +122,9 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
         "written": any(outcome.result in {"kept", "renewed"} for outcome in archived.outcomes),
     }
     if data["written"]:
-        first_line = permission.describe_first_archive(options.where, current_folder())
+        announcement_line = permission.describe_first_archive(options.where, current_folder())
     else:
-        first_line = ""
+        announcement_line = ""
     failed_outcomes = []
     for outcome in archived.outcomes:
         if outcome.result == "failed":
@@ -135,7 +135,9 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
     notes += _list_remedies(failed_outcomes)
     notes += filter(None, [claim_announcement(options.where)])
     options.print_answer(
-        data, lambda: _describe_report(archived), [*([first_line] if first_line else []), *notes]
+        data,
+        lambda: _describe_report(archived),
+        [*([announcement_line] if announcement_line else []), *notes],
     )
     return int(bool(failed_outcomes))
 
@@ -207,9 +209,9 @@ def _describe_report(report: ArchiveReport) -> str:
         path = report.outcomes[0].session.path
         own_path = path_in_config_home(archived.place, Where(), archived.home)
         is_other_state = not is_archived_copy(path, Where()) and path != own_path
-        earlier_text = f"{path} as an earlier state of\n" if is_other_state else ""
+        earlier_state_text = f"{path} as an earlier state of\n" if is_other_state else ""
         result_word = _RESULT_NAMES.get(report.outcomes[0].result, report.outcomes[0].result)
-        return f"{result_word}: {earlier_text}{archived_text(archived, Where())}\n   in {archived.folder}"
+        return f"{result_word}: {earlier_state_text}{archived_text(archived, Where())}\n   in {archived.folder}"
     return _describe_counts(report.outcomes)
 
 
@@ -230,7 +232,7 @@ def _describe_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
     return f"{format_count(len(outcomes), 'session')}, {size_text_of_sessions}: {counts_text}"
 
 
-def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+def _print_archived_sessions(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     warnings = [finding.message for finding in find_unreadable_folders(options.where)]
     removed_sessions = read_removed_sessions(options.where)
     data = EMPTY_ARCHIVE_DATA | {
@@ -261,7 +263,7 @@ def _print_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions
     return 0
 
 
-def _verify_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+def _verify_archived_sessions(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     packed_sessions = []
     for session in trash.list_deleted(options.where):
         if session.transcript.where and not options.locators:
@@ -297,7 +299,7 @@ def _verify_archived(sessions: Sequence[ArchivedSession], options: ArchiveOption
     return int(bool(findings))
 
 
-def _forget_archived(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
+def _remove_archived_copies(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     is_asking = options.must_ask("Forgetting")
     listing = "\n".join(archived_text(session, options.where) for session in sessions)
     if is_asking:

@@ -114,7 +114,7 @@ def _is_start_requested(options: VerbOptions) -> bool:
     return options.start and not options.dry_run
 
 
-def model_of_option(name: str | None, session: SessionFile, where: Where) -> HeadlessModel:
+def find_requested_model(name: str | None, session: SessionFile, where: Where) -> HeadlessModel:
     """Return the model for a summary: the model that ``--model`` names, or the model in the settings.
 
     Raise UsageError if the name is not valid.
@@ -132,7 +132,7 @@ def model_of_option(name: str | None, session: SessionFile, where: Where) -> Hea
     return choose_model(session, where, model_name)
 
 
-def model_time_limit(seconds: int | None) -> float:
+def get_model_time_limit(seconds: int | None) -> float:
     """Return the time limit for a model in seconds: the value of ``--timeout``, or the default."""
     return seconds or MODEL_SECONDS
 

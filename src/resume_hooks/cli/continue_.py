@@ -54,11 +54,11 @@ def continue_session(options: ContinueOptions) -> None:
     ):
         raise loss.make_refusal(session)
     child = fork_whole_session(session) if options.forks else None
-    start = _find_start(session, child)
+    start = _find_start_of_session(session, child)
     if child is not None:
         notes = list(child.warnings)
     else:
-        notes = note_on_open_session(session, options.where)
+        notes = list_open_session_notes(session, options.where)
     if options.as_json:
         commands = {"in_client": f"/resume {start.session_id}", "shell": start.command}
         parent = session.session_id if child else None
@@ -90,7 +90,7 @@ def _confirm_start(session: SessionFile, where: Where, *, is_open: bool) -> None
         )
 
 
-def note_on_open_session(session: SessionFile, where: Where) -> list[str]:
+def list_open_session_notes(session: SessionFile, where: Where) -> list[str]:
     """Return a list with a warning if a running client has the session open, else an empty list."""
     pid = Clients(where).find_client_of_session(session.session_id)
     if not pid:
@@ -102,7 +102,7 @@ def note_on_open_session(session: SessionFile, where: Where) -> list[str]:
     return [note]
 
 
-def _find_start(session: SessionFile, child: Receipt | None) -> ClientStart:
+def _find_start_of_session(session: SessionFile, child: Receipt | None) -> ClientStart:
     if child is not None:
         return find_client_start(child.session_id, child.file, child.folder, Where())
     return find_client_start(
@@ -140,7 +140,7 @@ def continue_by_strategy(session: SessionFile, strategy: str, mode: StartMode) -
     receipt = None if strategy == GO_ON else make_child_by_strategy(session, strategy)
     if receipt is not None and not receipt.session_id:
         return False
-    start_or_print(_find_start(session, receipt), mode)
+    start_or_print(_find_start_of_session(session, receipt), mode)
     return True
 
 

@@ -43,7 +43,7 @@ def check_sessions(options: FsckOptions) -> int:
     else:
         sessions = [options.locate_whole_session()]
     reports = []
-    for session in _show_progress(sessions, quiet=options.as_json):
+    for session in _track_progress(sessions, quiet=options.as_json):
         reports.append(examine_session(session, options.where))
     unlistable = unlistable_folders(options.where) if options.everywhere else []
     options.print_answer(
@@ -149,7 +149,7 @@ def _reports_data(reports: list[DefectReport], unlistable: Sequence[str] = ()) -
     return {"sessions": reports, "unlistable": list(unlistable), "repair": None, "lost": []}
 
 
-def _show_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
+def _track_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
     if quiet or len(sessions) < 2 or not sys.stderr.isatty():
         return sessions
     # Imported late: rich takes 50 ms to load, and only a check of several sessions needs it.

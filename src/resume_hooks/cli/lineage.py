@@ -130,13 +130,13 @@ def _print_descendants(options: LineageOptions) -> None:
 def _descendants_text(root_id: str, descendants: list[Descendant]) -> str:
     """Return the descendants as text, each child below its parent and indented by two more columns."""
 
-    def rows_below(parent_id: str, depth: int) -> Iterator[str]:
+    def descendant_lines(parent_id: str, depth: int) -> Iterator[str]:
         for child in descendants:
             if child.parent_session_id == parent_id:
                 yield indent(ancestor_line(child.row), "  " * depth)
-                yield from rows_below(child.row.session_id, depth + 1)
+                yield from descendant_lines(child.row.session_id, depth + 1)
 
-    return "\n".join(rows_below(root_id, 0))
+    return "\n".join(descendant_lines(root_id, 0))
 
 
 def _draw_descendants_tree(root_id: str, descendants: list[Descendant]) -> str:

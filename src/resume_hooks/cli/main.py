@@ -136,7 +136,8 @@ def run(arguments: list[str]) -> int:
         return _report_failure(
             verb,
             UsageError(
-                error.format_message().replace("No such command", "No such verb"), _help_hint(verb)
+                error.format_message().replace("No such command", "No such verb"),
+                _suggest_help(verb),
             ),
             as_json,
         )
@@ -180,7 +181,7 @@ def _run_verb(arguments: list[str], wants_colour: bool | None) -> object:
     return _run_verb(chosen_arguments, wants_colour)
 
 
-def _help_hint(verb: str) -> str:
+def _suggest_help(verb: str) -> str:
     if verb in VERBS:
         return f"resume-hooks {verb} --help"
     import difflib  # Imported late because only an unknown verb needs it.

@@ -127,7 +127,7 @@ class VerbOptions:
     verb: ClassVar[str]
     _function_path: ClassVar[str]
     _subcommands: ClassVar[tuple[type[VerbOptions], ...]]
-    _settings: ClassVar[dict[str, Any]]
+    _command_settings: ClassVar[dict[str, Any]]
     where: Where
     locator: str | None = None
     dry_run: bool = False
@@ -143,7 +143,11 @@ class VerbOptions:
         **settings: Any,
     ) -> None:
         cls.verb = re.sub("(?<=[a-z])(?=[A-Z])", "-", cls.__name__.removesuffix("Options")).lower()
-        cls._function_path, cls._subcommands, cls._settings = function, subcommands, settings
+        cls._function_path, cls._subcommands, cls._command_settings = (
+            function,
+            subcommands,
+            settings,
+        )
 
     def __init__(self, **values: Any) -> None:
         self.where = Where()
@@ -166,7 +170,7 @@ class VerbOptions:
             callback=cls._run_function,
             params=parameters,
             help=cls.__doc__,
-            **cls._settings,
+            **cls._command_settings,
         )
 
     @classmethod

@@ -12,7 +12,12 @@ from typing import Any
 
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import scan_progress
-from resume_hooks.cli.read_text import commands_text, errors_gap, passages_text, records_gap
+from resume_hooks.cli.read_text import (
+    commands_text,
+    error_gap_describer,
+    passages_text,
+    record_gap_describer,
+)
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.reading import DEFAULT_PAGE_RECORDS, ReadOptions
 from resume_hooks.clock import format_minute
@@ -74,7 +79,7 @@ def print_records(options: ReadOptions) -> None:
                 f"--before takes a number of records, not '{collapse_line(plain_line(before), 60)}'",
                 "To give an id, add --page.",
             )
-        _print_with_neighbours(_look_up_record(options), int(before), options)
+        _print_record_with_neighbours(_look_up_record(options), int(before), options)
     elif options.raw:
         _print_raw(_look_up_record(options).original)
     else:
@@ -172,7 +177,7 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
             ValueWithFields(row, {"calls": references})
             for row, references in zip(rows, call_references, strict=True)
         ]
-    gap = errors_gap if options.errors else records_gap
+    gap = error_gap_describer if options.errors else record_gap_describer
     shown_part_text = _describe_shown_part(
         turns, reader.turns, "error" if options.errors else "", len(passages)
     )
@@ -241,7 +246,7 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
     else:
         earlier_text = "from the first record"
     heading = _make_heading(session, names, f"{format_count(len(rows), 'record')}, {earlier_text}")
-    gap = records_gap(page.passages, names)
+    gap = record_gap_describer(page.passages, names)
     options.print_answer(
         data, lambda: passages_text(heading, page.passages, names, options.max_chars, gap)
     )
@@ -266,7 +271,7 @@ def _find_line_of_page_id(page_id: str, names: TranscriptNames, entries: RecordL
     return find_referenced_line(parse_reference(record, names.full), entries)
 
 
-def _print_with_neighbours(
+def _print_record_with_neighbours(
     looked_up: OriginalRecord, records_before: int, options: ReadOptions
 ) -> None:
     """Print a record between neighbouring records of its file.
@@ -308,7 +313,7 @@ def _print_with_neighbours(
     )
     passages = [*earlier_passages, middle_passage, *later_passages]
     heading = _make_heading(session, names, f"around {names.reference(requested_record.number)}")
-    gap = records_gap(passages, names)
+    gap = record_gap_describer(passages, names)
     options.print_answer(
         {
             **_session_data(session),

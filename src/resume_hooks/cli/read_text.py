@@ -81,7 +81,7 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
     )
 
 
-def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
+def record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
     """Return a function that describes a gap with the command that prints the records left out.
 
     Whole turns are described with their numbers, for example "turns 3-5". Other gaps are described
@@ -116,7 +116,7 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Describe
     return describe_gap
 
 
-def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
+def error_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
     """Return a function that describes a gap with the command that prints the errors left out."""
 
     def describe_gap(first_index: int, last_index: int) -> str:

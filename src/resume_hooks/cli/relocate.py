@@ -102,7 +102,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
         else:
             rebuild_hint = ""
         reason = f"The folder of this session no longer exists: {folder}.{rebuild_hint}"
-        return SessionLoss(reason, _possible_homes(session, folder, where))
+        return SessionLoss(reason, _list_possible_homes(session, folder, where))
     name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
     if name in project_folder_names(folder, Where(make_client_environment(start, where))):
         return None
@@ -190,7 +190,9 @@ def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where
     return session_file(receipt.file)
 
 
-def _possible_homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
+def _list_possible_homes(
+    session: SessionFile, folder: str, where: Where
+) -> tuple[MovedFolder, ...]:
     """Return the folders that installed parts suggest for a session, and the current folder as the last."""
     current_home = _find_current_home()
     homes = []

@@ -13,7 +13,7 @@ from resume_hooks.cli.continue_ import (
     StartMode,
     ask_how_to_continue,
     continue_by_strategy,
-    note_on_open_session,
+    list_open_session_notes,
     prepare_session,
 )
 from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, notes_on_session
@@ -119,7 +119,7 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
 
 def _list_notes(session: SessionFile, where: Where) -> list[str]:
     """Return the notes of installed parts, and a note if a running client has the session open."""
-    return [*note_on_open_session(session, where), *notes_on_session(session.session_id, where)]
+    return [*list_open_session_notes(session, where), *notes_on_session(session.session_id, where)]
 
 
 def _find_session_by_name(locator: str | None) -> SessionFile | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.cli.child import (
+    find_requested_model,
+    get_model_time_limit,
     make_call_reporter,
     make_caller,
-    model_of_option,
-    model_time_limit,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -34,11 +34,11 @@ def rollover_with_summary(options: RolloverOptions) -> Receipt:
     """Create the child and return its receipt. A dry run prints what a model would read."""
     refuse_start_in_other_folder(options)
     parent = options.locate_session(foreign=True)
-    model = model_of_option(options.model, parent, options.where)
+    model = find_requested_model(options.model, parent, options.where)
 
     def ask_for_summary(rollover_plan: SummaryRollover, child: Receipt) -> SummaryOutcome:
         progress = make_call_reporter(model.name, quiet=options.as_json)
-        calls = ModelCalls(model, model_time_limit(options.timeout), progress)
+        calls = ModelCalls(model, get_model_time_limit(options.timeout), progress)
         try:
             return summary.add_summary(rollover_plan, child, calls, options.where)
         except KeyboardInterrupt:

@@ -81,7 +81,7 @@ def _make_json_data(result: SearchResult, scope: str) -> CompleteData:
             "hits": [_make_json_hit(hit) for hit in result.hits],
             "helpers_left_out": result.omitted_run_count,
             "provisional": [
-                _make_json_provisional(session) for session in result.provisional_sessions
+                _make_json_provisional_session(session) for session in result.provisional_sessions
             ],
             "unread": result.unindexed_count,
         }
@@ -119,7 +119,7 @@ def _make_json_hit(hit: Hit) -> dict[str, Any]:
     }
 
 
-def _make_json_provisional(session: ProvisionalSession) -> dict[str, Any]:
+def _make_json_provisional_session(session: ProvisionalSession) -> dict[str, Any]:
     return {
         "session_id": session.session_id,
         "file": session.file,

@@ -101,11 +101,11 @@ def _sessions_text(page: ListingPage, folder: str, options: SessionsOptions) -> 
     rows_of_cells = []
     for short_id, row in zip(ids, page.rows, strict=True):
         rows_of_cells.append((short_id, *_format_cells(row, now)))
-    marks = []
+    remarks = []
     for row in page.rows:
-        marks.append(_format_marks(row, folder, with_expiry=options.expiring))
+        remarks.append(_format_remarks(row, folder, with_expiry=options.expiring))
     lines = _sessions_table(
-        rows_of_cells, marks, shutil.get_terminal_size((PIPE_COLUMNS, 0)).columns
+        rows_of_cells, remarks, shutil.get_terminal_size((PIPE_COLUMNS, 0)).columns
     )
     if page.has_more:
         next_page_lines = [
@@ -143,7 +143,7 @@ def _format_cells(row: ListedSession, now: float) -> tuple[str, ...]:
     )
 
 
-def _format_marks(row: ListedSession, folder: str, *, with_expiry: bool) -> str:
+def _format_remarks(row: ListedSession, folder: str, *, with_expiry: bool) -> str:
     """Return the remarks after a session's title, most important first, for example "open · in docs"."""
     if row.folder and canonical_path(row.folder) != folder:
         other_folder = os.path.basename(row.folder)
@@ -154,7 +154,7 @@ def _format_marks(row: ListedSession, folder: str, *, with_expiry: bool) -> str:
     else:
         kind_text = kind_unless_in_title(row.title, row.kind)
     agent_title = row.agent_name if row.agent_name != row.title else ""
-    marks = (
+    remarks = (
         agent_with_name(row.agent, Where()).label.lower() if row.agent != CLAUDE_NAME else "",
         f"from {format_minute(row.expires_at)} UTC on" if with_expiry and row.expires_at else "",
         "open" if row.is_open else "",
@@ -165,26 +165,26 @@ def _format_marks(row: ListedSession, folder: str, *, with_expiry: bool) -> str:
         row.branch,
         other_folder and f"in {other_folder}",
     )
-    return " · ".join(plain_line(mark) for mark in marks if mark)
+    return " · ".join(plain_line(remark) for remark in remarks if remark)
 
 
 def _sessions_table(
-    rows_of_cells: Sequence[tuple[str, ...]], marks: Sequence[str], columns: int
+    rows_of_cells: Sequence[tuple[str, ...]], remarks: Sequence[str], columns: int
 ) -> list[str]:
     widths = []
     for column in range(len(_COLUMN_HEADINGS) - 1):
         widths.append(max(len(row[column]) for row in (_COLUMN_HEADINGS, *rows_of_cells)))
     remaining_columns = max(MIN_TITLE_COLUMNS, columns - sum(widths) - 2 * len(widths))
     lines = [click.style(_pad_row(_COLUMN_HEADINGS, widths).rstrip(), dim=True)]
-    for row, mark in zip(rows_of_cells, marks, strict=True):
-        marks_text = fit_columns(
-            mark, max(0, remaining_columns - min(text_width(row[-1]), MIN_TITLE_COLUMNS) - 2)
+    for row, remark in zip(rows_of_cells, remarks, strict=True):
+        remarks_text = fit_columns(
+            remark, max(0, remaining_columns - min(text_width(row[-1]), MIN_TITLE_COLUMNS) - 2)
         )
         title = fit_columns(
-            row[-1], remaining_columns - (text_width(marks_text) + 2 if marks_text else 0)
+            row[-1], remaining_columns - (text_width(remarks_text) + 2 if remarks_text else 0)
         )
         lines.append(
-            f"{_pad_row(row[:-1], widths)}{title}{f'  {click.style(marks_text, dim=True)}' if marks_text else ''}"
+            f"{_pad_row(row[:-1], widths)}{title}{f'  {click.style(remarks_text, dim=True)}' if remarks_text else ''}"
         )
     return lines
 

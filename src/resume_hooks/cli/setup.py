@@ -17,7 +17,7 @@ from resume_hooks.cli.output import COMPLETION_VARIABLE, facts_table
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.upkeep import ConfigOptions, InstallOptions
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.hooks.triggers import ROWS, trigger_named
+from resume_hooks.hooks.triggers import ROWS, find_trigger_name
 from resume_hooks.maintenance.uninstall import (
     REMOVE_MARKETPLACE_COMMAND,
     list_remaining_files,
@@ -68,7 +68,7 @@ def print_or_change_settings(options: ConfigOptions) -> None:
         if options.key == "triggers_off":
             words = settings.parse_setting("triggers_off", options.value)
             if isinstance(words, tuple):
-                unknown_words = [word for word in words if trigger_named(word) not in ROWS]
+                unknown_words = [word for word in words if find_trigger_name(word) not in ROWS]
             else:
                 unknown_words = []
             if unknown_words:
@@ -186,7 +186,7 @@ def _register_plugin(options: InstallOptions) -> None:
         commands.append(["claude", "plugin", "update", f"{PLUGIN_NAME}@{MARKETPLACE_NAME}"])
     if not options.dry_run:
         assemble_plugin(folder)
-        _share_packages(folder, options.where)
+        _share_own_packages(folder, options.where)
     was_run = not options.dry_run and run_client_commands(commands)
     lines = [shlex.join(command) for command in commands]
     data = {**EMPTY_INSTALL_DATA, "plugin": folder, "commands": lines, "ran": was_run}
@@ -199,7 +199,7 @@ def _register_plugin(options: InstallOptions) -> None:
     options.print_answer(data, lambda: success_text if was_run else commands_text)
 
 
-def _share_packages(folder: str, where: Where) -> None:
+def _share_own_packages(folder: str, where: Where) -> None:
     """If pipx or uv installed this command, let the plugin use the command's packages.
 
     Errors are ignored. Then, or after this command was removed, the next start of a session
@@ -300,7 +300,7 @@ def _remove_plugin(options: InstallOptions) -> int:
             first_line = "The plugin was removed."
         else:
             first_line = "\n  ".join([heading, *lines])
-        removed_lines = _list_removed_paths(removed_paths or []) if options.dry_run else []
+        removed_lines = _list_paths_to_remove(removed_paths or []) if options.dry_run else []
         remaining_lines = [
             f"Not removed: {path} ({description}; {removal})"
             for path, description, removal in file_rows
@@ -316,7 +316,7 @@ def _remove_plugin(options: InstallOptions) -> int:
     return int(bool(warning))
 
 
-def _list_removed_paths(paths: Sequence[str]) -> list[str]:
+def _list_paths_to_remove(paths: Sequence[str]) -> list[str]:
     """Return a line for each path that a dry run would remove.
 
     If a folder has more than ``MAX_LISTED_PATHS`` of the paths, return one line with their number

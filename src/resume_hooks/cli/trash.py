@@ -125,7 +125,7 @@ def _notes_on_archived_copies(entries: Sequence[ArchivedSession], where: Where) 
 
 
 def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
-    old_sessions = _find_deleted_before(options)
+    old_sessions = _find_old_deletions(options)
     complete_sessions = [entry for entry in old_sessions if entry.complete]
     stray_folders = trash.list_stray_folders(options.where)
     removable_folders = [
@@ -172,7 +172,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
     options.print_answer(data | {"written": is_confirmed}, format_answer, notes)
 
 
-def _find_deleted_before(options: DeleteOptions) -> list[ArchivedSession]:
+def _find_old_deletions(options: DeleteOptions) -> list[ArchivedSession]:
     """Return the sessions in the trash that were deleted at least ``--older-than`` days ago."""
     latest_time = (clock.to_milliseconds(clock.now()) or 0) - (
         options.older_than or 0

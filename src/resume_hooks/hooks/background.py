@@ -64,9 +64,9 @@ def archive_in_background(event: dict[str, Any]) -> None:
     """
     is_headless = hook_replies.is_headless()
     if is_headless:
-        is_over = _stop_condition(HEADLESS_SECONDS, None)
+        is_over = _make_stop_condition(HEADLESS_SECONDS, None)
     else:
-        is_over = _stop_condition(WORK_SECONDS, find_client_pid())
+        is_over = _make_stop_condition(WORK_SECONDS, find_client_pid())
     expiring_sessions.archive_expiring_sessions(event, is_over, is_at_start=False)
     archive_pending(Where(), is_over)
     claims.remove_sidecars_of_killed_commands(Where())
@@ -112,7 +112,7 @@ def update_index() -> None:
     started, seconds_to_next, is_failed = int(time.time()), DAY, False
     try:
         if update_stored_index(
-            Where(), _stop_condition(INDEX_SECONDS, find_client_pid())
+            Where(), _make_stop_condition(INDEX_SECONDS, find_client_pid())
         ).remaining_files:
             return
     except ResumeHooksError:
@@ -128,10 +128,10 @@ def run_parts_in_background() -> None:
     if hook_replies.is_headless():
         return
     for work_after_start in seam.find_answers(questions.work_after_start):
-        work_after_start(Where(), _stop_condition(INDEX_SECONDS, find_client_pid()))
+        work_after_start(Where(), _make_stop_condition(INDEX_SECONDS, find_client_pid()))
 
 
-def _stop_condition(seconds: float, client_id: int | None) -> Callable[[], bool]:
+def _make_stop_condition(seconds: float, client_id: int | None) -> Callable[[], bool]:
     """Return a function that checks whether ``seconds`` seconds have passed or the client has ended."""
     deadline = time.monotonic() + seconds
     return lambda: (

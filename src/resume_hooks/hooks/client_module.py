@@ -327,11 +327,11 @@ def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
     )
     if compaction.reason_for_client_compaction(event):
         return band
-    return band | compaction.alternatives_percent() | compaction.threshold_reply()
+    return band | compaction.alternatives_percent_reply() | compaction.threshold_reply()
 
 
 def _offer_tools(_: dict[str, Any]) -> dict[str, Any]:
-    if _has_tool():
+    if _is_tool_on():
         return {"tools": [HANDOFF_TOOL]}
     return {}
 
@@ -346,7 +346,7 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
         plain_line(hook_replies.text_field(event, "args")).strip(),
         hook_replies.text_field(event, "said"),
     )
-    if not _has_tool():
+    if not _is_tool_on():
         return {"text": "The user has switched this off."}
     if hook_replies.text_field(event, "agent_id"):
         return {"text": "Only the main conversation can be handed off."}
@@ -397,7 +397,7 @@ def _is_plain_step(step: str) -> bool:
         return False
 
 
-def _has_tool() -> bool:
+def _is_tool_on() -> bool:
     return settings.is_on("handoff_tool") and not prompt.is_trigger_off("handoff")
 
 

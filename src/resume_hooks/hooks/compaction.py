@@ -184,7 +184,7 @@ def alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
     once. Raise OSError.
     """
     percent = hook_replies.text_field(event, "args")
-    if not percent.isdigit() or int(percent) < alternatives_percent().get("tells", 101):
+    if not percent.isdigit() or int(percent) < alternatives_percent_reply().get("tells", 101):
         return {}
     hook_state.write_note(ALTERNATIVES_NOTE, {"at": time.time()})
     return {
@@ -196,7 +196,7 @@ def alternatives_reply(event: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def alternatives_percent() -> dict[str, Any]:
+def alternatives_percent_reply() -> dict[str, Any]:
     """Return the percentage of the context at which to show the alternatives to the client's compaction.
 
     Return ``{}`` if the user has seen the alternatives, or has changed the setting.

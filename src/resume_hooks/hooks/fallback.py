@@ -18,7 +18,7 @@ from typing import Any, Dict, Optional
 
 from resume_hooks.hooks import hook_replies
 from resume_hooks.hooks.hook_replies import host_of_event
-from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
+from resume_hooks.hooks.plain_cards import help_card, pasted_command_card, session_card
 from resume_hooks.hooks.triggers import (
     BARE_SIGN,
     REPAIR_QUESTION,
@@ -84,7 +84,7 @@ def answer_module() -> int:
 def answer_without_engine(trigger: Trigger, session_id: str) -> str:
     """Return the text to show for a trigger if the engine does not work."""
     if trigger.is_pasted:
-        return pasted_card(trigger.text)
+        return pasted_command_card(trigger.text)
     if trigger.verb == "help":
         return f"{_describe_state_and_remedy()}\n\n{help_card(shell_command('--help'), trigger)}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
@@ -128,17 +128,17 @@ def describe_engine_state() -> str:
 def _describe_retry() -> str:
     if _read_installer_state().get("state") != "failed":
         return _RETRY_TEXT
-    return f"{_describe_install()}\n\nThen try again."
+    return f"{_describe_how_to_install()}\n\nThen try again."
 
 
 def _describe_state_and_remedy() -> str:
     has_failed = _read_installer_state().get("state") == "failed"
     if has_failed:
-        return f"{describe_engine_state()}\n{_describe_install()}"
+        return f"{describe_engine_state()}\n{_describe_how_to_install()}"
     return f"{describe_engine_state()} {_RETRY_TEXT}"
 
 
-def _describe_install() -> str:
+def _describe_how_to_install() -> str:
     """Return the path of the installer's log, and the command that installs the engine."""
     log_path = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
     if os.path.isfile(log_path):

@@ -81,14 +81,14 @@ def _repair_question(repair_plan: RepairPlan, defects: list[Defect]) -> str:
     first_defect = defects[0]
     defect_text = f"{first_defect.message[:1].lower()}{first_defect.message[1:]} (record {first_defect.record})"
     if repair_plan.losses:
-        loss_text = f"Not kept: {_describe_first_row([*repair_plan.losses])}"
+        loss_text = f"Not kept: {_describe_first_item([*repair_plan.losses])}"
     else:
         loss_text = "Everything else is kept"
-    refusal = f"The API refuses this session: {_describe_first_row([defect_text, *defects[1:]])}."
+    refusal = f"The API refuses this session: {_describe_first_item([defect_text, *defects[1:]])}."
     return f"{refusal}\nA repaired copy: {make_planned_receipt(repair_plan).sizes}.\n{loss_text}."
 
 
-def _describe_first_row(rows: Sequence[object]) -> str:
+def _describe_first_item(rows: Sequence[object]) -> str:
     others_text = f", and {len(rows) - 1:,} more" if rows[1:] else ""
     return f"{collapse_line(str(rows[0]), MAX_FINDING_CHARACTERS)}{others_text}"
 

@@ -123,17 +123,17 @@ def is_note_claimed(name: str) -> bool:
         return False
 
 
-def wait_for_note(name: str, is_settled: Callable[[], bool] = lambda: False) -> None:
-    """Wait until the claim on a note ends or ``is_settled`` returns True.
+def wait_for_note(name: str, is_done: Callable[[], bool] = lambda: False) -> None:
+    """Wait until the claim on a note ends or ``is_done`` returns True.
 
     Wait at most ``WAIT_SECONDS`` seconds.
     """
     deadline = time.monotonic() + WAIT_SECONDS
-    while is_note_claimed(name) and not is_settled() and time.monotonic() < deadline:
+    while is_note_claimed(name) and not is_done() and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
 
 
-def note_names(prefix: str) -> List[str]:
+def list_note_names(prefix: str) -> List[str]:
     """Return the sorted names of all notes whose name begins with ``prefix``."""
     try:
         return sorted(name for name in os.listdir(_safe_note_path("")) if name.startswith(prefix))

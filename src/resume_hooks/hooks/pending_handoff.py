@@ -92,7 +92,7 @@ def store_handoff(handoff: PendingHandoff) -> None:
     hook_state.delete_old_notes(_PREFIX)
     name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_NEW_SUFFIX}"
     hook_state.write_note(name, handoff._asdict())
-    for other_name in hook_state.note_names(f"{_PREFIX}{handoff.pid}-"):
+    for other_name in hook_state.list_note_names(f"{_PREFIX}{handoff.pid}-"):
         if other_name != name:
             hook_state.consume_note(other_name)
 
@@ -106,7 +106,7 @@ def consume_cleared_handoff(
     session has no pending handoff. A handoff of another session is kept, because the client may
     return to that session.
     """
-    for name in hook_state.note_names(f"{_PREFIX}{pid}-"):
+    for name in hook_state.list_note_names(f"{_PREFIX}{pid}-"):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if handoff is None or cleared_id not in {None, handoff.parent_id}:
             continue
@@ -148,7 +148,7 @@ def _time_of_answer(row: bytes) -> str:
 
 def consume_handoffs_of_parent(parent_id: str) -> None:
     """Delete the handoffs of a session. Call this if the session was continued in another way."""
-    for name in hook_state.note_names(_PREFIX):
+    for name in hook_state.list_note_names(_PREFIX):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if handoff is not None and handoff.parent_id == parent_id:
             _consume_handoff_note(name)
@@ -156,7 +156,7 @@ def consume_handoffs_of_parent(parent_id: str) -> None:
 
 def consume_handoff_to_child(child_id: str) -> None:
     """Delete the handoff to a child. Call this if somebody opened the child."""
-    for name in hook_state.note_names(_PREFIX):
+    for name in hook_state.list_note_names(_PREFIX):
         if _stem_of_note(name).endswith(f"-{child_id}"):
             _consume_handoff_note(name)
 
@@ -168,7 +168,7 @@ def find_handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
     later starts skip them.
     """
     candidates = []
-    for name in hook_state.note_names(_PREFIX):
+    for name in hook_state.list_note_names(_PREFIX):
         if not name.endswith(_NEW_SUFFIX):
             continue
         handoff = _parse_handoff_note(hook_state.read_note(name), name)

@@ -78,7 +78,7 @@ def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def pasted_card(text: str, *, is_busy: bool = False) -> str:
+def pasted_command_card(text: str, *, is_busy: bool = False) -> str:
     """Return the card for a command that was pasted behind other text in the input box.
 
     ``text`` is the user's text before the command. The card shows it, so that it is not lost.

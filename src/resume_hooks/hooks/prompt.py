@@ -22,12 +22,18 @@ from resume_hooks.hooks import hook_replies
 from resume_hooks.hooks.hook_replies import host_of_event
 from resume_hooks.hooks.plain_cards import (
     help_card,
-    pasted_card,
+    pasted_command_card,
     refusal_card,
     session_card,
     usage_card,
 )
-from resume_hooks.hooks.triggers import ROWS, TYPED_SIGN, Trigger, recognise_trigger, trigger_named
+from resume_hooks.hooks.triggers import (
+    ROWS,
+    TYPED_SIGN,
+    Trigger,
+    find_trigger_name,
+    recognise_trigger,
+)
 from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
@@ -117,7 +123,9 @@ def describe_failure(error: Exception, trigger: Trigger, event: dict[str, Any]) 
 def is_trigger_off(verb: str) -> bool:
     """Check whether the user switched a trigger off with the setting ``triggers_off``."""
     disabled_triggers = settings.load_settings()["triggers_off"].value
-    return isinstance(disabled_triggers, tuple) and verb in map(trigger_named, disabled_triggers)
+    return isinstance(disabled_triggers, tuple) and verb in map(
+        find_trigger_name, disabled_triggers
+    )
 
 
 def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
@@ -129,7 +137,7 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
         return ""
     session_id = hook_replies.text_field(event, "session_id")
     if trigger.is_pasted:
-        return pasted_card(trigger.text, is_busy=_is_busy(event, session_id))
+        return pasted_command_card(trigger.text, is_busy=_is_busy(event, session_id))
     if trigger.verb == "help":
         from resume_hooks.system.invocation import shell_command
 

@@ -249,10 +249,10 @@ def format_context(context: ContextSize) -> str:
     return f"{'about ' if context.is_estimate else ''}{context.tokens:,} tokens"
 
 
-def format_size_and_branch(glance: HeadTail) -> str:
+def format_size_and_branch(ends: HeadTail) -> str:
     """Return the size of the session's file and its last branch, for example ``4.1 MB · main``."""
-    branch = collapse_line(plain_line(glance.branch), MAX_BRANCH_COLUMNS)
-    return f"{format_bytes(glance.size)}{f' · {branch}' if branch else ''}"
+    branch = collapse_line(plain_line(ends.branch), MAX_BRANCH_COLUMNS)
+    return f"{format_bytes(ends.size)}{f' · {branch}' if branch else ''}"
 
 
 def build_ways_table(comparison: Comparison) -> list[str]:

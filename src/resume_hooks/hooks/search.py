@@ -80,7 +80,7 @@ def search_card(result: SearchResult, typed_name: str, *, in_all_projects: bool 
         )
     ]
     for hit in shown_hits:
-        lines.extend(_hit_lines(hit))
+        lines.extend(_make_hit_lines(hit))
     for note in result.notes:
         lines.append(f"  note: {note}")
     if result.total > len(shown_hits):
@@ -108,7 +108,7 @@ def _describe_hit_count(result: SearchResult, *, in_all_projects: bool) -> str:
     return count_sentence(result, no_hits_text, 2 * MAX_TITLE_COLUMNS)
 
 
-def _hit_lines(hit: Hit) -> Sequence[str]:
+def _make_hit_lines(hit: Hit) -> Sequence[str]:
     where = Where()
     if hit.agent != CLAUDE_NAME:
         agent_label = agent_with_name(hit.agent, where).label.lower()

@@ -63,7 +63,7 @@ def main() -> None:
     except (
         OSError
     ) as error:  # A full or read-only state folder loses only the link between two sessions.
-        answer = _describe_lost_link(event, error)
+        answer = _warn_of_lost_link(event, error)
     with contextlib.suppress(OSError):
         hook_replies.write_reply(answer)
 
@@ -82,7 +82,7 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
         hook_replies.text_field(event, "transcript_path"),
     )
     if name == "SessionEnd" and hook_replies.text_field(event, "reason") == "clear":
-        _mark_session_cleared(session_id)
+        _record_cleared_session(session_id)
     source = hook_replies.text_field(event, "source") if name == "SessionStart" else ""
     if source in ("clear", "compact"):
         start_parts.delete_old_start_notes()
@@ -106,7 +106,7 @@ def handle_session_event(event: Dict[str, Any], arguments: Collection[str] = ())
     return hook_replies.start_reply("", f"resume-hooks: {line}" if line else "")
 
 
-def _describe_lost_link(event: Dict[str, Any], error: OSError) -> bytes:
+def _warn_of_lost_link(event: Dict[str, Any], error: OSError) -> bytes:
     """Return a warning for the user if the session before ``/clear`` could not be recorded."""
     if hook_replies.text_field(event, "source") != "clear":
         return b""
@@ -122,10 +122,10 @@ def _lines_at_resume(session_id: str, path: str, event: Dict[str, Any]) -> List[
     """Return a line about the cold cache and one about a very large file, each ``""`` if it is not needed."""
     pending_handoff.consume_handoff_to_child(session_id)
     if hook_state.consume_fresh_note(_cold_note_name(session_id), MAX_PAIR_SECONDS):
-        cold = ""  # The module has shown this line already.
+        cold_cache_line = ""  # The module has shown this line already.
     else:
-        cold = describe_cold_cache(event, path)
-    return [cold, _describe_giant_file(session_id, path)]
+        cold_cache_line = describe_cold_cache(event, path)
+    return [cold_cache_line, _describe_giant_file(session_id, path)]
 
 
 def _start_after_clear(session_id: str, path: str) -> bytes:
@@ -136,14 +136,14 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
     pid = find_client_pid()
     if pid is None:
         return b""
-    parent_id = _consume_clear_mark(pid)
+    parent_id = _consume_clear_note(pid)
     if path:
         handoff = pending_handoff.consume_cleared_handoff(pid, os.path.dirname(path), parent_id)
     else:
         handoff = None
     if handoff is None:
         if parent_id is None:
-            _check_marks_can_be_written()
+            _check_notes_can_be_written()
         elif parent_id != session_id:
             record_link(Link(session_id, parent_id, "clear", _current_timestamp(), pid), Where())
         return b""
@@ -383,29 +383,29 @@ def _mark_venv_broken() -> None:
     mark_venv_broken()
 
 
-def _mark_session_cleared(session_id: str) -> None:
+def _record_cleared_session(session_id: str) -> None:
     pid = find_client_pid()
     if pid is not None:
-        hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
+        hook_state.write_note(_clear_note_name(pid), {"session_id": session_id, "at": time.time()})
         # The old session is a parent now. The next start archives it in the background.
         pending.record_pending_session(session_id, Where())
 
 
-def _check_marks_can_be_written() -> None:
+def _check_notes_can_be_written() -> None:
     """Raise OSError if no note can be written. In that case the note about ``/clear`` is missing too."""
-    name = _clear_mark_name(os.getpid())
+    name = _clear_note_name(os.getpid())
     hook_state.write_note(name, {})
     hook_state.consume_note(name)
 
 
-def _consume_clear_mark(pid: int) -> Optional[str]:
+def _consume_clear_note(pid: int) -> Optional[str]:
     """Return the id of the session that this client has just cleared, and delete the note about it.
 
     Return None if the note is missing, old or damaged.
     """
-    mark = hook_state.read_note(_clear_mark_name(pid))
-    hook_state.consume_note(_clear_mark_name(pid))
-    session_id, cleared_at = mark.get("session_id"), mark.get("at", 0)
+    note = hook_state.read_note(_clear_note_name(pid))
+    hook_state.consume_note(_clear_note_name(pid))
+    session_id, cleared_at = note.get("session_id"), note.get("at", 0)
     is_fresh = (
         hook_state.is_valid_timestamp(cleared_at)
         and abs(time.time() - cleared_at) <= MAX_PAIR_SECONDS
@@ -415,7 +415,7 @@ def _consume_clear_mark(pid: int) -> Optional[str]:
     return None
 
 
-def _clear_mark_name(pid: int) -> str:
+def _clear_note_name(pid: int) -> str:
     return f"clear-{pid}.json"
 
 

@@ -42,16 +42,16 @@ def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
     ``MAX_TEXT_UNITS``, the middle is cut.
     """
     text = plain_text(context).strip()
-    note = hook_state.read_note(_session_start_note_name(session_id))
+    note = hook_state.read_note(_start_note_name(session_id))
     if not isinstance(note.get("pid"), int):
         return hook_replies.start_reply(remove_middle(text, MAX_UNITS_WITHOUT_PARTS), message)
     text = remove_middle(text, MAX_TEXT_UNITS)
     *other_parts, last_part = split_into_parts(text)
-    untaken_numbers = _offer_parts(session_id, note["pid"], other_parts) if other_parts else []
-    if untaken_numbers and len(untaken_numbers) == len(other_parts):
+    missing_numbers = _offer_parts(session_id, note["pid"], other_parts) if other_parts else []
+    if missing_numbers and len(missing_numbers) == len(other_parts):
         return hook_replies.start_reply(remove_middle(text, MAX_PART_UNITS), message)
     missing_notice = "".join(
-        f"\n(Part {number} could not be delivered.)" for number in untaken_numbers
+        f"\n(Part {number} could not be delivered.)" for number in missing_numbers
     )
     return hook_replies.start_reply(last_part + missing_notice, message)
 
@@ -84,7 +84,7 @@ def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list
             )
         # The other hooks print nothing before the note contains the number of parts.
         hook_state.write_note(
-            _session_start_note_name(session_id), {"pid": process_id, "count": len(parts) + 1}
+            _start_note_name(session_id), {"pid": process_id, "count": len(parts) + 1}
         )
         deadline = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline and any(
@@ -98,5 +98,5 @@ def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list
     return [number for number, name in enumerate(names, 1) if hook_state.consume_note(name)]
 
 
-def _session_start_note_name(session_id: str) -> str:
+def _start_note_name(session_id: str) -> str:
     return f"{_PREFIX}{session_id}.json"

@@ -71,11 +71,11 @@ def _limit_with_thread(seconds: float, raise_error: Callable[[], None]) -> Itera
 
     has_expired = threading.Event()
 
-    def interrupt() -> None:
+    def interrupt_block() -> None:
         has_expired.set()
         _thread.interrupt_main()
 
-    timer = threading.Timer(seconds, interrupt)
+    timer = threading.Timer(seconds, interrupt_block)
     timer.daemon = True
     timer.start()
     try:

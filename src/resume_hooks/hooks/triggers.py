@@ -175,7 +175,7 @@ class Trigger(NamedTuple):
         return _NAMED_TRIGGER.sub(lambda match: self.name(match[1]), words)
 
 
-def trigger_named(word: str) -> str:
+def find_trigger_name(word: str) -> str:
     """Return the verb of a trigger from its name, its command or an alias.
 
     Return ``word`` itself if it names no trigger.

@@ -118,7 +118,7 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
         smart_trim_outcome = answer_smart_trim(request)
         if smart_trim_outcome is not None:
             return smart_trim_outcome
-    _refuse_option_in_place(request.text, request.trigger)
+    _refuse_misplaced_answer(request.text, request.trigger)
     with time_limit(request.command):
         trim_plan = _plan_trim_of_request(parent, request.text, request)
     if (
@@ -171,7 +171,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
     with time_limit(request.command):
         plan = _plan_trim_of_request(parent, question.options, request)
 
-    def claim_in_time(_: TrimPlan) -> bool:
+    def claim_if_in_time(_: TrimPlan) -> bool:
         if (time.monotonic() - start_time) * (1 + WRITING_RATIO) > MAX_CONFIRM_SECONDS:
             raise TimeLimitExceeded(
                 "It would take longer than a prompt may wait, so nothing was made", request.command
@@ -179,7 +179,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
         return confirmations.claim_question(question)
 
     outcome = write_trim(
-        plan, request.caller(), claim_in_time, partial(_write_confirmed_trim, question)
+        plan, request.caller(), claim_if_in_time, partial(_write_confirmed_trim, question)
     )
     if isinstance(outcome, OpenedSession):
         return add_savings(outcome, question.options)
@@ -201,14 +201,14 @@ def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
     This client then creates its own child, because it must not open the other client's child.
     """
     open_question = question._replace(child="")
-    maker_pid = next(
+    creator_pid = next(
         (row.client_pid for row in reversed(read_links(where)) if row.child_id == question.child),
         None,
     )
     return (
         open_question.is_open
         and bool(question.child)
-        and not Clients(where).may_open_child(find_client_pid(), question.child, maker_pid)
+        and not Clients(where).may_open_child(find_client_pid(), question.child, creator_pid)
     )
 
 
@@ -271,7 +271,7 @@ def add_savings(outcome: AnyOpenedSession, options: str) -> AnyOpenedSession:
     return outcome._replace(facts=(*lines, *outcome.facts))
 
 
-def _refuse_option_in_place(text: str, trigger: Trigger) -> None:
+def _refuse_misplaced_answer(text: str, trigger: Trigger) -> None:
     if text.lower() == "y":
         raise UsageError("'y' is not enough: type yes", f"{_CONFIRM_HINT}.")
     word = text.partition(" ")[0].lower()

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from resume_hooks import paths
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.paths import (
-    MAX_KEY,
+    MAX_KEY_CHARACTERS,
     Where,
     is_session_file,
     is_session_id,
@@ -190,10 +190,10 @@ def belongs_to_folder(path: str, cwd: str) -> bool:
 
 def ends_belong_to_folder(ends: HeadTail, cwd: str) -> bool:
     """Check whether a session belongs to ``cwd``, given the beginning and the end of its file."""
-    key = ends.project[:MAX_KEY]
+    key = ends.project[:MAX_KEY_CHARACTERS]
     matching_folders = []
     for folder in ends.folders:
-        if project_key(folder)[:MAX_KEY] == key:
+        if project_key(folder)[:MAX_KEY_CHARACTERS] == key:
             matching_folders.append(folder)
     return not matching_folders or paths.canonical_path(cwd) in {
         paths.canonical_path(folder) for folder in matching_folders

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from resume_hooks import paths
 from resume_hooks.paths import (
-    MAX_KEY,
+    MAX_KEY_CHARACTERS,
     Where,
     canonical_path,
     is_private_folder,
@@ -119,7 +119,7 @@ class Project:
     @cached_property
     def _keys(self) -> frozenset[str]:
         """The prefixes of the project folders' names, cached because each requires system calls."""
-        return frozenset(project_key(folder)[:MAX_KEY] for folder in self.folders)
+        return frozenset(project_key(folder)[:MAX_KEY_CHARACTERS] for folder in self.folders)
 
     def contains_session(self, start_folders: Iterable[str], name: str) -> bool:
         """Check whether a session in the project folder ``name`` that started in these folders belongs to this project.
@@ -132,11 +132,11 @@ class Project:
         folders = [cwd for cwd in start_folders if cwd]
         if any(cwd.startswith(folder + os.sep) for cwd in folders for folder in self.within):
             return True
-        if name[:MAX_KEY] not in self._keys:
+        if name[:MAX_KEY_CHARACTERS] not in self._keys:
             return False
         matching_folders = []
         for cwd in folders:
-            if project_key(cwd)[:MAX_KEY] == name[:MAX_KEY]:
+            if project_key(cwd)[:MAX_KEY_CHARACTERS] == name[:MAX_KEY_CHARACTERS]:
                 matching_folders.append(cwd)
         return not matching_folders or any(
             canonical_path(cwd) in self.folders for cwd in matching_folders
@@ -154,7 +154,7 @@ class Project:
             for cwd in self.folders
             for name in paths.project_folder_names(cwd, where, list_names)
         )
-        prefixes = tuple(f"{project_key(folder)[:MAX_KEY]}-" for folder in self.within)
+        prefixes = tuple(f"{project_key(folder)[:MAX_KEY_CHARACTERS]}-" for folder in self.within)
         names_below = (name for name in list_names() if prefixes and name.startswith(prefixes))
         return list(dict.fromkeys([*self.names, *key_names, *names_below]))
 
@@ -174,7 +174,7 @@ def project_of_folder(cwd: str, where: Where) -> Project:
         for folder in folders
         if folder != home and os.path.lexists(os.path.join(folder, ".git"))
     )
-    variable_names = paths.folder_name_from_variable(where)
+    variable_names = paths.list_name_from_variable(where)
     return Project(folders, tuple(roots), tuple(variable_names))
 
 

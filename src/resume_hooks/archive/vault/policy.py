@@ -158,7 +158,7 @@ def _read_size_limit(where: Where) -> int:
     It is the stored setting, or the limit in an environment variable if that is larger.
     """
     limits = []
-    for each in (where, settings.without_setting_variables(where)):
+    for each in (where, settings.remove_setting_variables(where)):
         limits.append(settings.vault_limit(each))
     if None in limits or 0 in limits:
         return 0

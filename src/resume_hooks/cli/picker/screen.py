@@ -177,7 +177,7 @@ class Chooser:
         If a signal closed the screen, end the process with that signal.
         """
         former_hook = threading.excepthook
-        threading.excepthook = self._handle_thread_failure
+        threading.excepthook = self._handle_thread_error
         try:
             chosen_session = self.app.run(pre_run=self._start, set_exception_handler=False)
         except (EOFError, OSError) as error:
@@ -364,7 +364,7 @@ class Chooser:
         if self._content_search is not None:
             self._content_search.start()
 
-    def _handle_thread_failure(self, failure: threading.ExceptHookArgs) -> None:
+    def _handle_thread_error(self, failure: threading.ExceptHookArgs) -> None:
         """Handle an exception in a thread.
 
         Only an exception while the list is loading closes the screen. Previews and searches are not
@@ -537,7 +537,7 @@ def _draw_rows(chooser: Chooser, width: int, height: int) -> list[tuple[str, str
     return lines
 
 
-def _describe_hit(chooser: Chooser, row: ListedSession, width: int) -> list[str]:
+def _describe_turn_hit(chooser: Chooser, row: ListedSession, width: int) -> list[str]:
     """Return lines with the text of a found turn.
 
     Return no lines for a session whose title or other facts contain the words.
@@ -561,7 +561,7 @@ def _make_preview_window(chooser: Chooser, **size: object) -> Window:
         text = [
             kinds,
             *describe_session(row),
-            *_describe_hit(chooser, row, width),
+            *_describe_turn_hit(chooser, row, width),
             "",
             *chooser.preview_lines(row),
         ]

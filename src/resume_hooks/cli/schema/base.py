@@ -47,7 +47,7 @@ def _read_fields(schema_class: type[BaseModel], value: Any) -> Mapping[str, Any]
     fields = {}
     for name, field in schema_class.model_fields.items():
         source = field.json_schema_extra
-        if isinstance(source, _FieldSource):
+        if isinstance(source, _FieldReader):
             fields[name] = source.get(value)
     return fields
 
@@ -60,13 +60,13 @@ class FieldDeclarer(Generic[T]):
 
     def __call__(self, get: Callable[[T], object], description: str = "") -> Any:
         """Return a field. Leave ``description`` out if the field's type already has one."""
-        source = _FieldSource(get)
+        source = _FieldReader(get)
         if description:
             return Field(description=description, json_schema_extra=source)
         return Field(json_schema_extra=source)
 
 
-class _FieldSource:
+class _FieldReader:
     """The function that reads a field's value.
 
     Pydantic expects a function here that changes the field's JSON schema. This class is such a

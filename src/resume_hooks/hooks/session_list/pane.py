@@ -170,7 +170,7 @@ def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[s
 
 
 def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
-    def clamped_field(name: str, min_value: int = 0) -> int:
+    def read_clamped_field(name: str, min_value: int = 0) -> int:
         value = event.get(name)
         if isinstance(value, int) and value is not True:
             return max(min_value, min(value, 500))
@@ -182,9 +182,9 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
         hook_replies.text_field(event, name) for name in ("at", "step", "reference", "found")
     )
     columns, lines, page = (
-        clamped_field("columns"),
-        clamped_field("lines"),
-        clamped_field("page", -500),
+        read_clamped_field("columns"),
+        read_clamped_field("lines"),
+        read_clamped_field("page", -500),
     )
     return PaneEvent(
         words,
@@ -196,7 +196,7 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
         reference,
         hit_text,
         page,
-        clamped_field("side"),
+        read_clamped_field("side"),
     )
 
 

@@ -63,13 +63,13 @@ def find_turns_with_words(searcher: Searcher, text: str) -> list[TurnHit]:
         return []
     if query.terms:
         return [
-            _turn_hit(hit)
+            _make_turn_hit(hit)
             for hit in searcher.search([query], MAX_LISTED_HITS, max_reads=MAX_READ_RECORDS).hits
         ]
     return []
 
 
-def _turn_hit(hit: Hit) -> TurnHit:
+def _make_turn_hit(hit: Hit) -> TurnHit:
     about = " · ".join(
         part
         for part in (
@@ -115,7 +115,7 @@ class Choices:
     def __init__(self, typed_text: str = "") -> None:
         self._words, self._excluded_words = _split_words(typed_text)
         self._entries: list[_SearchableEntry] = []
-        self._by_id: dict[str, _SearchableEntry] = {}
+        self._entries_by_id: dict[str, _SearchableEntry] = {}
         self._title_matches: list[ListedSession] = []
         self._other_matches: list[ListedSession] = []
         self._hits: Sequence[TurnHit] = ()
@@ -126,7 +126,7 @@ class Choices:
         self.matches: list[ListedSession] = []
         self._has_moved = False
         self._chosen_index = 0
-        self._first_visible = 0
+        self._first_visible_index = 0
 
     @property
     def count(self) -> int:
@@ -150,13 +150,13 @@ class Choices:
             entries.append(
                 _SearchableEntry(
                     new_entry.row,
-                    _folded_title(new_entry.row),
-                    _folded_fields(new_entry),
+                    _casefold_title(new_entry.row),
+                    _casefold_fields(new_entry),
                     new_entry.first_prompt,
                 )
             )
         self._entries += entries
-        self._by_id.update((entry.row.session_id, entry) for entry in entries)
+        self._entries_by_id.update((entry.row.session_id, entry) for entry in entries)
         title_matches, other_matches = self._split_matches(entries)
         self._title_matches += title_matches
         self._other_matches += other_matches
@@ -192,7 +192,7 @@ class Choices:
 
     def first_prompt_of_row(self, row: ListedSession) -> str:
         """Return a session's first prompt."""
-        return self._by_id[row.session_id].prompt
+        return self._entries_by_id[row.session_id].prompt
 
     def move_choice(self, lines: int) -> None:
         """Move the choice down by a number of rows, up for a negative number. Stop at both ends of the list."""
@@ -205,15 +205,15 @@ class Choices:
         The list scrolls only as far as is needed to show the chosen session.
         """
         last_top = max(0, len(self.matches) - height)
-        self._first_visible = min(
-            max(self._first_visible, self._chosen_index - height + 1, 0),
+        self._first_visible_index = min(
+            max(self._first_visible_index, self._chosen_index - height + 1, 0),
             self._chosen_index,
             last_top,
         )
-        rows = self.matches[self._first_visible : self._first_visible + height]
+        rows = self.matches[self._first_visible_index : self._first_visible_index + height]
         return [
             (row, index == self._chosen_index)
-            for index, row in enumerate(rows, self._first_visible)
+            for index, row in enumerate(rows, self._first_visible_index)
         ]
 
     def _update_matches(self) -> None:
@@ -225,16 +225,17 @@ class Choices:
         self._turn_only_hits, self._best_hits = {}, {}
         for hit in self._hits:
             session_id_of_hit = next(
-                (session_id for session_id in hit.sessions if session_id in self._by_id), None
+                (session_id for session_id in hit.sessions if session_id in self._entries_by_id),
+                None,
             )
             if session_id_of_hit is None or not self._has_no_excluded_word(
-                self._by_id[session_id_of_hit]
+                self._entries_by_id[session_id_of_hit]
             ):
                 continue
             self._best_hits.setdefault(session_id_of_hit, hit)
-            if not self._contains_words(self._by_id[session_id_of_hit].text):
+            if not self._contains_words(self._entries_by_id[session_id_of_hit].text):
                 self._turn_only_hits.setdefault(session_id_of_hit, hit)
-        hit_rows = [self._by_id[session_id].row for session_id in self._turn_only_hits]
+        hit_rows = [self._entries_by_id[session_id].row for session_id in self._turn_only_hits]
         self.matches = [*self._title_matches, *self._other_matches, *hit_rows]
         if self._has_moved:
             candidates = self.matches
@@ -284,13 +285,13 @@ def _split_words(typed_text: str) -> tuple[list[str], list[str]]:
     ], excluded_words
 
 
-def _folded_title(row: ListedSession) -> str:
+def _casefold_title(row: ListedSession) -> str:
     if row.tag:
         return f"#{row.tag} {row.title}".casefold()
     return row.title.casefold()
 
 
-def _folded_fields(entry: ListEntry) -> str:
+def _casefold_fields(entry: ListEntry) -> str:
     row = entry.row
     fields = (
         row.agent,

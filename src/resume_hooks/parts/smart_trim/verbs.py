@@ -13,10 +13,10 @@ import click
 from click.core import ParameterSource
 
 from resume_hooks.cli.child import (
+    find_requested_model,
+    get_model_time_limit,
     make_call_reporter,
     make_caller,
-    model_of_option,
-    model_time_limit,
     print_child,
     receipt_text,
     refuse_start_in_other_folder,
@@ -153,14 +153,18 @@ def _refuse_ordinary_options(options: Any) -> None:
 
 
 def _ask_model(trimmable: TrimmableSession, options: Any) -> tuple[SmartPlan, ModelResult]:
-    model = model_of_option(options.model, trimmable.session, options.where)
+    model = find_requested_model(options.model, trimmable.session, options.where)
     prompt = options.prompt or ""
     offer = build_offer(
         trimmable, build_smart_options(options.keep_recent, select_rules(prompt)), options.where
     )
     progress = make_call_reporter(model.name, quiet=options.as_json)
     result = ask_model_about_offer(
-        model, offer, prompt, model_time_limit(options.timeout and int(options.timeout)), progress
+        model,
+        offer,
+        prompt,
+        get_model_time_limit(options.timeout and int(options.timeout)),
+        progress,
     )
     verdicts = [*build_rule_verdicts(offer), *result.verdicts]
     return smart.plan_smart_trim(offer, verdicts, options.where, options.output_dir), result
