@@ -15,7 +15,7 @@ from resume_hooks.hooks.triggers import recognise_trigger
 from tests.builders import ConfigHome
 from tests.needs import REPO
 from tools import pictured
-from tools.svg import Cell, animation, drawn, lines_of, picture
+from tools.svg import Cell, draw_animation, draw_picture, extract_drawn_text, extract_lines
 
 FOLDER = REPO / "docs" / "pictures"
 CARDS = {"resume": "resume", "handoff": f"handoff {pictured.NEXT_STEP}", "trim": "trim"}
@@ -46,7 +46,7 @@ COPIED = re.compile(r"copied|Copied|Type the /resume")
 
 def text_of_picture(name: str) -> str:
     """Return the text of a picture."""
-    return "\n".join(lines_of((FOLDER / f"{name}.svg").read_text("utf-8")))
+    return "\n".join(extract_lines((FOLDER / f"{name}.svg").read_text("utf-8")))
 
 
 def without_variable_parts(text: str, home: str = "~") -> str:
@@ -104,8 +104,8 @@ def test_a_picture_has_only_text_and_shapes(name: str) -> None:
     }
     assert "href" not in source
     assert source.count("http") == 1  # the name of the format
-    assert "".join(text_of_picture(name).split()) in drawn(source)
-    assert max(map(len, lines_of(source))) <= 104
+    assert "".join(text_of_picture(name).split()) in extract_drawn_text(source)
+    assert max(map(len, extract_lines(source))) <= 104
 
 
 @pytest.mark.parametrize("name", CARDS)
@@ -150,17 +150,17 @@ def test_cells_are_drawn_as_svg() -> None:
             Cell("x", "ff0000", reverse=True),
         ]
     ]
-    source = picture(rows, "T & U")
-    assert lines_of(source) == ["a<b x"]
-    assert drawn(source) == "T&Ua<bx"
+    source = draw_picture(rows, "T & U")
+    assert extract_lines(source) == ["a<b x"]
+    assert extract_drawn_text(source) == "T&Ua<bx"
     assert '<rect x="49.6" y="34" width="8.4" height="18" fill="#ff0000"/>' in source
     assert 'fill="#98c379" font-weight="700">a&lt;b</text>' in source
 
 
 def test_screens_are_animated_in_turn() -> None:
     """Without animation only the second screen is visible."""
-    source = animation([[[Cell("a")]], [[Cell("b")], [Cell("c")]]], "T")
-    assert lines_of(source) == ["a", "b", "c"]
+    source = draw_animation([[[Cell("a")]], [[Cell("b")], [Cell("c")]]], "T")
+    assert extract_lines(source) == ["a", "b", "c"]
     assert re.findall(r'<g opacity="(\d)">', source) == ["0", "1"]
     assert "animation:show 6s" in source
     assert re.findall(r"animation-delay:(-\d)s", source) == ["-6", "-3"]

@@ -12,8 +12,14 @@ import pytest
 from tests.builders import SESSION, Record, session_bytes
 from tests.hooks.test_trim import turns_with_large_files
 from tests.needs import REPO
-from tools.recorder.compare import compare, kind_of_texts
-from tools.recorder.sessions import CLAUDE, DAMAGES, Session, choose_sizes, make_damaged_copies
+from tools.recorder.compare import compare, describe_text_difference
+from tools.recorder.sessions import (
+    CLAUDE,
+    DAMAGES,
+    Session,
+    choose_sessions_of_all_sizes,
+    make_damaged_copies,
+)
 
 
 def session_with_number(number: int, content: bytes = b"") -> Session:
@@ -46,7 +52,7 @@ def test_mutants_are_reproducible() -> None:
 def test_sessions_of_every_size_are_chosen() -> None:
     """The smallest and the largest allowed session are among them."""
     sessions = [session_with_number(number, b"x" * 1_000 * number) for number in range(1, 51)]
-    sizes = [len(each.content) for each in choose_sizes(sessions, 5)]
+    sizes = [len(each.content) for each in choose_sessions_of_all_sizes(sessions, 5)]
     assert (sizes[0], len(sizes), sizes[-1]) == (1_000, 5, 50_000)
 
 
@@ -77,9 +83,12 @@ def test_differences_of_one_kind_are_one_entry(
 
 def test_json_is_compared_by_field() -> None:
     """The kind names the field, whatever the values are. Another order is a kind, too."""
-    assert kind_of_texts('{"a": [{"b": 1}]}', '{"a": [{"b": 2}]}')[0] == "JSON .a[].b"
-    assert kind_of_texts('{"a": 1}', '{"a": 1, "b": 2}')[0] == "JSON .b is new"
-    assert kind_of_texts('{"a": 1, "b": 2}', '{"b": 2, "a": 1}')[0] == "JSON  in another order"
+    assert describe_text_difference('{"a": [{"b": 1}]}', '{"a": [{"b": 2}]}')[0] == "JSON .a[].b"
+    assert describe_text_difference('{"a": 1}', '{"a": 1, "b": 2}')[0] == "JSON .b is new"
+    assert (
+        describe_text_difference('{"a": 1, "b": 2}', '{"b": 2, "a": 1}')[0]
+        == "JSON  in another order"
+    )
 
 
 def test_two_recordings_of_one_tree_are_equal(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def pages() -> dict[Path, str]:
         ROOT / "hooks" / "commands.mjs": commands_module(),
         ROOT / "hooks" / "shared_values.mjs": shared_values_module(),
         **{
-            ROOT / "hooks" / name: insert_look_tokens(ROOT / "hooks" / name)
+            ROOT / "hooks" / name: insert_context_tokens(ROOT / "hooks" / name)
             for name in CONTEXT_SCRIPTS
         },
         **{
@@ -345,7 +345,7 @@ HOOK_DECLARATIONS = ("hooks.json", "codex.json")
 """The files in hooks/ that declare the plugin's hooks to the clients."""
 
 
-def insert_look_tokens(script: Path) -> str:
+def insert_context_tokens(script: Path) -> str:
     """Return a script with the minimum number of tokens from which it asks the engine."""
     text = script.read_text(encoding="utf-8")
     renewed, count = re.subn(r"(?<= |\n)look=\d+", f"look={LOOK_TOKENS}", text)

@@ -22,7 +22,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import ENGINE, build_plugin, remove_module, wait_for_child
 from tests.screens import Screen
 from tools import pictured
-from tools.svg import Cell, animation, picture
+from tools.svg import Cell, draw_animation, draw_picture
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 COLUMNS = 100
@@ -38,18 +38,20 @@ XCLIP = '#!/bin/sh\ncase "$*" in *-o*) cat "$0.kept" ;; *) cat > "$0.kept" ;; es
 Rows = list[list[Cell]]
 
 
-def rows_of(emulator: Emulator, home: str) -> Rows:
+def read_rows(emulator: Emulator, home: str) -> Rows:
     """Return the screen as cells. The home folder is replaced by ``~``."""
     screen = emulator._screen  # noqa: SLF001 - the harness shows text alone
     rows = []
     for number in range(screen.lines):
         found = screen.buffer[number]
         cells = [found[column] for column in range(screen.columns)]
-        rows.append(_at_home([Cell(c.data, c.fg, c.bg, c.bold, c.reverse) for c in cells], home))
+        rows.append(
+            _replace_home([Cell(c.data, c.fg, c.bg, c.bold, c.reverse) for c in cells], home)
+        )
     return rows
 
 
-def _at_home(row: list[Cell], home: str) -> list[Cell]:
+def _replace_home(row: list[Cell], home: str) -> list[Cell]:
     for found, shown in ((home, "~"), (re.sub(r"[^A-Za-z0-9]", "-", home), "-home-ann")):
         text = "".join(cell.character or " " for cell in row)
         while (at := text.find(found)) >= 0:
@@ -78,7 +80,7 @@ def cut_rows(rows: Rows, first: str, last: str) -> Rows:
     return rows[start:end]
 
 
-class Desk:
+class PictureHome:
     """A home with the sessions of the pictures, in which the client and the command line run."""
 
     def __init__(self, home: ClientHome, folder: Path) -> None:
@@ -107,17 +109,17 @@ class Desk:
         """Wait until ``wait`` appears and the client's screen no longer changes. Return the screen."""
         tui.wait_for(wait)
         tui.wait_idle()
-        return rows_of(tui._running()[1], str(self.home.root))  # noqa: SLF001 - the harness shows text alone
+        return read_rows(tui._running()[1], str(self.home.root))  # noqa: SLF001 - the harness shows text alone
 
     def screen_after_prompts(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
         """Type these prompts. Return the client's screen when ``wait`` appears."""
         with self.client(rows) as tui:
             for prompt in prompts:
-                tui.submit(prompt if prompt != "/resume" else self.paste_line())
+                tui.submit(prompt if prompt != "/resume" else self.find_pasted_line())
                 tui.wait_idle()
             return self.screen(tui, wait)
 
-    def paste_line(self) -> str:
+    def find_pasted_line(self) -> str:
         """Return the line that a handoff copied to the clipboard."""
         return f"/resume {self._child().stem}"
 
@@ -158,7 +160,7 @@ class Desk:
                 screen.wait_for(then)
             else:
                 screen.wait_for_end()
-            shown = rows_of(screen._emulator, str(self.home.root))  # noqa: SLF001 - as above
+            shown = read_rows(screen._emulator, str(self.home.root))  # noqa: SLF001 - as above
         line = [
             Cell("$", "green", bold=True),
             *(Cell(c, bold=True) for c in f" {shlex.join(['resume-hooks', *words])}"),
@@ -175,47 +177,47 @@ NEVER = r"(?!)"
 PASTED = "▐▛"
 
 
-def make_card_picture(words: str, wait: str) -> Callable[[Desk], Rows]:
+def make_card_picture(words: str, wait: str) -> Callable[[PictureHome], Rows]:
     """Return a function that makes the picture of a trigger's card."""
-    return lambda desk: cut_rows(
-        desk.screen_after_prompts(f"/resume-hooks:{words}", wait=wait), CARD, BOX
+    return lambda home: cut_rows(
+        home.screen_after_prompts(f"/resume-hooks:{words}", wait=wait), CARD, BOX
     )
 
 
-def picture_pasted_session(desk: Desk) -> Rows:
+def draw_pasted_session(home: PictureHome) -> Rows:
     """Return the screen of the new session after the line with /resume was pasted."""
-    rows = desk.screen_after_prompts(
+    rows = home.screen_after_prompts(
         f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", wait="(?i)next step"
     )
     return cut_rows(rows, PASTED, BOX)
 
 
-def picture_continuing(desk: Desk) -> list[Rows]:
+def draw_continuing(home: PictureHome) -> list[Rows]:
     """Return the four screens of the animated picture.
 
     They show the question of a trim, a typed handoff, the new session, and the next turn in it.
     """
-    with desk.client(SCREEN, modules=True) as tui:
+    with home.client(SCREEN, modules=True) as tui:
         # After a space no menu is open. A menu would use Enter to choose its first row.
         tui.type("/trim ")
         tui.key("Enter")
-        frames = [desk.screen(tui, "1. Open the trimmed copy")]
+        frames = [home.screen(tui, "1. Open the trimmed copy")]
         tui.wait_idle(2)  # A key that comes too early would be typed into the input box.
         tui.key("Escape")
         tui.wait_gone("1. Open the trimmed copy")
         tui.wait_idle()
         tui.type(f"/handoff {pictured.NEXT_STEP}")
-        frames.append(desk.screen(tui, pictured.NEXT_STEP))
+        frames.append(home.screen(tui, pictured.NEXT_STEP))
         tui.key("Enter")
-        frames.append(desk.screen(tui, "(?i)next step: "))
+        frames.append(home.screen(tui, "(?i)next step: "))
         tui.api.script = [pictured.ANSWER]
         tui.key("Enter")
-        return [*frames, desk.screen(tui, pictured.ANSWER[:20])]
+        return [*frames, home.screen(tui, pictured.ANSWER[:20])]
 
 
-def picture_chooser(desk: Desk) -> Rows:
+def draw_chooser(home: PictureHome) -> Rows:
     """Return the list of sessions with the preview of the marked session."""
-    rows = desk.shell(
+    rows = home.shell(
         "resume",
         rows=22,
         wait="Add --since.*\n(.*\n)*.*turn",
@@ -225,39 +227,39 @@ def picture_chooser(desk: Desk) -> Rows:
     return cut_rows(rows, r"^\$ ", NEVER)
 
 
-PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
+PICTURES: dict[str, tuple[str, Callable[[PictureHome], Rows]]] = {
     "resume": ("The card of /resume-hooks:resume", make_card_picture("resume", "Table: ")),
     "handoff": ("A handoff", make_card_picture(f"handoff {pictured.NEXT_STEP}", "in a shell")),
-    "pasted": ("The fresh session", picture_pasted_session),
+    "pasted": ("The fresh session", draw_pasted_session),
     "trim": ("What a trim would save", make_card_picture("trim", "largest")),
-    "chooser": ("resume-hooks resume", picture_chooser),
+    "chooser": ("resume-hooks resume", draw_chooser),
     "search": (
         "resume-hooks search",
-        lambda desk: cut_rows(
-            desk.shell("search", *pictured.QUESTION, wait=r"read: (?s:.*)read: "), r"^\$ ", NEVER
+        lambda home: cut_rows(
+            home.shell("search", *pictured.QUESTION, wait=r"read: (?s:.*)read: "), r"^\$ ", NEVER
         ),
     ),
     "lineage": (
         "resume-hooks lineage",
-        lambda desk: cut_rows(
-            desk.shell("lineage", pictured.SESSION[:8], wait=r"2\."), r"^\$ ", NEVER
+        lambda home: cut_rows(
+            home.shell("lineage", pictured.SESSION[:8], wait=r"2\."), r"^\$ ", NEVER
         ),
     ),
 }
 """The pictures by file name. Each has a title for its window and a function that makes its content.
 """
 
-ANIMATED_PICTURES = {"going-on": ("A full session goes on", picture_continuing)}
+ANIMATED_PICTURES = {"going-on": ("A full session goes on", draw_continuing)}
 """The animated pictures by file name. The function of each makes several screens."""
 
 
 @contextmanager
-def desk() -> Iterator[Desk]:
+def open_picture_home() -> Iterator[PictureHome]:
     """Yield a new home with the pictures' sessions, in a temporary folder."""
     root = Path(tempfile.mkdtemp(prefix="p"))
     home = ClientHome(root / "ann", PROJECT)
     try:
-        yield Desk(home, root)
+        yield PictureHome(home, root)
     finally:
         home.end_processes()
         shutil.rmtree(root, ignore_errors=True)
@@ -274,13 +276,13 @@ def main(names: Sequence[str]) -> int:
         return 2
     FOLDER.mkdir(exist_ok=True)
     for name in names or known:
-        with desk() as here:
+        with open_picture_home() as here:
             if name in ANIMATED_PICTURES:
                 title, make_all = ANIMATED_PICTURES[name]
-                source = animation(make_all(here), title)
+                source = draw_animation(make_all(here), title)
             else:
                 title, make = PICTURES[name]
-                source = picture(make(here), title)
+                source = draw_picture(make(here), title)
         (FOLDER / f"{name}.svg").write_text(source, encoding="utf-8")
     return 0
 

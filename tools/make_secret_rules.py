@@ -40,7 +40,7 @@ They find whole files, public values, or UUIDs and other short simple values, or
 own rule for the same secrets.
 """
 
-PUBLIC = ("-client-id", "-public-key", "-publishable-key", "-access-id")
+PUBLIC_RULE_SUFFIXES = ("-client-id", "-public-key", "-publishable-key", "-access-id")
 """A rule whose name ends like this finds values that are not secret."""
 
 KEYWORDS = {
@@ -71,16 +71,16 @@ def main(source: str, version: str) -> None:
     tokens: list[dict[str, Any]] = []
     assigned: list[dict[str, Any]] = []
     for rule in tomllib.loads(raw.decode())["rules"]:
-        if rule["id"] in OMITTED_RULES or rule["id"].endswith(PUBLIC):
+        if rule["id"] in OMITTED_RULES or rule["id"].endswith(PUBLIC_RULE_SUFFIXES):
             continue
-        found = _ASSIGNED.match(rule["regex"])
-        if found:
-            assigned.append(assigned_rule(rule, found["words"], found["value"]))
-            _, _, alternative = found["value"].partition("|\\b(")
+        assignment = _ASSIGNED.match(rule["regex"])
+        if assignment:
+            assigned.append(make_assigned_rule(rule, assignment["words"], assignment["value"]))
+            _, _, alternative = assignment["value"].partition("|\\b(")
             if alternative and rule["id"].startswith("atlassian"):
-                tokens.append(token_rule(rule, f"\\b({alternative}", ["atatt3"]))
+                tokens.append(make_token_rule(rule, f"\\b({alternative}", ["atatt3"]))
         elif keywords := KEYWORDS.get(rule["id"], rule["keywords"]):
-            tokens.append(token_rule(rule, rule["regex"], keywords))
+            tokens.append(make_token_rule(rule, rule["regex"], keywords))
     origin = {
         "name": "gitleaks, default configuration",
         "address": "https://github.com/gitleaks/gitleaks",
@@ -93,25 +93,25 @@ def main(source: str, version: str) -> None:
     sys.stdout.write(f"{len(tokens)} token rules, {len(assigned)} assigned rules in {TARGET}\n")
 
 
-def token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> dict[str, Any]:
+def make_token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> dict[str, Any]:
     """Return a rule that needs no assignment. Every match contains one of the lower-case ``keywords``."""
     allowed = [text for entry in rule.get("allowlists", []) for text in entry.get("regexes", [])]
     return {
         "kind": rule["id"],
         "keywords": keywords,
-        "regex": python_form(regex),
+        "regex": convert_to_python(regex),
         "entropy": rule.get("entropy", 0),
-        "allowed": [python_form(text) for text in allowed],
+        "allowed": [convert_to_python(text) for text in allowed],
     }
 
 
-def assigned_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any]:
+def make_assigned_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any]:
     """Return a rule for an assignment: an expression for the vendor's name, and the shape of the value."""
     plain = re.sub(r"\(\?-i:([^)]*)\)", lambda found: simplify_name_pattern(found[1]), words)
     return {
         "kind": rule["id"],
         "words": re.sub(r"\((?!\?)", "(?:", plain.lower()),
-        "value": python_form("(?i)" + value.partition("|\\b(")[0]),
+        "value": convert_to_python("(?i)" + value.partition("|\\b(")[0]),
         "entropy": rule.get("entropy", 0),
     }
 
@@ -123,7 +123,7 @@ def simplify_name_pattern(words: str) -> str:
     )
 
 
-def python_form(regex: str) -> str:
+def convert_to_python(regex: str) -> str:
     """Convert an expression from Go's dialect to Python's.
 
     Flags and character classes are converted. A list of characters that may end a token is replaced
@@ -150,18 +150,18 @@ def python_form(regex: str) -> str:
 
 def find_group_end(regex: str, place: int) -> int:
     """Return the index of the end of the group that contains ``place``, or of the end of the expression."""
-    depth, inside, at = 0, False, place + 4
+    depth, is_in_class, at = 0, False, place + 4
     while at < len(regex):
-        sign = regex[at]
-        if sign == "\\":
+        character = regex[at]
+        if character == "\\":
             at += 1
-        elif inside:
-            inside = sign != "]"
-        elif sign == "[":
-            inside = True
-        elif sign == "(":
+        elif is_in_class:
+            is_in_class = character != "]"
+        elif character == "[":
+            is_in_class = True
+        elif character == "(":
             depth += 1
-        elif sign == ")":
+        elif character == ")":
             if not depth:
                 return at
             depth -= 1

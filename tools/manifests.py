@@ -30,13 +30,13 @@ KEYWORDS = ["session", "resume", "handoff", "context", "transcript", "lineage"]
 def manifests() -> dict[Path, str]:
     """Return the text of every manifest by its path."""
     publisher = json.loads((ROOT / "tools" / "publisher.json").read_text(encoding="utf-8"))
-    author = _filled_fields(publisher.pop("author"))
+    author = _select_filled_fields(publisher.pop("author"))
     both = {
         "name": PLUGIN_NAME,
         "version": __version__,
         "description": ABOUT,
         "author": author,
-        **_filled_fields(publisher),
+        **_select_filled_fields(publisher),
         "license": "MIT",
         "keywords": KEYWORDS,
     }
@@ -61,7 +61,7 @@ def manifests() -> dict[Path, str]:
     return {ROOT / path: json.dumps(document, indent=2) + "\n" for path, document in found.items()}
 
 
-def _filled_fields(fields: dict[str, str]) -> dict[str, str]:
+def _select_filled_fields(fields: dict[str, str]) -> dict[str, str]:
     """Return the fields that the publisher has filled in."""
     return {key: value for key, value in fields.items() if value}
 

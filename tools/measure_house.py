@@ -22,17 +22,17 @@ RUN = 6
 imports."""
 
 
-def trees(folder: Path) -> dict[str, ast.Module]:
+def parse_modules(folder: Path) -> dict[str, ast.Module]:
     """Return the syntax tree of every module below a folder, by the module's dotted name.
 
     The module ``__init__`` has the name of its package.
     """
-    found = {}
+    modules = {}
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = ast.parse(path.read_text(encoding="utf-8"))
-    return found
+        modules[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return modules
 
 
 def lines(folder: Path) -> int:
@@ -42,20 +42,20 @@ def lines(folder: Path) -> int:
 
 def imports(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
     """Return, for each module, the modules that it imports when it is loaded."""
-    found: dict[str, set[str]] = {}
+    imports_by_module: dict[str, set[str]] = {}
     for name, tree in modules.items():
-        wanted = set()
+        imported_names = set()
         for node in tree.body:
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
                 base = (node.module or "")[len(PACKAGE) + 1 :]
                 for alias in node.names:
                     full = f"{base}.{alias.name}".removeprefix(".")
-                    wanted.add(full if full in modules else base)
-        found[name] = wanted - {name, ""}
-    return found
+                    imported_names.add(full if full in modules else base)
+        imports_by_module[name] = imported_names - {name, ""}
+    return imports_by_module
 
 
-def longest_chain(modules: dict[str, ast.Module]) -> int:
+def measure_longest_chain(modules: dict[str, ast.Module]) -> int:
     """Return the number of modules on the longest chain of imports."""
     needs = imports(modules)
 
@@ -66,7 +66,7 @@ def longest_chain(modules: dict[str, ast.Module]) -> int:
     return max(chain_length(name) for name in modules)
 
 
-def classes_with_several_meanings(modules: dict[str, ast.Module]) -> Counter[str]:
+def find_repeated_class_names(modules: dict[str, ast.Module]) -> Counter[str]:
     """Return the names of classes that several modules define, each with the number of these modules."""
     names = Counter(
         node.name
@@ -77,7 +77,7 @@ def classes_with_several_meanings(modules: dict[str, ast.Module]) -> Counter[str
     return Counter({name: count for name, count in names.items() if count > 1})
 
 
-def wide_functions(modules: dict[str, ast.Module]) -> list[str]:
+def find_wide_functions(modules: dict[str, ast.Module]) -> list[str]:
     """Return the functions with more than five parameters. ``self`` and ``cls`` are not counted."""
     found = []
     for name, tree in modules.items():
@@ -89,15 +89,15 @@ def wide_functions(modules: dict[str, ast.Module]) -> list[str]:
     return found
 
 
-def duplicate_pairs(folder: Path) -> int:
+def count_duplicate_pairs(folder: Path) -> int:
     """Return the number of pairs of files that have successive equal lines."""
-    seen = defaultdict(set)
+    paths_by_run = defaultdict(set)
     for path in sorted(folder.rglob("*.py")):
         for run in runs(path):
-            seen[run].add(path)
+            paths_by_run[run].add(path)
     pairs = {
         (a, b)
-        for paths in seen.values()
+        for paths in paths_by_run.values()
         if 1 < len(paths) <= 8
         for a in paths
         for b in paths
@@ -115,11 +115,15 @@ def runs(path: Path) -> Iterator[tuple[str, ...]]:
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
-    kept = [
+    compared_lines = [
         line.strip() for number, line in enumerate(text.splitlines(), 1) if number not in imported
     ]
-    kept = [line for line in kept if line.strip("()[]{},:\"'") and not line.startswith("#")]
-    yield from (tuple(kept[at : at + RUN]) for at in range(len(kept) - RUN + 1))
+    compared_lines = [
+        line for line in compared_lines if line.strip("()[]{},:\"'") and not line.startswith("#")
+    ]
+    yield from (
+        tuple(compared_lines[start : start + RUN]) for start in range(len(compared_lines) - RUN + 1)
+    )
 
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -137,7 +141,7 @@ def measure_density(folder: Path) -> dict[str, str]:
     for path in sorted(folder.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
-        total["lines"] += len(code_lines(text, tree))
+        total["lines"] += len(find_code_lines(text, tree))
         total["long"] += sum(len(line) >= 100 for line in text.splitlines())
         total["all"] += text.count("\n")
         for node in ast.walk(tree):
@@ -156,7 +160,7 @@ def measure_density(folder: Path) -> dict[str, str]:
     }
 
 
-def code_lines(text: str, tree: ast.Module) -> set[int]:
+def find_code_lines(text: str, tree: ast.Module) -> set[int]:
     """Return the numbers of the lines that contain code, without docstrings and comments."""
     skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
     found: set[int] = set()
@@ -219,11 +223,11 @@ def owner(module: str) -> str:
     return rest.partition(".")[0] if first == "parts" else ""
 
 
-def figures(folder: Path) -> dict[str, str]:
+def measure_checkout(folder: Path) -> dict[str, str]:
     """Return all numbers about a checkout, by their description."""
     source = folder / "src" / PACKAGE
-    modules = trees(source)
-    several = classes_with_several_meanings(modules)
+    modules = parse_modules(source)
+    several = find_repeated_class_names(modules)
     return {
         "modules": f"{len(modules):,}",
         "modules at the root": str(
@@ -235,10 +239,10 @@ def figures(folder: Path) -> dict[str, str]:
         **measure_density(source),
         "lines of tests": f"{lines(folder / 'tests'):,}",
         "lines of benchmarks": f"{lines(folder / 'benchmarks'):,}",
-        "longest import chain": str(longest_chain(modules)),
+        "longest import chain": str(measure_longest_chain(modules)),
         "class names with several meanings": f"{len(several)} ({sum(several.values())} classes)",
-        "functions with more than five parameters": str(len(wide_functions(modules))),
-        "pairs of files with six equal lines in a row": str(duplicate_pairs(source)),
+        "functions with more than five parameters": str(len(find_wide_functions(modules))),
+        "pairs of files with six equal lines in a row": str(count_duplicate_pairs(source)),
         "import contracts": check_contracts(folder),
     }
 
@@ -246,7 +250,7 @@ def figures(folder: Path) -> dict[str, str]:
 def main() -> None:
     """Print a table with one row for each number and one column for each checkout."""
     folders = [Path(word) for word in sys.argv[1:]] or [Path(__file__).resolve().parent.parent]
-    columns = [figures(folder) for folder in folders]
+    columns = [measure_checkout(folder) for folder in folders]
     width = max(len(name) for name in columns[0])
     for name in columns[0]:
         print(name.ljust(width), *(column[name].rjust(26) for column in columns))

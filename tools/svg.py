@@ -12,15 +12,15 @@ WIDTH, HEIGHT, MARGIN, BAR = 8.4, 18, 16, 34
 """The width and the height of a cell, the margin around the cells, and the height of the title bar,
 in pixels."""
 
-LEAST = 80
+MIN_COLUMNS = 80
 """The minimum number of columns of a picture."""
 
 FONT = "ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
-GROUND, TEXT, FAINT, EDGE = "#16181d", "#d7dae0", "#8b919c", "#3b4048"
+BACKGROUND, TEXT, FAINT, EDGE = "#16181d", "#d7dae0", "#8b919c", "#3b4048"
 """The colours of the background, the text, faint text, and the edge that separates the window from
 a dark page."""
 
-SECONDS = 3
+SECONDS_PER_SCREEN = 3
 """The number of seconds for which an animation shows each screen."""
 
 _NAMED_COLOURS = {
@@ -40,30 +40,33 @@ class Cell(NamedTuple):
     reverse: bool = False
 
 
-def picture(rows: Sequence[Sequence[Cell]], title: str) -> str:
+def draw_picture(rows: Sequence[Sequence[Cell]], title: str) -> str:
     """Return a picture of the rows as a window with a title."""
-    return _draw_window([rows], title, [*(_row(row, number) for number, row in enumerate(rows))])
+    return _draw_window(
+        [rows], title, [*(_draw_row(row, number) for number, row in enumerate(rows))]
+    )
 
 
-def animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
+def draw_animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
     """Return a picture of a window that shows several screens, one after the other.
 
     If the reader's system reduces motion, the middle screen is shown.
     """
-    whole = len(frames) * SECONDS
+    whole = len(frames) * SECONDS_PER_SCREEN
     moves = [
         f"g{{animation:show {whole}s step-end infinite}}",
         f"@keyframes show{{0%{{opacity:1}}{100 / len(frames):.4g}%,100%{{opacity:0}}}}",
         *(
-            f"g:nth-of-type({number + 1}){{animation-delay:{number * SECONDS - whole}s}}"
+            f"g:nth-of-type({number + 1}){{animation-delay:{number * SECONDS_PER_SCREEN - whole}s}}"
             for number in range(len(frames))
         ),
         "@media (prefers-reduced-motion:reduce){g{animation:none}}",
     ]
-    drawn_frames = [
-        f'<g opacity="{int(number == len(frames) // 2)}">{"".join(_row(row, at) for at, row in enumerate(rows))}</g>'
-        for number, rows in enumerate(frames)
-    ]
+    drawn_frames = []
+    for number, rows in enumerate(frames):
+        drawn_rows = [_draw_row(row, row_number) for row_number, row in enumerate(rows)]
+        opacity = int(number == len(frames) // 2)
+        drawn_frames.append(f'<g opacity="{opacity}">{"".join(drawn_rows)}</g>')
     return _draw_window(frames, title, [f"<style>{''.join(moves)}</style>", *drawn_frames])
 
 
@@ -75,7 +78,7 @@ def _draw_window(
     The picture also contains the words of the screens as a description, for people who can't see
     it.
     """
-    columns = max([LEAST, *(len(_words(row)) for rows in frames for row in rows)])
+    columns = max([MIN_COLUMNS, *(len(_extract_row_text(row)) for rows in frames for row in rows)])
     width, height = (
         round(columns * WIDTH + 2 * MARGIN),
         BAR + max(map(len, frames)) * HEIGHT + MARGIN,
@@ -85,8 +88,11 @@ def _draw_window(
         f'<circle cx="{20 + 18 * number}" cy="17" r="5.5" fill="{colour}"/>'
         for number, colour in enumerate(("#e06c75", "#e5c07b", "#98c379"))
     )
-    words = escape("\n".join(_words(row) for rows in frames for row in rows))
-    frame = f'<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="9" fill="{GROUND}" stroke="{EDGE}"/>'
+    words = escape("\n".join(_extract_row_text(row) for rows in frames for row in rows))
+    frame = (
+        f'<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="9" '
+        f'fill="{BACKGROUND}" stroke="{EDGE}"/>'
+    )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{FONT}" font-size="14">',
         f"<title>{escape(title)}</title>",
@@ -99,41 +105,41 @@ def _draw_window(
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def lines_of(svg: str) -> list[str]:
+def extract_lines(svg: str) -> list[str]:
     """Return the lines of text in the description of a picture."""
     found = re.search(r"<desc>(.*?)</desc>", svg, re.DOTALL)
     return unescape(found[1]).split("\n") if found else []
 
 
-def drawn(svg: str) -> str:
+def extract_drawn_text(svg: str) -> str:
     """Return all text that a picture draws, without white space."""
     return "".join("".join(unescape(text).split()) for text in _TEXT.findall(svg))
 
 
-def _words(row: Sequence[Cell]) -> str:
+def _extract_row_text(row: Sequence[Cell]) -> str:
     return "".join(cell.character for cell in row).rstrip()
 
 
-def _row(row: Sequence[Cell], number: int) -> str:
+def _draw_row(row: Sequence[Cell], number: int) -> str:
     """Return the SVG of a row: first the background, then the words.
 
     Successive cells with the same style are drawn together.
     """
-    top, place, behind, letters = BAR + number * HEIGHT, 0, [], []
+    top, place, backgrounds, letters = BAR + number * HEIGHT, 0, [], []
     for look, run in groupby(row, key=lambda cell: cell[1:]):
         text = "".join(cell.character or " " for cell in run)
-        fore, back = _colours(Cell("", *look))
+        fore, back = _choose_colours(Cell("", *look))
         x = MARGIN + place * WIDTH
         if back:
-            behind.append(
+            backgrounds.append(
                 f'<rect x="{x:.1f}" y="{top}" width="{len(text) * WIDTH:.1f}" height="{HEIGHT}" fill="{back}"/>'
             )
-        letters += _letters(text, place, top, fore, bold=look[2])
+        letters += _draw_words(text, place, top, fore, bold=look[2])
         place += len(text)
-    return "".join([*behind, *letters])
+    return "".join([*backgrounds, *letters])
 
 
-def _letters(text: str, place: int, top: int, fore: str, *, bold: bool) -> list[str]:
+def _draw_words(text: str, place: int, top: int, fore: str, *, bold: bool) -> list[str]:
     """Return the SVG of the words in ``text``, each at the position of its cells in any font."""
     weight = ' font-weight="700"' if bold else ""
     return [
@@ -144,12 +150,12 @@ def _letters(text: str, place: int, top: int, fore: str, *, bold: bool) -> list[
     ]
 
 
-def _colours(cell: Cell) -> tuple[str, str]:
-    fore, back = _hex(cell.fore) or TEXT, _hex(cell.back)
-    return (back or GROUND, fore) if cell.reverse else (fore, back)
+def _choose_colours(cell: Cell) -> tuple[str, str]:
+    fore, back = _convert_colour(cell.fore) or TEXT, _convert_colour(cell.back)
+    return (back or BACKGROUND, fore) if cell.reverse else (fore, back)
 
 
-def _hex(colour: str) -> str:
+def _convert_colour(colour: str) -> str:
     if re.fullmatch(r"[0-9a-f]{6}", colour):
         return f"#{colour}"
     return (

@@ -99,7 +99,7 @@ def test_the_outline_of_a_turn(tmp_path: Path) -> None:
         1_700,
         200,
     )
-    assert (first.place, second.place) == (LIVE, LIVE)
+    assert (first.state, second.state) == (LIVE, LIVE)
 
 
 def test_records_before_the_first_prompt_are_turn_0(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_turns_before_a_compaction_are_marked(tmp_path: Path) -> None:
         assistant("yes", uuid="v3", parent="u3", ts=23, tokens=700),
     ]
     found = outline_of_lines(tmp_path, lines)
-    assert [turn.place for turn in found.turns] == [COMPACTED, COMPACTED, LIVE]
+    assert [turn.state for turn in found.turns] == [COMPACTED, COMPACTED, LIVE]
     assert [turn.added_tokens for turn in found.turns] == [None, None, None]
     assert [
         (one.turn, one.line, one.summary_line, one.trigger, one.tokens_before)
@@ -175,7 +175,7 @@ def test_a_turn_with_a_compaction_inside_is_live(tmp_path: Path) -> None:
         summary("so far", uuid="s", parent="b", ts=3),
         assistant("and on", uuid="c", parent="s", ts=4),
     ]
-    assert [turn.place for turn in outline_of_lines(tmp_path, lines).turns] == [LIVE]
+    assert [turn.state for turn in outline_of_lines(tmp_path, lines).turns] == [LIVE]
 
 
 def test_an_answer_may_continue_past_a_compaction(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_an_abandoned_branch_is_marked(tmp_path: Path) -> None:
         user("right way", uuid="y", parent="r1", ts=12),
         assistant("going", uuid="z", parent="y", ts=13),
     ]
-    assert [turn.place for turn in outline_of_lines(tmp_path, lines).turns] == [LIVE, BRANCH, LIVE]
+    assert [turn.state for turn in outline_of_lines(tmp_path, lines).turns] == [LIVE, BRANCH, LIVE]
 
 
 def test_an_export_without_ids_has_an_outline(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_an_export_without_ids_has_an_outline(tmp_path: Path) -> None:
         {"type": "assistant", "message": {"content": [call("c", "Read", file_path="/x")]}},
     ]
     first, second = outline_of_lines(tmp_path, lines).turns
-    assert (first.tools, first.failure_count, first.place, first.line) == ({"Bash": 1}, 1, LIVE, 0)
+    assert (first.tools, first.failure_count, first.state, first.line) == ({"Bash": 1}, 1, LIVE, 0)
     assert (second.tools, second.files) == ({"Read": 1}, ("/x",))
 
 
@@ -267,7 +267,7 @@ def test_sub_agents_are_listed_by_turn(config_home: ConfigHome) -> None:
     assert (other.name, other.task, other.turn) == ("agent-a1", "look around", None)
     found = make_outline(resolve_transcript(f"{SESSION}/agent-b2", CWD, config_home.where))
     (turn,) = found.turns
-    assert (found.title, turn.tools, turn.tokens, turn.place) == (
+    assert (found.title, turn.tools, turn.tokens, turn.state) == (
         "look around",
         {"Bash": 1},
         900,

@@ -80,7 +80,7 @@ def test_markdown_is_kept() -> None:
         f"[{ABSENT_TEXT}: src/printer.py]\n"
         "1. See TabStop in `lexer.py` (5e12a303:9)\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
     )
-    assert (found.sentences, found.tied, found.marked) == (4, 2, 1)
+    assert (found.sentences, found.tied_count, found.marked_count) == (4, 2, 1)
     assert found.description == f"of 4 sentences 2 tied to records, 1 {ABSENT_TEXT}"
 
 
@@ -88,7 +88,7 @@ def test_an_existing_reference_is_enough() -> None:
     """A sentence with the right reference gets no other. After a wrong one, the right one is added."""
     assert checked_summary("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
     assert checked_summary("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
-    assert check_summary("Renamed `parse_line`. (:3)", SAID).tied == 1
+    assert check_summary("Renamed `parse_line`. (:3)", SAID).tied_count == 1
 
 
 PIECES = st.sampled_from([
@@ -107,7 +107,7 @@ def test_a_second_check_changes_nothing(text: str) -> None:
     assert all(letter in letters for letter in text)
     added = re.escape(ABSENT_TEXT)
     assert len(re.sub(rf" (?:\[{added}[^\]]*\]|\([\w-]*:\d+\))", "", once.text)) <= len(text)
-    assert once.tied + once.marked <= once.sentences
+    assert once.tied_count + once.marked_count <= once.sentences
 
 
 def test_a_mark_names_at_most_three_claims() -> None:

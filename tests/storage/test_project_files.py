@@ -71,7 +71,7 @@ from resume_hooks.storage import project_files
 from resume_hooks.errors import WriteFailed
 os.setuid(65534)
 try:
-    project_files.file_state("x.md")
+    project_files.read_file_state("x.md")
 except WriteFailed as error:
     print(error.message)
 """

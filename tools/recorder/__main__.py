@@ -16,7 +16,7 @@ from pathlib import Path
 from tools.recorder import matrix, sessions
 from tools.recorder.compare import compare
 from tools.recorder.home import Home, enter_private_mounts
-from tools.recorder.run import Runner, many_sessions
+from tools.recorder.run import Runner, select_one_per_path
 
 SHARED_FOLDER = Path(__file__).resolve().parents[2].parent / "shared"
 
@@ -61,7 +61,10 @@ def record_tree(given: argparse.Namespace) -> None:
     with out.open("w", encoding="utf-8") as record:
         runner = Runner(tree, Home(tree, store), record)
         for found in agents:
-            every = {session.name for session in sessions.choose_sizes(found, given.varied)}
+            every = {
+                session.name
+                for session in sessions.choose_sessions_of_all_sizes(found, given.varied)
+            }
             for session in sessions.select_by_name(found, given.only):
                 runner.record_session(
                     session, matrix.scenarios_of(session, every=session.name in every)
@@ -70,8 +73,11 @@ def record_tree(given: argparse.Namespace) -> None:
         for session in sessions.select_by_name(damaged, given.only):
             runner.record_session(session, matrix.DAMAGED_SCENARIOS)
         if not given.only:
-            some = [*sessions.choose_sizes(agents[0], 20), *sessions.choose_sizes(agents[1], 8)]
-            runner.record_home("home", many_sessions(some), matrix.HOME_SCENARIOS)
+            some = [
+                *sessions.choose_sessions_of_all_sizes(agents[0], 20),
+                *sessions.choose_sessions_of_all_sizes(agents[1], 8),
+            ]
+            runner.record_home("home", select_one_per_path(some), matrix.HOME_SCENARIOS)
         runner.close()
     sys.stderr.write(f"{runner.count:,} steps in {time.monotonic() - began:.0f} s\n")
 

@@ -53,7 +53,7 @@ def compare(before: Path, after: Path) -> int:
         kinds[difference.part, difference.kind].append(difference)
         total += 1
     for (part, kind), found in sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0])):
-        cases = sorted({step_of_case(each.case) for each in found})
+        cases = sorted({remove_session_name(each.case) for each in found})
         print(f"\n{len(found)} x {part}: {kind}")
         print(
             f"  in {len(cases)} kinds of step: {', '.join(cases[:6])}{', ...' if len(cases) > 6 else ''}"
@@ -65,7 +65,7 @@ def compare(before: Path, after: Path) -> int:
     return total
 
 
-def step_of_case(case: str) -> str:
+def remove_session_name(case: str) -> str:
     """Return the name of a case without the name of its session."""
     return case.partition(" ")[2]
 
@@ -78,19 +78,19 @@ def find_differences(before: Path, after: Path) -> Iterator[Difference]:
         if case not in new:
             yield Difference(case, "case", "it is gone", [])
         else:
-            yield from _of_case(case, row, new[case], stores)
+            yield from _compare_case(case, row, new[case], stores)
     for case in new:
         if case not in old:
             yield Difference(case, "case", "it is new", [])
 
 
-def _of_case(case: str, old: Row, new: Row, stores: tuple[Path, Path]) -> Iterator[Difference]:
+def _compare_case(case: str, old: Row, new: Row, stores: tuple[Path, Path]) -> Iterator[Difference]:
     if old["exit"] != new["exit"]:
         kind = f"{old['exit']} is {new['exit']}"
         yield Difference(case, "exit", kind, new["stderr"].splitlines()[-3:])
     for part in ("stdout", "stderr"):
         if old[part] != new[part]:
-            yield Difference(case, part, *kind_of_texts(old[part], new[part]))
+            yield Difference(case, part, *describe_text_difference(old[part], new[part]))
     old_files, new_files = ({row["path"]: row for row in rows["files"]} for rows in (old, new))
     for path in sorted({*old_files, *new_files}):
         was, now = old_files.get(path), new_files.get(path)
@@ -104,12 +104,12 @@ def _of_case(case: str, old: Row, new: Row, stores: tuple[Path, Path]) -> Iterat
             yield Difference(case, name, f"mode {was.get('mode')} is {now.get('mode')}", [path])
         if was["sha256"] != now["sha256"]:
             kind, example = _kind_of_files(
-                _stored(was["sha256"], stores[0]), _stored(now["sha256"], stores[1])
+                _read_stored(was["sha256"], stores[0]), _read_stored(now["sha256"], stores[1])
             )
             yield Difference(case, name, kind, [path, *example])
 
 
-def _stored(name: str, store: Path) -> bytes:
+def _read_stored(name: str, store: Path) -> bytes:
     path = store / name[:2] / f"{name}.z"
     return zlib.decompress(path.read_bytes()) if path.exists() else f"({name})".encode()
 
@@ -117,7 +117,7 @@ def _stored(name: str, store: Path) -> bytes:
 def _kind_of_files(old: bytes, new: bytes) -> tuple[str, list[str]]:
     if b"\0" in old[:4_096] or b"\0" in new[:4_096]:
         return "other bytes", [f"{len(old):,} bytes before, {len(new):,} now"]
-    return kind_of_texts(
+    return describe_text_difference(
         old.decode("utf-8", "backslashreplace"), new.decode("utf-8", "backslashreplace")
     )
 
@@ -129,7 +129,7 @@ def generalize_text(text: str) -> str:
     return re.sub(r"\d[\d,.]*", "N", text)
 
 
-def kind_of_texts(old: str, new: str) -> tuple[str, list[str]]:
+def describe_text_difference(old: str, new: str) -> tuple[str, list[str]]:
     """Return the kind of difference between two texts, and the lines of a short diff."""
     old_lines, new_lines = _without_common_ends(old.split("\n"), new.split("\n"))
     kinds: dict[str, None] = {}
@@ -138,14 +138,16 @@ def kind_of_texts(old: str, new: str) -> tuple[str, list[str]]:
     for tag, start, end, new_start, new_end in matcher.get_opcodes():
         if tag == "equal":
             continue
-        gone, come = old_lines[start:end], new_lines[new_start:new_end]
-        for number in range(max(len(gone), len(come))):
-            pair = [lines[number] if number < len(lines) else None for lines in (gone, come)]
+        old_part, new_part = old_lines[start:end], new_lines[new_start:new_end]
+        for number in range(max(len(old_part), len(new_part))):
+            pair = [
+                lines[number] if number < len(lines) else None for lines in (old_part, new_part)
+            ]
             kinds[_kind_of_lines(*pair)] = None
-            example += _shown_lines(*pair)
-    told = list(kinds)
-    more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
-    return "; ".join(told[:3]) + more, example[:MAX_EXAMPLE_LINES]
+            example += _format_lines(*pair)
+    kind_list = list(kinds)
+    suffix = f"; and {len(kind_list) - 3} more" if len(kind_list) > 3 else ""
+    return "; ".join(kind_list[:3]) + suffix, example[:MAX_EXAMPLE_LINES]
 
 
 def _without_common_ends(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
@@ -161,18 +163,18 @@ def _without_common_ends(old: list[str], new: list[str]) -> tuple[list[str], lis
 
 def _kind_of_lines(old: str | None, new: str | None) -> str:
     if old is None:
-        return f"+ {_summary(new or '')}"
+        return f"+ {_summarize_line(new or '')}"
     if new is None:
-        return f"- {_summary(old)}"
+        return f"- {_summarize_line(old)}"
     try:
         values = json.loads(old), json.loads(new)
     except ValueError:
         return _changed_words(old, new)
-    paths = sorted(set(_paths(*values, "")))
+    paths = sorted(set(_find_differing_paths(*values, "")))
     return f"JSON {', '.join(paths[:4])}{', ...' if len(paths) > 4 else ''}"
 
 
-def _summary(line: str) -> str:
+def _summarize_line(line: str) -> str:
     try:
         record = json.loads(line)
     except ValueError:
@@ -188,49 +190,54 @@ def _changed_words(old: str, new: str) -> str:
     changes = []
     for tag, start, end, new_start, new_end in matcher.get_opcodes():
         if tag != "equal":
-            gone, come = "".join(old_words[start:end]), "".join(new_words[new_start:new_end])
-            changes.append(f"{generalize_text(gone)[:50]!r} is {generalize_text(come)[:50]!r}")
+            old_part, new_part = (
+                "".join(old_words[start:end]),
+                "".join(new_words[new_start:new_end]),
+            )
+            changes.append(
+                f"{generalize_text(old_part)[:50]!r} is {generalize_text(new_part)[:50]!r}"
+            )
     return ", ".join(dict.fromkeys(changes[:3])) or "the end of a long line"
 
 
-def _paths(old: Any, new: Any, path: str) -> Iterator[str]:
+def _find_differing_paths(old: Any, new: Any, path: str) -> Iterator[str]:
     """Yield the paths at which two JSON values differ. All items of a list have the same path."""
     if isinstance(old, dict) and isinstance(new, dict):
-        yield from _paths_of_objects(old, new, path)
+        yield from _find_differing_paths_of_objects(old, new, path)
     elif isinstance(old, list) and isinstance(new, list):
         if len(old) != len(new):
             yield f"{path}[] of another length"
         for pair in zip(old, new, strict=False):
-            yield from _paths(*pair, f"{path}[]")
+            yield from _find_differing_paths(*pair, f"{path}[]")
     elif isinstance(old, str) and isinstance(new, str) and old != new:
         yield f"{path} ({_changed_words(old, new)})"
     elif old != new:
         yield path
 
 
-def _paths_of_objects(old: Row, new: Row, path: str) -> Iterator[str]:
+def _find_differing_paths_of_objects(old: Row, new: Row, path: str) -> Iterator[str]:
     for key in {*old, *new}:
         place = f"{path}.{generalize_text(str(key))}"
         if key not in old or key not in new:
             yield f"{place} is {'new' if key in new else 'gone'}"
         elif old[key] != new[key]:
-            yield from _paths(old[key], new[key], place)
+            yield from _find_differing_paths(old[key], new[key], place)
     if old == new and list(old) != list(new):
         yield f"{path} in another order"
 
 
-def _shown_lines(old: str | None, new: str | None) -> list[str]:
+def _format_lines(old: str | None, new: str | None) -> list[str]:
     start = 0
     if old is not None and new is not None:
         while start < min(len(old), len(new)) and old[start] == new[start]:
             start += 1
         start = max(0, start - MAX_LINE_CHARACTERS // 3)
-    shown = []
+    rows = []
     for sign, line in (("-", old), ("+", new)):
         if line is not None:
-            before, after = (
+            start_mark, end_mark = (
                 "... " if start else "",
                 " ..." if len(line) > start + MAX_LINE_CHARACTERS else "",
             )
-            shown.append(f"{sign} {before}{line[start : start + MAX_LINE_CHARACTERS]}{after}")
-    return shown
+            rows.append(f"{sign} {start_mark}{line[start : start + MAX_LINE_CHARACTERS]}{end_mark}")
+    return rows

@@ -53,10 +53,10 @@ case $1 in --version) echo '2.1.330 (Claude Code)'; exit ;; esac
 cat >/dev/null
 cat "{answer}"
 """
-_DRAWN = re.compile(rb"(?<![0-9a-f])f0f[0-9a-f]{5}(?:-0000-4000-8000-[0-9a-f]{12}|(?![0-9a-f]))")
+_NEW_ID = re.compile(rb"(?<![0-9a-f])f0f[0-9a-f]{5}(?:-0000-4000-8000-[0-9a-f]{12}|(?![0-9a-f]))")
 _PROCESS = re.compile(rb'("(?:pid|client_pid|writer)": ?)\d+')
 _INODE = re.compile(rb'("inode": ?|\.jsonl":\[)\d+')
-_STARTED = re.compile(rb'("(?:procStart|start|since|started)": ?)"\d+"')
+_START_TIME = re.compile(rb'("(?:procStart|start|since|started)": ?)"\d+"')
 
 
 class Home:
@@ -107,7 +107,7 @@ class Home:
         path.write_bytes(content)
         return str(path)
 
-    def list_client(self) -> None:
+    def register_client(self) -> None:
         """Register the driver as a running client of this home, so that the module's entry point answers it."""
         stat_line = Path(f"/proc/{self.driver_pid}/stat").read_bytes()
         start_step = stat_line.rpartition(b")")[2].split()[19].decode()
@@ -132,14 +132,14 @@ class Home:
     def remember_files(self) -> None:
         """Remember the state of all files, after giving each an old modification time."""
         self._known = {}
-        for path in self._files():
-            self._date(path, INITIAL_FILE_TIME)
+        for path in self._list_files():
+            self._set_time(path, INITIAL_FILE_TIME)
 
-    def _date(self, path: str, at: float) -> None:
+    def _set_time(self, path: str, at: float) -> None:
         os.utime(path, (at, at), follow_symlinks=False)
         self._known[path] = _signature(path)
 
-    def _files(self) -> Iterator[str]:
+    def _list_files(self) -> Iterator[str]:
         for name in ("home", "work", "tmp"):
             for folder, folders, files in os.walk(self.root / name):
                 links = [each for each in folders if os.path.islink(os.path.join(folder, each))]
@@ -150,16 +150,16 @@ class Home:
 
     def list_changes(self, step: int) -> list[str]:
         """Return the paths that a step wrote, changed or removed, sorted. Remember the new state of the files."""
-        present = {path: _signature(path) for path in self._files()}
+        present = {path: _signature(path) for path in self._list_files()}
         changed = [
             path for path, signature in present.items() if self._known.get(path) != signature
         ]
-        gone = [path for path in self._known if path not in present]
+        missing = [path for path in self._known if path not in present]
         for path in changed:
-            self._date(path, FROZEN_TIME - 1_000 + step)
-        for path in gone:
+            self._set_time(path, FROZEN_TIME - 1_000 + step)
+        for path in missing:
             del self._known[path]
-        return sorted([*changed, *gone])
+        return sorted([*changed, *missing])
 
     def describe(self, path: str) -> dict[str, Any]:
         """Return the row of a changed file. Its normalized bytes are stored under their SHA-256."""
@@ -179,9 +179,9 @@ class Home:
             content = Path(path).read_bytes()
             if f"{self.root}/home/.claude/resume-hooks/" in path:
                 content = _INODE.sub(rb"\1INODE", content)
-        return {**row, "sha256": self._keep(self.normalize_content(content))}
+        return {**row, "sha256": self._store_content(self.normalize_content(content))}
 
-    def _keep(self, content: bytes) -> str:
+    def _store_content(self, content: bytes) -> str:
         name = hashlib.sha256(content).hexdigest()
         place = self._store / name[:2] / f"{name}.z"
         if not place.exists():
@@ -196,24 +196,28 @@ class Home:
         content = content.replace(str(self.root).encode(), b"<ROOT>")
         content = content.replace(self.key.removesuffix("-work").encode(), b"<KEY>")
         if b'pid":' in content or b'"writer"' in content:
-            content = _STARTED.sub(rb'\1"START"', _PROCESS.sub(rb"\1PID", content))
-        return _DRAWN.sub(self._number, content) if b"f0f" in content else content
+            content = _START_TIME.sub(rb'\1"START"', _PROCESS.sub(rb"\1PID", content))
+        return _NEW_ID.sub(self._replace_id, content) if b"f0f" in content else content
 
-    def _number(self, found: re.Match[bytes]) -> bytes:
+    def _replace_id(self, found: re.Match[bytes]) -> bytes:
         drawn = found[0][:8]
         number = self._numbers.setdefault(drawn, len(self._numbers) + 1)
         return b"id-%05d" % number if found[0] == drawn else b"id-%05d-uuid" % number
 
 
-def new_session(paths: list[str]) -> str:
+def find_new_session(paths: list[str]) -> str:
     """Return the path of the session that a step made, or "". Its name contains a new id."""
     for path in paths:
-        if child_id(path).startswith("f0f") and path.endswith(".jsonl") and os.path.exists(path):
+        if (
+            find_session_id(path).startswith("f0f")
+            and path.endswith(".jsonl")
+            and os.path.exists(path)
+        ):
             return path
     return ""
 
 
-def child_id(path: str) -> str:
+def find_session_id(path: str) -> str:
     """Return the session id in the name of a file, or ""."""
     found = UUID.findall(os.path.basename(path))
     return str(found[-1]) if found else ""
@@ -237,12 +241,12 @@ def enter_private_mounts() -> None:
     own_user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     unshare = ["unshare", "--mount", *own_user]
     try:
-        tried = subprocess.run([*unshare, *MOUNT, str(HOMES)], capture_output=True, check=False)
+        trial = subprocess.run([*unshare, *MOUNT, str(HOMES)], capture_output=True, check=False)
     except FileNotFoundError:
         return
-    if tried.returncode == 0:
-        again = [sys.executable, "-m", "tools.recorder", *sys.argv[1:]]
-        os.execvpe(unshare[0], [*unshare, *again], {**os.environ, PRIVATE_MOUNT_VARIABLE: "1"})  # noqa: S606
+    if trial.returncode == 0:
+        restart = [sys.executable, "-m", "tools.recorder", *sys.argv[1:]]
+        os.execvpe(unshare[0], [*unshare, *restart], {**os.environ, PRIVATE_MOUNT_VARIABLE: "1"})  # noqa: S606
 
 
 def _lock_homes() -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tools.recorder import matrix
-from tools.recorder.home import Home, child_id, new_session
+from tools.recorder.home import Home, find_new_session, find_session_id
 from tools.recorder.matrix import Scenario, Step
 from tools.recorder.sessions import CODEX, Session
 
@@ -32,12 +32,12 @@ LAUNCHER_ARGUMENTS = {
 """For each entry point of the clients, the arguments of the checkout's launcher."""
 
 
-def scripts_of(tree: Path) -> dict[str, str]:
+def find_scripts(tree: Path) -> dict[str, str]:
     """Return the path of each entry point's script, relative to the checkout.
 
     The launcher is run with a Python that only prints the name of the script.
     """
-    found = {matrix.CLI: ""}
+    scripts = {matrix.CLI: ""}
     with tempfile.TemporaryDirectory() as folder:
         python = Path(folder, "python")
         python.write_text('#!/bin/sh\n[ "$2" = -c ] || printf %s "$2"\n', encoding="utf-8")
@@ -45,12 +45,12 @@ def scripts_of(tree: Path) -> dict[str, str]:
         environ = {"PATH": "/usr/bin:/bin", "HOME": folder, "RESUME_HOOKS_PYTHON": str(python)}
         for entry_point, words in LAUNCHER_ARGUMENTS.items():
             command = ["/bin/sh", str(tree / "hooks" / "engine"), *words]
-            ran = subprocess.run(
+            result = subprocess.run(
                 command, env=environ, input=b"{}", capture_output=True, check=False, timeout=60
             )
-            script = ran.stdout.decode()
-            found[entry_point] = os.path.relpath(script, tree) if script.endswith(".py") else ""
-    return found
+            script = result.stdout.decode()
+            scripts[entry_point] = os.path.relpath(script, tree) if script.endswith(".py") else ""
+    return scripts
 
 
 class Runner:
@@ -58,7 +58,7 @@ class Runner:
 
     def __init__(self, tree: Path, home: Home, record: TextIO) -> None:
         self._home, self._record = home, record
-        self._scripts = scripts_of(tree)
+        self._scripts = find_scripts(tree)
         home.clear()
         program = Path(__file__).with_name("driver.py")
         # Do not use -I, which ignores PYTHONHASHSEED: sets must have the same order in every run.
@@ -87,7 +87,7 @@ class Runner:
             self._home.clear()
             path = self._home.add(session)
             if any(step.entry_point == matrix.MODULE for step in scenario):
-                self._home.list_client()
+                self._home.register_client()
             if any("{work}/given.jsonl" in step.words for step in scenario):
                 (self._home.work / "given.jsonl").write_bytes(session.content)
             self._home.remember_files()
@@ -108,29 +108,31 @@ class Runner:
         for number, step in enumerate(scenario):
             if not child and (step.in_child or "{child}" in step.words):
                 continue  # The previous step made no child.
-            asked_in = (child_id(child), child) if step.in_child else (session.session_id, path)
+            asking_session = (
+                (find_session_id(child), child) if step.in_child else (session.session_id, path)
+            )
             event = {
-                "session_id": asked_in[0],
-                "transcript_path": asked_in[1],
+                "session_id": asking_session[0],
+                "transcript_path": asking_session[1],
                 "cwd": work,
                 **step.fields,
             }
             if session.agent == CODEX:
                 event |= {"turn_id": "1", "model": "gpt-5"}
             if event.get(matrix.MESSAGES):
-                event[matrix.MESSAGES] = messages_of(session)
-            given = "" if step.entry_point == matrix.CLI else json.dumps(event)
-            names = {"{id}": session.session_id, "{work}": work, "{child}": child_id(child)}
+                event[matrix.MESSAGES] = list_messages(session)
+            event_text = "" if step.entry_point == matrix.CLI else json.dumps(event)
+            names = {"{id}": session.session_id, "{work}": work, "{child}": find_session_id(child)}
             exit_code = self._ask_driver(
-                step, [_fill_placeholders(word, names) for word in step.words], given, number
+                step, [_fill_placeholders(word, names) for word in step.words], event_text, number
             )
             changed = self._home.list_changes(number)
-            child = new_session(changed) or child
+            child = find_new_session(changed) or child
             self._write_row(f"{name}.{number} {step.name}", exit_code, changed)
 
-    def _ask_driver(self, step: Step, words: list[str], given: str, number: int) -> int:
+    def _ask_driver(self, step: Step, words: list[str], event_text: str, number: int) -> int:
         streams = self._home.streams
-        (streams / "stdin").write_text(given, encoding="utf-8")
+        (streams / "stdin").write_text(event_text, encoding="utf-8")
         script = self._scripts[step.entry_point]
         if step.entry_point != matrix.CLI and not script:
             return NO_ENTRY_POINT
@@ -170,7 +172,7 @@ def _fill_placeholders(word: str, names: dict[str, str]) -> str:
     return word
 
 
-def messages_of(session: Session) -> list[dict[str, Any]]:
+def list_messages(session: Session) -> list[dict[str, Any]]:
     """Return the messages of a session in the form in which a client gives them to the module.
 
     There is one for every record of the user or the model, in order.
@@ -204,10 +206,10 @@ def messages_of(session: Session) -> list[dict[str, Any]]:
     return messages
 
 
-def many_sessions(sessions: list[Session]) -> Iterator[Session]:
+def select_one_per_path(sessions: list[Session]) -> Iterator[Session]:
     """Yield the sessions that fit into one home: the first session for each path."""
-    seen: set[str] = set()
+    known_paths: set[str] = set()
     for session in sessions:
-        if session.place not in seen:
-            seen.add(session.place)
+        if session.place not in known_paths:
+            known_paths.add(session.place)
             yield session

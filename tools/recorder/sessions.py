@@ -41,27 +41,27 @@ class Session(NamedTuple):
 
 def claude_sessions(corpus: Path) -> list[Session]:
     """Return the conversations of the corpus with their sub-agents, sorted by name."""
-    found: list[Session] = []
+    sessions: list[Session] = []
     for path in sorted(corpus.rglob("*.jsonl")):
-        inside = path.relative_to(corpus).parts[:-1]
+        folders = path.relative_to(corpus).parts[:-1]
         is_companion = path.name.startswith("agent-") or any(
-            UUID.fullmatch(part) for part in inside
+            UUID.fullmatch(part) for part in folders
         )
         if path.stat().st_size and not is_companion:
-            found.append(_claude_session(path, corpus, len(found)))
-    return found
+            sessions.append(_claude_session(path, corpus, len(sessions)))
+    return sessions
 
 
 def _claude_session(path: Path, corpus: Path, number: int) -> Session:
-    select_by_name = UUID.fullmatch(path.stem) is not None
-    session_id = path.stem if select_by_name else f"c0c0{number:04x}-0000-4000-8000-{number:012x}"
+    is_named_by_id = UUID.fullmatch(path.stem) is not None
+    session_id = path.stem if is_named_by_id else f"c0c0{number:04x}-0000-4000-8000-{number:012x}"
     folder = ".claude/projects/{key}"
     companions = {}
     for beside in sorted(path.with_suffix("").rglob("*")):
         if beside.is_file():
             companions[f"{folder}/{beside.relative_to(path.parent)}"] = beside
     for beside in sorted(path.parent.glob("agent-*.jsonl")):
-        if select_by_name and session_id.encode() in beside.read_bytes()[:4_096]:
+        if is_named_by_id and session_id.encode() in beside.read_bytes()[:4_096]:
             companions[f"{folder}/{beside.name}"] = beside
     name = f"{path.relative_to(corpus).parts[0]}/{path.stem[:13]}"
     if path.parent.parent.name.count(".") == 2:
@@ -95,7 +95,7 @@ def codex_sessions(corpus: Path) -> list[Session]:
     return found
 
 
-def choose_sizes(sessions: list[Session], count: int) -> list[Session]:
+def choose_sessions_of_all_sizes(sessions: list[Session], count: int) -> list[Session]:
     """Return ``count`` sessions of different sizes. The largest sessions are left out."""
     by_size = sorted(sessions, key=lambda session: (len(session.content), session.name))
     small = [session for session in by_size if len(session.content) <= MAX_BYTES_FOR_ALL_STEPS]

@@ -46,7 +46,7 @@ def diagnose_installation(options: DoctorOptions) -> int:
     else:
         report_path = os.path.abspath(options.output)
     if report_path:
-        if project_files.file_state(report_path) is not None:
+        if project_files.read_file_state(report_path) is not None:
             raise UsageError(f"{report_path} exists already", "Name a file that does not exist.")
         project_files.write_project_file(report_path, report_json + b"\n", None, mode=0o600)
     data = {"findings": findings, "report": report, "file": report_path, "index": None}

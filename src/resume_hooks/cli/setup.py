@@ -20,9 +20,9 @@ from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks.triggers import ROWS, find_trigger_name
 from resume_hooks.maintenance.uninstall import (
     REMOVE_MARKETPLACE_COMMAND,
+    list_paths_to_purge,
     list_remaining_files,
     notes_on_written_files,
-    paths_to_purge,
     remove_paths,
 )
 from resume_hooks.paths import Where
@@ -257,7 +257,7 @@ def run_client_commands(commands: list[list[str]]) -> bool:
 def _remove_plugin(options: InstallOptions) -> int:
     """Remove the plugin and the files that the user asked to remove. Return 1 if the client refused."""
     where = options.where
-    removed_paths = paths_to_purge(where.state) if options.purge else None
+    removed_paths = list_paths_to_purge(where.state) if options.purge else None
     if options.purge and options.must_ask("--purge"):
         click.confirm(
             (
@@ -281,14 +281,14 @@ def _remove_plugin(options: InstallOptions) -> int:
         remove_paths(where.state, removed_paths)
     file_rows = list_remaining_files(where, removed_paths, commands)
     lines = [shlex.join(command) for command in commands]
-    remaining_paths = [row.path for row in file_rows]
+    list_remaining_paths = [row.path for row in file_rows]
     data = {
         **EMPTY_INSTALL_DATA,
         "plugin": PLUGIN_NAME,
         "commands": lines,
         "ran": was_run,
         "goes": removed_paths or [],
-        "stays": remaining_paths,
+        "stays": list_remaining_paths,
     }
 
     def format_answer() -> str:

@@ -427,7 +427,7 @@ def _check_state(_: str) -> Finding:
             "another folder.",
             "read-only",
         )
-    if problems := problems_in_state(folder):
+    if problems := find_state_problems(folder):
         if len(problems) > 1:
             others_text = f", and {len(problems) - 1:,} more like it"
         else:
@@ -449,23 +449,23 @@ class StateProblem(NamedTuple):
     remedy: str
 
 
-def problems_in_state(folder: str) -> list[StateProblem]:
+def find_state_problems(folder: str) -> list[StateProblem]:
     """Return the unexpected entries of a state folder, ordered by name.
 
     Entries that cannot be read are skipped.
     """
     paths = itertools.chain(
-        _paths_in_folder(folder),
-        *(_paths_in_folder(os.path.join(folder, name)) for name in PRIVATE_FOLDERS),
+        _list_paths_in_folder(folder),
+        *(_list_paths_in_folder(os.path.join(folder, name)) for name in PRIVATE_FOLDERS),
     )
     return [
         problem
         for path in itertools.islice(paths, MAX_FOLDER_ENTRIES)
-        if (problem := _problem_of_path(path))
+        if (problem := _find_path_problem(path))
     ]
 
 
-def _paths_in_folder(folder: str) -> Iterator[str]:
+def _list_paths_in_folder(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
             yield from sorted(entry.path for entry in entries if not os.path.islink(folder))
@@ -473,7 +473,7 @@ def _paths_in_folder(folder: str) -> Iterator[str]:
         return
 
 
-def _problem_of_path(path: str) -> StateProblem | None:
+def _find_path_problem(path: str) -> StateProblem | None:
     try:
         status = os.lstat(path)
     except OSError:
@@ -504,7 +504,7 @@ def _problem_of_path(path: str) -> StateProblem | None:
 
 def _find_full_disk(folder: str) -> Finding | None:
     """Return a problem if the disk of a folder is full, else None. The folder may not exist."""
-    place = _nearest_existing(folder)
+    place = _find_nearest_existing_path(folder)
     try:
         free_bytes = shutil.disk_usage(place).free
     except OSError:
@@ -519,7 +519,7 @@ def _find_full_disk(folder: str) -> Finding | None:
     )
 
 
-def _nearest_existing(path: str) -> str:
+def _find_nearest_existing_path(path: str) -> str:
     """Return a path or, if it does not exist, its nearest existing parent."""
     while not os.path.lexists(path):
         path = os.path.dirname(path)
@@ -528,7 +528,7 @@ def _nearest_existing(path: str) -> str:
 
 def _check_missing_state(folder: str) -> Finding:
     """Check whether a missing state folder can be created in its nearest existing parent."""
-    parent = _nearest_existing(folder)
+    parent = _find_nearest_existing_path(folder)
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
         return ok_finding(f"{folder} is created when it is first needed")
     if os.path.isdir(parent):

@@ -85,7 +85,10 @@ def list_remaining_files(
     function can be called before the uninstall for a forecast, and after it for the files that were
     really kept.
     """
-    rows = [*_remaining_own_files(where, removed_paths), *_remaining_client_files(where, commands)]
+    rows = [
+        *_list_remaining_own_files(where, removed_paths),
+        *_list_remaining_client_files(where, commands),
+    ]
     if program := shutil.which(PLUGIN_NAME, path=where.environ.get("PATH", "")):
         rows.append(
             RemainingFile(
@@ -105,7 +108,7 @@ def notes_on_written_files(where: Where) -> str:
     return " ".join(filter(None, notes))
 
 
-def remaining_paths(state: str, removed_paths: Collection[str]) -> list[str]:
+def list_remaining_paths(state: str, removed_paths: Collection[str]) -> list[str]:
     """Return the paths in the state folder that remain after the removal of ``removed_paths``.
 
     If the folder cannot be listed, return the folder itself.
@@ -130,11 +133,11 @@ def remaining_paths(state: str, removed_paths: Collection[str]) -> list[str]:
         return [state]
 
 
-def _remaining_own_files(
+def _list_remaining_own_files(
     where: Where, removed_paths: Collection[str] | None
 ) -> list[RemainingFile]:
     state, purge_command = where.state, shell_command("install --remove --purge")
-    remaining = remaining_paths(state, removed_paths or _find_copy_folders())
+    remaining = list_remaining_paths(state, removed_paths or _find_copy_folders())
     if removed_paths is None:
         if os.path.isdir(state):
             state_row = [RemainingFile(state, "links, settings, index, notes", purge_command)]
@@ -155,11 +158,11 @@ def _describe_original(path: str) -> RemainingFile:
     return RemainingFile(
         path,
         ORIGINAL_FOLDERS.get(os.path.basename(path), "not removed by a purge"),
-        _removal_command(path),
+        _format_removal_command(path),
     )
 
 
-def _remaining_client_files(
+def _list_remaining_client_files(
     where: Where, commands: Collection[Collection[str]]
 ) -> list[RemainingFile]:
     plugins = os.path.join(where.config, "plugins")
@@ -168,7 +171,7 @@ def _remaining_client_files(
         RemainingFile(
             folder,
             "the engine's packages",
-            f"{_removal_command(folder)}, where Claude Code leaves it",
+            f"{_format_removal_command(folder)}, where Claude Code leaves it",
         )
         for folder in sorted(
             glob.glob(os.path.join(glob.escape(plugins), "data", f"{PLUGIN_NAME}*"))
@@ -225,11 +228,11 @@ def _count_sessions_with_our_command(where: Where) -> int:
     return len(folders)
 
 
-def _removal_command(path: str) -> str:
+def _format_removal_command(path: str) -> str:
     return f"rm -r {quote_word(path)}"
 
 
-def paths_to_purge(state: str) -> list[str]:
+def list_paths_to_purge(state: str) -> list[str]:
     """Return the files and folders that a purge removes. Folders are removed with their contents.
 
     Raise WriteFailed if the state folder or one of its folders for notes is a link.

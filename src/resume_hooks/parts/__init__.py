@@ -1,11 +1,13 @@
-"""The parts: optional features, each in a folder of its own with its verbs, forms, logic, checks and settings.
+"""Contain the parts, which are optional features.
 
-May import everything below. Must not be imported by name: the core asks by ``seam``, and no part
-knows another one.
+Each part is a folder with its verbs, forms, logic, checks and settings. A part may import the
+packages below this one. No other package imports a part by name: the core asks the parts through
+``seam``, and a part knows no other part.
 """
 
 PART_NAMES = (
     "smart_trim", "marks", "moved", "rewind_files", "share", "team", "secrets", "stats", "codex", "lost",
     "documents", "subagents", "attribution",
 )  # fmt: skip
-"""Every part by the name of its folder, in the order of the help. ``part_table`` is made from their declarations."""
+"""The names of the parts' folders, in the order of the help. ``part_table`` is generated from the
+declarations in these folders."""

@@ -127,7 +127,7 @@ def fit_pieces(
         text = "\n".join(
             [
                 opening,
-                *_lay_out_pieces(pieces, is_kept, available_characters - len(opening) - 1, gap),
+                *_format_pieces(pieces, is_kept, available_characters - len(opening) - 1, gap),
             ]
         )
         if len(text) < max_characters:
@@ -258,7 +258,7 @@ def _choose_pieces(pieces: Sequence[TextPiece], available_characters: int) -> li
     return is_kept
 
 
-def _lay_out_pieces(
+def _format_pieces(
     pieces: Sequence[TextPiece],
     is_kept: Sequence[bool],
     available_characters: int,

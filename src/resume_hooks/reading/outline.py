@@ -207,7 +207,7 @@ class OutlineTurn(NamedTuple):
     edited_files: tuple[str, ...]
     tokens: int
     added_tokens: int | None
-    place: str
+    state: str
 
 
 class OutlineAgent(NamedTuple):
@@ -298,7 +298,7 @@ def _make_turns(observer: OutlineScan, states: Sequence[str]) -> Iterator[Outlin
             added_tokens=turn.tokens - turn.tokens_at_start
             if turn.tokens and turn.tokens_at_start and turn.tokens > turn.tokens_at_start
             else None,
-            place=state,
+            state=state,
         )
 
 
@@ -453,7 +453,7 @@ def format_span(first: int, last: int) -> str:
 
 def _format_opening(outline: Outline, names: TranscriptNames) -> list[str]:
     tokens = next(
-        (turn.tokens for turn in reversed(outline.turns) if turn.place == LIVE and turn.tokens), 0
+        (turn.tokens for turn in reversed(outline.turns) if turn.state == LIVE and turn.tokens), 0
     )
     if outline.bad_lines:
         damaged = format_count(len(outline.bad_lines), "unreadable line")
@@ -490,7 +490,9 @@ def _format_turn_blocks(
     for turn in turns:
         blocks.append(
             [
-                _format_turn(turn, _reason_not_sent(turn, outline.compactions), names, line_limits),
+                _format_turn(
+                    turn, _find_reason_not_sent(turn, outline.compactions), names, line_limits
+                ),
                 *_format_agents(agents.get(turn.number, ()), names, line_limits),
                 *(
                     _format_compaction(compaction, names)
@@ -503,10 +505,10 @@ def _format_turn_blocks(
     return blocks
 
 
-def _reason_not_sent(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
+def _find_reason_not_sent(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
     """Return why a turn is not sent in its original form, or ``""`` if it is."""
-    if turn.place != COMPACTED:
-        if turn.place == LIVE:
+    if turn.state != COMPACTED:
+        if turn.state == LIVE:
             return ""
         return "abandoned branch"
     next_compaction = next(

@@ -60,7 +60,7 @@ from resume_hooks.transcripts.turns import TurnRange, opens_turn
 MAX_TARGET_CHARACTERS = 200  # The maximum number of characters shown of a call's subject.
 # If the other inputs of a call have at most this number of characters, they are omitted without a
 # notice. An example is the description of a command.
-MAX_SLIGHT_CHARACTERS = 60
+MAX_OMITTED_INPUT_CHARACTERS = 60
 # The types of records that occur only in plain exports.
 EXPORT_KINDS = frozenset({"tool", records.RESULT, records.CALL})
 
@@ -156,7 +156,7 @@ def has_content(record: Record) -> bool:
     return any(_block_has_content(block) for block in records.list_blocks(record))
 
 
-def is_added(record: Record) -> bool:
+def is_added_by_client(record: Record) -> bool:
     """Check whether the client added a record itself, for example a reminder or the output of a hook."""
     return records.get_kind(record) == records.ATTACHMENT and attachment_kind(record) != QUEUED
 
@@ -188,11 +188,11 @@ def make_passage(
     text = _format_brief_text(
         record, names.reference(entry.record_part), calls, len(rendering.text)
     )
-    is_aside = record.get("isSidechain") and not subagent
+    is_subagent_record = record.get("isSidechain") and not subagent
     is_message = is_prompt or (
         records.get_kind(record) == records.ASSISTANT
         and bool(records.join_text_blocks(record).strip())
-        and not is_aside
+        and not is_subagent_record
     )
     uuid, time = get_string(record, "uuid"), get_string(record, "timestamp")
     return Passage(
@@ -205,7 +205,7 @@ def make_passage(
         text,
         bool(is_message),
         is_failure(record),
-        is_added(record),
+        is_added_by_client(record),
     )
 
 
@@ -268,7 +268,7 @@ def _format_brief_text(
 ) -> str:
     """Return a record's text with each call as one line. The client's additions are only mentioned."""
     kind = records.get_kind(record)
-    if is_added(record):
+    if is_added_by_client(record):
         return (
             f"[{format_count(characters, 'character')} that the client added: "
             f"{format_read_command(reference, characters)}]"
@@ -297,7 +297,7 @@ def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: st
         MAX_TARGET_CHARACTERS,
     )
     omitted = sum(map(len, records.strings_in_value(block.get("input")))) - len(subject_line)
-    if omitted > MAX_SLIGHT_CHARACTERS:
+    if omitted > MAX_OMITTED_INPUT_CHARACTERS:
         omitted_note = (
             f" (… {omitted:,} more characters of input: {format_read_command(reference)})"
         )
@@ -370,14 +370,14 @@ def read_around(
         rows = _records_with_content(
             entries, (line._replace(number=number) for line, number in backwards)
         )
-        earlier_rows = list(_limit_rows(rows, max_before, uncounted=is_added))[::-1]
+        earlier_rows = list(_limit_rows(rows, max_before, is_uncounted=is_added_by_client))[::-1]
         end = entry.offset + entry.length
         stream.seek(end)
         later_rows = list(
             _limit_rows(
                 _records_with_content(entries, read_lines(stream, end, entry.number + 1)),
                 max_after,
-                uncounted=is_added,
+                is_uncounted=is_added_by_client,
             )
         )
         return _read_passages(earlier_rows, entries, names, stream), _read_passages(
@@ -423,10 +423,10 @@ def _records_with_content(entries: RecordLines, lines: Iterable[Line]) -> Iterat
 def _limit_rows(
     rows: Iterator[RecordWithLine],
     max_records: int,
-    uncounted: Callable[[Record], bool] = lambda _: False,
+    is_uncounted: Callable[[Record], bool] = lambda _: False,
 ) -> Iterator[RecordWithLine]:
     while max_records > 0 and (row := next(rows, None)):
-        max_records -= not uncounted(row[1])
+        max_records -= not is_uncounted(row[1])
         yield row
 
 
@@ -513,7 +513,7 @@ class TurnReader:
 
     def commands_of_turns(self, requested_turns: TurnRange | None = None) -> list[ShellCall]:
         """Return the shell commands of the requested turns, or of all turns, in the order of their calls."""
-        turn_range = self._find_lines_of_turns(requested_turns)
+        turn_range = self._find_turn_numbers(requested_turns)
         commands = []
         for command in self._commands.values():
             if command.turn in turn_range:
@@ -527,14 +527,14 @@ class TurnReader:
 
         If ``only_failures`` is True, return only those records that report failures.
         """
-        turn_range = self._find_lines_of_turns(requested_turns)
+        turn_range = self._find_turn_numbers(requested_turns)
         rows = []
         for row in self.rows:
             if row.turn in turn_range and (row.is_failure or not only_failures):
                 rows.append(row)
         return rows
 
-    def _find_lines_of_turns(self, requested_turns: TurnRange | None) -> range:
+    def _find_turn_numbers(self, requested_turns: TurnRange | None) -> range:
         if requested_turns:
             return requested_turns.numbers_among(self.turns)
         return range(self.turns + 1)

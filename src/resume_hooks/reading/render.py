@@ -180,11 +180,11 @@ def fields_text(value: Mapping[str, object]) -> str:
     """
     return "\n".join(
         f"{key}:\n{field_text}" if "\n" in field_text else f"{key}: {field_text}"
-        for key, field_text in _walk_fields(value)
+        for key, field_text in _list_plain_fields(value)
     )
 
 
-def _walk_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _list_plain_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield every plain value in nested fields, with its path such as ``key.inner``.
 
     The function is not recursive, because a hostile file may be nested very deeply.

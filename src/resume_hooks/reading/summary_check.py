@@ -137,8 +137,10 @@ def _find_name_claims(text: str, *, in_code: bool) -> Iterator[Claim]:
                 text, max(0, match.start() - CONTEXT_CHARACTERS), match.start()
             ):
                 yield from _make_number_claim(token, number[1], number[2] or "")
-        elif hashed := _HASH.fullmatch(token):
-            yield Claim(token, (ANY_WORD,), re.compile(_make_word_pattern(hashed[1].encode(), b"")))
+        elif hash_match := _HASH.fullmatch(token):
+            yield Claim(
+                token, (ANY_WORD,), re.compile(_make_word_pattern(hash_match[1].encode(), b""))
+            )
         elif token.lower() not in _ABBREVIATIONS and (in_code or _CODE_CHARACTERS.search(token)):
             yield from _make_part_claims(token)
 
@@ -217,13 +219,13 @@ _SENTENCE_END = re.compile(
     rf"(?:[.!?][\"')*_`]*|{_MARK})(?=\s+(?!{_MARK})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|[。\uff01\uff1f](?: {_MARK})*"
 )
 # A quoted text. A full stop inside it does not end the sentence.
-_CLOSED_SPANS = re.compile(r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d")
+_QUOTED_SPANS = re.compile(r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d")
 _EARLY_STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
 """Characters in a claim that would end the mark or the sentence too early."""
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 # A row that is not a sentence: a heading, a table row, an empty line.
-_HEAD = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
+_NON_SENTENCE_ROW = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")
 _IGNORED_KINDS = (metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS.keys()) - {
     metadata_records.QUEUE_OPERATION,
     metadata_records.PR_LINK,
@@ -236,21 +238,21 @@ _OWN_TEXT_CHARACTERS = 300
 class CheckedSummary(NamedTuple):
     """A summary with its marks and references.
 
-    ``sentences`` is the number of all sentences, ``tied`` the number of sentences with a reference,
-    and ``marked`` the number of sentences with a mark.
+    ``sentences`` is the number of all sentences, ``tied_count`` the number of sentences with a reference,
+    and ``marked_count`` the number of sentences with a mark.
     """
 
     text: str
     sentences: int
-    tied: int
-    marked: int
+    tied_count: int
+    marked_count: int
 
     @property
     def description(self) -> str:
         """The numbers of sentences as a text."""
         return (
-            f"of {format_count(self.sentences, 'sentence')} {self.tied} tied to records, "
-            f"{self.marked} {ABSENT_TEXT}"
+            f"of {format_count(self.sentences, 'sentence')} {self.tied_count} tied to records, "
+            f"{self.marked_count} {ABSENT_TEXT}"
         )
 
 
@@ -274,32 +276,32 @@ class _EvidenceIndex:
 
     def __init__(self, sentences: Sequence[_Sentence]) -> None:
         self.records_by_claim: dict[Claim, set[int]] = {}
-        self._prose: dict[bytes, set[int]] = {}
+        self._records_by_word: dict[bytes, set[int]] = {}
         for sentence in sentences:
             for claim in sentence.claims:
                 self.records_by_claim[claim] = set()
             for word in sentence.words:
-                self._prose[word] = set()
+                self._records_by_word[word] = set()
         self._records: list[tuple[str, int]] = []
-        self._by_word: dict[bytes, list[tuple[re.Pattern[bytes] | None, set[int]]]] = {}
+        self._claims_by_word: dict[bytes, list[tuple[re.Pattern[bytes] | None, set[int]]]] = {}
         for claim, places in self.records_by_claim.items():
             for word in {*claim.words}:
-                self._by_word.setdefault(word, []).append((claim.pattern, places))
-        self._wanted = {*self._by_word, *self._prose}
+                self._claims_by_word.setdefault(word, []).append((claim.pattern, places))
+        self._searched_words = {*self._claims_by_word, *self._records_by_word}
 
     def add_record(self, reference: str, text: str) -> None:
         record_number = len(self._records)
         self._records.append((reference, len(text)))
         lower_text = text.lower().encode("utf-8", "replace")
-        for word in (ANY_WORD, *self._wanted.intersection(split_words(lower_text))):
-            claims = self._by_word.get(word, ())
+        for word in (ANY_WORD, *self._searched_words.intersection(split_words(lower_text))):
+            claims = self._claims_by_word.get(word, ())
             for pattern, places in claims:
                 if pattern is None or pattern.search(lower_text):
                     places.add(record_number)
-            if (prose := self._prose.get(word)) is not None:
+            if (prose := self._records_by_word.get(word)) is not None:
                 prose.add(record_number)
                 if len(prose) >= MIN_COMMON_WORD_RECORDS and not claims:
-                    self._wanted.discard(word)
+                    self._searched_words.discard(word)
 
     def find_best_record(self, sentence: _Sentence) -> str:
         """Return the reference of the best evidence for a sentence.
@@ -313,7 +315,7 @@ class _EvidenceIndex:
         rare_places = [
             number
             for word in sentence.words
-            if len(number := self._prose[word]) < MIN_COMMON_WORD_RECORDS
+            if len(number := self._records_by_word[word]) < MIN_COMMON_WORD_RECORDS
         ]
 
         def rank(number: int) -> tuple[bool, float, int]:
@@ -382,7 +384,7 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
     evidence = _EvidenceIndex([sentence for _, sentence in pieces if sentence])
     for reference, words in record_texts:
         evidence.add_record(reference, words)
-    sentences = tied = marked = 0
+    sentences = tied_count = marked_count = 0
     marked_text: list[str] = []
     for piece, sentence in pieces:
         marked_text.append(piece)
@@ -393,17 +395,17 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
             claim.shown for claim in sentence.claims if not evidence.records_by_claim[claim]
         ]
         if absent_names:
-            marked += 1
+            marked_count += 1
             if ABSENT_TEXT not in piece:
                 marked_text.append(f" [{ABSENT_TEXT}: {_list_names(absent_names)}]")
             continue
         if sentence.claims and sentence.is_identifying:
             best_reference = evidence.find_best_record(sentence)
             if best_reference:
-                tied += 1
+                tied_count += 1
                 if best_reference not in sentence.known_references:
                     marked_text.append(f" ({best_reference})")
-    return CheckedSummary("".join(marked_text), sentences, tied, marked)
+    return CheckedSummary("".join(marked_text), sentences, tied_count, marked_count)
 
 
 def _list_names(names: Iterable[str]) -> str:
@@ -423,7 +425,7 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
     for row in text.splitlines(keepends=True):
         is_fence = _FENCE.match(row) is not None
         is_fenced ^= is_fence
-        if is_fence or is_fenced or _HEAD.match(row):
+        if is_fence or is_fenced or _NON_SENTENCE_ROW.match(row):
             yield row, False
             continue
         stripped_row = row.rstrip()
@@ -431,7 +433,7 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
         start_of_sentence = markup.end() if markup else 0
         yield row[:start_of_sentence], False
         closed_spans = [
-            match.span() for match in _CLOSED_SPANS.finditer(stripped_row, start_of_sentence)
+            match.span() for match in _QUOTED_SPANS.finditer(stripped_row, start_of_sentence)
         ]
         for end in [
             *(match.end() for match in _SENTENCE_END.finditer(stripped_row, start_of_sentence)),

@@ -1,4 +1,5 @@
-"""Find secrets in texts and transcript lines by rules that are data, and remove nothing else.
+"""Find secrets, such as API keys, in texts and transcript lines, and replace only these.
 
-Imports nothing of ours. Must not know what a session is.
+This package imports no other package of resume-hooks, and it must not know what
+a session is.
 """

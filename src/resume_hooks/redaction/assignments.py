@@ -1,4 +1,7 @@
-"""Values that the name before them makes secret: ``API_KEY=...``, ``"clientSecret": "..."``, ``Bearer ...``."""
+"""Find values that are secret because of the name before them.
+
+Examples are ``API_KEY=...``, ``"clientSecret": "..."`` and ``Bearer ...``.
+"""
 
 from __future__ import annotations
 
@@ -14,29 +17,32 @@ from resume_hooks.redaction.passwords import HARMLESS_NAME, is_secret_field
 from resume_hooks.redaction.spans import ASSIGNED, GENERIC, Span
 
 _NAME_SEARCH_BYTES = 64
-"""The number of bytes before a value to search for its name."""
+"""The number of bytes before a value in which its name is searched for."""
 
 MAX_VALUE_BYTES = 400
-"""The maximum size in bytes of a value that is secret by its name alone."""
+"""Maximum number of bytes in a value that only its name marks as a secret."""
 
 _SEPARATOR_BYTES = b"\"'`\\ \t=:>,?|]"
 _AUTH_SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
 """The last word before the credentials in an ``Authorization`` header."""
 
 _SCHEME_SEPARATOR = b" \t:\"'`\\"
-"""The characters between the scheme and the credentials in such a header."""
+"""The characters between the scheme, such as ``bearer``, and the credentials in an
+``Authorization`` header."""
 
 _SET_COMMAND = compile_lazily(rb"(?:env|setx|setenv|configure set) +[\w.-]+\Z")
-"""Commands, including a Dockerfile's, in which a space separates a name from its value."""
+"""Matches commands in which a space separates a name from its value, for example ``setenv NAME
+value``."""
 
 _LONG_OPTION = compile_lazily(rb"(?:\A|[ \t])--[a-z][a-z-]*\Z")
-"""A long option that is followed by a space and its value."""
+"""Matches a long option before a space and its value."""
 
 _C_DEFINE = compile_lazily(rb"define +[\w.-]+\Z")
-"""A definition in C, in which an unquoted value is a name."""
+"""Matches a definition in C. An unquoted value in it is a name."""
 
 _MIN_PAT_BYTES = 30
-"""The minimum size in bytes of a personal access token; shorter values with that name are something else."""
+"""Minimum number of bytes in a personal access token. A shorter value of a name such as
+``GITHUB_PAT`` is not a token."""
 
 _ASSIGNMENT_SIGN = compile_lazily(rb"[=:>]|[\"'] ?, ?\\*[\"']")
 _NAME_TABLE = bytes(
@@ -71,8 +77,8 @@ _ENV_VARIABLE_SUFFIXES = (
     b"_cookie",
     b"_session",
 )
-"""An environment variable with a significant last word. In a program's own names, the same word is
-less significant."""
+"""The last words of environment variables that contain a secret. In other names of a program, the
+same words do not mark a secret."""
 
 _CALL_WITH_KEY = compile_lazily(
     rb"(?:new [\w.]{0,30}(?:api|sdk|key|token)[\w.]{0,20}|new (?:stripe|pusher|octokit)[\w.]{0,20}"
@@ -80,13 +86,13 @@ _CALL_WITH_KEY = compile_lazily(
     rb"|fernet|cipher|bot\w{0,8}|resend|openai|anthropic|jwt\.\w{3,8}))"
     rb"\((?:\w{1,20} ?= ?)?(?:b?[\"'][^\"'\n]{1,60}[\"'], ?){0,2}b?[\"']\Z"
 )
-"""A call with a key as one of its arguments."""
+"""Matches the beginning of a call up to an argument that is a key."""
 
 _QUERY_PARAMETER = compile_lazily(rb"[?&](?:key|code|sid|ticket|assertion)=\Z")
 _AWS_NAME_ENDS = tuple(
     sign + b":secret" for sign in (*(b"%d" % digit for digit in range(10)), b"*", b"}")
 )
-"""The text before a secret's name in AWS notation."""
+"""The text before the name of a secret in an AWS resource name."""
 
 _VALUE_FIELD_NAMES = (b"value", b"default", b"content", b"secretstring", b"plaintext", b"body")
 _NAME_FIELD_SEARCH_BYTES = 200
@@ -95,19 +101,20 @@ _NAME_FIELD = compile_lazily(
     rb"(?:[ \t]{0,4},?(?:\s|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}|[ \t]{0,4},|[ \t]{0,4}\{[^{}]{0,160}?\W)"
     rb"[\\\"'` -]{0,16}" + VALUE_FIELD + rb"\Z"
 )
-"""A name that is in the field before the value's field."""
+"""Matches a name in the field before the field with its value."""
 
 _TYPED_NAME = compile_lazily(rb"([\w-]+)[ \t]*:[ \t]*&?[\w<>&']{1,24}\Z")
-"""A name followed by its type."""
+"""Matches a name followed by its type."""
 
 _SECRET_UUID_NAME = compile_lazily(
     rb"(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.-]?key)?|_(?:token|key|pat|secret"
     rb"|password))\Z"
 )
-"""A name whose value is secret even if it is a UUID; most UUIDs are only identifiers."""
+"""Matches a name whose value is a secret even if it is a UUID. Most other UUIDs are only
+identifiers."""
 
 _RAW_KEY = compile_lazily(rb"[A-Za-z0-9+/_-]{43}=(?![\w=])")
-"""Thirty-two random bytes."""
+"""Matches a key of 32 random bytes in base64."""
 
 _VALUE = compile_lazily(rb"[\w.=+/~-]{16,400}")
 _LINE_GAP = rb"(?:\s|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){0,60}"
@@ -115,7 +122,7 @@ _LINE_GAP = rb"(?:\s|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){0,60}"
 _LINE_BREAK_BEFORE_VALUE = compile_lazily(
     rb"[=:][ \t]*(?:[|>][+-]?|\\+|\()[ \t]*(?:\r?\n|\\+n)(?:[\s\"'`\\]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){0,50}\Z"
 )
-"""The text between a name and a value on the next line."""
+"""Matches the text between a name and a value on the next line."""
 
 _CONTINUATION = compile_lazily(
     rb"(?:\\?[\"'](?:[ \t]*[+\\]"
@@ -124,29 +131,30 @@ _CONTINUATION = compile_lazily(
     + _LINE_GAP
     + rb")\\?[\"']|\\\n[ \t]*)([\w.=+/~-]{8,400})"
 )
-"""The continuation of a value: the next string literal, or the next line after a backslash."""
+"""Matches the continuation of a value: another string literal, or the next line after a backslash.
+"""
 
 _INDENTED_VALUE_STARTS = {b"  ", b' "', b" '", b'\t"', b"\t'", b"\t\t", b'\\"'}
-"""The characters directly before a value on its own line."""
+"""The two characters before a value on its own line."""
 
 _LINE_END_SEARCH_BYTES = 40
-"""The number of bytes before a value to search for the end of the previous line."""
+"""The number of bytes before a value in which the end of the previous line is searched for."""
 
 _FOLDED_YAML_LINE = compile_lazily(
     rb"\n" + _LINE_GAP + rb"[ \t]([\w.=+/~-]{16,400})[ \t]*(?=\n|\Z)"
 )
-"""The next line of a value in YAML."""
+"""Matches the next line of a value in YAML that has several lines."""
 
 _MAX_CONTINUATIONS = 40
 CONTINUED_VALUE_ENDS = {b'"', b"'", b"\\"}
-"""The character that follows a value which may continue."""
+"""The characters after a value that may have a continuation."""
 
 NEXT_LINE_INDENTS = {b"  ", b"\t\t"}
 """The characters before a value that begins on the line below its name."""
 
 
 def continuation_spans(raw: bytes, start: int, first_span: Span) -> Iterator[Span]:
-    """Yield the continuations of the value at ``start`` in further string literals and lines."""
+    """Yield the continuations of the value at ``start`` in further string literals or lines."""
     if raw[start - 2 : start] not in NEXT_LINE_INDENTS:
         pattern = _CONTINUATION
     elif _LINE_BREAK_BEFORE_VALUE.search(raw[max(0, start - _NAME_SEARCH_BYTES) : start]):
@@ -163,7 +171,10 @@ def continuation_spans(raw: bytes, start: int, first_span: Span) -> Iterator[Spa
 
 
 def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
-    """Return the secret at ``start`` that the name before it identifies, as a list of at most one item."""
+    """Return the secret at ``start`` if the name before it marks it as a secret.
+
+    The list has at most one item. ``lower`` is ``raw`` in lower case.
+    """
     name, separator = _name_and_separator(lower, start)
     if not separator:
         return []
@@ -191,14 +202,20 @@ def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
 
 
 def _is_value_of_rule(rule: Rule, value: bytes, name: bytes) -> bool:
-    """Check whether a value of the rule's shape is a secret, not an example or the end of its own name."""
+    """Check whether a value that a rule's expression matches is a secret.
+
+    It is not a secret if it is an example or the end of its own name.
+    """
     if entropy(value) < rule.entropy or is_placeholder(value):
         return False
     return not name.endswith(value.lower())
 
 
 def _kind_of_random_value(raw: bytes, start: int, name: bytes) -> str:
-    """Return the kind of secret for a random key or an environment variable's value, or ``""``."""
+    """Return the kind of secret if a random key or the value of an environment variable is at ``start``.
+
+    Return ``""`` if its name does not mark the value as a secret.
+    """
     if name.endswith(b"key") and _RAW_KEY.match(raw, start):
         return "secret"
     if name.endswith(_ENV_VARIABLE_SUFFIXES) and not HARMLESS_NAME.search(name):
@@ -209,7 +226,7 @@ def _kind_of_random_value(raw: bytes, start: int, name: bytes) -> str:
 
 
 def _authorization_spans(raw: bytes, start: int, name: bytes) -> list[Span]:
-    """Return the credentials in an ``Authorization`` header, or in a command that contains one."""
+    """Return the credentials in an ``Authorization`` header, or in a command that contains this header."""
     if name.endswith(_AUTH_SCHEMES):
         value = _VALUE.match(raw, start)
     else:
@@ -226,7 +243,7 @@ def _authorization_spans(raw: bytes, start: int, name: bytes) -> list[Span]:
 
 
 def may_have_secret_name(lower: bytes, start: int) -> bool:
-    """Check whether the name before the value at ``start`` may make it secret."""
+    """Check whether the name before the value at ``start`` may mark the value as a secret."""
     name, separator = _name_and_separator(lower, start)
     if not separator:
         return False
@@ -242,7 +259,7 @@ def may_have_secret_name(lower: bytes, start: int) -> bool:
 
 
 def field_spans(key: bytes, value: bytes) -> list[Span]:
-    """Return the secret in the string ``value`` of a JSON object that its ``key`` identifies.
+    """Return the secret in the string ``value`` of a JSON object if its ``key`` marks it as a secret.
 
     The list has at most one item.
     """
@@ -260,7 +277,7 @@ def field_spans(key: bytes, value: bytes) -> list[Span]:
 
 
 def _is_assignment(name: bytes, separator: bytes) -> bool:
-    """Check whether the text between a name and a value is an assignment."""
+    """Check whether the text between a name and a value assigns the value to the name."""
     return bool(
         _ASSIGNMENT_SIGN.search(separator)
         or _SET_COMMAND.search(name)
@@ -270,12 +287,15 @@ def _is_assignment(name: bytes, separator: bytes) -> bool:
 
 
 def _is_auth_name(name: bytes) -> bool:
-    """Check whether a name belongs to credentials in Docker's and npm's settings."""
+    """Check whether a name is the name of credentials in the settings of Docker or npm."""
     return name in {b"auth", b"_auth", b"identitytoken"}
 
 
 def _name_and_separator(lower: bytes, start: int) -> tuple[bytes, bytes]:
-    """Return the words before a value on the same line, and the text between the words and the value."""
+    """Return the words before a value, and the text between these words and the value.
+
+    Both are empty if no name precedes the value.
+    """
     if lower[start - 1] not in _SEPARATOR_BYTES:
         return b"", b""
     text_before = lower[max(0, start - _NAME_SEARCH_BYTES) : start]
@@ -303,13 +323,18 @@ def _name_and_separator(lower: bytes, start: int) -> tuple[bytes, bytes]:
     if _QUERY_PARAMETER.search(lower, start - 12, start):
         return b"api_key", separator
     if name.endswith(_AWS_NAME_ENDS) or name.endswith(b"::" + phrase):
-        return b"", b""  # a type in a program, or a name that is assigned to itself
+        # The text before the value is a type in a program, or a name that is assigned to itself.
+        return b"", b""
     return phrase, separator
 
 
 @lru_cache(maxsize=4096)
 def _vendors_and_generic_kind(phrase: bytes) -> tuple[tuple[int, ...], str]:
-    """Return the vendors in a name's last words, as indexes of the rules, and the generic kind or ``""``."""
+    """Return the vendors that the last words of a name contain, and the generic kind of the name.
+
+    A vendor is an index in ``Rules.vendor_rules``. The generic kind, for example ``token``, is
+    ``""`` if the name does not mean a secret.
+    """
     vendor_numbers = tuple(
         match.lastindex - 1
         for match in token_rules().name_pattern.finditer(phrase)

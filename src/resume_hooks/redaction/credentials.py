@@ -1,4 +1,7 @@
-"""Credentials in recognisable notations: addresses, cookies, npm's settings, password hashes, private keys."""
+"""Find credentials in notations that can be recognised without a name.
+
+These are addresses, cookies, the settings of npm, password hashes and private keys.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,13 @@ _USERINFO = compile_lazily(
     rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:(?!pserver:)([^\s/\"'`@\\<>]{3,200})@[\w.\[$-]"
 )
 _PLACEHOLDER_LAST_WORD = compile_lazily(rb"[._-](?:key|pass|password|pwd|secret|token)\Z")
-"""The last word of a placeholder that describes a secret: ``application_key``."""
+"""Matches the last word of a placeholder that describes a secret, for example ``application_key``.
+"""
 
 _TOKEN_USER = compile_lazily(rb"://([\w-]{20,200}):?@[\w.\[$-]")
 _PUBLIC_USER_SCHEME = compile_lazily(rb"\b(?:enode|enrtree|ssh)\Z")
-"""Schemes of addresses whose user is public: a key of an Ethereum node, or a name or id for SSH."""
+"""Matches the schemes of addresses in which the user is public: the key of an Ethereum node, or the
+name of a user of SSH."""
 
 _SIGNATURE = compile_lazily(rb"(?i)sig(?:nature)?=([\w%+/~-]{20,400}+(?:%3d|=){0,2})")
 _GO_DRIVER_USERINFO = compile_lazily(rb"[^\s:/@\"'`]{1,60}:([^\s/\"'`@\\<>]{3,200})@\Z")
@@ -40,7 +45,8 @@ _COOKIE_HEADER = compile_lazily(
 _COOKIE = compile_lazily(
     rb"([\w.!%-]{1,80}+)=([^\s;\"'\\,<>=\x7f-\xff]{1,4000}+(?:=[^\s;\"'\\,<>\x7f-\xff]{0,200}+)?)(?:;[ \t]?|(?!>))"
 )
-"""A single cookie. The part after a second ``=`` has a maximum length, so that no text is scanned repeatedly."""
+"""Matches a single cookie. The part after a second ``=`` has a maximum length, so that no text is
+read repeatedly."""
 
 _SESSION_COOKIE_NAME = compile_lazily(
     rb"(?i)sess|sid|auth|token|jwt|logged|login|remember|credential|cookies|secret"
@@ -60,7 +66,7 @@ _PASSWORD_HASH = compile_lazily(
 )
 
 MAX_PRIVATE_KEY_BYTES = 20_000
-"""The size in bytes of the longest private key, which is the longest kind of secret."""
+"""Maximum number of bytes in a private key. No other kind of secret is longer."""
 
 _KEY_NAME = rb" (?:(?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-----"
 _BEGIN_MARKER = compile_lazily(rb"(?i)-----BEGIN" + _KEY_NAME)
@@ -69,15 +75,15 @@ _KEY_TEXT = compile_lazily(rb"(?:\s\d{1,6}\xe2\x86\x92|[A-Za-z0-9+/=\s:,.-]|\\(?
 _BASE64_RUN = compile_lazily(rb"[A-Za-z0-9+/]{24}")
 _LINE_NUMBER = rb"\s*(?:\d{1,6}(?:\xe2\x86\x92|[\t:|])\s*)?"
 _BODY_LINE = compile_lazily(_LINE_NUMBER + rb"[A-Za-z0-9+/]{16,76}={0,2}\s*")
-"""A line of a key's body, possibly with a line number from a tool."""
+"""Matches a line of a key's body, with or without a line number from a tool."""
 
 _CUT_BODY_LINE = compile_lazily(rb"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{24,76}={0,2}\s*\Z")
-"""The rest of a line whose beginning was cut off."""
+"""Matches the rest of a line whose beginning was cut off."""
 
 _LAST_BODY_LINE = compile_lazily(
     _LINE_NUMBER + rb"[A-Za-z0-9+/]{0,76}={0,2}\s*(?:\n" + _LINE_NUMBER + rb")?"
 )
-"""The last line, which may be short, and the line number after it."""
+"""Matches the last line of a key's body, which may be short, and a line number after it."""
 
 _NEXT_KEY = compile_lazily(rb"(?i)-----BEGIN|private-lines:")
 _PUTTY_HEADER = compile_lazily(rb"(?i)private-lines: ?\d{1,4}")
@@ -85,7 +91,10 @@ _PUTTY_MAC = compile_lazily(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 
 
 def userinfo_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield at most one secret: the password in an address whose ``://`` is at ``position``."""
+    """Yield the password in an address whose ``://`` is at ``position``, or its user if that is a token.
+
+    Yield at most one secret.
+    """
     match = _USERINFO.match(raw, position)
     if match and (
         _is_address_password(match[1].replace(b":", b"_"))
@@ -103,16 +112,19 @@ def userinfo_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
 
 
 def _is_address_password(value: bytes) -> bool:
-    """Check whether the text at a password's position in an address is a password. It may consist only of letters."""
+    """Check whether the text at the position of a password in an address is a password.
+
+    It may consist only of letters.
+    """
     if is_likely_password(value) or is_random_letters(value):
         return True
     return is_word_password(value) and value.islower() and not _PLACEHOLDER_LAST_WORD.search(value)
 
 
 def signature_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the signature with which anyone can use an address: ``sig=``, ``X-Amz-Signature=``.
+    """Yield the signature that gives access to an address, after ``sig=`` or ``Signature=``.
 
-    There is at most one.
+    Yield at most one secret.
     """
     match = _SIGNATURE.match(raw, position)
     if (
@@ -124,16 +136,19 @@ def signature_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
 
 
 def driver_address_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield at most one secret: the password before the ``@tcp(`` of a database address in Go's notation."""
+    """Yield the password in a database address in Go's notation, whose ``@tcp(`` is at ``position``.
+
+    Yield at most one secret.
+    """
     match = _GO_DRIVER_USERINFO.search(raw, max(0, position - 260), position + 1)
     if match and _is_address_password(match[1]):
         yield Span("password-in-address", match.start(1), match.end(1), SHAPE)
 
 
 def registry_auth_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the value of ``_auth`` or ``_authToken`` in npm's settings at ``position``.
+    """Yield the value of ``_auth`` or ``_authToken`` at ``position`` in the settings of npm.
 
-    A token may be a UUID.
+    The value of ``_authToken`` may be a UUID.
     """
     match = _NPM_AUTH.match(raw, position)
     if not match or raw[max(0, position - 1) : position].isalnum():
@@ -144,9 +159,9 @@ def registry_auth_spans(raw: bytes, position: int) -> Generator[Span, None, None
 
 
 def cookie_spans(raw: bytes, position: int) -> Generator[Span, None, int]:
-    """Yield the values of session cookies in a header, or in an option of curl, at ``position``.
+    """Yield the values of session cookies in the header or curl option at ``position``.
 
-    Return the end of the cookies.
+    Return the end of the last cookie, or 0 if there is no header.
     """
     header = _COOKIE_HEADER.match(raw, position)
     if not header or (
@@ -171,16 +186,16 @@ def cookie_spans(raw: bytes, position: int) -> Generator[Span, None, int]:
 
 
 def password_hash_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the password hash that begins at ``position``, if any."""
+    """Yield the password hash that begins at ``position``, if there is one."""
     match = _PASSWORD_HASH.match(raw, position)
     if (
         match and len(set(match[0])) >= 16
-    ):  # by chance, a hash contains a placeholder such as "todo"
+    ):  # ``is_placeholder`` is not used, because a hash may contain a word such as "todo" by chance.
         yield Span("password-hash", match.start(), match.end(), SHAPE)
 
 
 def is_basic_auth(value: bytes) -> bool:
-    """Check whether a value is base64 of ``user:password`` for basic authentication."""
+    """Check whether a value is ``user:password`` in base64, as in basic authentication."""
     try:
         text = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
         printable = text.decode().isprintable()
@@ -196,10 +211,10 @@ def is_basic_auth(value: bytes) -> bool:
 
 
 def private_key_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the private key, if any, around the words ``PRIVATE KEY`` or ``Private-Lines`` (PuTTY) at ``position``.
+    """Yield the private key around the words ``PRIVATE KEY`` or ``Private-Lines`` at ``position``.
 
-    A key without an end marker extends as far as the text looks like a key. The same applies to a
-    missing start marker.
+    The second form is that of PuTTY. If the marker at the end or at the beginning of the key is
+    missing, the key extends as far as the text looks like a key.
     """
     start = max(0, raw.rfind(b"-----", max(0, position - 64), position))
     if putty := _PUTTY_HEADER.match(raw, position):
@@ -215,7 +230,10 @@ def private_key_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
 def _whole_key_spans(
     raw: bytes, start: int, body_start: int, end_marker: re.Pattern[bytes]
 ) -> Iterator[Span]:
-    """Yield a key from ``start`` to its end marker, to the next key, or as far as the text looks like a key."""
+    """Yield the key that begins at ``start``.
+
+    It ends at its end marker, before the next key, or where the text no longer looks like a key.
+    """
     next_key = _NEXT_KEY.search(raw, body_start, body_start + MAX_PRIVATE_KEY_BYTES)
     search_end = next_key.start() if next_key else body_start + MAX_PRIVATE_KEY_BYTES
     key_end = end_marker.search(raw, body_start, search_end) or _KEY_TEXT.match(
@@ -244,5 +262,8 @@ def _start_of_key_body(raw: bytes, end: int) -> int:
 
 
 def _is_key_body(raw: bytes) -> bool:
-    """Check whether a key's body may be real. A row of dots or of one repeated letter is not."""
+    """Check whether a text may be the body of a key.
+
+    A row of dots or of the same letter is not the body of a key.
+    """
     return _BASE64_RUN.search(raw) is not None and len(set(raw)) >= 16

@@ -1,7 +1,7 @@
-"""Our own token rules, in addition to ``rules.json``. Add the rule for a missing service here.
+"""Add token rules to those in ``rules.json``. Add a rule for a missing service here.
 
-The format is the same as in ``rules.json``. The facts come from the services' documentation of
-their tokens.
+The rules have the format of ``rules.json``. They follow the services' documentation of their
+tokens.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _KEY_BODY_PREFIXES = (
     r"(?:MII[A-Za-z0-9+/]{3}IBAAKC|MII[A-Za-z0-9+/]{3}IBADANBgkqhkiG9w0BAQEFAASC|MIGH[A-Za-z0-9+/]{4}MBMGByqGSM49AgEG"
     r"|MHcCAQEE|MC4CAQAwBQYDK2VwBCIE|b3BlbnNzaC1rZXktdj)"
 )
-"""The prefixes of RSA, EC, Ed25519 and OpenSSH key bodies."""
+"""The beginnings of the bodies of RSA, EC, Ed25519 and OpenSSH keys."""
 
 _KEY_BODY_LINES = (
     r"[A-Za-z0-9+/]{12,12000}={0,2}"
     r"(?:\s{1,20}(?:\d{1,6}(?:\xe2\x86\x92|[\t:|]))?[A-Za-z0-9+/]{16,76}={0,2}(?![\w+/=.:(-])){0,200}"
 )
-"""The continuation of a key body, possibly with a line number from a tool."""
+"""The further lines of a key's body, with or without a line number from a tool."""
 
 
 def _rule(
@@ -51,11 +51,11 @@ _PREFIXED_TOKEN = (
     rf"(?<![A-Za-z0-9_.-])(?<!sha256=)(?:[A-Za-z][A-Za-z0-9]{{0,11}}[_-]){{0,2}}(?:{_PURPOSE_WORDS})(?:[_-][a-z0-9]{{1,8}}){{0,2}}[_-]"
     rf"(?:{_MIXED_CASE}{{24,200}}|[a-f0-9]{{32,128}})(?![A-Za-z0-9])"
 )
-"""The current format of most services' tokens: words for the service and the purpose, then random
+"""The usual format of new tokens: words for the service and the purpose, followed by random
 characters."""
 
 _ENCODED_KEY = r"\bLS0tLS1CRUdJTi(?!BDRVJU|BQVUJM)[A-Za-z0-9+/]{80,12000}={0,2}"
-"""A private key in base64; certificates and public keys begin differently."""
+"""A private key in base64. Certificates and public keys begin with other characters."""
 _OLD_VAULT = r"(?<![\w.$/-])[sb]\.(?=[A-Za-z0-9]{0,20}\d)(?=[A-Za-z0-9]{0,20}[A-Z])[A-Za-z0-9]{24}(?![\w.(-])"
 _ATLASSIAN = r"\b(?:AT[AC]TT3[\w=-]{60,250}|ATBB[A-Za-z0-9]{32}|BBDC-[A-Za-z0-9+/]{40,50})"
 _UUID = "[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"

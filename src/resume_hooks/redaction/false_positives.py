@@ -1,4 +1,7 @@
-"""Values that look like secrets but are not: placeholders, examples, names, ids, hashes of files."""
+"""Recognise values that look like secrets but are not secret.
+
+Examples are placeholders, examples in documentation, names, ids and hashes of files.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,19 @@ _PLACEHOLDER_WORDS = compile_lazily(
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|12341234|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
     rb"truncated|notareal|%7b|eby8vdm02x|\A(?!a{20}).*?(.)\1{11}"
 )
-"""Words and sequences that people and documentation use instead of a secret, without ``-`` and ``_``.
+"""Matches words and sequences that people write instead of a secret.
 
-The last items are the beginning of the public key that every emulator of Azure's storage uses, and
-twelve equal characters, as in the zeros of a certificate. One vendor's tokens begin with them.
+The signs ``-`` and ``_`` are removed before the search. The last two alternatives match the public
+key of every emulator of Azure's storage, and a sequence of twelve equal characters. Twelve ``a`` at
+the beginning do not match, because the tokens of one vendor begin with them.
 """
 
 _SEALED_SECRET = compile_lazily(rb"Ag[A-D][\w+/]{60}")
-"""The prefix of a sealed secret, which only a cluster can decrypt."""
+"""Matches the beginning of a sealed secret, which only a Kubernetes cluster can decrypt."""
 
 _PLACEHOLDER_SEARCH_BYTES = 200
-"""The number of bytes of a value to search for such words; longer values contain them by chance."""
+"""The number of bytes of a value in which the words of placeholders are searched for. A longer
+value may contain them by chance."""
 
 _CODE_REFERENCE = compile_lazily(
     rb"^(?:\$|%[\w.-]+%|@[\w-]+@|\{|-?\[|[A-Za-z_-]+\]$|\)[,;]|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
@@ -46,17 +51,17 @@ _CODE_REFERENCE = compile_lazily(
     rb"|^[+!-][A-Z][A-Z0-9-]+(?::[+!-]?[A-Z][A-Z0-9-]+)+$|^(?:[a-z]+:)?(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}$"
     rb"|^[a-z]pub[A-Za-z0-9]{100,}$|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\+$|^\w+(?:[:,;][A-Za-z]\w*=\w+)+$|^:\w+:?\[|^:+\w+\]$"
 )
-"""Text that refers to a secret, or to something public, instead of containing a secret.
+"""Matches a text that is not a secret, but refers to a secret or to something public.
 
-It is code of a program or a shell, a template, a port, a commit of another repository, the name of
-a migration, an instant, the next setting, a required version, an endpoint, a mail address, a size,
-a fingerprint, a public key, or a list of ciphers or settings.
+Examples are code of a program or a shell, a template, a port, a commit of another repository, the
+name of a migration, a point in time, another setting, a required version, an endpoint, a mail
+address, a size, a fingerprint, a public key, and a list of ciphers or settings.
 """
 
 _KEY_WITH_SLASH = compile_lazily(
     rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})"
 )
-"""An AWS key that begins with a slash, which is true of one key in 64."""
+"""Matches an AWS key that begins with a slash. One key in 64 begins with a slash."""
 
 _PERCENT_ESCAPE = compile_lazily(rb"%[0-9A-F]{2}")
 
@@ -73,24 +78,24 @@ _COMMON_WORDS = compile_lazily(
     rb"key|api|auth|credential|access|private|public|bearer|basic|some|any|123(?:4(?:56*)?)?|abc|[^a-z0-9]"
 )
 _COMMON_WORD_SEARCH_BYTES = 64
-"""The number of bytes of a value to compare with such words."""
+"""The number of bytes of a value in which common words are searched for."""
 
 _SLUG = compile_lazily(
     rb"(?:\d{0,4}[A-Za-z]+\d{0,4}|\d{1,4})(?:[-_.](?:\d{0,4}[A-Za-z]+\d{0,4}|\d{1,4})){2,}"
 )
-"""Words and short numbers with separators, as in an identifier: ``apache-license-2.0-2004-01``."""
+"""Matches words and short numbers with separators, for example ``apache-license-2.0-2004-01``."""
 
 _JOINED_WORDS = compile_lazily(rb"[A-Za-z-]+(?:[/,:|+&][A-Za-z-]+)+")
-"""Words with a sign between them, as in a sentence or a list: ``and/or``, ``lib,link``."""
+"""Matches words with signs between them, as in a sentence or a list: ``and/or``, ``lib,link``."""
 
 _DIGIT = compile_lazily(rb"[0-9]")
 _LETTER = compile_lazily(rb"[A-Za-z]")
 _WORD_PASSWORD = compile_lazily(rb"(?=.{8,80}\Z)[A-Za-z]+(?:[._-][A-Za-z]+){0,5}")
-"""A password that consists only of words."""
+"""Matches a password that consists only of words."""
 
 _LETTERS_ONLY = compile_lazily(rb"[A-Za-z]{10,80}")
 _NON_NAME_CHARACTER = compile_lazily(rb"[^A-Za-z_.\s\x80-\xff-]")
-"""A character that names in programs do not contain."""
+"""Matches a character that cannot be part of a name in a program."""
 
 _USUAL_NEXT_LETTERS = {
     "a": "bcdfgiklmnprstuvwy", "b": "aeilorsu", "c": "acehiklorstu", "d": "acdeilorstu", "e": "abcdefgilmnopqrstvwxy",
@@ -99,12 +104,13 @@ _USUAL_NEXT_LETTERS = {
     "r": "acdefgiklmnoprstuvy", "s": "acehiklopstuy", "t": "acdefhilmoprstuy", "u": "abcefgilmnprst", "v": "aei",
     "w": "aeinors", "x": "cept", "y": "npst", "z": "e",
 }  # fmt: skip
-"""The usual successors of each letter: 93 of 100 pairs in English and in programs, 38 of 100 random pairs."""
+"""Maps each letter to the letters that usually follow it. These are 93 of 100 pairs of letters in
+English and in programs, but only 38 of 100 random pairs."""
 
 _MIN_RANDOM_LETTERS = 8
-"""The minimum number of letters needed to distinguish random letters from words.
+"""Minimum number of letters in a value that can be recognised as random letters.
 
-``already`` is shorter and has rare pairs.
+A shorter word, for example ``already``, may consist of unusual pairs of letters.
 """
 
 _NAME = compile_lazily(rb"[A-Za-z]+(?:[._-][A-Za-z]+)*[0-9]{0,2}")
@@ -123,7 +129,7 @@ def entropy(value: bytes) -> float:
 
 
 def is_placeholder(value: bytes) -> bool:
-    """Check whether a value with a token's shape is a placeholder or an example from documentation."""
+    """Check whether a value that has the form of a secret is a placeholder or an example."""
     if (
         len(set(value)) < (6 if len(value) > 8 else 5)
         or _SEALED_SECRET.match(value)
@@ -137,15 +143,15 @@ def is_placeholder(value: bytes) -> bool:
 
 
 def is_uuid(value: bytes) -> bool:
-    """Check whether a value is a UUID, which is usually an identifier in transcripts."""
+    """Check whether a value is a UUID. In transcripts, a UUID is usually an identifier."""
     return _UUID.fullmatch(value) is not None
 
 
 def consists_of_words(value: bytes) -> bool:
-    """Check whether a value consists of words, as names in programs do, rather than of random characters.
+    """Check whether a value consists of words, like a name in a program, and not of random characters.
 
-    Words have at least four letters. Words with three letters count if the value has at most one
-    number: ``getOAuth2Scope``.
+    A word has at least four letters. If the value contains at most one number, for example
+    ``getOAuth2Scope``, words of three letters are also accepted.
     """
     if b"%" in value:
         value = _PERCENT_ESCAPE.sub(b"-", value)
@@ -162,7 +168,7 @@ def consists_of_words(value: bytes) -> bool:
 
 
 def _is_slug(value: bytes) -> bool:
-    """Check whether a value is an identifier made of words and any number of short numbers."""
+    """Check whether a value is an identifier that consists of words and short numbers."""
     if not _SLUG.fullmatch(value):
         return False
     words = [word for word in _WORD.findall(value) if len(word) >= 3 and _VOWEL.search(word)]
@@ -175,7 +181,10 @@ def _is_reference(value: bytes) -> bool:
 
 
 def is_random_key(value: bytes) -> bool:
-    """Check whether the value of a key or token is a secret: long, mixed and random."""
+    """Check whether a value is long and random enough to be a key or token.
+
+    It must contain letters and digits, and must be no UUID, placeholder, reference or identifier.
+    """
     if (
         not (_DIGIT.search(value) and _LETTER.search(value))
         or is_uuid(value)
@@ -188,7 +197,10 @@ def is_random_key(value: bytes) -> bool:
 
 
 def has_random_case(value: bytes) -> bool:
-    """Check whether letters change case at random, unlike names in programs."""
+    """Check whether the case of the letters in a value changes at random, which it doesn't in names.
+
+    Letters of only one case also count as random if they contain few vowels.
+    """
     if not _LETTERS_ONLY.fullmatch(value) or is_placeholder(value):
         return False
     if value.islower() or value.isupper():
@@ -201,7 +213,10 @@ def has_random_case(value: bytes) -> bool:
 
 
 def is_likely_password(value: bytes) -> bool:
-    """Check whether a password's value is real: neither only common words, nor code of a program."""
+    """Check whether the value of a password is real.
+
+    It is not real if it consists only of common words, or if it is code of a program.
+    """
     if has_random_case(value):
         return True
     if (
@@ -221,7 +236,10 @@ def is_likely_password(value: bytes) -> bool:
 
 
 def is_word_password(value: bytes) -> bool:
-    """Check whether a value may be a password made of words, at a position that only contains passwords."""
+    """Check whether a value may be a password that consists of words.
+
+    Use this function only for positions at which nothing but a password can be.
+    """
     return (
         _WORD_PASSWORD.fullmatch(value) is not None
         and not is_placeholder(value)
@@ -230,7 +248,11 @@ def is_word_password(value: bytes) -> bool:
 
 
 def has_unusual_letter_pairs(value: bytes) -> bool:
-    """Check whether letter pairs are unlikely in words: 87 % of 8 random letters, 1 % of 8 letters in a word."""
+    """Check whether many pairs of letters in a value are unusual in words.
+
+    This is true of 87 % of the sequences of 8 random letters, and of 1 % of the words with 8
+    letters.
+    """
     words = [word.decode().lower() for word in _LETTER_RUN.findall(value)]
     pairs = [pair for word in words for pair in pairwise(word)]
     usual_count = sum(second in _USUAL_NEXT_LETTERS.get(first, "") for first, second in pairs)
@@ -238,7 +260,10 @@ def has_unusual_letter_pairs(value: bytes) -> bool:
 
 
 def is_random_letters(value: bytes) -> bool:
-    """Check whether a value has letters of one case whose pairs never occur in words or in names of programs."""
+    """Check whether a value consists of random letters of one case.
+
+    Its pairs of letters are unusual in words and in names of programs.
+    """
     if (
         len(value) < _MIN_RANDOM_LETTERS
         or not value.isalpha()
@@ -251,7 +276,7 @@ def is_random_letters(value: bytes) -> bool:
 
 
 def is_common_value(value: bytes) -> bool:
-    """Check whether a value is so common, or a placeholder, that it need not be secret elsewhere."""
+    """Check whether a value is a placeholder, or so common that it need not be a secret elsewhere."""
     return (
         is_placeholder(value)
         or len(_COMMON_WORDS.sub(b"", value[:_COMMON_WORD_SEARCH_BYTES].lower())) < 4
@@ -259,5 +284,8 @@ def is_common_value(value: bytes) -> bool:
 
 
 def is_random_value(value: bytes) -> bool:
-    """Check whether a value is neither a word nor a name, so that it is the same secret everywhere."""
+    """Check whether a value is neither a word nor a name.
+
+    A random value is the same secret wherever it occurs.
+    """
     return not _NAME.fullmatch(value) or has_random_case(value) or has_unusual_letter_pairs(value)

@@ -1,7 +1,8 @@
-"""Words that precede secrets of any length, and the functions that examine the text after them.
+"""Find words, such as ``password``, that may precede a secret of any length.
 
-Each word has a loose expression for the first pass, which scans bytes with escapes of any depth. It
-also has a function that returns the secrets at the word's positions in a text.
+Each word has two functions. The first function checks quickly whether a secret may follow a word in
+raw bytes, which may contain escapes of any depth. The second function returns the secrets after the
+word in a text.
 """
 
 from __future__ import annotations
@@ -55,18 +56,23 @@ from resume_hooks.redaction.program_options import (
 from resume_hooks.redaction.spans import Span
 
 _MAX_NESTED_WORDS = 2
-"""The maximum number of words to examine inside a text that another word already covers.
+"""Maximum number of words to examine in a text that was already examined after an earlier word.
 
-More such words occur only in texts that were made to slow down the search.
+Only a text that was made to slow down the search contains more words.
 """
 
 
 _Examine = Callable[[bytes, int], Generator[Span, None, int | None]]
-"""A function that examines the text after a word at a position, and may return the end of the examined text."""
+"""A function that yields the secrets after a word at a position. It may return the end of the text
+that it has examined."""
 
 
 class _WordHandlers(NamedTuple):
-    """The two handlers of a word: one finds positions that may have a secret, in lower-case bytes, one the secrets."""
+    """The two functions for a word.
+
+    ``candidate_positions`` yields the positions of the word, in lower-case bytes, after which a
+    secret may follow. ``spans`` yields the secrets.
+    """
 
     candidate_positions: Callable[[bytes, Iterable[int]], Iterator[int]]
     spans: Callable[[bytes, Iterable[int]], Iterator[Span]]
@@ -75,7 +81,10 @@ class _WordHandlers(NamedTuple):
 def _handlers_of_single_word(
     may_precede_secret: Callable[[bytes, int], object], examine: _Examine
 ) -> _WordHandlers:
-    """The handlers of a word that counts without other words; ``examine`` may return the end of the examined text."""
+    """Return the functions for a word that marks a secret by itself, without the rest of a name.
+
+    ``examine`` yields the secrets after the word.
+    """
 
     def candidate_positions(lower: bytes, positions: Iterable[int]) -> Iterator[int]:
         return (position for position in positions if may_precede_secret(lower, position))
@@ -98,18 +107,21 @@ _TEXT_BEFORE_VALUE = compile_lazily(
     rb"|[ \t][^\n:=]{0,60}(?:\b(?:is|was|to)\b|:)[: \t]"
     rb"|[\\\"'`,]{0,20}(?:[\s\"'`-]|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}" + VALUE_FIELD
 )
-"""The text between a name and its value, with escapes of any depth."""
+"""Matches the text between a name and its value, with escapes of any depth."""
 
 _SET_COMMAND = compile_lazily(rb"(?:define|set|env)[^\n]{0,40}\Z")
-"""A command that sets the following name."""
+"""Matches a command that assigns a value to the name after it."""
 
 
 _OPTION_OR_COLUMN_STARTS = frozenset([b"-", b",", b"|", b"\t", b";"])
-"""The text before an option, or before a name in a column's header."""
+"""The characters before an option, or before a name in the head of a column."""
 
 
 def _may_have_value(lower: bytes, position: int) -> bool:
-    """Check whether the name at ``position`` may precede a secret, such as by its sign, as an option or in netrc."""
+    """Check whether a value may follow the name at ``position``.
+
+    For example, an equals sign follows the name, or the name is an option or the head of a column.
+    """
     start, end, meaning = name_at(lower, position)
     if meaning == NONE or lower.startswith(b"secret removed: ", start):
         return bool(is_command_name(lower, position))
@@ -142,11 +154,14 @@ def _has_pipe_or_here_string(lower: bytes, position: int) -> object:
 
 
 _PLACEHOLDER_SEARCH_BYTES = 24
-"""The number of bytes after a name to search for the start of its value."""
+"""The number of bytes after a name in which the placeholder of a removed secret is searched for."""
 
 
 def _spans_of_names(raw: bytes, positions: Iterable[int]) -> Iterator[Span]:
-    """Yield the secrets of names with a word at ``positions``: assigned, in a column, or passed to a command."""
+    """Yield the secrets that belong to names which contain a word at one of ``positions``.
+
+    A secret is assigned to the name, in a column with this name, or an argument of a command.
+    """
     examined_end = nested_words = name_end = 0
     for position in positions:
         yield from named_command_spans(raw, position)
@@ -176,7 +191,10 @@ _NAME_HANDLERS = _WordHandlers(_positions_with_value, _spans_of_names)
 
 
 def _handlers_of_last_word(word: bytes, endings: bytes = b"") -> _WordHandlers:
-    """A word that counts only if the name ends with it or with ``endings``: not ``key`` in ``keyboard``."""
+    """Return the functions for a word that must be the end of a name or be followed by one of ``endings``.
+
+    For example, ``key`` is not accepted in ``keyboard``.
+    """
     longer_word = compile_lazily(
         re.escape(word) + rb"(?!(?:" + endings + rb")(?![a-z]))[a-z]+(?![\w-])"
     )
@@ -244,11 +262,12 @@ HANDLERS_BY_WORD: dict[bytes, _WordHandlers] = {
         password_hash_spans,
     ),
 }
-"""The lower-case words that may precede a secret of any length."""
+"""Maps each word that may precede a secret of any length to its functions. The words are in lower
+case."""
 
 
 def indicated_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
-    """Yield every secret that a word indicates; ``lower`` is ``raw`` in lower case."""
+    """Yield every secret after a word in ``raw``. ``lower`` is ``raw`` in lower case."""
     for word, positions in _positions_by_word(lower):
         if word.spans is _spans_of_names:
             yield from word.spans(raw, positions)
@@ -257,22 +276,28 @@ def indicated_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
 
 
 def indicated_positions(lower: bytes) -> Iterator[int]:
-    """Yield the positions of words that may precede a secret in lower-case bytes, with escapes of any depth."""
+    """Yield the positions of words after which a secret may follow.
+
+    The bytes are in lower case, and they may contain escapes of any depth.
+    """
     for word, positions in _positions_by_word(lower):
         yield from word.candidate_positions(lower, positions)
 
 
 _WordFinder = Callable[[bytes], Iterable[tuple[int, int]]]
-"""A function that finds every word in lower-case bytes, even inside another word: its index in
-``HANDLERS_BY_WORD``, its position."""
+"""A function that finds all words in lower-case bytes, even inside other words. It yields the index
+of the word in ``HANDLERS_BY_WORD`` and the position."""
 
 
 @cache
 def _word_finder() -> _WordFinder:
-    """Return the fastest available search: 2 ms per megabyte with ahocorasick-rs, 15 with an expression."""
+    """Return the fastest available search for the words.
+
+    It takes 2 ms per megabyte with ahocorasick-rs, and 15 ms with a regular expression.
+    """
     try:
         from ahocorasick_rs import BytesAhoCorasick
-    except ImportError:  # ahocorasick-rs has no wheel for Alpine
+    except ImportError:  # There is no wheel of ahocorasick-rs for Alpine.
         return make_regex_word_finder()
     automaton = BytesAhoCorasick(list(HANDLERS_BY_WORD))
     return lambda lower: (
@@ -281,11 +306,15 @@ def _word_finder() -> _WordFinder:
 
 
 _RARE_CHARACTERS = b"k$<]>@wpcugf:-l"
-"""Characters chosen so that each word contains at least one, the rarest in texts first."""
+"""Characters of which each word contains at least one. Those that are rarest in texts come first.
+"""
 
 
 def make_regex_word_finder() -> _WordFinder:
-    """Search with the standard library. Searching for each word's rarest character alone skips nine bytes in ten."""
+    """Return a search for the words that needs only the standard library.
+
+    It searches only for the rarest character of each word, and so skips nine of ten bytes.
+    """
     words_by_character: dict[bytes, list[tuple[int, bytes]]] = {}
     for index, word in enumerate(HANDLERS_BY_WORD):
         character = _RARE_CHARACTERS[
@@ -303,7 +332,7 @@ def make_regex_word_finder() -> _WordFinder:
 
     def find(lower: bytes) -> Iterator[tuple[int, int]]:
         match = search(lower)
-        while match:  # continue at the next byte, because words may overlap
+        while match:  # Words may overlap, so the search continues at the next byte.
             position = match.start()
             for index, word, offset in by_pair.get(lower[position : position + 2], no_words):
                 start = position - offset
@@ -317,7 +346,10 @@ def make_regex_word_finder() -> _WordFinder:
 def _words_by_pair(
     words_by_character: dict[bytes, list[tuple[int, bytes]]],
 ) -> dict[bytes, list[tuple[int, bytes, int]]]:
-    """Return the candidate words for a character and the byte after it, each with the bytes before the character."""
+    """Return the words that may occur around a pair of bytes: a rare character and the byte after it.
+
+    Each word is an index, the word, and the number of bytes before the character.
+    """
     by_pair: dict[bytes, list[tuple[int, bytes, int]]] = {}
     for character, words in words_by_character.items():
         for index, word in words:
@@ -333,7 +365,10 @@ def _words_by_pair(
 
 
 def _expression_around_character(character: bytes, words: list[tuple[int, bytes]]) -> bytes:
-    """Return an expression for a character in one of some words, which tests the text after the character first."""
+    """Return an expression that matches a character in any of the words.
+
+    It compares the text after the character before the text that precedes it.
+    """
     by_tail: dict[bytes, list[bytes]] = {}
     for _, word in words:
         by_tail.setdefault(word.partition(character)[2], []).append(b"(?<=%b)" % re.escape(word))
@@ -343,7 +378,10 @@ def _expression_around_character(character: bytes, words: list[tuple[int, bytes]
 
 
 def _positions_by_word(lower: bytes) -> Iterator[tuple[_WordHandlers, list[int]]]:
-    """Return the words in lower-case bytes, each with its positions, in the order of ``HANDLERS_BY_WORD``."""
+    """Yield the functions of each word in the text, with the positions of the word.
+
+    The order is that of ``HANDLERS_BY_WORD``.
+    """
     positions: dict[int, list[int]] = {}
     for index, position in _word_finder()(lower):
         positions.setdefault(index, []).append(position)

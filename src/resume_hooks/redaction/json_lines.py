@@ -1,7 +1,7 @@
-"""Find and remove secrets in transcript lines. Only strings that contain a secret are rewritten.
+"""Find and remove secrets in the lines of a transcript.
 
-This module also finds the positions of strings in a line, and the fields that redaction must not
-change (``is_exempt_from_redaction``).
+Only strings that contain a secret are rewritten. This module also finds the positions of the
+strings in a line, and the fields that must not be changed (``is_exempt_from_redaction``).
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ from resume_hooks.redaction.texts import (
 from resume_hooks.redaction.unescape import decode_layer
 
 _TOKEN = compile_lazily(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
-"""A string, a key with its colon, or a bracket.
+"""Matches a string, a key with its colon, or a bracket.
 
-An unterminated string extends to the end of the line. A new search at each quote in the string
-would take quadratic time.
+A string without its final quote extends to the end of the line. Otherwise the search would begin
+again at each quote in the string, and take quadratic time.
 """
 
 MAX_PATH_KEYS = 200
-"""The maximum number of keys in a path. The path of a deeper value contains only the first keys."""
+"""Maximum number of keys in the path of a string. The path of a deeper string contains only the
+first keys."""
 
 _EXEMPT_TOP_FIELDS = frozenset(
     b"type subtype uuid parentUuid logicalParentUuid sessionId session_id requestId timestamp version cwd "
     b"promptId messageId leafUuid toolUseID parentToolUseID sourceToolUseID sourceToolAssistantUUID agentId "
     b"snapshotMessageId isoTimestamp entrypoint userType permissionMode bridgeSessionId interruptedMessageId".split()
 )
-"""Top-level fields by which the client links, sorts and lists records."""
+"""The top-level fields with which the client links, sorts and lists records."""
 
 _EXEMPT_SUBTREES = frozenset(
     [b"snapshot", b"continue_metadata", b"trim_metadata", b"compactMetadata", b"usage"]
 )
-"""Top-level fields that contain only ids, file names and numbers."""
+"""The top-level fields that contain only ids, file names and numbers."""
 
 _EXEMPT_MESSAGE_FIELDS = frozenset(
     [
@@ -53,8 +54,8 @@ _EXEMPT_MESSAGE_FIELDS = frozenset(
         *((b"content", b"content", key) for key in b"type tool_use_id".split()),
     ]
 )
-"""Fields of a message that the API requires; ``signature`` and ``data`` contain the model's own
-thinking."""
+"""The fields of a message that the API requires unchanged. ``signature`` and ``data`` contain the
+model's own thinking."""
 
 _MEDIA_FIELDS = frozenset([(b"source", b"data"), (b"file", b"base64")])
 _BASE64 = compile_lazily(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
@@ -62,11 +63,15 @@ _BASE64 = compile_lazily(rb"(?:[A-Za-z0-9+/=_-]|\\[nr/]){64,}+")
 _FOLDER_FIELD = compile_lazily(rb'"cwd":\s?"([^"]{1,4096})"')
 
 _KEY_SEARCH_BYTES = 100
-"""The number of bytes before a string to search for its key."""
+"""The number of bytes before a string in which its key is searched for."""
 
 
 class Leaf(NamedTuple):
-    """A string value: its bytes between the quotes, from ``start`` to ``end``, and the path of its keys."""
+    """A string value in a JSON line.
+
+    ``start`` and ``end`` are the positions of its text between the quotes. ``path`` contains the
+    keys that lead to it.
+    """
 
     start: int
     end: int
@@ -74,7 +79,7 @@ class Leaf(NamedTuple):
 
 
 class JsonString(NamedTuple):
-    """A JSON string: its bytes between the quotes, from ``start`` to ``end``."""
+    """A string in a JSON line. ``start`` and ``end`` are the positions of its text between the quotes."""
 
     start: int
     end: int
@@ -84,7 +89,7 @@ class JsonString(NamedTuple):
 def json_strings(line: bytes) -> Iterator[JsonString]:
     """Yield every string of a JSON line in order, including keys.
 
-    An unterminated string extends to the end of the line.
+    A string without its final quote extends to the end of the line.
     """
     for token in _TOKEN.finditer(line):
         if token[1] is not None:
@@ -94,15 +99,15 @@ def json_strings(line: bytes) -> Iterator[JsonString]:
 def string_leaves(line: bytes) -> Iterator[Leaf]:
     """Return every string value of a JSON line in order, without keys.
 
-    The items of a list have the list's path.
+    The path of an item in a list is the path of the list.
     """
     return (leaf for leaf, is_key in strings_with_paths(line) if not is_key)
 
 
 def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
-    """Yield every string of a JSON line in order, and whether it is a key.
+    """Yield every string of a JSON line in order, and whether the string is a key.
 
-    A key has the path of its object.
+    The path of a key is the path of its object.
     """
     open_keys: list[bytes | None] = []
     parent_path: tuple[bytes, ...] = ()
@@ -132,7 +137,10 @@ def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
 
 
 def is_exempt_from_redaction(line: bytes, leaf: Leaf) -> bool:
-    """Check whether redaction must keep a string unchanged: ids, links, signatures, image data."""
+    """Check whether a string must not be changed by redaction.
+
+    These strings are ids, links between records, signatures and data of images.
+    """
     path = leaf.path
     if not path:
         return False
@@ -147,17 +155,17 @@ def is_exempt_from_redaction(line: bytes, leaf: Leaf) -> bool:
 
 
 def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:
-    """Return a transcript line without its secrets, and the secrets at their positions in ``line``.
+    """Return a line of a transcript without its secrets, and the secrets with their positions in ``line``.
 
-    A line without secrets is returned as the same object. Keys, ids, links, signatures and images
-    never change, and a line that is not a JSON object is treated as text. The result contains no
+    If the line contains no secret, the same object is returned. Keys, ids, links, signatures and
+    images never change. A line that is not a JSON object is treated as text. The result contains no
     further secret.
     """
     return remove_until_clean(line, find_secrets_in_line, replace_secrets_in_bytes)
 
 
 def find_secrets_in_line(line: bytes) -> list[Secret]:
-    """Return every secret in a transcript line, in order, with byte positions."""
+    """Return every secret in a line of a transcript, in order, with positions in bytes."""
     positions = sorted(suspect_positions(line))
     if not positions:
         return []
@@ -166,7 +174,7 @@ def find_secrets_in_line(line: bytes) -> list[Secret]:
 
 
 def folder_of_record(line: bytes) -> bytes:
-    """Return the record's folder in a line, or ``b""``. Redaction does not change the folder."""
+    """Return the folder of the record in a line, or ``b""``. Redaction does not change the folder."""
     match = _FOLDER_FIELD.search(line)
     if match:
         return match[1]
@@ -174,7 +182,7 @@ def folder_of_record(line: bytes) -> bytes:
 
 
 def replace_secrets_in_bytes(raw: bytes, secrets: list[Secret]) -> bytes:
-    """Replace the secrets in ``raw`` by placeholders."""
+    """Return ``raw`` with a placeholder for each of ``secrets``."""
     parts, position = [], 0
     for secret in secrets:
         parts += [raw[position : secret.start], placeholder_of_secret(secret.kind).encode()]
@@ -185,7 +193,7 @@ def replace_secrets_in_bytes(raw: bytes, secrets: list[Secret]) -> bytes:
 def is_record(line: bytes) -> bool:
     """Check whether a line is a JSON object.
 
-    An incomplete line counts as a text whose last string is unterminated.
+    An incomplete line is not an object. It is treated as a text.
     """
     try:
         return isinstance(json.loads(line.decode("utf-8-sig", "replace")), dict)
@@ -217,7 +225,10 @@ def _spans_in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
 
 
 def _spans_by_key(key: bytes, raw: bytes) -> list[Span]:
-    """Return the secret in the JSON string ``raw`` that its key identifies: the whole string if it has escapes."""
+    """Return the secret in the JSON string ``raw`` if its key marks it as a secret.
+
+    If the string contains escapes, the secret is the whole string.
+    """
     decoded = decode_layer(raw)
     if decoded is None:
         return field_spans(key, raw)
@@ -225,13 +236,14 @@ def _spans_by_key(key: bytes, raw: bytes) -> list[Span]:
 
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
-    """Return a whole text, such as a tool result in its own file, without its secrets.
+    """Return a text, such as a tool result in its own file, without its secrets, and the secrets.
 
-    Otherwise this function works like ``redact_line``.
+    If the text contains no secret, the same object is returned. The result contains no further
+    secret.
     """
     return remove_until_clean(raw, find_secrets_in_bytes, replace_secrets_in_bytes)
 
 
 def find_secrets_in_bytes(raw: bytes) -> list[Secret]:
-    """Return every secret in a whole text, in order."""
+    """Return every secret in a text, in order."""
     return [Secret(*span[:3]) for span in spans_in_bytes(raw)]

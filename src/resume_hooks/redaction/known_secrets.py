@@ -1,9 +1,9 @@
-"""Values that the rules found once, and their other occurrences without a context that identifies them as secrets.
+"""Remember secrets that the rules have found, and find them where nothing marks them as secrets.
 
-A title is a prompt's text on one line, a file's name may contain a tool's input, and a summary
-contains quotes. In these texts, nothing before the value identifies it, so ``Redactor`` remembers
-the value itself. Invariant: the result of ``redact`` contains no learned value in any form that
-this module recognises, and no match of a rule.
+For example, a title contains the text of a prompt, a file name may contain the input of a tool, and
+a summary contains quotes. No words before the secret mark it there, so ``Redactor`` remembers its
+value. The result of ``Redactor.redact`` contains no remembered value in any form that this module
+recognises, and no text that a rule matches.
 """
 
 from __future__ import annotations
@@ -41,36 +41,40 @@ from resume_hooks.redaction.unescape import (
 )
 
 MIN_VALUE_BYTES = 6
-"""The minimum size in bytes of a value to search for. A shorter value is removed only if a rule matches it."""
+"""Minimum number of bytes in a value that is remembered. A shorter value is only removed where a
+rule matches it."""
 
 _MIN_RANDOM_BYTES = 8
-"""The minimum size in bytes of a random value that is also found inside a longer word."""
+"""Minimum number of bytes in a random value that is also found inside a longer word."""
 
 _MIN_LINE_BYTES = 16
-"""The minimum size in bytes of a line of a longer secret, such as a private key, that is found without the rest."""
+"""Minimum number of bytes in a line of a longer secret, such as a private key, that is also found
+without the other lines."""
 
 _CUT_PART_BYTES = 3
-"""The number of bytes at a value's beginning or end that identify it next to an ellipsis."""
+"""The number of bytes at the beginning or end of a value by which it is recognised next to an
+ellipsis."""
 
 _MIN_HALF_BYTES = 8
-"""The minimum size in bytes of a part of a value that is found without a whole word or an ellipsis next to it.
+"""Minimum number of bytes in a part of a value that is found without an ellipsis and inside a word.
 
-It is the value's beginning at the end of a text, or its end at the start of the next one.
+The part is the beginning of the value at the end of a text, or its end at the start of a text.
 """
 
 _BASE64_RUN = compile_lazily(
     rb"(?<!\\)[A-Za-z0-9+/_-]{11,}+(?:(?<=[A-Za-z0-9+/_-]{60})\r?\n[A-Za-z0-9+/_-]{11,}+)*+"
 )
-"""A run of characters that may be a value in base64, even over several long lines. 11 characters are eight bytes."""
+"""Matches characters that may be a value in base64, also over several long lines. The minimum of 11
+characters encodes eight bytes."""
 
 _PRINTABLE_RUN = compile_lazily(rb"[!-~]{8,}")
-"""The form of a value in decoded base64. Words that are no base64 decode to other bytes."""
+"""Matches a value in decoded base64. Text that was not in base64 is decoded to other bytes."""
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 
 _FOLD_CHARACTERS = b" \t\r\n\\\"'`"
-"""Characters that quoting, escaping and line wrapping insert into a value."""
+"""Characters that quotes, escapes and line breaks insert into a value."""
 
 _FOLDED_GAP = rb"[\s\\\"'`]*"
 
@@ -78,27 +82,32 @@ _DIGIT = compile_lazily(rb"\d")
 _NAMED_VALUE = compile_lazily(rb"[\w.-]{1,60}=([^=\s]{8,4000})")
 _ELLIPSIS = compile_lazily(rb"\s{0,4}(?:\xe2\x80\xa6|\.\.\.|\[cut)\s{0,4}")
 _MAX_ELLIPSES = 1_000
-"""The maximum number of ellipses in a text next to which parts of values are searched for."""
+"""Maximum number of ellipses in a text next to which parts of values are searched for."""
 
 _INDICATOR_WORD = compile_lazily(
     rb"(?i)pass|pwd|secret|token|credential|\bkey|_key|://|\bpw\b|\blogin\b|\bauth"
 )
 _CONTEXT_BYTES_BEFORE, _CONTEXT_BYTES_AFTER = 100, 40
-"""The number of bytes before and after a plain word to search for another word that indicates a password."""
+"""The number of bytes before and after a plain word in which a word that indicates a password is
+searched for."""
 
 KNOWN_VALUE_RANK = 4
-"""The rank of a known value. If a rule matches at the same position, the rule determines the kind."""
+"""The rank of a remembered value. If a rule matches at the same position, its kind is used."""
 
 
 class _KnownValue(NamedTuple):
-    """A learned value, also without wrapping and quoting characters (``compact_value``), and its pattern in a text."""
+    """A remembered value.
+
+    ``compact_value`` is the value without line breaks, quotes and backslashes. ``pattern`` matches
+    the value in a text.
+    """
 
     kind: str
     compact_value: bytes
     pattern: re.Pattern[bytes]
 
     def spans(self, text: bytes) -> Iterator[Span]:
-        """Return the value's occurrences in a text."""
+        """Return all occurrences of the value in a text."""
         return (
             Span(self.kind, *match.span(), KNOWN_VALUE_RANK)
             for match in self.pattern.finditer(text)
@@ -106,18 +115,19 @@ class _KnownValue(NamedTuple):
 
 
 class Redactor:
-    """Removes every match of the rules from texts, and every value that the rules matched before.
+    """Removes from texts every secret that the rules find, and every secret that they have found before.
 
-    Learn from the original texts, and redact the originals, before anything is cut or joined. How a
-    value is searched for depends on how likely the same characters are to mean something else:
+    Call ``learn_text`` and ``redact`` with original texts, not with texts that were cut or joined.
+    How a remembered value is searched for depends on how likely it is that the same characters have
+    another meaning:
 
-    - Random values of at least eight bytes are found anywhere, even inside a word, quoted, escaped,
-      percent-encoded, in base64, or over several lines. Three characters of the beginning or the
-      end are enough next to an ellipsis, or at the end of a cut text, eight at the start of a text.
-    - Shorter random values and digits are found as a whole word.
-    - Words, such as ``sunshine``, are found as a whole word near a word that indicates a password.
-    - Values below six bytes, and words that are common in programs (``postgres``), are removed only
-      if a rule matches.
+    - A random value of at least eight bytes is found anywhere: inside a word, quoted, escaped,
+      percent-encoded, in base64, or over several lines. Three characters of its beginning or end are
+      enough next to an ellipsis or at the end of a text, and eight at the start of a text.
+    - A shorter random value or number is found if it is a whole word.
+    - A plain word, such as ``sunshine``, is found if it is near a word that indicates a password.
+    - A value of fewer than six bytes, and a word that is common in programs, such as ``postgres``, is
+      only removed where a rule matches it.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
@@ -129,28 +139,28 @@ class Redactor:
         self._max_value_bytes = 0
         self._excluded_names: set[bytes] = set()
         self._folder = b""
-        """The folder of the last record that was learned."""
+        """The folder of the last record from which secrets were learned."""
         self._value_edges: tuple[bytes, ...] | None = None
         for text in texts:
             self.learn_text(text)
 
     @property
     def has_known_values(self) -> bool:
-        """Whether any value was learned. If so, more than the rules' matches is removed."""
+        """Whether any value is remembered, so that ``redact`` removes more than the rules match."""
         return bool(self._values_anywhere or self._word_values or self._context_values)
 
     def exclude_names(self, names: Iterable[str]) -> None:
-        """Never learn these names, such as the ids of sessions, because users find sessions by them."""
+        """Do not remember these names as secrets, for example session ids by which users find sessions."""
         self._excluded_names.update(name.encode("utf-8", "surrogatepass") for name in names)
 
     def learn_text(self, text: str) -> None:
-        """Learn each secret that the rules find in an original text."""
+        """Remember each secret that the rules find in an original text."""
         for secret in find_secrets(text):
             value = text[secret.start : secret.end]
             self._remember_secret(secret.kind, value.encode("utf-8", "surrogatepass"))
 
     def learn_line(self, line: bytes) -> None:
-        """Learn each secret in a transcript line, and in the name of its folder."""
+        """Remember each secret in a line of a transcript and in the name of the record's folder."""
         for secret in find_secrets_in_line(line):
             self._remember_secret(secret.kind, line[secret.start : secret.end])
         folder = folder_of_record(line)
@@ -159,22 +169,25 @@ class Redactor:
             self.learn_text(folder.decode("utf-8", "replace"))
 
     def redact(self, text: str) -> str:
-        """Replace each secret in ``text`` by ``[secret removed: <kind>]``.
+        """Return ``text`` with ``[secret removed: <kind>]`` for each secret.
 
-        Return the same object if it contains no secret.
+        If it contains no secret, the same object is returned.
         """
         return self.redact_and_list_secrets(text)[0]
 
     def redact_and_list_secrets(self, text: str) -> tuple[str, list[Secret]]:
-        """Return the result of ``redact``, and the secrets with character positions in ``text``."""
+        """Return the text that ``redact`` returns, and the secrets with their positions in ``text``.
+
+        The positions are numbers of characters.
+        """
         return remove_until_clean(text, self._find_in_text, replace_secrets)
 
     def redact_line(self, line: bytes) -> tuple[bytes, list[Secret]]:
-        """Return a transcript line without secrets, and the secrets with their byte positions in the line.
+        """Return a line of a transcript without secrets, and the secrets with their positions in bytes.
 
-        The fields that ``json_lines.redact_line`` keeps are also kept here, except folders and file
-        names: known values are also removed from keys, from ``cwd`` and from lists of files. The
-        result is still a JSON object with the same structure.
+        The same fields are kept unchanged as in ``json_lines.redact_line``, with three exceptions:
+        remembered values are also removed from keys, from ``cwd`` and from lists of files. The
+        result is a JSON object with the same structure.
         """
         return remove_until_clean(line, self._find_in_line, replace_secrets_in_bytes)
 
@@ -201,7 +214,7 @@ class Redactor:
                 compact_value, _KnownValue(kind, compact_value, _whole_word_pattern(value))
             )
         elif is_random_value(compact_value):
-            # the check takes 3 ms, and few texts contain a secret
+            # Imported here because the import takes 3 ms and few texts contain a secret.
             from urllib.parse import quote_from_bytes
 
             quoted_values = [quote_from_bytes(each, safe="") for each in (compact_value, value)]
@@ -261,7 +274,10 @@ class Redactor:
         return [Secret(*span[:3]) for span in merge_spans(spans)]
 
     def _may_contain_known_value(self, line: bytes) -> bool:
-        """Check whether a line contains the beginning or end of a known value. This test alone skips most lines."""
+        """Check whether a line may contain a remembered value, which is not true of most lines.
+
+        The check searches for the beginnings and ends of the values.
+        """
         if self._value_edges is None:
             values = [*self._values_anywhere, *self._word_values, *self._context_values]
             edges = [
@@ -283,7 +299,7 @@ class Redactor:
         )
 
     def _known_value_spans(self, raw: bytes, *, in_json: bool = False) -> list[Span]:
-        """Return every known value in UTF-8 text, in each layer of its escapes, with positions in ``raw``."""
+        """Return every remembered value in a text, in each layer of its escapes, with positions in ``raw``."""
         views = Views(raw, in_json=in_json)
         spans = []
         for depth, text in views:
@@ -315,7 +331,7 @@ class Redactor:
         yield from self._cut_value_spans(text)
 
     def _values_in_base64(self, text: bytes) -> list[_KnownValue]:
-        """Return the known values that a text contains in base64."""
+        """Return the remembered values that a text contains in base64."""
         decoded = b" ".join(map(_decode_base64, _BASE64_RUN.findall(text)))
         words = b" ".join(_PRINTABLE_RUN.findall(decoded))
         if not words:
@@ -323,7 +339,7 @@ class Redactor:
         return [value for value in self._values_anywhere.values() if value.compact_value in words]
 
     def _cut_value_spans(self, text: bytes) -> Iterator[Span]:
-        """Return the parts of known values next to ellipses, and at the start and the end of the text."""
+        """Yield the parts of remembered values next to ellipses, and at the start and the end of the text."""
         yield from self._spans_cut_before(text, len(text))
         halves = (
             *self._spans_cut_before(text, len(text.rstrip())),
@@ -366,7 +382,7 @@ class Redactor:
 
 
 def _decode_all_layers(value: bytes) -> bytes:
-    """Remove the escapes of the surrounding text from a value."""
+    """Return a value without the escapes of the text that contains it."""
     for _ in range(MAX_LAYERS):
         decoded = decode_layer(value)
         if decoded is None:
@@ -376,9 +392,9 @@ def _decode_all_layers(value: bytes) -> bytes:
 
 
 def _long_lines(value: bytes) -> list[bytes]:
-    """Return the lines of a multi-line secret that would each reveal a part of it.
+    """Return the lines of a secret with several lines that must not be shown even alone.
 
-    The first and last line of a key are omitted.
+    The first and the last line of a key are omitted.
     """
     lines = [line.strip() for line in value.splitlines()]
     if len(lines) < 2:
@@ -389,7 +405,10 @@ def _long_lines(value: bytes) -> list[bytes]:
 
 
 def _secret_parts(value: bytes) -> list[bytes]:
-    """Return the secret parts of a longer match, such as a cookie with its name, or a web hook's address."""
+    """Return the secret parts of a secret that also contains other text.
+
+    Examples are a cookie with its name, and the address of a web hook.
+    """
     if named_value := _NAMED_VALUE.fullmatch(value):
         return [named_value[1]]
     if not value.startswith((b"http://", b"https://")):
@@ -403,7 +422,7 @@ def _secret_parts(value: bytes) -> list[bytes]:
 
 
 def _decode_base64(run: bytes) -> bytes:
-    """Return the bytes that a run of base64 encodes, with or without its padding."""
+    """Return the bytes that are encoded in base64, with or without padding."""
     characters = run.translate(_STANDARD, b"\r\n")
     if len(characters) % 4 == 1:
         characters = characters[:-1]
@@ -411,9 +430,10 @@ def _decode_base64(run: bytes) -> bytes:
 
 
 def _base64_pattern(value: bytes) -> re.Pattern[bytes]:
-    """Return a pattern for a value in base64, at each position in a longer text.
+    """Return a pattern that matches a value in base64, at any position in a longer encoded text.
 
-    It matches the characters that only the value determines, and one more on either side.
+    The pattern matches the characters that depend only on the value, and one more character on each
+    side.
     """
     forms = set()
     for offset in range(3):
@@ -430,7 +450,7 @@ def _folded_pattern(value: bytes) -> re.Pattern[bytes]:
 
 
 def _fold(value: bytes) -> bytes:
-    """Return an expression for a value that quotes, escapes and line breaks may interrupt."""
+    """Return an expression for a value in which quotes, escapes and line breaks may occur."""
     return _FOLDED_GAP.join(re.escape(bytes([sign])) for sign in value)
 
 

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled on first use, to keep start-up short."""
+"""Compile regular expressions when they are first used, so that the program starts quickly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, AnyStr, cast
 
 
 class _LazyPattern:
-    """A substitute for a pattern that compiles it when a method is used."""
+    """A substitute for a pattern. It compiles the pattern when a method is used."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._text = text
@@ -20,5 +20,5 @@ class _LazyPattern:
 
 
 def compile_lazily(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern that is compiled on first use."""
+    """Return a pattern that is compiled when it is first used."""
     return cast("re.Pattern[AnyStr]", _LazyPattern(text, flags))

@@ -1,6 +1,6 @@
-"""Load the token rules on first use.
+"""Load the rules for tokens when they are first used.
 
-Each expression is compiled when its keyword first occurs.
+Each expression is compiled when its keyword first occurs in a text.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from resume_hooks.redaction.extra_token_rules import TOKEN_RULES
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 REVISION = 44
-"""The revision of our own rules.
+"""The revision of the rules in this package.
 
-Every change to the rules increases it, so that earlier scans are repeated.
+Increase it with every change of the rules, so that files are searched again.
 """
 
 RULES_FILE = os.path.join(os.path.dirname(__file__), "rules.json")
@@ -47,7 +47,7 @@ _TEXT_AFTER_KEYWORD = {
         rb"(?=[\w-]{21,26}\.[\w-]{6}\.)",
     ),
 }
-"""The text that must follow keywords that are common in names and in base64."""
+"""Maps keywords that are common in names and in base64 to the text that must follow them."""
 
 
 _REPEAT_COUNT = re.compile(r"[{,](\d+)\}")
@@ -55,31 +55,39 @@ MAX_MATCH_BYTES = 13_000
 
 
 class Rule:
-    """A kind of secret: its expression, the minimum entropy of a match in bits per character, and exceptions."""
+    """A rule for one kind of secret.
+
+    ``entropy`` is the minimum entropy of a match in bits per byte, ``regex`` matches the secret,
+    and ``allowed`` matches exceptions.
+    """
 
     def __init__(self, data: dict[str, Any], regex: str) -> None:
         self.kind: str = data["kind"]
         self.entropy: float = data["entropy"]
         self.text = regex
         self.regex = compile_lazily(regex.encode())
-        """The expression for secrets of this kind.
-
-        If it has a group, the first group is the secret itself.
-        """
+        """The expression for secrets of this kind. If it has a group, the first group is the secret
+        itself."""
         known = "|".join(f"(?:{text})" for text in data.get("allowed", []))
         self.allowed = compile_lazily(known.encode()) if known else None
-        """The exceptions that the rule's original authors defined."""
+        """The exceptions that the original authors of the rule defined, or None."""
 
     @cached_property
     def max_match_bytes(self) -> int:
-        """The approximate maximum size in bytes of a match from a keyword on, computed from the expression's counts."""
+        """The approximate maximum number of bytes in a match, counted from a keyword.
+
+        It is computed from the repeat counts in the expression.
+        """
         return min(
             MAX_MATCH_BYTES, 300 + 3 * max(map(int, _REPEAT_COUNT.findall(self.text)), default=0)
         )
 
 
 class Rules:
-    """All rules: the token rules by keyword, and the vendors' rules by name."""
+    """All rules for tokens. ``by_keyword`` maps keywords in a token to rules.
+
+    ``by_name`` maps the names of vendors to rules for values that are assigned to these names.
+    """
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.version = f"{REVISION}/{data['origin']['version']}"
@@ -94,23 +102,31 @@ class Rules:
 
     @cached_property
     def vendor_rules(self) -> list[list[Rule]]:
-        """The rules for each name, in the order of ``by_name``."""
+        """The rules for each vendor name, in the order of ``by_name``."""
         return list(self.by_name.values())
 
     @cached_property
     def keyword_pattern(self) -> re.Pattern[bytes]:
-        """An expression for all keywords, grouped by their first letters so that most bytes are skipped at once."""
+        """An expression that matches any keyword.
+
+        It branches at each letter of the keywords, so that it quickly skips bytes that begin no
+        keyword.
+        """
         words = {word: _TEXT_AFTER_KEYWORD.get(word, b"") for word in self.by_keyword}
         return re.compile(build_branching_expression(words))
 
     @cached_property
     def name_pattern(self) -> re.Pattern[bytes]:
-        """An expression for all vendor names, each in its own group, in the order of ``by_name``."""
+        """An expression that matches any vendor name. Each name is a group, in the order of ``by_name``."""
         return re.compile("|".join(f"({words})" for words in self.by_name).encode())
 
 
 def build_branching_expression(words: dict[bytes, bytes], depth: int = 0) -> bytes:
-    """Return an expression for words, grouped by their first ``depth`` letters, and the text that must follow."""
+    """Return an expression that matches any of ``words``, each followed by the text to which it is mapped.
+
+    The expression branches at each letter. ``depth`` is the number of letters that were already
+    matched.
+    """
     followers: list[bytes] = []
     words_by_letter: dict[bytes, dict[bytes, bytes]] = {}
     for word, follower in words.items():
@@ -130,6 +146,6 @@ def build_branching_expression(words: dict[bytes, bytes], depth: int = 0) -> byt
 
 @cache
 def token_rules() -> Rules:
-    """Return the rules that this version contains."""
+    """Return the rules of this version. They are loaded only once."""
     with open(RULES_FILE, encoding="utf-8") as stream:
         return Rules(json.load(stream))

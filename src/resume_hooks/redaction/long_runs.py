@@ -1,8 +1,8 @@
-"""Long runs of letters and digits, and the tokens in them. Almost every secret is or contains such a run.
+"""Find tokens in long runs of letters and digits. Almost every secret contains a long run.
 
-Runs of at least sixteen letters, digits, ``_`` and ``-`` are found by a fast search for one
-literal. The search runs in a copy in which all these characters are replaced by the same character.
-The text around a run then decides whether it is a secret.
+A run consists of at least 16 letters, digits, ``_`` and ``-``. To find runs quickly, all these
+characters are replaced by the same character in a copy of the text, and the copy is searched for 16
+of them. The text around a run then shows whether it is a secret.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from resume_hooks.redaction.load_rules import Rule, token_rules
 from resume_hooks.redaction.spans import SHAPE, Span
 
 MIN_RUN_CHARACTERS = 16
-"""The minimum number of characters in a run."""
+"""Minimum number of characters in a run."""
 
 _RUN_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 _CLASS_TABLE = bytes(97 if sign in _RUN_BYTES else 32 for sign in range(256))
@@ -24,19 +24,19 @@ _NEEDLE = b"a" * MIN_RUN_CHARACTERS
 _NON_DIGITS = bytes(range(256)).translate(None, b"0123456789")
 
 _ID_PREFIXES = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])
-"""The prefixes of API ids and other words that are frequent in transcripts."""
+"""The beginnings of the API's ids and of other words that are frequent in transcripts."""
 
 _MAX_CACHED_RUNS = 50_000
 _harmless_runs: set[bytes] = set()
-"""A cache of runs without a digit or a keyword, so that each run is checked only once.
+"""Runs without a digit or a keyword that were already checked.
 
-Its size is limited, and it never contains a secret.
+The number of these runs is limited, and none of them is a secret.
 """
 
 _VALUE_SEPARATORS = frozenset([b".", b"/", b"+", b"~"])
 _VALUE_TABLE = bytes(sign if sign in _RUN_BYTES + b"./+~" else 0 for sign in range(256))
 _VALUE_START_SEARCH_BYTES = 96
-"""The number of bytes before a run to search for the start of its value."""
+"""The number of bytes before a run in which the start of its value is searched for."""
 
 _HYPHEN = 45
 _CHARACTERS_BEFORE_VALUE = frozenset([b"=", b'"', b"'", b" ", b":"])
@@ -45,21 +45,22 @@ _SECRET_NAME = compile_lazily(
 )
 
 _MAX_KEYWORD_OFFSET = 96
-"""The maximum number of bytes from the start of a token to its keyword."""
+"""Maximum number of bytes between the start of a token and its keyword."""
 
 _BASE64_BEFORE_TOKEN = compile_lazily(
     rb"(?:[A-Za-z0-9+/]{3}\+|(?=\S{0,12}\d)(?=\S{0,12}[A-Z])[A-Za-z0-9+/]{12}/)\Z"
 )
-"""The text before a match that is by chance a part of base64."""
+"""Matches the text before a match that belongs to longer base64 by chance."""
 
 _TOKEN_TAIL = compile_lazily(rb"(?:\.?[\w-]){0,300}")
-"""Characters that may follow a match and still belong to the token: newer tokens can be longer."""
+"""Matches characters after a match that still belong to the token, because newer tokens may be
+longer."""
 
 
 def suspect_runs(raw: bytes) -> list[tuple[int, int]]:
-    """Yield the start and end of long runs in ``raw`` that may be secrets.
+    """Return the start and end of each long run in ``raw`` that may be a secret.
 
-    Such a run contains a digit or a keyword, and is not a UUID, an API id, or part of other base64.
+    It contains a digit or a keyword, and is not a UUID, an id of the API or part of longer base64.
     """
     classes = raw.translate(_CLASS_TABLE)
     find, end, runs = classes.find, 0, []
@@ -87,12 +88,12 @@ def suspect_runs(raw: bytes) -> list[tuple[int, int]]:
 
 
 def _has_keyword(run: bytes) -> bool:
-    """Check whether a token may begin in a run. If not, this saves the 5 ms of loading the rules."""
+    """Check whether a run contains the keyword of a token."""
     return token_rules().keyword_pattern.search(run.lower()) is not None
 
 
 def _has_secret_name(raw: bytes, start: int) -> bool:
-    """Check whether the text at ``start`` is assigned to a name that means a key or a token."""
+    """Check whether the text at ``start`` is assigned to a name that means a key, a token or a password."""
     return (
         raw[start - 1 : start] in _CHARACTERS_BEFORE_VALUE
         and _SECRET_NAME.search(raw, max(0, start - 40), start) is not None
@@ -100,7 +101,10 @@ def _has_secret_name(raw: bytes, start: int) -> bool:
 
 
 def start_of_value(raw: bytes, start: int) -> int:
-    """Return the start of the value around a long run. The value may also contain dots and other base64 characters."""
+    """Return the start of the value that contains a long run.
+
+    The value may also contain dots and the other characters of base64.
+    """
     if raw[start - 1 : start] not in _VALUE_SEPARATORS:
         return start
     text_before = raw[max(0, start - _VALUE_START_SEARCH_BYTES) : start].translate(_VALUE_TABLE)
@@ -110,14 +114,17 @@ def start_of_value(raw: bytes, start: int) -> int:
 
 
 def _is_inside_base64(raw: bytes, start: int, end: int) -> bool:
-    """Check whether a run is part of longer base64. A ``/`` is not enough, because addresses contain it."""
+    """Check whether a run is part of longer base64.
+
+    A ``/`` before the run is not sufficient, because addresses contain it.
+    """
     byte_before = raw[start - 1 : start]
     is_inside = byte_before == b"+" or (byte_before == b"/" and raw[end : end + 1] in {b"+", b"="})
     return is_inside and start_of_value(raw, start) == start
 
 
 def has_token_keyword(raw: bytes, lower: bytes, start: int, end: int) -> bool:
-    """Check whether a token's keyword is in a long run, or at a short distance before the run."""
+    """Check whether a long run, or the text shortly before it, contains the keyword of a token."""
     return (
         token_rules().keyword_pattern.search(lower, _earliest_keyword_start(raw, start), end)
         is not None
@@ -125,9 +132,9 @@ def has_token_keyword(raw: bytes, lower: bytes, start: int, end: int) -> bool:
 
 
 def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Span]:
-    """Return the tokens in or around long runs of letters and digits; ``lower`` is ``raw`` in lower case.
+    """Yield the tokens in or around long runs. ``lower`` is ``raw`` in lower case.
 
-    A rule scans no byte twice, however close its keywords are.
+    Each rule searches each byte at most once, even if its keywords are close together.
     """
     positions_by_rule: dict[Rule, list[int]] = {}
     for start, end in runs:
@@ -161,7 +168,10 @@ def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> It
 
 
 def _windows_around_keywords(positions: list[int], reach: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges around keywords that may contain their tokens, with overlapping ranges merged."""
+    """Yield the ranges around keywords that may contain tokens. Overlapping ranges are merged.
+
+    ``reach`` is the maximum number of bytes from a keyword to the end of its token.
+    """
     start, end = max(0, positions[0] - _MAX_KEYWORD_OFFSET), positions[0] + reach
     for position in positions[1:]:
         if position - _MAX_KEYWORD_OFFSET > end:
@@ -172,7 +182,10 @@ def _windows_around_keywords(positions: list[int], reach: int) -> Iterator[tuple
 
 
 def _earliest_keyword_start(raw: bytes, start: int) -> int:
-    """Return the earliest start of a keyword. In a web hook's address, the keyword is several parts before the run."""
+    """Return the earliest position at which the keyword for a run may begin.
+
+    In the address of a web hook, the keyword is several parts before the run.
+    """
     start = start_of_value(raw, start)
     byte_before = raw[start - 1 : start]
     may_be_far = byte_before == b"=" or (

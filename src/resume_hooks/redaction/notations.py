@@ -1,4 +1,7 @@
-"""The notations that assign a value to the name before it: assignments, fields, calls, options, elements."""
+"""Define the notations in which a value belongs to the name before it.
+
+Examples are assignments, fields, calls, options and XML elements.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +14,30 @@ NOT_A_GRAMMAR_WORD = (
     rb"(?!(?i:a|all|also|an|and|any|are|as|at|be|by|can|for|from|has|if|in|into|is|it|its|must|nor|not|of|on|or"
     rb"|so|than|that|the|then|this|to|using|via|was|when|will|with|without|you|your)(?![\w.@-]))"
 )
-"""Conjunctions and similar words of a sentence, which are never the name of a user or a host."""
+"""Matches if no conjunction or similar word follows. These words are never the name of a user or
+host."""
 
 QUOTED_VALUE = rb"(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)"
 NON_ASCII_LETTER = rb"[\xc3-\xdf][\x80-\xbf]|\xe1[\xb8-\xbb][\x80-\xbf]"
-"""A whole letter or accent beyond ASCII.
+"""Matches a whole letter with an accent, or another letter that is not in ASCII.
 
 Dashes, arrows and pictures do not match, because they are not part of a value.
 """
 
 
 def any_character_except(excluded: bytes) -> bytes:
-    """Return an expression for a value's characters: all except white space and these signs, or non-ASCII letters."""
+    """Return an expression for one character of a value.
+
+    It matches every character except white space and the ``excluded`` characters, and also letters
+    that are not in ASCII.
+    """
     return rb"(?:[^\s\x7f-\xff" + re.escape(excluded) + rb"]|" + NON_ASCII_LETTER + rb")"
 
 
 _BARE_VALUE = rb"(?P<bare>" + any_character_except(b"\"'`,;<>(){}|\\") + rb"{6,200}+)"
 VALUE = rb"(?:" + QUOTED_VALUE + rb"|(?:\xe2\x80[\x98-\x9f])?" + _BARE_VALUE + rb"(?![(]))"
 _STRING_PREFIX = rb"(?:[bBrRuULfF@$]{1,2}(?=[\"'`]))?"
-"""The prefixes of strings in programming languages."""
+"""The letters before a string literal in programming languages."""
 
 LINE_GAP = rb"(?:\s|\d{1,6}\xe2\x86\x92)"
 """White space, or a line number in the output of the client's tools."""
@@ -42,25 +50,25 @@ _ASSIGNMENT_SIGN = (
     + rb"(?:=>|:=|\?=|={1,3}+|:|<-|->)[ \t]{0,30}(?:[|>][+-]?[ \t]{0,4}\n[ \t]{1,20}|\\\r?\n[ \t]{0,40})?"
 )
 VALUE_FIELD = rb"(?:[a-z]{0,12}value|default|content|secretstring|plaintext|body)"
-"""The name of the value's field if an earlier field contains the name."""
+"""The name of the field with the value, if another field contains the name."""
 
 _AUTHORIZATION_SCHEME = (
     rb"(?i:bearer|basic|token|oauth2?|api-?key|key|digest|ssws|splunk|bot|genie-?key|sso-key|jwt|hmac"
     rb"|negotiate|ntlm)"
 )
-"""The first word of an ``Authorization`` header's value."""
+"""The first word in the value of an ``Authorization`` header."""
 
 _CALL_START = rb"[\w.:$]{0,40}[(\[]"
-"""The beginning of a call."""
+"""The beginning of a call up to its bracket."""
 
 
 class Notation(NamedTuple):
-    """A notation of a name and its value: the text between them, and the text before the name.
+    """A notation of a name and its value.
 
-    ``requirement`` defines which values count. ``ANY_WORDS`` accepts words of any kind,
-    ``LOWER_CASE_WORDS`` lower-case words, ``THREE_WORDS`` three words, ``LIKELY_PASSWORD`` a likely
-    password, ``PROSE_PASSWORD`` a password from prose with a digit, and ``RANDOM_CHARACTERS`` random
-    characters.
+    ``first_characters`` can follow the name. ``text_between`` matches the text from the name to the
+    end of the value, and ``before`` the text before the name. ``requirement`` determines which
+    values are accepted: words of any kind, words in lower case, three words, a likely password, a
+    password with a digit from a sentence, or random characters.
     """
 
     first_characters: bytes
@@ -78,7 +86,7 @@ LINE_START = (
     rb"[\s\x80-\xff]{0,12}(?:\d{1,6}\xe2\x86\x92)?[ \t\x80-\xff]*"
     rb"(?:\{?[\"']\w{1,20}[\"']: ?)?[\"'`]?[\x80-\xff]{0,12}"
 )
-"""The beginning of a line, possibly with a line number from the client's tools."""
+"""Matches the beginning of a line, with or without a line number from the client's tools."""
 
 ASSIGNED_VALUE = compile_lazily(_CLOSING_QUOTE + _ASSIGNMENT_SIGN + _STRING_PREFIX + VALUE)
 
@@ -86,18 +94,18 @@ LOGIN_ARGUMENTS = (
     rb"\((?:[ \t]{0,4}(?:[\"'][^\"'\r\n]{1,100}[\"']|\$\w{1,40})[ \t]{0,4},){1,2}"
     rb"[ \t]{0,4}(?:\w{1,20}\(|\w{0,9}pass\w{0,6}=)?" + QUOTED_VALUE
 )
-"""The arguments of a function that takes a name and a password."""
+"""Matches the arguments of a function that takes a user's name and a password."""
 
 WORDS_BEFORE_NAME = compile_lazily(
     LINE_START + rb"(?:[$#>!] )?(?:[\w.:/*@=-]{1,40}+[ \t]+){0,6}(?:[\w.-]{1,40}+/){0,4}"
 )
-"""The words before a name on its line."""
+"""Matches the words before a name on its line."""
 
 NEW_VALUE = compile_lazily(rb"[\"']?[ \t]{1,4}->[ \t]{1,4}" + QUOTED_VALUE)
-"""A new value after the old value."""
+"""Matches a new value after an old value."""
 
 _QUOTE_ENTITY = rb"(?:&(?:quot|#0?34|#x22);|\\{1,2}x22)"
-"""A quotation mark as written in a web page or a server log."""
+"""A quotation mark in the form that web pages and server logs use."""
 
 LOGIN_NOTATIONS = (
     compile_lazily(
@@ -112,7 +120,7 @@ LOGIN_NOTATIONS = (
         + QUOTED_VALUE
     ),
 )
-"""A user's name and a password."""
+"""The notations of a user's name with a password."""
 
 VALUE_SET_BY_COMMAND = compile_lazily(rb"[ \t]+" + VALUE)
 VALUE_BELOW_NAME = compile_lazily(
@@ -124,7 +132,7 @@ CHANGED_TO_VALUE = compile_lazily(rb"[ \t]{1,4}to[ \t]{1,4}" + VALUE)
 VALUE_IN_PARENTHESES = compile_lazily(
     rb"[ \t:=]{1,4}(?P<bare>" + any_character_except(b"\"'`,;<>(){}|\\") + rb"{6,200})(?=\))"
 )
-"""In a sentence that sets a password, and as the last word in parentheses."""
+"""Matches a value as the last word in parentheses, in a sentence that sets a password."""
 
 NOTATIONS = [
     Notation(_QUOTES + b" \t=:-<?][", ASSIGNED_VALUE, None, LIKELY_PASSWORD),
@@ -351,12 +359,12 @@ NOTATIONS = [
         PROSE_PASSWORD,
     ),
 ]
-"""The notations, by the first character after the name.
+"""The notations, which are tried in this order.
 
-In order: assigned; assigned to a literal in a call; in a field next to the name; as a substitute; in
-a list of arguments; by a function; as the string after a word; by a command that sets variables; as
-a word in a settings line; by a method; in an XML element or after its key; on the next line; by a
-sentence that changes it; in parentheses; netrc; in a sentence.
+A value can be assigned, assigned to a literal in a call, in a field next to the name, a substitute,
+in a list of arguments, set by a function, the string after a word, set by a command for variables,
+a word in a settings line, set by a method, in an XML element or after its key, on the next line,
+set by a sentence, in parentheses, in a netrc file, or in a sentence.
 """
 
 NOTATIONS_BY_CHARACTER = {

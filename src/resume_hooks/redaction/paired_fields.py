@@ -1,7 +1,8 @@
-"""Secrets whose name is in another field: ``{"value": "...", "name": "DB_PASSWORD"}``. Other fields may be in between.
+"""Find secrets whose name is in another field of the same object.
 
+An example is ``{"value": "...", "name": "DB_PASSWORD"}``. Other fields may be between these fields.
 This module also finds the values in the ``data`` of a Kubernetes Secret, which only the object's
-kind identifies.
+kind marks as secrets.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from resume_hooks.redaction.passwords import is_secret_field, value_of_match
 from resume_hooks.redaction.spans import GENERIC, Span
 
 _VALUE_SEARCH_BYTES = 400
-"""The number of bytes before a name to search for its value."""
+"""The number of bytes before a name in which its value is searched for."""
 
 _NAME_FIELD_NAMES = rb"(?:parameter_?)?(?:name|key|variable|setting)"
 NAME_FIELD = compile_lazily(
     rb"(?i)(?<![a-z])" + _NAME_FIELD_NAMES + rb"[\\\"']{0,12}\s{0,4}:[ \t]{0,4}[\\\"']{0,12}\Z"
 )
-"""The text before a name that is itself a field's value, with escapes of any depth."""
+"""Matches the text before a name that is the value of a field, with escapes of any depth."""
 
 _FIELD_SEPARATOR = rb"[\"']?(?:," + LINE_GAP + rb"{0,60}|\n" + LINE_GAP + rb"{1,40})"
 _OTHER_FIELD = (
     _FIELD_SEPARATOR
     + rb"[\"']?\w{1,30}[\"']?[ \t]{0,4}:[ \t]{0,4}(?:[\w.-]{1,40}|[\"'][^\"'\n]{0,60}(?=[\"']))"
 )
-"""A field other than the name and the value."""
+"""Matches a field other than those of the name and the value."""
 
 _VALUE_FIELD = rb"[\"']?(?i:" + VALUE_FIELD + rb")[\"']?[ \t]{0,4}:[ \t]{0,4}" + VALUE
 _VALUE_AFTER_NAME = compile_lazily(
@@ -46,10 +47,10 @@ _VALUE_BEFORE_NAME = compile_lazily(
 )
 
 SECRET_KIND = rb"kind[\\\"']{0,20}[ \t]{0,4}:[ \t]{0,4}[\\\"']{0,20}secret(?![\w-])"
-"""The kind field of a Kubernetes Secret, in lower case and with escapes of any depth."""
+"""Matches the kind of a Kubernetes Secret, in lower case and with escapes of any depth."""
 
 _DATA_SEARCH_BYTES = 20_000
-"""The number of bytes on either side of the kind to search for the object's data."""
+"""The number of bytes on each side of the kind in which the data of the object is searched for."""
 
 _LINE_NUMBER = rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92)?"
 _YAML_DATA = compile_lazily(
@@ -61,8 +62,8 @@ _YAML_DATA = compile_lazily(
 )
 _JSON_DATA = compile_lazily(rb"\"(?:string)?[dD]ata\"\s{0,4}:\s{0,4}(\{[^{}]{1,16000}\})")
 _MAX_DATA_POSITIONS = 6
-"""The number of positions on either side of a kind to try as its data; ``metadata`` and annotations
-also match."""
+"""Maximum number of positions on each side of the kind that are tried as the data. The words
+``metadata`` and annotations also match there."""
 
 _DATA_ENTRY = compile_lazily(
     rb"(?m)(?:^" + _LINE_NUMBER + rb"[ \t]*|[{,]\s*)\"?[\w.-]{1,250}\"?:[ \t]{0,8}"
@@ -70,11 +71,11 @@ _DATA_ENTRY = compile_lazily(
     + any_character_except(b"\"',")
     + rb"{6,8000})(?=[\"'\s,\x80-\xff]|\Z)"
 )
-"""A literal value: not a placeholder, a template or a reference."""
+"""Matches an entry with a literal value, not with a placeholder, a template or a reference."""
 
 
 def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
-    """Yield the secret, if any, whose name is the field value from ``start`` to ``end``."""
+    """Yield the secret whose name is the field value from ``start`` to ``end``, if there is one."""
     if NAME_FIELD.search(raw, max(0, start - 40), start) is None:
         return
     match = _VALUE_AFTER_NAME.match(raw, end) or _VALUE_BEFORE_NAME.search(
@@ -88,7 +89,10 @@ def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
 
 
 def kubernetes_secret_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the values, base64 or plain, in the data of the Secret whose kind is at ``position``."""
+    """Yield the values in the data of the Kubernetes Secret whose kind is at ``position``.
+
+    They may be encoded in base64.
+    """
     for pattern, word, start_mark in ((_YAML_DATA, b"ata:", b"\n"), (_JSON_DATA, b'ata"', b'"')):
         for word_start in _positions_of_data(raw, position, word):
             start = max(
@@ -107,7 +111,7 @@ def kubernetes_secret_spans(raw: bytes, position: int) -> Generator[Span, None, 
 def _positions_of_data(raw: bytes, position: int, word: bytes) -> Iterator[int]:
     """Yield the positions of a word before and after the ``kind`` at ``position``.
 
-    The search ends at the ``kind`` of a neighbouring object.
+    The search ends at the ``kind`` of the previous and of the next object.
     """
     after_kind = position + len(b"kind")
     search_start = max(

@@ -1,7 +1,7 @@
-"""Secrets that the name before them identifies, in all notations, and the meaning of such names.
+"""Find secrets that follow a name such as ``password``, and determine the meaning of names.
 
-A name can mean a password that a person chose, a random key, or something that is not secret. Names
-in any notation are split into words: ``dbPassword``, ``DB_PASSWORD``, ``db-pass``.
+A name can mean a password that a person chose, a random key, or a value that is not secret. Names
+in all notations are split into words, for example ``dbPassword``, ``DB_PASSWORD`` and ``db-pass``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from resume_hooks.redaction.program_text import (
 from resume_hooks.redaction.spans import GENERIC, Span
 
 NONE, KEY, LOGIN, PASSWORD = range(4)
-"""The meanings that a name gives its value: no secret, a random secret, a user's name with a password, a password.
+"""The meanings of a name: no secret, a random key, a user's name with a password, or a password.
 
 A person may have chosen the password.
 """
@@ -66,7 +66,7 @@ _NEUTRAL_SUFFIXES = frozenset(
     b"plain plaintext text raw base base64 b64 hex str string env var cleartext clear confirm confirmation again "
     b"2nd".split()
 )
-"""Words after the significant word that do not change its meaning."""
+"""The last words of names that do not change the meaning of the words before them."""
 
 _PASSWORD_WORDS = frozenset(
     b"pass password passwd passphrase passcode pwd pw psk secret authtok passw passin passout sshpass pasword psswd "
@@ -92,18 +92,19 @@ _CHOSEN_KEY_WORDS = compile_lazily(
     rb"|hmac|jwt|session|cookie|wpa|"
     rb"wep|network|encryption|decryption|security|account|machine|validation)$"
 )
-"""Words before ``key`` in the name of a key that a person may have chosen."""
+"""Matches the words before ``key`` in the name of a key that a person may have chosen."""
 
 _PUBLIC_KEY_WORDS = tuple(
     b"pub public recv site s3 fips property pair bucket config setting field column item state route attr param meta "
     b"form resource flag data dict cert bind derencoded".split()
 )
-"""Words before ``key`` in the name of a public key or an identifier."""
+"""The words before ``key`` in the name of a public key or an identifier."""
 
 _SNMP_WORDS = frozenset(
     b"snmp ro rw read write only trap string get set agent auth v1 v2 v2c snmpv2 snmpv2c".split()
 )
-"""Words before ``community`` in the name of an SNMP password, as opposed to an edition of a program."""
+"""The words before ``community`` in the name of an SNMP password. After other words, for example in
+the name of a program's edition, ``community`` does not mean a password."""
 
 _TOKEN_WORDS = frozenset(
     b"token pat salt pepper jwt apikey authkey accesskey secretkey privatekey appkey licensekey seed otp totp "
@@ -118,7 +119,8 @@ _LOGIN_WORDS = frozenset(
     ).split()
 )
 _LINTER_COMMENT = compile_lazily(rb"# ?(?:noqa|nosec|type|pragma|pylint|mypy|ruff|fmt)\b")
-"""The beginning of a comment that a linter reads, after the statement ``pass``."""
+"""Matches the beginning of a comment for a linter, which may follow the Python statement ``pass``.
+"""
 
 HARMLESS_NAME = compile_lazily(
     rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward"
@@ -126,14 +128,15 @@ HARMLESS_NAME = compile_lazily(
     rb"|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
     rb"stop|public|md_?5|sha_?\d{1,3}|design|color|cache|lock|resume|delivery|event|first|last|current|leaf|action|hashed|web[_.-]?socket)[_.-]?(?:token|key|secret)s?"
 )
-"""Tokens and keys that are not secrets."""
+"""Matches the names of tokens and keys that are not secret."""
 
 _NEGATING_WORDS = frozenset(
     b"no top without is has use show hide forgot reset require required allow missing invalid wrong incorrect "
     b"existing hashed image label i18n change "
     b"error message hint validate check verify".split()
 )
-"""Words before the significant word that give the name another meaning."""
+"""The words in a name, at its beginning or before its last word, after which it does not mean a
+secret."""
 
 _OTHER_WORDS_IN_PASS = (b"bypass", b"buypass", b"compass", b"surpass", b"trespass", b"overpass")
 
@@ -141,14 +144,16 @@ _WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.
 _MAX_NAME_BYTES = 64
 _MIN_VALUE_BYTES = 6
 _MIN_GENERATED_BYTES = 24
-"""The minimum size in bytes of a generated value. It ends at the first letter outside ASCII."""
+"""Minimum number of bytes in a generated value. A generated value ends before the first letter that
+is not in ASCII."""
 
 CONTEXT_BYTES = 160
-"""The number of bytes before a name to examine for its context."""
+"""The number of bytes before a name that are examined."""
 
 _REST_OF_NAME = compile_lazily(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
 _ESCAPE_END = compile_lazily(rb"[ntr]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}")
-"""The end of an escape before a name, which looks like a part of the name."""
+"""Matches the end of an escape before a name, for example the ``n`` of a line feed. It looks like a
+part of the name."""
 
 _FIRST_WORD_OF_NAME = compile_lazily(
     rb"(?i)\b(?:api|access|auth|secret|private|encryption|signing|license|bearer|connection|recovery|security"
@@ -160,19 +165,20 @@ _SECRET_UUID_NAME = compile_lazily(
     rb"(?i)(?:api[_.-]?key|(?:auth|access|api|deploy)[_.-]?token|secret(?:[_.\s-]?(?:key|id))?|\w[_-](?:token"
     rb"|key|pat|secret|password|secret[_-]id)|authorization)\Z"
 )
-"""A name whose value is secret even if it is a UUID; most UUIDs are only identifiers."""
+"""Matches a name whose value is a secret even if it is a UUID. Most other UUIDs are only
+identifiers."""
 
 _SETTING_START = compile_lazily(
     LINE_START
     + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |-e |[\w.-]{1,40}: {0,3}\{ )?[\"']?"
 )
-"""The text before a name in a line of settings."""
+"""Matches the text before a name in a line of settings."""
 
 _STANDARD_OR_VERSION = compile_lazily(
     rb"(?i)v?\d+(?:\.\w+)+\Z|(?:sha|md|aes|rsa|utf|base|rfc|cve|http|tls|ssl|pbkdf|pkcs|ed|des|ipv|ntlm|python"
     rb"|oauth|iso|win|tcp|udp|socks)[-_]?v?\d|[\w.]+=[^=]"
 )
-"""Names of standards and version numbers, which occur in sentences about passwords."""
+"""Matches the names of standards and version numbers, which occur in sentences about passwords."""
 
 _ASCII_RUN = compile_lazily(rb"[!-~]+")
 _STANDARD_NAME = compile_lazily(
@@ -186,104 +192,111 @@ _TOPIC_WORD = compile_lazily(
 )
 _ENV_VARIABLE = compile_lazily(rb"[A-Z][A-Z0-9_]{2,60}\Z")
 _GENERATED_WORDS = compile_lazily(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
-"""A password of three or more words, such as programs generate."""
+"""Matches a password of three or more words. Some programs generate these passwords."""
 
 _OBJECT_PATH = compile_lazily(
     rb"(?:self|this|cls|conf|config|settings|options|args|state|request|env)\."
 )
-"""The beginning of a path that leads to a value in a program."""
+"""Matches the beginning of an expression in a program that leads to a value, for example ``self.``.
+"""
 
 _CONSTANT_NAME = compile_lazily(rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _TYPE_NAME = compile_lazily(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z][a-z]*\d{0,3})+")
-"""The name of a type in a program: capitalised words and numbers."""
+"""Matches the name of a type in a program: capitalised words and numbers."""
 
 _NUMBERED_TYPE_NAME = compile_lazily(rb"(?=[A-Za-z]*\d)(?:[A-Z]\d{0,2}[a-z]*){2,}[A-Z][a-z]{3,}")
-"""The name of a type with a number before its last word: ``V1SecretVolumeSource``."""
+"""Matches the name of a type with a number before its last word, for example
+``V1SecretVolumeSource``."""
 
 _CODE_NAME = compile_lazily(rb"[a-z]+(?:[A-Z][a-z]*\d{0,2})+")
 _TEXT_AFTER_CODE_NAME = compile_lazily(rb"[ \t]*[;,)]")
 _OPERATOR_AFTER_NAME = compile_lazily(rb"[ \t]+(?:\?|[=!]=|\+|\|\||&&)[ \t]")
-"""The text after a variable in an expression: ``expect_failure ? "XPASS" : "PASS"``."""
+"""Matches the text after a variable in an expression: ``expect_failure ? "XPASS" : "PASS"``."""
 
 _PROSE_AFTER_VALUE = compile_lazily(rb"[ \t]+[a-z]{2,}[ \t]+[a-z]{2,}")
 _OPENPGP_ID = compile_lazily(rb"(?=[0-9]*[A-F])(?:[0-9A-F]{8}|[0-9A-F]{40})")
-"""The number of an OpenPGP key, short or whole."""
+"""Matches the short or the complete id of an OpenPGP key."""
 
 _AMAZON_NAME = compile_lazily(rb"\barn:[^\s\"'<>]{1,90}:\Z")
 _COMPARISON = compile_lazily(rb"\\?\"[ \t]+!?=[ \t]")
-"""The text after the last variable in a string that a shell compares: ``"$mode,$pass" = ``."""
+"""Matches the text after the last variable in a string that a shell compares: ``"$mode,$pass" = ``.
+"""
 
 _TEXT_AFTER_TYPE = compile_lazily(rb"[ \t]*[,;)|\[}=]")
 _COLON_WORDS_BEFORE_NAME = compile_lazily(rb"(?:[A-Za-z-]+:)+\Z")
 _COLON_WORDS = compile_lazily(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
-"""Words separated by colons, as in names of commands and types: ``user:login:list``."""
+"""Matches words separated by colons, as in names of commands and types: ``user:login:list``."""
 
 _FORMAT = compile_lazily(rb"[A-Za-z_-]+(?::[A-Za-z_-]+)+:?")
-"""Words separated by colons, as in names of settings and in formats: ``user:password_hash:``."""
+"""Matches words separated by colons, as in names of settings and in formats:
+``user:password_hash:``."""
 
 _COLON_FIELDS = compile_lazily(rb"[A-Za-z_+-]+\d?(?::[A-Za-z_+-]+\d?)+")
-"""The further fields of a format: ``name:password:gid:member1``."""
+"""Matches the further fields of a format: ``name:password:gid:member1``."""
 
 _CONDITION_OR_FAILURE = compile_lazily(
     rb"(?i) (?:when|if|unless) |\b(?:fail(?:ed|s|ure)?|errors?|denied|refused|rejected|aborted)\b"
 )
-"""Words of a sentence about a condition, or of a failure report followed by its reason."""
+"""Matches the words of a condition in a sentence, and of a report of a failure before its reason.
+"""
 
 _ID_LABEL = compile_lazily(rb"(?:\b[Ii]d|\wId|\bID)s?:?[ \t]+\Z")
-"""The end of the text before an id."""
+"""Matches the end of the text before an id."""
 
 _SENTENCE_NOTATIONS = (CHANGED_TO_VALUE, VALUE_IN_PARENTHESES)
-"""Notations with an arbitrary name that occur in sentences about passwords."""
+"""The notations with any name that occur in sentences about passwords."""
 
 _ADDRESS = compile_lazily(rb"[a-z][a-z0-9+.-]{1,20}://")
 _OTHER_SETTING = compile_lazily(rb"[a-z_]{2,20}=[\w.:]+")
-"""Another name with its value, as in the settings and logs of a program."""
+"""Matches another name with its value, as in the settings and logs of a program."""
 
 _FURTHER_WORDS = compile_lazily(rb"[ \t]+(?!#|//)\S")
-"""Further words after a value on the same line."""
+"""Matches further words after a value on the same line."""
 
 _MIN_SEPARATORS = 4
-"""The minimum number of underscores in a name that is too long for a password."""
+"""Minimum number of underscores in a name that is too long to be a password."""
 
 _MIN_WORDS_IN_LIST = 3
-"""The minimum number of words before a name in a line that lists names of settings."""
+"""Minimum number of words before a name in a line that lists names of settings."""
 
 _BADGE_ADDRESS = compile_lazily(rb"\.(?:svg|png)\?\Z")
-"""The end of an image's address, in which the token is public."""
+"""Matches the end of the address of an image. A token in this address is public."""
 
 _REPORT_NUMBER = compile_lazily(rb"(?:CVE|GHSA|RFC|ISO|DSA|USN)-[\d-]+")
-"""The number of a report or of a standard."""
+"""Matches the number of a report or of a standard."""
 
 _CLOSING_BRACKET = compile_lazily(rb"[\"'`\\]{0,4}\]")
 _UNDERSCORE_TABLE = bytes.maketrans(b"-.", b"__")
 _NAME_ONLY = compile_lazily(rb"[\w-]+")
 _MIN_TOPIC_LETTERS = 3
-"""The minimum number of letters in a word that by itself shows the topic of a value."""
+"""Minimum number of letters in a word that shows the topic of a value by itself."""
 
 _TYPE_PREFIX = compile_lazily(rb"(?:[*}:]|\d{7}):\Z")
-"""The text before a name that is a type in a program, or part of the name that AWS gives a secret."""
+"""Matches the text before a name that is a type in a program, or part of AWS's name for a secret.
+"""
 
 _QUERY_PARAMETER = compile_lazily(rb"&[\w.]{1,60}=")
 _HYPHENATED_WORDS = compile_lazily(rb"[a-z]+(?:-[a-z]+)*")
 _STORE_BEFORE_PASS = compile_lazily(
     rb"(?i)(?:provider|backend|store|driver)[\\\"' \t]{0,6}[=:][\\\"' \t]{0,6}\Z"
 )
-"""The text before the name of the program ``pass`` in a setting."""
+"""Matches the text in a setting before the name of the program ``pass``."""
 
 _OPTION_NAME = compile_lazily(rb"[a-z]{2,}\d?(?:-[a-z]{2,}\d?){2,}")
-"""The name of an option: ``mschapv2-and-ntlmv2-only``."""
+"""Matches the name of an option, for example ``mschapv2-and-ntlmv2-only``."""
 
 _EXPRESSION = compile_lazily(
     rb"[abglstvw]:[A-Za-z]\w*[_.\[][\w.\[\]]+|[A-Za-z_$][\w$]{0,3}\?[\w$.]+:\S+"
 )
-"""A variable of Vim, or a choice in a packed program: ``s:last_password``, ``ho?ho.isBuffer:e``."""
+"""Matches a variable of Vim, or a choice in a minified program: ``s:last_password``,
+``ho?ho.isBuffer:e``."""
 
 _PROMPT = compile_lazily(rb"[\w.@()-]+[#>$%]")
-"""A shell's or a device's prompt, which follows the prompt for a password."""
+"""Matches the prompt of a shell or device. It follows the question for a password."""
 
 _SHORTEST_NAME = 2
 _NOISE_BEFORE_NAME = frozenset(bytes([sign]) for sign in b")!}~`^%+<=*#/")
-"""Characters before a name of two letters, such as ``pw``, that occur in encoded data only."""
+"""The characters before a name of two letters, such as ``pw``, that only occur in encoded data."""
 
 _SETTING_ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
 _LOGIN_ASSIGNMENT = compile_lazily(
@@ -292,12 +305,12 @@ _LOGIN_ASSIGNMENT = compile_lazily(
     + NOT_A_GRAMMAR_WORD
     + rb")[\"']?[\w.@-]{1,80}"
 )
-"""An assignment to a user, a host or a database."""
+"""Matches an assignment to a user, a host or a database."""
 
 _AWS_SECURE_STRING = compile_lazily(
     rb"(?i)securestring\\{0,3}\"\s*,\s*\\{0,3}\"value\\{0,3}\"\s*:\s*" + QUOTED_VALUE
 )
-"""The output of AWS for an encrypted parameter."""
+"""Matches the output of AWS for an encrypted parameter."""
 
 _POWERSHELL_SECURE_STRING = compile_lazily(
     rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))*[ \t]+" + QUOTED_VALUE
@@ -340,14 +353,14 @@ def classify_name(name: bytes) -> int:
 
 @lru_cache(maxsize=8192)
 def _words_of_name(name: bytes) -> tuple[bytes, ...]:
-    """Split a name in any notation into lower-case words."""
+    """Return the words of a name in lower case. The name may have any notation."""
     return tuple(
         word.lower() for word in _WORD_SEPARATOR.split(_CAMEL_CASE_BOUNDARY.sub(b"_", name)) if word
     )
 
 
 def _meaning_of_key(words: bytes) -> int:
-    """Return the meaning of a name that consists of ``words`` and then ``key``."""
+    """Return the meaning of a name that consists of ``words`` and ``key``."""
     if words in {b"", b"by"} or words.endswith(_PUBLIC_KEY_WORDS):
         return NONE
     if _CHOSEN_KEY_WORDS.search(words):
@@ -356,7 +369,7 @@ def _meaning_of_key(words: bytes) -> int:
 
 
 def name_at(raw: bytes, position: int) -> tuple[int, int, int]:
-    """Return the start, end and meaning of the name with a significant word at ``position``."""
+    """Return the start, the end and the meaning of the name that contains a word at ``position``."""
     text_before = raw[max(0, position - _MAX_NAME_BYTES) : position]
     start = position - len(text_before) + len(text_before.rstrip(_WORD_BYTES))
     rest = _REST_OF_NAME.match(raw, position)
@@ -373,9 +386,9 @@ def name_at(raw: bytes, position: int) -> tuple[int, int, int]:
 
 
 def assigned_spans(raw: bytes, start: int, end: int, meaning: int) -> Generator[Span, None, int]:
-    """Yield the secret, if any, that belongs to a name with a meaning.
+    """Yield the secret that belongs to the name from ``start`` to ``end``, if there is one.
 
-    Return the end of the examined text.
+    ``meaning`` is the meaning of the name. Return the end of the text that was examined.
     """
     examined_end = 0
     context_start = max(0, start - CONTEXT_BYTES)
@@ -436,7 +449,7 @@ def _new_value_spans(raw: bytes, end: int, meaning: int, name: bytes) -> Iterato
 def _matches_before_name(
     notation: Notation, raw: bytes, context_start: int, line_start: int, start: int
 ) -> bool:
-    """Check whether the text before a name matches a notation."""
+    """Check whether the text before a name fits the notation."""
     if notation.before is None:
         return True
     if notation.before is WORDS_BEFORE_NAME:
@@ -447,7 +460,7 @@ def _matches_before_name(
 
 
 def _is_pass_verb(notation: Notation, match: re.Match[bytes], value: bytes) -> bool:
-    """Check whether ``pass`` is a verb or a test's result rather than a name."""
+    """Check whether ``pass`` is a verb or the result of a test, and not a name."""
     quote = match["quote"] if "quote" in match.re.groupindex else b""
     is_prose = (
         notation.requirement == PROSE_PASSWORD
@@ -460,7 +473,7 @@ def _is_pass_verb(notation: Notation, match: re.Match[bytes], value: bytes) -> b
 def _is_about_something_else(
     raw: bytes, start: int, end: int, notation: Notation, match: re.Match[bytes], value_start: int
 ) -> bool:
-    """Check whether the text after a name is about something other than its value."""
+    """Check whether the text after a name has a topic other than the value of the name."""
     match_start, value = value_of_match(match)
     if raw[start:end].lower() == b"pass" and (
         _is_pass_verb(notation, match, value[value_start - match_start :])
@@ -491,7 +504,7 @@ def _is_about_something_else(
 
 
 def _is_word_in_line(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
-    """Check whether a value after a blank is one of many words in its line, rather than a setting's value."""
+    """Check whether a value after a space is one of many words in its line, not a setting's value."""
     _, value = value_of_match(match)
     line_start = raw.rfind(b"\n", max(0, start - CONTEXT_BYTES), start) + 1
     if _FURTHER_WORDS.match(raw, match.end()):
@@ -535,7 +548,7 @@ def _is_word_after_colon(raw: bytes, start: int, match: re.Match[bytes]) -> bool
 
 
 def _is_name_in_expression(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
-    """Check whether an unquoted value is a variable, or a statement, according to the text around it."""
+    """Check whether an unquoted value is a variable or a statement, according to the text around it."""
     value = match["bare"]
     if b"===" in match[0] or raw[start - 5 : start] == b"case ":
         return True
@@ -554,7 +567,7 @@ def _is_name_in_expression(raw: bytes, start: int, match: re.Match[bytes]) -> bo
 
 
 def _is_word_of_longer_name(raw: bytes, start: int, match: re.Match[bytes]) -> bool:
-    """Check whether a name and its value are between colons, as in command names and file formats."""
+    """Check whether a name and its value are words between colons, as in names of commands and formats."""
     if match[0].startswith((b":" + match["bare"], b"::")) and _COLON_FIELDS.fullmatch(
         match["bare"].lstrip(b":")
     ):
@@ -586,7 +599,7 @@ def _is_sentence_about_something_else(match: re.Match[bytes]) -> bool:
 
 
 def _is_emphasised_word(value: bytes) -> bool:
-    """Check whether a value is a word between signs of emphasis: ``immediately**``, ``empty!``."""
+    """Check whether a value is a word with signs of emphasis, for example ``immediately**`` or ``empty!``."""
     word = value.strip(b"!?*_")
     if word == value or not word.isalpha():
         return False
@@ -594,7 +607,10 @@ def _is_emphasised_word(value: bytes) -> bool:
 
 
 def _names_something_else(raw: bytes, line_start: int, start: int, end: int) -> bool:
-    """Check whether a name is part of a type, the user in an address, or a test runner's output."""
+    """Check whether a name does not name a value at all.
+
+    It may be part of a type, the user in an address, or a word in the output of a test runner.
+    """
     if raw[start - 3 : start] == b"://" or _TYPE_PREFIX.search(raw, max(0, start - 8), start):
         return True
     name_size = len(raw[start:end].strip(b"_"))
@@ -610,7 +626,7 @@ def _names_something_else(raw: bytes, line_start: int, start: int, end: int) -> 
 
 
 def _is_test_verdict(raw: bytes, line_start: int, start: int, end: int) -> bool:
-    """Check whether ``PASS:`` begins a line of a test runner, such as ``--- PASS: TestPush``."""
+    """Check whether ``PASS:`` begins a line in the output of a test runner: ``--- PASS: TestPush``."""
     return (
         raw[start:end] == b"PASS"
         and raw[end : end + 2] == b": "
@@ -622,7 +638,10 @@ def _is_test_verdict(raw: bytes, line_start: int, start: int, end: int) -> bool:
 def _requirement_for_password(
     raw: bytes, line_start: int, start: int, end: int, notation: Notation, match: re.Match[bytes]
 ) -> int:
-    """Return the requirement for a password's value. In an environment or a settings file, plain words are enough."""
+    """Return the requirement that the value of a password must meet.
+
+    In an environment or a settings file, plain words are sufficient.
+    """
     if (
         notation.text_between is ASSIGNED_VALUE
         and not match["quoted"]
@@ -676,7 +695,10 @@ def _requirement_for_password(
 
 
 def _value_ends_setting(raw: bytes, match: re.Match[bytes]) -> bool:
-    """Check whether a value is quoted, or ends its line or setting. A name in a program would continue."""
+    """Check whether a value is in quotes, or is followed by the end of its line or setting.
+
+    A name in a program would be followed by other text.
+    """
     return (
         bool(match.re.groupindex.get("quoted") and match["quoted"])
         or raw[match.end() : match.end() + 1] in _SETTING_ENDS
@@ -693,20 +715,23 @@ def _has_login_nearby(raw: bytes, start: int, end: int) -> bool:
 
 
 def _password_after_user(start: int, value: bytes, separators: bytes) -> tuple[int, bytes]:
-    """Return the password after a user's name and a separator.
+    """Return the start and text of the password after a user's name and a separator.
 
-    Return the whole value if the user's name is random.
+    If the user's name is random, or if the value is an address, return the whole value.
     """
     match = re.match(rb"([\w.@-]{1,60})[" + separators + rb"]", value)
     if match is None or (len(match[1]) >= 8 and _DIGIT.search(match[1])):
         return start, value
     if b"@" in match[1] and match[0].endswith(b"/"):
-        return start, value  # the value is an address
+        return start, value  # The value is an address.
     return start + match.end(), value[match.end() :]
 
 
 def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes = b"") -> bool:
-    """Check whether a value is a secret for a name with this meaning."""
+    """Check whether a value is a secret if its name has this meaning.
+
+    ``requirement`` is one of the requirements in ``Notation``.
+    """
     if meaning == NONE or _is_name_or_number(meaning, value, name):
         return False
     if is_uuid(value):
@@ -737,7 +762,11 @@ def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes =
 
 
 def _is_name_or_number(meaning: int, value: bytes, name: bytes) -> bool:
-    """Check whether a value is the name of a standard, a type, a place or itself, or the number of a public key."""
+    """Check whether a value is not secret because it is a name or a number.
+
+    Examples are the name of a standard or type, an address, the name before the value, and the id
+    of a public key.
+    """
     if _STANDARD_NAME.search(value) or _is_form_of_own_name(value, name):
         return True
     if meaning == PASSWORD and _ADDRESS.match(value):
@@ -749,7 +778,7 @@ def _is_name_or_number(meaning: int, value: bytes, name: bytes) -> bool:
 
 
 def _is_form_of_own_name(value: bytes, name: bytes) -> bool:
-    """Check whether a value is a form of its own name: ``client_secret_arn``, ``settings:clientSecret``."""
+    """Check whether a value repeats its own name: ``client_secret_arn``, ``settings:clientSecret``."""
     if b":" in value and _FORMAT.fullmatch(value) and _shares_word_with_name(value, name):
         return True
     name = name.rpartition(b".")[2] or name
@@ -765,13 +794,13 @@ def _is_form_of_own_name(value: bytes, name: bytes) -> bool:
 
 
 def _shares_word_with_name(value: bytes, name: bytes) -> bool:
-    """Check whether a value made of words describes its name, as in ``SESSION_KEY = "account-session"``."""
+    """Check whether a value contains a word of its name, as in ``SESSION_KEY = "account-session"``."""
     topic_words = {word for word in _words_of_name(name) if len(word) >= _MIN_TOPIC_LETTERS}
     return not topic_words.isdisjoint(_words_of_name(value))
 
 
 def _is_alphabetic_password(value: bytes, requirement: int) -> bool:
-    """Check whether a value that consists only of letters is a password under the ``requirement``."""
+    """Check whether a value that consists only of letters is a password that meets the ``requirement``."""
     if is_random_letters(value):
         return requirement != PROSE_PASSWORD
     from_environment = requirement == ANY_WORDS and not value.isupper()
@@ -788,7 +817,7 @@ def _is_alphabetic_password(value: bytes, requirement: int) -> bool:
 
 
 def secure_string_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the plain text that is passed to PowerShell's ``ConvertTo-SecureString``."""
+    """Yield the text that is passed to PowerShell's ``ConvertTo-SecureString``, or that AWS prints."""
     if match := _POWERSHELL_SECURE_STRING.match(raw, position) or _AWS_SECURE_STRING.match(
         raw, position
     ):
@@ -796,7 +825,7 @@ def secure_string_spans(raw: bytes, position: int) -> Generator[Span, None, None
 
 
 def is_secret_field(name: bytes, value: bytes) -> bool:
-    """Check whether ``value`` in a field called ``name`` is a secret."""
+    """Check whether ``value`` is a secret in a field called ``name``."""
     meaning = classify_name(name)
     meaning = KEY if meaning == LOGIN and not is_basic_auth(value) else meaning
     return (
@@ -807,7 +836,10 @@ def is_secret_field(name: bytes, value: bytes) -> bool:
 
 
 def is_password_in_sentence(value: bytes) -> bool:
-    """Check whether a value in a sentence is a password: it contains a digit and is neither a name nor a standard."""
+    """Check whether a value in a sentence is a password.
+
+    A password contains a digit, and is not a name, standard, UUID or address.
+    """
     value = value.rstrip(b".:!?")
     if (
         _DIGIT.search(value) is None
@@ -819,9 +851,10 @@ def is_password_in_sentence(value: bytes) -> bool:
 
 
 def password_spans(match: re.Match[bytes], *, only_passwords: bool = False) -> Iterator[Span]:
-    """Yield the value of a match if it is a password. A value with spaces is a sentence about passwords.
+    """Yield the value of a match if it is a password.
 
-    If ``only_passwords``, nothing but a password occurs at that position, so plain words also count.
+    A value with spaces is part of a sentence. If ``only_passwords`` is true, nothing but a password
+    can be at that position, so a value of plain words is also accepted.
     """
     start, value = value_of_match(match)
     is_likely = (
@@ -834,7 +867,7 @@ def password_spans(match: re.Match[bytes], *, only_passwords: bool = False) -> I
 
 
 def value_of_match(match: re.Match[bytes]) -> tuple[int, bytes]:
-    """Return the start of a match's value, and the value."""
+    """Return the start of the value in a match, and the value."""
     groups = match.re.groupindex
     if "quoted" in groups and match["quoted"]:
         return match.start("quoted"), match["quoted"]

@@ -1,4 +1,7 @@
-"""Secrets recognised only by their position: in commands, statements, files, printed output, table columns."""
+"""Find secrets that only their position marks as secrets.
+
+They are in commands, statements, sentences, printed output and the columns of tables.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from resume_hooks.redaction.spans import GENERIC, Span
 
 _NEXT_ARGUMENT = rb"[ \t]{1,4}\S{1,100}"
 _NEXT_LINE = rb"(?:\s|\d{1,6}\xe2\x86\x92){1,20}"
-"""The start of the next line, possibly with a line number from a tool."""
+"""The start of the next line, with or without a line number from a tool."""
 
 _LOGIN_CALL = compile_lazily(rb"(?i)[\w.>-]{2,20}" + LOGIN_ARGUMENTS)
 _LOGIN_CALL_STARTS = (
@@ -36,7 +39,8 @@ _LOGIN_CALL_STARTS = (
 _USER_VERB = compile_lazily(
     rb"(?i)(?:add|create|new|make|register|insert|login|auth(?:enticate)?|super)_?\Z"
 )
-"""A word before ``user(`` in the name of a function that takes a password. Others take any values."""
+"""Matches the word before ``user(`` in the name of a function that takes a password. Other
+functions take any values."""
 
 _EXPECT_SCRIPT = compile_lazily(
     rb"(?i)expect\b[^\n]{0,20}(?:ass(?:word|phrase|code)|secret)[^\n]{0,20}[\n{;][^\n]{0,30}send(?:line)?[ \t(]{1,3}"
@@ -64,7 +68,7 @@ _PIPED_VALUE = (
     rb"(?:[\w./-]{0,60}(?:pass|keystore|secret|vault|cryptsetup|kinit|su\b|sudo -S|login|credential)"
     rb"|[^|\n]{0,100}(?:-stdin|--pass|-fd\b|passwd|secrets? (?:put|create|set|add)| login| unlock))"
 )
-"""A value that is piped to a command that reads a secret."""
+"""A value that is piped to a command which reads a secret."""
 
 _SECRET_READER = compile_lazily(
     rb"pass|sudo|secret|kinit|keyring|login|env add|token|unlock|crypt[^\n]{0,70}\Z"
@@ -82,20 +86,23 @@ _PASSWORD_SENTENCE = compile_lazily(
     + rb"{6,60})[\"'`]? is (?:the|your|my) (?:(?:new|current|root|admin|\w{1,12}'s) )?pass(?:word|phrase|code|wd)?"
     rb"(?=[.,;!?)\"'`\\<\x80-\xff]|\s*\n|\s*\Z| (?:for|of|to|on|there)\b)"
 )
-"""A value that precedes the words that describe it."""
+"""Matches a value before the words that describe it, for example ``is the password``."""
 
 _WORDS_AFTER_VALUE = frozenset([b" is the pass", b" is your pass", b" is my pass"])
 _SENTENCE_WORDS = _WORDS_AFTER_VALUE | {b"log in as ", b"login as "}
-"""Words in a sentence after which a value counts only if it contains a digit and is not a name."""
+"""The words of a sentence with a value. The value is a password only if it contains a digit and is
+not a name."""
 
 _VALUE_SEARCH_BYTES = 64
-"""The number of bytes before such words to search for the value."""
+"""The number of bytes before words such as ``is the password`` in which the value is searched for.
+"""
 
 _CREATE_SECRET_COMMAND = compile_lazily(rb"create[ \t]+secret\b(?:[^\n]|\\\n)*\Z")
-"""The command that creates a Kubernetes secret, up to an argument. The command may extend over several lines."""
+"""Matches the command that creates a Kubernetes secret, up to an argument. It may have several
+lines."""
 
 _FIXED_FORMAT_WORDS = frozenset([b"codecov", b"kubeadm"])
-"""Words after which only the value's format decides: a UUID, or two words of letters and digits."""
+"""The words after which only the format of the value matters."""
 
 _AMBIGUOUS_WORDS = frozenset(
     [
@@ -110,7 +117,8 @@ _AMBIGUOUS_WORDS = frozenset(
         b"--plaintext ",
     ]
 )
-"""Words that values other than passwords may follow, so that ordinary words after them do not count."""
+"""The words after which other values than passwords are possible. Plain words after them are not
+accepted."""
 
 _ELASTIC_PASSWORD = compile_lazily(rb"(?i)password[ \t]+\w{2,30}[ \t]+=[ \t]+" + VALUE)
 _ELASTIC_USERS = b"elastic kibana logstash_system beats_system apm_system remote_monitoring".split()
@@ -214,7 +222,7 @@ COMMAND_PATTERNS = {
         rb"(?i)jdbc:oracle:thin:[\w.-]{1,60}/(?P<bare>[^\s\"'@]{6,200})(?=@)"
     ),
 }
-"""The notation of a secret, by the word with which the notation begins."""
+"""Maps the word with which a command begins to the pattern of the secret in it."""
 
 _MNEMONIC_WORDS = rb"(?P<phrase>[a-z]{3,8}(?:[ \t]+[a-z]{3,8}){11,23})(?![\w-]|'[a-z])"
 _LETTER_GROUPS = rb"[a-z]{4}(?:[ -][a-z]{4}){3}(?![\w-])"
@@ -267,14 +275,15 @@ PHRASE_PATTERNS = {
         ),
     ),
 }
-"""The notation of a secret that has spaces, or consists only of words or digits, by its first word."""
+"""Maps the word before a secret to the pattern of the secret, if the secret contains spaces or
+consists only of words or digits."""
 
 PRINT_COMMAND = (
     rb"(?=[^\n]{0,160}(?:(?i:pass|secret|token|key|cred)|\brand\b|pwgen))(?=[^\n]{0,160}\b"
     rb"(?:cat|get|show|read|print(?:env)?|echo|gen\w{0,12}|find-\w+-password|pwgen|rand|reveal|view|output|access"
     rb"|decrypt|cut|pass|\w{0,12}-(?:password|token)|\w{0,8}:generate)\b)"
 )
-"""An expression that looks ahead for a command that may print a secret."""
+"""A look-ahead expression for a command that may print a secret."""
 
 _PRINTED_SECRET = compile_lazily(
     rb"\$ "
@@ -283,7 +292,7 @@ _PRINTED_SECRET = compile_lazily(
     + any_character_except(b"\"'`,;<>(){}|\\")
     + rb"{8,200})[ \t]{0,4}(?=[\n\"\x80-\xff]|\Z)"
 )
-"""A command after a prompt that prints a secret, followed by a line that contains nothing else."""
+"""Matches a command after a prompt that prints a secret, and the line with the secret."""
 
 _MAX_ROWS = 40
 _MAX_ROW_BYTES = 400
@@ -293,12 +302,12 @@ _TABLE_HEADER = compile_lazily(
 _LINE_PREFIX = compile_lazily(
     rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92|(?:[^\n\"]{0,20}\"\w{1,20}\": ?)?\")?[\x80-\xff]{0,12}"
 )
-"""The text before a line's content: a number, or the name of a JSON field."""
+"""Matches the text before the content of a line: a line number, or the name of a JSON field."""
 
 _CELL_VALUE = compile_lazily(any_character_except(b"\"'`") + rb"{1,200}")
 _HORIZONTAL_RULE = compile_lazily(rb"[\s|+:=-]{3,400}")
 _COLUMN_SEPARATORS = (b"|", b",", b"\t", b";")
-"""The separators of a table's columns, the most reliable first."""
+"""The separators of columns in a table. The most reliable separator is first."""
 
 _CELL_STARTS = frozenset([b",", b"|", b"\t", b";", b"("])
 _CELL_ENDS = frozenset([b",", b"|", b";", b")"])
@@ -308,7 +317,7 @@ _INSERT_VALUES = compile_lazily(
 
 
 def command_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, None, None]:
-    """Yield the password, if any, in a command that begins at ``position``."""
+    """Yield the password in a command that begins with ``word`` at ``position``, if there is one."""
     if word == b"<<<" and not _SECRET_READER.search(raw, max(0, position - 80), position):
         return
     if word == b"--from-literal" and not _CREATE_SECRET_COMMAND.search(
@@ -339,7 +348,7 @@ def command_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, Non
 
 
 def _is_prose(raw: bytes, position: int, value: bytes) -> bool:
-    """Check whether ``identified by`` is a part of a sentence: ``the module identified by 'fullname'``."""
+    """Check whether ``identified by`` is part of a sentence: ``the module identified by 'fullname'``."""
     if not value.replace(b"_", b"").isalpha() or not raw.startswith(b"identified", position):
         return False
     return _USER_STATEMENT.search(raw, max(0, position - 200), position) is None
@@ -349,7 +358,7 @@ _USER_STATEMENT = compile_lazily(rb"(?i)\b(?:user|role|grant|login)\b")
 
 
 def phrase_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, None, None]:
-    """Yield the phrase, the codes or the salt, if any, after a word at ``position``."""
+    """Yield the secret phrase, recovery codes or salt after a word at ``position``, if there is one."""
     match = PHRASE_PATTERNS[word].match(raw, position)
     if match:
         group = "phrase" if match["phrase"] else "bare"
@@ -358,7 +367,7 @@ def phrase_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, None
 
 
 def _is_camel_case_name(value: bytes) -> bool:
-    """Check whether a value is a name of words in a program: ``getSetCookie``."""
+    """Check whether a value is a name of several words in a program, for example ``getSetCookie``."""
     return value.isalpha() and _CAMEL_HUMP.search(value) is not None and consists_of_words(value)
 
 
@@ -380,7 +389,10 @@ def printed_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
 
 
 def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, None]:
-    """Yield the secrets in a table's or a CSV text's column whose name indicates secrets."""
+    """Yield the secrets in a column of a table, CSV text or SQL ``INSERT`` whose name means a secret.
+
+    The name of the column is from ``start`` to ``end``.
+    """
     if (
         raw[start - 1 : start] not in _CELL_STARTS
         and raw[end : end + 2].strip()[:1] not in _CELL_ENDS
@@ -409,7 +421,7 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
     ):
         return
     if any(cell.strip().isdigit() for cell in header.split(separator)):
-        return  # this line is a row of values
+        return  # The line is a row of values, not the head of a table.
     column, separator_count = raw.count(separator, line_start, start), header.count(separator)
     for _ in range(_MAX_ROWS):
         line_start, line_end = (
@@ -426,7 +438,7 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
 
 
 def _start_of_line_text(raw: bytes, line_start: int) -> int:
-    """Return the start of the text in the line that begins at ``line_start``."""
+    """Return the start of the text in the line that begins at ``line_start``, after its line number."""
     prefix = _LINE_PREFIX.match(raw, line_start)
     if prefix:
         return prefix.end()
@@ -436,7 +448,10 @@ def _start_of_line_text(raw: bytes, line_start: int) -> int:
 def _cell_spans(
     raw: bytes, name_range: tuple[int, int], row: list[bytes], column: int, row_start: int
 ) -> Generator[Span, None, None]:
-    """Yield the value in a column of the row at ``row_start`` if the column's name makes it a secret."""
+    """Yield the value in a column of a row if the name of the column marks it as a secret.
+
+    The row begins at ``row_start``, and the name of the column is at ``name_range``.
+    """
     if column < len(row):
         match = _CELL_VALUE.search(row[column])
         value = match[0] if match else b""

@@ -1,4 +1,7 @@
-"""Passwords in the arguments of programs: ``mysql -p``, ``docker login -p``, ``curl -u``, ``net use``."""
+"""Find passwords in the arguments of programs.
+
+Examples are ``mysql -p``, ``docker login -p``, ``curl -u`` and ``net use``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,11 @@ from resume_hooks.redaction.spans import Span
 
 
 class Option(NamedTuple):
-    """An ``option`` of some ``programs``, the text after the programs' names, and the notation of the password."""
+    """An option with a password.
+
+    ``programs`` are the names of programs with this option, ``after`` matches the text after a
+    name, and ``argument`` matches the option and the password.
+    """
 
     option: bytes
     programs: tuple[bytes, ...]
@@ -131,14 +138,14 @@ OPTIONS = [
 ]
 
 _PROGRAM_SEARCH_BYTES = 300
-"""The number of bytes before an option to search for its program."""
+"""The number of bytes before an option in which the name of its program is searched for."""
 
 _COMMAND_ENDS = (b"\n", b";", b"|", b"&")
 _COMMAND_END = compile_lazily(rb"[\n;|&]")
 
 
 def argument_spans(raw: bytes, positions: Iterable[int], option: bytes) -> Iterator[Span]:
-    """Yield the passwords that are passed to programs with an option at one of ``positions``."""
+    """Yield the passwords that follow an option at one of ``positions`` and belong to a program."""
     for position, row in _positions_of_option(raw, positions, option):
         if match := row.argument.match(raw, position):
             yield from password_spans(match, only_passwords=b" -u" not in row.programs)
@@ -147,14 +154,17 @@ def argument_spans(raw: bytes, positions: Iterable[int], option: bytes) -> Itera
 def password_option_positions(
     lower: bytes, positions: Iterable[int], option: bytes
 ) -> Iterator[int]:
-    """Yield an option's positions at which it belongs to a program that takes a password."""
+    """Yield those positions of an option at which it belongs to a program that takes a password."""
     return (position for position, _ in _positions_of_option(lower, positions, option))
 
 
 def _positions_of_option(
     raw: bytes, positions: Iterable[int], option: bytes
 ) -> Iterator[tuple[int, Option]]:
-    """Yield an option's positions after one of its programs in the same command, each with the matching option."""
+    """Yield the positions at which an option follows one of its programs in the same command.
+
+    Each position is followed by the matching ``Option``.
+    """
     rows = [row for row in OPTIONS if row.option == option]
     program_ends_by_option: list[tuple[Option, list[int]]] = []
     command_end = 0
@@ -183,7 +193,7 @@ def _positions_of_option(
 
 
 def _ends_of_programs(raw: bytes, row: Option, command_start: int, command_end: int) -> list[int]:
-    """Return the ends of the names of an option's programs in a command, in order."""
+    """Return the ends of the names of an option's programs in a command, in their order."""
     positions = sorted(
         position
         for program in row.programs
@@ -193,7 +203,7 @@ def _ends_of_programs(raw: bytes, row: Option, command_start: int, command_end: 
 
 
 def _ends_of_word(raw: bytes, word: bytes, range_start: int, range_end: int) -> Iterator[int]:
-    """Yield the end of each occurrence of a word in a range."""
+    """Yield the end of each occurrence of a word between ``range_start`` and ``range_end``."""
     position = raw.find(word, range_start, range_end)
     while position >= 0:
         yield position + len(word)
@@ -211,16 +221,18 @@ SECRET_WORD_COMMANDS = [
     ),
     compile_lazily(rb"secrets set[ \t]+\w{1,60}=" + VALUE),
 ]
-"""Commands whose names contain a word for a secret, from that word on, in the same notation."""
+"""The patterns of commands whose names contain a word for a secret. A pattern begins at this word.
+"""
 
 _READER_NAMES = rb"(?<=ch)passwd|passwd --stdin|password-stdin|passphrase-fd|secret put"
 _PASSWORD_READER = compile_lazily(_READER_NAMES)
-"""A program that reads a password from its input, from its word for the password on."""
+"""Matches the name of a program that reads a password from its input. The match begins at the word
+for the password."""
 
 _SECRET_WORD_COMMAND = compile_lazily(
     _READER_NAMES + rb"|(?<=wpa_)passphrase|(?<=ht)passwd|(?<=ldap)passwd|secrets set"
 )
-"""Matches either kind of command."""
+"""Matches the names of both kinds of commands."""
 
 _PIPED_PASSWORD = compile_lazily(
     rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"
@@ -233,14 +245,14 @@ _HERE_STRING = compile_lazily(rb"[^|\n<]{1,60}<<<[ \t]*" + VALUE)
 
 
 def is_command_name(lower: bytes, position: int) -> object:
-    """Check whether a word for a secret at ``position`` is part of a command's name."""
+    """Check whether the word for a secret at ``position`` is part of the name of a command."""
     return _SECRET_WORD_COMMAND.match(lower, position)
 
 
 def named_command_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the password of a command whose name contains a word for a secret at ``position``.
+    """Yield the password in a command whose name contains the word for a secret at ``position``.
 
-    There is at most one.
+    Yield at most one password.
     """
     if not _SECRET_WORD_COMMAND.match(raw, position):
         return
@@ -253,9 +265,9 @@ def named_command_spans(raw: bytes, position: int) -> Generator[Span, None, None
 
 
 def piped_input_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the input of the password reader at ``position``, which comes from a pipe or follows the reader.
+    """Yield the input of the program at ``position``, which reads a password.
 
-    There is at most one.
+    The input comes from a pipe, or follows the program after ``<<<``. Yield at most one password.
     """
     if match := _PIPED_PASSWORD.search(
         raw, max(0, position - _PROGRAM_SEARCH_BYTES), position

@@ -1,4 +1,7 @@
-"""Values that are code according to their context: variables, methods, types, states."""
+"""Recognise values that are code, according to the text around them.
+
+Examples are variables, methods, types and states.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,20 @@ PROGRAM_NAME = compile_lazily(
     rb"[A-Za-z]+(?:\d{1,3}[A-Za-z]{0,2})?(?:_(?:\d{0,2}[a-z]+\d{0,3}|[A-Z]+\d{0,3}|\d{1,4}))+|\w+://.*|[\w.-]+/[\w./-]*[-_.][\w./-]*"
     rb"|[\w.-]+\.[a-z]\w{1,3}"
 )
-"""Names in programs, addresses and files."""
+"""Matches names in programs, addresses and files."""
 
 VIM_SYNTAX_LINES = (b"syn keyword", b"syn match", b"syn region", b"syntax keyword")
-"""The beginnings of lines that list a language's words for Vim."""
+"""The beginnings of the lines that list the words of a language for Vim."""
 
 _AFTER_DECLARED_NAME = compile_lazily(rb"[ \t]{0,4}[=:,)]")
 _KEYWORD_SEARCH_BYTES = 28
-"""The number of bytes before a name to search for a keyword of its declaration."""
+"""The number of bytes before a name in which the keyword of its declaration is searched for."""
 
 _SAME_WORD_SEARCH_BYTES = 4_000
-"""The number of bytes around a value to search for the same word."""
+"""The number of bytes before and after a value in which the same word is searched for."""
 
 _MAX_POSITIONS = 8
-"""The maximum number of positions of the same word to examine."""
+"""Maximum number of positions of the same word to examine."""
 
 _WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _WORD_CHARACTERS = frozenset(bytes([sign]) for sign in _WORD_BYTES)
@@ -35,15 +38,17 @@ _VALUE_OPENERS = b" \t\"'"
 _BEFORE_DECLARED_NAME = compile_lazily(
     rb"(?:\A|[\n(,;]|\b(?:let|var|val|const|local|my))[ \t]{0,20}\$?\Z"
 )
-"""The text before a declared name: the beginning of a line, or other parameters."""
+"""Matches the text before a declared name: the beginning of a line, another parameter, or a
+keyword."""
 
 _MIN_NAMES = 4
-"""The minimum number of other names with the same value. A password may belong to a user, a host and a database."""
+"""Minimum number of other names with the same value. A password may have up to three names, for
+example for a user, a host and a database."""
 
 _BLANKS = frozenset([b" ", b"\t"])
 _QUOTES = frozenset([b'"', b"'"])
 _LUA_METHOD = compile_lazily(rb"[a-z_]+:[a-z_]+")
-"""A method of an object in Lua."""
+"""Matches an object and its method in Lua."""
 
 _CLOSING_BRACKET = compile_lazily(rb"[ \t]{0,4}[,)}\]]")
 _SECRET_WORD_END = compile_lazily(rb"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)\Z")
@@ -51,7 +56,7 @@ _CONSTANT_END = compile_lazily(rb"_[A-Z]{3,}\Z")
 
 
 def is_variable(raw: bytes, match: re.Match[bytes]) -> bool:
-    """Check whether an unquoted value is a name in a program: ``password=db_pass2)``."""
+    """Check whether an unquoted value is a name in a program, for example ``password=db_pass2)``."""
     value = match["bare"]
     if match[0][:1] in _BLANKS and _LUA_METHOD.fullmatch(value):
         return True
@@ -66,7 +71,7 @@ def is_variable(raw: bytes, match: re.Match[bytes]) -> bool:
 
 
 def _is_assigned_elsewhere(raw: bytes, position: int, value: bytes) -> bool:
-    """Check whether a value is a variable that was assigned earlier, or a parameter."""
+    """Check whether a value is a parameter, or a variable that was assigned before."""
     for other_position in _positions_nearby(
         raw, position, value, max(0, position - _SAME_WORD_SEARCH_BYTES), position
     ):
@@ -80,7 +85,7 @@ def _is_assigned_elsewhere(raw: bytes, position: int, value: bytes) -> bool:
 
 
 def is_value_of_many_names(raw: bytes, position: int, value: bytes) -> bool:
-    """Check whether many other names nearby have the same word as their value, which is then a type or a state."""
+    """Check whether a value is a type or a state, because many other names nearby have the same value."""
     if not value.isalpha():
         return False
     names: set[bytes] = set()
@@ -103,7 +108,10 @@ def is_value_of_many_names(raw: bytes, position: int, value: bytes) -> bool:
 def _positions_nearby(
     raw: bytes, position: int, value: bytes, start: int, end: int
 ) -> Iterator[int]:
-    """Yield some positions, except ``position``, of a value as a whole word between ``start`` and ``end``."""
+    """Yield some positions between ``start`` and ``end`` at which a value is a whole word.
+
+    ``position`` itself is not yielded.
+    """
     other_position = start - 1
     for _ in range(_MAX_POSITIONS):
         other_position = raw.find(value, other_position + 1, end)

@@ -1,4 +1,4 @@
-"""The positions of secrets in bytes, and the merging of overlapping positions."""
+"""Define the positions of secrets in bytes, and merge overlapping positions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 SHAPE, ASSIGNED, GENERIC = 1, 2, 3
-"""How reliably the kind is known: by the secret's own shape, by a vendor's name, or by a word such as ``password``."""
+"""The ranks of secrets, the most reliable first: recognised by its own form, by the name of a
+vendor before it, or by a word such as ``password`` before it."""
 
 
 class Span(NamedTuple):
-    """A secret from ``start`` to ``end``.
+    """The position of a secret in bytes.
 
-    If two secrets overlap, the one with the lower ``rank`` determines the kind.
+    If two secrets overlap, the kind of the secret with the lower ``rank`` is used.
     """
 
     kind: str
@@ -22,7 +23,7 @@ class Span(NamedTuple):
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans in order, with overlapping spans merged."""
+    """Return the spans in their order. Overlapping spans become one span."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         if merged and span.start < merged[-1].end:

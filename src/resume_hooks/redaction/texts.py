@@ -1,4 +1,7 @@
-"""Find and remove secrets in a text, by its long runs and by words that precede secrets."""
+"""Find and remove secrets in a text.
+
+Secrets are found by long runs of letters and digits, and by the words before them.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +34,22 @@ from resume_hooks.redaction.unescape import (
 )
 
 _MIN_TEXT_BYTES = 9
-"""The size in bytes of the shortest text with a secret: an address with a password of three characters."""
+"""Minimum number of bytes in a text with a secret. The shortest text is an address with a password
+of three characters."""
 
 _PLACEHOLDER = compile_lazily(r"\[secret removed: [\w-]{1,60}\]")
 MAX_PASSES = 4
-"""The maximum number of passes over a text until no secret remains."""
+"""Maximum number of times that secrets are removed from a text until no secret remains."""
 
 Content = TypeVar("Content", str, bytes)
 
 
 def suspect_positions(raw: bytes) -> Iterator[int]:
-    """Yield positions in raw bytes, in any order. A secret may begin at each position or shortly after it.
+    """Yield positions at which, or shortly after which, a secret may begin. The order is not defined.
 
-    This first pass is fast and misses no secret. The bytes may have escapes of any depth, so
-    backslashes may separate a name from its value, and the expressions are looser than the rules.
+    This check is fast and misses no secret. ``raw`` may contain escapes of any depth, so that
+    backslashes may be between a name and its value. Its expressions therefore match more than those
+    of the rules.
     """
     lower = raw.lower()
     first_escape = raw.find(b"\x1b")
@@ -63,9 +68,8 @@ def suspect_positions(raw: bytes) -> Iterator[int]:
 def spans_in_bytes(raw: bytes, *, in_json: bool = False) -> list[Span]:
     """Return every secret in UTF-8 text, in each layer of its escapes, with positions in ``raw``.
 
-    The secrets do not overlap.
-
-    If ``in_json``, ``raw`` is the encoded content of a JSON string.
+    The secrets do not overlap. If ``in_json`` is true, ``raw`` is the encoded content of a JSON
+    string.
     """
     if len(raw) < _MIN_TEXT_BYTES:
         return []
@@ -82,7 +86,7 @@ def spans_in_bytes(raw: bytes, *, in_json: bool = False) -> list[Span]:
 
 
 def _spans_in_visible_text(raw: bytes) -> Iterator[Span]:
-    """Return every secret in ``raw``, ignoring a terminal's control sequences before, in or after the secret."""
+    """Yield every secret in ``raw``, even if control sequences of a terminal are in or next to it."""
     yield from _spans_in_text(blank_control_sequences(raw))
     view = view_without_invisible_text(raw)
     if view:
@@ -93,7 +97,7 @@ def _spans_in_visible_text(raw: bytes) -> Iterator[Span]:
 
 
 def _spans_in_text(raw: bytes) -> Iterator[Span]:
-    """Yield every match of a rule in unmodified ``raw``, in any order.
+    """Yield every match of a rule in ``raw``, without decoding escapes. The order is not defined.
 
     Matches may overlap.
     """
@@ -113,7 +117,10 @@ def _spans_in_text(raw: bytes) -> Iterator[Span]:
 
 
 class Secret(NamedTuple):
-    """A secret of a ``kind``, such as ``github-pat``, from ``start`` to ``end`` in a text (characters or bytes)."""
+    """A secret in a text, for example of the kind ``github-pat``.
+
+    ``start`` and ``end`` are numbers of characters in a string, or of bytes in bytes.
+    """
 
     kind: str
     start: int
@@ -130,7 +137,7 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def convert_spans_to_secrets(raw: bytes, text: str, spans: list[Span]) -> list[Secret]:
-    """Convert ordered spans of ``raw`` to secrets in ``text``; ``raw`` are the bytes of ``text``."""
+    """Return the secrets of ``text`` for spans of its bytes ``raw``. The spans must be in order."""
     if not spans or len(raw) == len(text):
         return [Secret(span.kind, span.start, span.end) for span in spans]
     edges: set[int] = set()
@@ -149,7 +156,7 @@ def convert_spans_to_secrets(raw: bytes, text: str, spans: list[Span]) -> list[S
 
 
 def redact(text: str) -> tuple[str, list[Secret]]:
-    """Replace each secret in ``text`` by ``[secret removed: <kind>]``. Also return the secrets of ``text``.
+    """Return ``text`` with ``[secret removed: <kind>]`` for each secret, and the secrets of ``text``.
 
     The result contains no further secret. A text without secrets is returned unchanged.
     """
@@ -161,9 +168,9 @@ def remove_until_clean(
     search: Callable[[Content], list[Secret]],
     replace: Callable[[Content, list[Secret]], Content],
 ) -> tuple[Content, list[Secret]]:
-    """Remove secrets until a search finds none, because one secret may hide another.
+    """Remove secrets until ``search`` finds none. One secret may hide another.
 
-    Also return the secrets of the first search.
+    Return the content without secrets, and the secrets that the first search has found.
     """
     secrets = first_secrets = search(content)
     for _ in range(MAX_PASSES):
@@ -175,7 +182,7 @@ def remove_until_clean(
 
 
 def replace_secrets(text: str, secrets: list[Secret]) -> str:
-    """Replace the secrets in ``text`` by placeholders."""
+    """Return ``text`` with a placeholder for each of ``secrets``."""
     parts, position = [], 0
     for secret in secrets:
         parts += [text[position : secret.start], placeholder_of_secret(secret.kind)]
@@ -184,10 +191,10 @@ def replace_secrets(text: str, secrets: list[Secret]) -> str:
 
 
 def placeholder_of_secret(kind: str) -> str:
-    """Return the placeholder for a secret of a kind."""
+    """Return the placeholder for a secret of the given kind."""
     return f"[secret removed: {kind}]"
 
 
 def count_placeholders(texts: Iterable[str]) -> int:
-    """Return the number of placeholders for secrets in texts."""
+    """Return the number of placeholders for removed secrets in the texts."""
     return sum(len(_PLACEHOLDER.findall(text)) for text in texts)

@@ -1,7 +1,8 @@
-"""Bytes whose escapes are decoded, and the mapping of positions to the original bytes.
+"""Decode the escapes in bytes, and map positions in the result to positions in the original bytes.
 
-Tool inputs are JSON inside JSON strings, and a transcript line adds another layer of escapes. Each
-layer is a view of the same bytes. Positions are mapped only for matches, which are rare.
+The input of a tool is JSON inside a JSON string, and a line of a transcript adds another layer of
+escapes. The bytes with a number of layers decoded are called a view. Positions are only mapped for
+matches, which are rare.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import lru_cache
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MAX_LAYERS = 4
-"""The maximum number of layers of escapes to decode."""
+"""Maximum number of layers of escapes to decode."""
 
 _SIMPLE_ESCAPES = {
     b"n": b"\n",
@@ -27,28 +28,28 @@ _SIMPLE_ESCAPES = {
     b"/": b"/",
 }
 _CODE_ESCAPE = rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})"
-"""A character written by its code. Characters beyond the first 65,536 have two codes that must stay
-together."""
+"""Matches a character that is written as its code. A character beyond the first 65,536 has two
+codes, which must not be separated."""
 
 _ESCAPE = compile_lazily(rb"\\(?:" + _CODE_ESCAPE + rb"|[ntrbf\"/\\])")
 
 _BACKSLASH = 92
 _BACKSLASH_SEARCH_BYTES = 64
 _MAX_ESCAPE_BYTES = 12
-"""The size in bytes of the longest escape."""
+"""Number of bytes in the longest escape."""
 
 ESCAPED_CHARACTER = compile_lazily(
     rb"\\u(?:00(?:[2-7]|1b|0[0-8ef]|1[0-9ac-f]|[89][0-9a-f]|ad)|034f|061c|11(?:5f|60)|17b[45]|180[b-f]|"
     rb"20(?:0[b-f]|2[a-e]|6)|2800|3164|f(?:e(?:ff|0)|fa0|ff)|d8(?:2f|34)|db40)"
 )
-"""An ordinary character, a terminal's control sequence or an invisible character that is written by
-its code."""
+"""Matches the code of an ordinary character, of a control sequence of a terminal, or of an
+invisible character."""
 
 _CONTROL_SEQUENCE = rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|[ -/]{1,4}[0-~]|[78=>DEHMNOZc\\])"
 _BLANKED_SEQUENCE = compile_lazily(_CONTROL_SEQUENCE + rb"|\x1b\][0-9]{0,4};?")
-"""A terminal's control sequences, such as colours.
+"""Matches the control sequences of a terminal, for example for colours.
 
-For links and titles only the delimiters match, because their content is text.
+Of links and titles, only the delimiters match, because their content is text.
 """
 
 _INVISIBLE_BY_FIRST_BYTE = (
@@ -58,13 +59,15 @@ _INVISIBLE_BY_FIRST_BYTE = (
     rb"\xf0(?:\x9b\xb2[\xa0-\xa3]|\x9d\x85[\xb3-\xba])", rb"\xf3\xa0[\x80-\x87][\x80-\xbf]",
 )  # fmt: skip
 _INVISIBLE_CHARACTER = rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]|" + rb"|".join(_INVISIBLE_BY_FIRST_BYTE)
-"""Invisible characters: controls, joiners, separators, direction marks, variation selectors and tags."""
+"""Matches an invisible character: a control character, joiner, separator, direction mark, variation
+selector or tag."""
 
 _INVISIBLE_PATTERNS = tuple(
     (bytes.fromhex(form[2:4].decode()), compile_lazily(form)) for form in _INVISIBLE_BY_FIRST_BYTE
 )
-"""The first byte of these characters with their pattern. This search is ten times as fast as one for all characters,
-and most texts contain only one or two of these bytes."""
+"""The first byte and the pattern of each group of invisible characters. The search for one group at
+a time is ten times as fast as a search for all, because most texts contain only one or two of these
+bytes."""
 
 _INVISIBLE_RUN = compile_lazily(rb"(?:" + _INVISIBLE_CHARACTER + rb")+")
 _CONTROL_BYTES = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
@@ -73,11 +76,15 @@ _VISIBLE_BYTES = frozenset(range(33, 127))
 _INVISIBLE_TEXT = compile_lazily(
     rb"\x1b\][^\x07\x1b]{0,4000}(?:\x07|\x1b\\)|" + _CONTROL_SEQUENCE + rb"|" + _INVISIBLE_CHARACTER
 )
-"""Everything invisible, on a terminal or elsewhere, including whole links and titles."""
+"""Matches everything that is invisible, on a terminal or elsewhere, including whole links and
+titles."""
 
 
 class View:
-    """``text`` with one layer of escapes decoded; ``original`` contains the positions in the source bytes."""
+    """Bytes after one layer of their escapes was decoded (``text``).
+
+    The view also maps positions in ``text`` to positions in the original bytes.
+    """
 
     def __init__(self, raw: bytes, escapes: re.Pattern[bytes] = _ESCAPE) -> None:
         self._starts: list[int] = []
@@ -100,14 +107,14 @@ class View:
         self.text = b"".join(parts)
 
     def map_to_original(self, start: int, end: int) -> tuple[int, int]:
-        """Map the range from ``start`` to ``end`` to the original bytes.
+        """Return the positions in the original bytes for a range of ``text``.
 
-        An escape is always mapped as a whole.
+        If the range contains a part of an escape, the result contains the whole escape.
         """
         return self._place(start)[0], self._place(max(start, end - 1))[1]
 
     def _place(self, position: int) -> tuple[int, int]:
-        """Return the start and end, in the original bytes, of the byte at ``position``."""
+        """Return the start and end, in the original bytes, of the byte at ``position`` in ``text``."""
         escape_number = bisect_right(self._starts, position) - 1
         if escape_number >= 0:
             escape_end, original_start, original_end = self._escapes[escape_number]
@@ -120,12 +127,11 @@ class View:
 
 
 class Views:
-    """All views of some bytes, beginning with the bytes themselves.
+    """The bytes themselves, and the bytes after each layer of their escapes was decoded.
 
-    The last view has no escapes left, or has the maximum depth.
-
-    If ``in_json``, the bytes are the encoded content of a JSON string, which differs from its value
-    if it has escapes.
+    The last view contains no escapes, or has the maximum depth. If ``in_json`` is true, the bytes
+    are the encoded content of a JSON string. If this content has escapes, the bytes themselves are
+    not a view.
     """
 
     def __init__(self, raw: bytes, *, in_json: bool = False) -> None:
@@ -134,7 +140,7 @@ class Views:
         self._in_json = in_json
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the views by depth. Each view is created on demand."""
+        """Yield the depth and the text of each view. A view is decoded only when it is needed."""
         for depth in range(MAX_LAYERS + 1):
             is_json_string = self._in_json and depth == 0
             deeper = (_decode_json_string if is_json_string else decode_layer)(self._texts[depth])
@@ -145,7 +151,7 @@ class Views:
             self._texts.append(deeper)
 
     def map_to_bytes(self, depth: int, start: int, end: int) -> tuple[int, int]:
-        """Map a range in the view at ``depth`` to positions in the bytes themselves."""
+        """Return the positions in the original bytes for a range of the view at ``depth``."""
         for layer in range(depth - 1, -1, -1):
             if layer not in self._layers:
                 self._layers[layer] = View(self._texts[layer])
@@ -154,12 +160,12 @@ class Views:
 
 
 def range_of_whole_escapes(raw: bytes, start: int, end: int) -> tuple[int, int]:
-    """Drop a partial escape at the beginning of a range, and include the whole escape at its end."""
+    """Return a range without a partial escape at its beginning, and with the whole escape at its end."""
     return _end_of_escape(raw, start), _end_of_escape(raw, end)
 
 
 def _end_of_escape(raw: bytes, position: int) -> int:
-    """Return the end of the escape around ``position``, or ``position`` itself if it is not inside an escape."""
+    """Return the end of the escape that contains ``position``, or ``position`` outside an escape."""
     for start in range(position - 1, max(-1, position - _MAX_ESCAPE_BYTES), -1):
         if (
             raw[start] == _BACKSLASH
@@ -173,16 +179,19 @@ def _end_of_escape(raw: bytes, position: int) -> int:
 
 
 def blank_control_sequences(raw: bytes) -> bytes:
-    """Replace a terminal's control sequences in ``raw`` by spaces. Their last letter would otherwise join a word."""
+    """Return ``raw`` with spaces instead of the control sequences of a terminal.
+
+    The last letter of a control sequence would otherwise become part of a word.
+    """
     if b"\x1b" in raw:
         return _BLANKED_SEQUENCE.sub(lambda match: b" " * len(match[0]), raw)
     return raw
 
 
 def view_without_invisible_text(raw: bytes) -> View | None:
-    """Return ``raw`` as people see it if it contains colours or invisible characters inside a word.
+    """Return a view of ``raw`` without its colours and invisible characters, as people see it.
 
-    Otherwise return None.
+    Return None if there are none inside or before a word.
     """
     has_control_sequences = b"\x1b" in raw and _INVISIBLE_TEXT.search(raw) is not None
     if has_control_sequences or next(positions_of_invisible_characters(raw), None) is not None:
@@ -191,16 +200,16 @@ def view_without_invisible_text(raw: bytes) -> View | None:
 
 
 def positions_of_invisible_characters(raw: bytes) -> Iterator[int]:
-    """Yield the positions of invisible characters in ``raw`` inside or before a word.
+    """Yield the positions of invisible characters inside or before a word.
 
-    Omit those that belong to an emoji.
+    Invisible characters in an emoji are omitted.
     """
     has_controls = len(raw.translate(None, _CONTROL_BYTES)) < len(raw)
     if not has_controls and (
         raw.isascii()
         or not any(first in raw and pattern.search(raw) for first, pattern in _INVISIBLE_PATTERNS)
     ):
-        return  # true of most texts
+        return  # Most texts contain no invisible characters.
     for match in _INVISIBLE_RUN.finditer(raw):
         start, end = match.span()
         if end == len(raw):
@@ -211,10 +220,7 @@ def positions_of_invisible_characters(raw: bytes) -> Iterator[int]:
 
 
 def decode_layer(raw: bytes) -> bytes | None:
-    """Decode one layer of JSON escapes in ``raw``, as in a ``View``.
-
-    Return None if there are no escapes.
-    """
+    """Return ``raw`` after one layer of its JSON escapes was decoded, or None if it has no escapes."""
     if b"\\" not in raw:
         return None
     text = View(raw).text if b"\\u" in raw else _decode_simple_escapes(raw)
@@ -224,7 +230,10 @@ def decode_layer(raw: bytes) -> bytes | None:
 
 
 def _decode_json_string(raw: bytes) -> bytes | None:
-    """Decode the content of a JSON string, with the result of ``decode_layer``, but in C."""
+    """Return the decoded content of a JSON string, or None if it has no escapes.
+
+    This function is faster than ``decode_layer``, because ``json`` is written in C.
+    """
     if b"\\" not in raw:
         return None
     try:
@@ -235,7 +244,10 @@ def _decode_json_string(raw: bytes) -> bytes | None:
 
 
 def _decode_simple_escapes(raw: bytes) -> bytes:
-    """Decode escapes of one letter. Splits take half the time of a replacement for each letter."""
+    """Return ``raw`` with its escapes of one letter decoded.
+
+    Splitting the text takes half the time of a replacement for each letter.
+    """
     decoded: list[bytes] = []
     for section in raw.split(b"\\\\"):
         first, *parts = section.split(b"\\") if b"\\" in section else (section,)

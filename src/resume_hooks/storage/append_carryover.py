@@ -33,7 +33,7 @@ PARTIAL_LINE_SECONDS = 0.5
 PAUSE_SECONDS = 0.005
 
 
-class AppendCarryover:
+class AppendedLineCopier:
     """Copies the end of the open file ``source`` to a new file.
 
     ``position`` is the offset in ``source`` from which bytes have not been copied yet.
@@ -49,19 +49,19 @@ class AppendCarryover:
         An incomplete line is not appended until its rest arrives. Otherwise another program's
         record could be written into the middle of the line. Raise OSError on failure.
         """
-        carried = 0
-        while lines := self._iterate_new_lines():
+        copied_bytes = 0
+        while lines := self._read_new_lines():
             self._append(target, lines)
-            carried += len(lines)
-        return carried
+            copied_bytes += len(lines)
+        return copied_bytes
 
-    def settle(self, target: int) -> None:
+    def copy_all_lines(self, target: int) -> None:
         """Copy all new lines. Wait for the rest of an incomplete line, but only for a short time."""
         self.append_new_lines(target)
         wait_for_line_end(self._source)
         self.append_new_lines(target)
 
-    def follow(self, target: int) -> bool:
+    def copy_later_writes(self, target: int) -> bool:
         """Copy later writes to the old file until no more are expected.
 
         ``target`` is open for appending. Only whole lines are added, because other programs also
@@ -73,7 +73,7 @@ class AppendCarryover:
             while True:
                 is_open = is_open_for_writing(self._source)
                 now = time.monotonic()
-                if self._carry_over_whole_lines(target):
+                if self._copy_whole_lines(target):
                     last_write = now
                 elif now - last_write >= (
                     OPEN_GRACE_SECONDS if is_open is False else QUIET_SECONDS
@@ -83,28 +83,28 @@ class AppendCarryover:
                     break
                 time.sleep(PAUSE_SECONDS)
         finally:
-            self._carry_over_whole_lines(target)
+            self._copy_whole_lines(target)
             while rest := read_bytes_at(self._source, CHUNK_BYTES, self.position):
                 # Without the line feed, the next record would continue this line.
                 ending = b"" if len(rest) == CHUNK_BYTES else b"\n"
                 self._append(target, rest, ending)
         return is_open is True
 
-    def _carry_over_whole_lines(self, target: int) -> int:
+    def _copy_whole_lines(self, target: int) -> int:
         """Copy new lines when the last line of ``target`` is complete.
 
         Other programs also write to ``target``, so its last line may be incomplete. Return the
         number of bytes.
         """
-        if not self._iterate_new_lines():
+        if not self._read_new_lines():
             return 0
         deadline = time.monotonic() + PARTIAL_LINE_SECONDS
         # If the file was copied during a write, the bytes copied so far may themselves end inside a
         # line.
-        carried_whole_lines = (
+        ends_with_whole_line = (
             not self.position or read_bytes_at(self._source, 1, self.position - 1) == b"\n"
         )
-        while carried_whole_lines and has_partial_line(target):
+        while ends_with_whole_line and has_partial_line(target):
             if time.monotonic() >= deadline:
                 # Nobody will complete the line. End it, so that it does not damage the next record.
                 os.write(target, b"\n")
@@ -112,7 +112,7 @@ class AppendCarryover:
             time.sleep(PAUSE_SECONDS)
         return self.append_new_lines(target)
 
-    def _iterate_new_lines(self) -> bytes:
+    def _read_new_lines(self) -> bytes:
         length = CHUNK_BYTES
         while piece := read_bytes_at(self._source, length, self.position):
             whole_lines = piece[: piece.rfind(b"\n") + 1]

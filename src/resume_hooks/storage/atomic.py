@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from resume_hooks.errors import WriteFailed
 from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import (
-    AppendCarryover,
+    AppendedLineCopier,
     begins_with_copy,
     has_partial_line,
     wait_for_line_end,
@@ -67,7 +67,7 @@ def replace_session(
     folder = os.path.dirname(path)
     remove_stale_temporaries(folder)
     with convert_os_error(f"Could not rewrite {path}"), temporary_name(folder) as temporary:
-        carryover = AppendCarryover(original, os.path.getsize(copy))
+        copier = AppendedLineCopier(original, os.path.getsize(copy))
         with _write_new_file(temporary, chunks):
             check(temporary)
         with open(temporary, "a+b", buffering=0) as target:
@@ -78,7 +78,7 @@ def replace_session(
                 new_status.st_gid,
             ):
                 os.fchown(target.fileno(), old_status.st_uid, old_status.st_gid)
-            carryover.settle(target.fileno())
+            copier.copy_all_lines(target.fileno())
             os.fsync(target.fileno())
             if not os.path.samestat(os.lstat(path), os.fstat(original)) or not begins_with_copy(
                 original, copy
@@ -87,13 +87,13 @@ def replace_session(
                     f"{path} was rewritten by another program meanwhile",
                     "Nothing was changed. Run the command again.",
                 )
-            carryover.append_new_lines(target.fileno())
+            copier.append_new_lines(target.fileno())
             # Keep the times, because a rewritten old session must not become the latest session or
             # count as open. If later lines are copied, the time changes again.
             old_status = os.fstat(original)
             os.utime(temporary, ns=(old_status.st_atime_ns, old_status.st_mtime_ns))
             os.replace(temporary, path)
-            return _finish_replacement(path, carryover, target.fileno())
+            return _finish_replacement(path, copier, target.fileno())
 
 
 def append_line(path: str, line: bytes) -> None:
@@ -184,7 +184,7 @@ def _restore_time(descriptor: int, old_status: os.stat_result, size: int) -> Non
                 os.utime(descriptor)  # Another program wrote between the two calls.
 
 
-def _finish_replacement(path: str, carryover: AppendCarryover, target: int) -> bool:
+def _finish_replacement(path: str, copier: AppendedLineCopier, target: int) -> bool:
     """Copy lines that were written to the old file after the rename.
 
     Return whether a program still has the old file open.
@@ -193,7 +193,7 @@ def _finish_replacement(path: str, carryover: AppendCarryover, target: int) -> b
         f"{path} was rewritten, but a running client's new lines could not be carried over",
         "Free some space on the disk. The last lines may be missing; the backup has the trimmed contents.",
     ):
-        is_open = carryover.follow(target)
+        is_open = copier.copy_later_writes(target)
         os.fsync(target)
     sync_folder(os.path.dirname(path))
     return is_open

@@ -21,7 +21,7 @@ RECENT_USE_SECONDS = 60 * 60
 """A file that can be made again is removed only if this number of seconds passed since its last
 use."""
 
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
 
 
 def link_or_copy(source: str, target: str) -> None:
@@ -72,7 +72,7 @@ def file_sizes(folder: str) -> Iterator[int]:
                 yield os.lstat(os.path.join(root, name)).st_size
 
 
-def list_least_recently_used(
+def choose_files_to_remove(
     files: Iterable[tuple[float, str, int]], excess_bytes: int
 ) -> Iterator[str]:
     """Yield files to remove until ``excess_bytes`` would be free, the least recently used first.
@@ -87,12 +87,15 @@ def list_least_recently_used(
             excess_bytes -= size
 
 
-def has_same_bytes(one: str, other: str) -> bool:
+def has_same_bytes(path: str, other_path: str) -> bool:
     """Check whether two files or two links have the same content. Raise OSError if one can't be read."""
-    first, second = os.lstat(one), os.lstat(other)
-    if stat.S_IFMT(first.st_mode) != stat.S_IFMT(second.st_mode) or first.st_size != second.st_size:
+    status, other_status = os.lstat(path), os.lstat(other_path)
+    if (
+        stat.S_IFMT(status.st_mode) != stat.S_IFMT(other_status.st_mode)
+        or status.st_size != other_status.st_size
+    ):
         return False
-    return os.path.samestat(first, second) or hash_file(one) == hash_file(other)
+    return os.path.samestat(status, other_status) or hash_file(path) == hash_file(other_path)
 
 
 def hash_file(path: str) -> str:
@@ -105,7 +108,7 @@ def hash_file(path: str) -> str:
         return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()
     if not stat.S_ISREG(mode):
         return hashlib.sha256(str(stat.S_IFMT(mode)).encode()).hexdigest()
-    with open(os.open(path, os.O_RDONLY | _NO_LINK), "rb", buffering=0) as stream:
+    with open(os.open(path, os.O_RDONLY | _NO_FOLLOW_FLAG), "rb", buffering=0) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -121,8 +124,13 @@ def _copy_file(source: str, target: str) -> None:
         return
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "Not a regular file", source)
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, PRIVATE_MODE)
-    with open(os.open(source, os.O_RDONLY | _NO_LINK), "rb") as old, open(descriptor, "wb") as new:
+    descriptor = os.open(
+        target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW_FLAG, PRIVATE_MODE
+    )
+    with (
+        open(os.open(source, os.O_RDONLY | _NO_FOLLOW_FLAG), "rb") as old,
+        open(descriptor, "wb") as new,
+    ):
         shutil.copyfileobj(old, new, BUFFER_BYTES)
         new.flush()
         os.fsync(descriptor)

@@ -22,7 +22,7 @@ from resume_hooks.storage.atomic import link_exclusively
 from resume_hooks.storage.state_file import remove_stale_temporaries, sync_folder, temporary_path
 
 
-def file_state(
+def read_file_state(
     path: str, dir_fd: int | None = None, *, read_only: bool = False
 ) -> os.stat_result | None:
     """Return the state of the regular file at ``path``, or None if the file does not exist.
@@ -36,7 +36,7 @@ def file_state(
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:  # Python raises ValueError if a name contains a NUL.
-        raise write_error(path, error) from error
+        raise make_write_error(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         if stat.S_ISLNK(status.st_mode):
             kind = "a symbolic link"
@@ -59,14 +59,14 @@ def read_file_and_state(
     ``write_project_file`` requires the state. Raise WriteFailed if the file is larger than
     ``limit`` bytes or cannot be read.
     """
-    if file_state(path, dir_fd, read_only=True) is None:
+    if read_file_state(path, dir_fd, read_only=True) is None:
         return b"", None
     try:
         with open_regular(_name_for_dir_fd(dir_fd, path), follow=False, dir_fd=dir_fd) as stream:
             status = os.fstat(stream.fileno())
             content = stream.read(limit + 1)
     except OSError as error:
-        raise write_error(path, error) from error
+        raise make_write_error(path, error) from error
     if len(content) > limit:
         raise WriteFailed(
             f"{path} is larger than {limit:,} bytes, so it was left alone", "Name another file."
@@ -104,7 +104,7 @@ def write_project_file(
             os.replace(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         sync_folder(folder)
     except (OSError, ValueError) as error:
-        raise write_error(path, error) from error
+        raise make_write_error(path, error) from error
     finally:
         with contextlib.suppress(OSError, ValueError):
             removal.remove_name(temporary, dir_fd)
@@ -123,7 +123,7 @@ def remove_project_file(
         removal.remove_name(name, dir_fd)
         sync_folder(os.path.dirname(path))
     except (OSError, ValueError) as error:
-        raise write_error(path, error) from error
+        raise make_write_error(path, error) from error
 
 
 @contextlib.contextmanager
@@ -138,7 +138,7 @@ def ensure_folder(folder: str) -> Iterator[None]:
             os.mkdir(folder)
             is_new = True
     except (OSError, ValueError) as error:
-        raise write_error(folder, error) from error
+        raise make_write_error(folder, error) from error
     try:
         yield
     except WriteFailed:
@@ -148,7 +148,7 @@ def ensure_folder(folder: str) -> Iterator[None]:
         raise
 
 
-def write_error(path: str, error: OSError | ValueError) -> WriteFailed:
+def make_write_error(path: str, error: OSError | ValueError) -> WriteFailed:
     """Return a WriteFailed error for a failed write, with the system's reason."""
     if isinstance(error, OSError) and error.strerror:
         reason = error.strerror

@@ -55,7 +55,7 @@ def remove_if_possible(path: str, root: str, *, follow_root: bool = False) -> No
         remove_permanently(path, root, follow_root=follow_root)
 
 
-def removal_root(folder: str, state: str) -> str:
+def find_removal_root(folder: str, state: str) -> str:
     """Return the root for removals from one of this plugin's folders.
 
     It is the state folder, or the folder itself if it is outside the state folder.
@@ -128,7 +128,7 @@ def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int 
     cannot open folders, yield None as the folder.
     """
     try:
-        steps = _path_steps(path, root)
+        steps = _split_path_below_root(path, root)
         if not _HAS_DESCRIPTOR_CALLS:
             _require_folders(root, steps[:-1], follow_root)
             yield None, steps[-1]
@@ -147,7 +147,7 @@ def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int 
         raise
 
 
-def _path_steps(path: str, root: str) -> list[str]:
+def _split_path_below_root(path: str, root: str) -> list[str]:
     """Return the names of the folders from ``root`` to a path, and the path's own name.
 
     Raise OSError if the path is not below ``root``.

@@ -53,7 +53,7 @@ def open_folder(root: int, parts: Sequence[str], *, create: bool = False) -> Ite
         os.close(descriptor)
 
 
-def missing_folders(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
+def list_missing_folders(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the folders on the path that do not exist, from the top down.
 
     Raise WriteFailed as ``open_folder`` does.
@@ -72,7 +72,7 @@ def is_writable_folder(root: int, parts: Sequence[str]) -> bool:
 
     If the folder does not exist, its nearest existing parent is checked. Raise WriteFailed.
     """
-    existing_depth = len(parts) - len(missing_folders(root, parts))
+    existing_depth = len(parts) - len(list_missing_folders(root, parts))
     with open_folder(root, parts[:existing_depth]) as dir_fd:
         return os.access(os.curdir, os.W_OK | os.X_OK, dir_fd=dir_fd)
 

@@ -33,7 +33,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_LINES = 5_000_000
 CHUNK_BYTES = 256 * 1024  # The number of bytes that are read or unpacked at a time.
 _GZIP_MAGIC = b"\x1f\x8b"
-_WBITS = 31  # This number tells zlib that the format is gzip.
+_GZIP_WBITS = 31  # This number tells zlib that the format is gzip.
 
 
 class StagedFile(NamedTuple):
@@ -140,13 +140,13 @@ def _decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _decompress_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    inflater = zlib.decompressobj(_WBITS)
+    inflater = zlib.decompressobj(_GZIP_WBITS)
     try:
         for chunk in chunks:
             remaining = chunk
             while remaining:
                 if inflater.eof:
-                    inflater = zlib.decompressobj(_WBITS)
+                    inflater = zlib.decompressobj(_GZIP_WBITS)
                 yield inflater.decompress(remaining, CHUNK_BYTES)
                 # A file from a tape ends with zero bytes.
                 remaining = inflater.unconsumed_tail or inflater.unused_data.lstrip(b"\0")

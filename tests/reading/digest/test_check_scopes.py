@@ -23,13 +23,13 @@ def _passed_run(number: int) -> CheckRun:
 def test_many_checks_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """For 200 checks, the number of comparisons is at most 200 times ``MAX_COMPARED_SCOPES``."""
     comparisons: list[str] = []
-    covers = check_scopes._covers
+    covers = check_scopes._covers_scope
 
     def count_comparison(*scopes: check_scopes._CheckScope) -> bool:
         comparisons.append("")
         return covers(*scopes)
 
-    monkeypatch.setattr(check_scopes, "_covers", count_comparison)
+    monkeypatch.setattr(check_scopes, "_covers_scope", count_comparison)
     runs = [_passed_run(number) for number in range(RUN_COUNT)]
     passes = CheckPasses(runs)
     assert [passes.find_covering_pass(run) for run in runs] == [None] * RUN_COUNT

@@ -13,7 +13,7 @@ from resume_hooks.reading.digest.prose import (
     keep_typed_text,
     split_sentences,
 )
-from resume_hooks.reading.digest.statements import is_aside, is_demand
+from resume_hooks.reading.digest.statements import is_demand, only_looks_like_demand
 
 SENTENCES = [
     ("One. Two!  Three? four", ["One.", "Two!", "Three? four"]),
@@ -82,7 +82,7 @@ def test_a_long_sentence_is_cut() -> None:
 def test_sentences_with_a_constraint_are_found(text: str) -> None:
     """A sentence that says how the work must be done is a demand."""
     assert is_demand(text)
-    assert not is_aside(text)
+    assert not only_looks_like_demand(text)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_sentences_with_a_constraint_are_found(text: str) -> None:
 )  # fmt: skip
 def test_sentences_without_a_constraint_are_ignored(text: str) -> None:
     """Questions, jokes, doubts, log lines, code and descriptions are not demands."""
-    assert is_aside(text) or not is_demand(text)
+    assert only_looks_like_demand(text) or not is_demand(text)
 
 
 @pytest.mark.parametrize(

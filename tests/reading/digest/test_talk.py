@@ -254,7 +254,7 @@ def test_messages_of_the_user_are_stored_first() -> None:
         for number in range(100)
         for kind in (MessageKind.NARRATION, MessageKind.REQUEST, MessageKind.CLOSING)
     ]
-    stored = talks.fit_talk(rows, 250_000)
+    stored = talks.select_fitting_messages(rows, 250_000)
     assert sum(len(message.text) for message in stored) <= 250_000
     digest = Digest(talk=stored)
     asked, closing = requests(digest), messages(digest, MessageKind.CLOSING)

@@ -118,11 +118,12 @@ class SummaryCheck(StrictModel):
 
     sentences: int = checked_field(lambda checked: checked.sentences)
     tied: int = checked_field(
-        lambda checked: checked.tied,
+        lambda checked: checked.tied_count,
         "the number of sentences with a reference to the record that supports the sentence",
     )
     marked: int = checked_field(
-        lambda checked: checked.marked, "the number of marked sentences, which no record supports"
+        lambda checked: checked.marked_count,
+        "the number of marked sentences, which no record supports",
     )
 
 

@@ -197,7 +197,7 @@ class OutlineTurn(StrictModel):
         lambda turn: turn.added_tokens, "the tokens that the turn added; null if unknown"
     )
     place: Literal["live", "compacted", "branch"] = turn_field(
-        lambda turn: turn.place,
+        lambda turn: turn.state,
         (
             "live: at least a part of the turn is sent on resume; compacted: before a compaction; "
             "branch: on an abandoned branch"

@@ -65,7 +65,7 @@ class DefectCollector:
         if node.kind == records.ASSISTANT:
             self.defects_of_live_records += self.thinking_check.check_thinking(record, node)
         if node.is_message:
-            self.defects_of_any_record += messages.defects_of_broken(record, node)
+            self.defects_of_any_record += messages.defects_of_broken_message(record, node)
             self.defects_of_live_records += messages.defects_of_content(record, node)
         if node.is_boundary:
             self.hints.clear()  # After a compaction, the client ignores earlier hints.

@@ -171,14 +171,14 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
     if all(node.uuid != last_boundary.uuid for node in transcript.chain):
         yield from _defects_of_undone_compaction(transcript, last_boundary)
     elif last_boundary.kept_segment is not None:
-        missing = describe_missing_marks(last_boundary.kept_segment, transcript.by_uuid)
+        missing = describe_missing_messages(last_boundary.kept_segment, transcript.by_uuid)
         if missing:
             yield LOST_SEGMENT.defect_in_node(
                 last_boundary, f"{', '.join(missing)} of the messages that it kept can't be found"
             )
 
 
-def describe_missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
+def describe_missing_messages(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """Return descriptions of what a compaction needs to find its kept messages and the file does not have."""
     if segment.anchor in nodes:
         missing = []
@@ -186,12 +186,12 @@ def describe_missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> l
         missing = [f"the anchor {segment.anchor}"]
     if segment.uuids is not None:
         return missing + [uuid for uuid in segment.uuids if uuid not in nodes]
-    if segment.head in ids_in_segment(segment, nodes):
+    if segment.head in list_ids_in_segment(segment, nodes):
         return missing
     return [*missing, f"the way to {segment.head}"]
 
 
-def ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
+def list_ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """Return the uuids of the records from a segment's head to its tail, oldest first.
 
     If the head cannot be reached from the tail, return those that can be reached.

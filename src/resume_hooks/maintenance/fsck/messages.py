@@ -50,7 +50,7 @@ EMPTY_ANSWER = DefectKind(
 )
 
 
-def defects_of_broken(record: Record, node: Node) -> Iterator[Defect]:
+def defects_of_broken_message(record: Record, node: Node) -> Iterator[Defect]:
     """Yield the defects of a message that cannot be part of a conversation."""
     content = records.get_message(record).get("content")
     if node.broken and not isinstance(content, str):
@@ -223,18 +223,18 @@ OPEN_CALL = DefectKind(
 
 def defects_of_calls(chain: Sequence[Node]) -> Iterator[Defect]:
     """Yield a defect for every call and every result on the live chain that lacks its counterpart."""
-    ledger = _CallLedger()
+    ledger = _CallsAndResults()
     for node in chain:
         if node.is_message and not node.results:
-            ledger.record_message(node)
+            ledger.register_message(node)
         for call in node.calls:
-            yield from ledger.record_call(node, call)
+            yield from ledger.register_call(node, call)
         for call in node.results:
-            yield from ledger.record_result(node, call)
+            yield from ledger.register_result(node, call)
     yield from ledger.report_unanswered_calls()
 
 
-class _CallLedger:
+class _CallsAndResults:
     """The tool calls of a conversation, by whether a result can still follow.
 
     ``open_calls`` have no result yet. ``late_calls`` have no result either, and another message
@@ -244,27 +244,27 @@ class _CallLedger:
     def __init__(self) -> None:
         self.open_calls: dict[str, Node] = {}
         self.late_calls: dict[str, Node] = {}
-        self.passed_calls: set[str] = set()
+        self.calls_before_prompts: set[str] = set()
         self.answered_calls: set[str] = set()
         self.repeated_calls: set[str] = set()
 
-    def record_message(self, node: Node) -> None:
+    def register_message(self, node: Node) -> None:
         """Register a message that is not the result of a call."""
         for call, caller in list(self.open_calls.items()):
             if node.kind == USER:
                 if not node.meta:
-                    self.passed_calls.add(call)
+                    self.calls_before_prompts.add(call)
             elif node.message_id != caller.message_id or not node.message_id:
                 self.late_calls[call] = self.open_calls.pop(call)
 
-    def record_call(self, node: Node, call: str) -> Iterator[Defect]:
+    def register_call(self, node: Node, call: str) -> Iterator[Defect]:
         if call in self.open_calls or call in self.late_calls or call in self.answered_calls:
             self.repeated_calls.add(call)
             yield REPEATED_CALL.defect_in_node(node, f"The call {call} was made before")
         else:
             self.open_calls[call] = node
 
-    def record_result(self, node: Node, call: str) -> Iterator[Defect]:
+    def register_result(self, node: Node, call: str) -> Iterator[Defect]:
         if self.open_calls.pop(call, None) is not None:
             self.answered_calls.add(call)
         elif self.late_calls.pop(call, None) is not None:
@@ -282,7 +282,7 @@ class _CallLedger:
 
     def report_unanswered_calls(self) -> Iterator[Defect]:
         for call, node in {**self.late_calls, **self.open_calls}.items():
-            if call in self.late_calls or call in self.passed_calls:
+            if call in self.late_calls or call in self.calls_before_prompts:
                 kind = UNANSWERED_CALL
             else:
                 kind = OPEN_CALL

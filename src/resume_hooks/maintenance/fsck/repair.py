@@ -28,7 +28,7 @@ from resume_hooks.maintenance.fsck.links import (
     LOST_SEGMENT,
     NEWER_BRANCH,
     REPEATED_UUID,
-    ids_in_segment,
+    list_ids_in_segment,
 )
 from resume_hooks.maintenance.fsck.messages import ALTERED_THINKING, remove_thinking
 from resume_hooks.maintenance.fsck.sidecars import MISSING_OUTPUT
@@ -121,7 +121,7 @@ def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) ->
         node.parent = parent
     for node in copies:
         if node.is_boundary and node.kept_segment is not None:
-            node.kept_segment = _segment_in_file(node.kept_segment, usable_nodes, node)
+            node.kept_segment = _keep_existing_messages(node.kept_segment, usable_nodes, node)
     return copies
 
 
@@ -180,14 +180,16 @@ def _nearest_message_before(
     )
 
 
-def _segment_in_file(
+def _keep_existing_messages(
     segment: KeptSegment, nodes_by_uuid: Mapping[str, Node], boundary: Node
 ) -> KeptSegment:
     """Return a segment with the kept messages of a compaction that are in the file.
 
     If the segment's anchor is lost, the summary after the compaction replaces it.
     """
-    uuids = segment.uuids if segment.uuids is not None else ids_in_segment(segment, nodes_by_uuid)
+    uuids = (
+        segment.uuids if segment.uuids is not None else list_ids_in_segment(segment, nodes_by_uuid)
+    )
     anchor = segment.anchor
     if anchor not in nodes_by_uuid:
         anchor = next(
@@ -304,7 +306,7 @@ def plan_repair(
     _scan_salvaged_records(repaired_transcript, write_scan)
     ends = HeadTail(session.path)
     child = make_draft(session, ends, REPAIR_KIND, where, output_dir)
-    tokens_before, tokens_after = _token_counts(session.path, transcript.chain, chain)
+    tokens_before, tokens_after = _count_tokens(session.path, transcript.chain, chain)
     stated_size = tokens.read_stated_size(session.path)
     rewrite = plan_chain_rewrite(
         child,
@@ -359,7 +361,7 @@ class _RecordsWatcher:
         return [Check("every record to keep was written", not self._missing)]
 
 
-def _token_counts(path: str, live_chain_nodes: list[Node], chain: list[Node]) -> tuple[int, int]:
+def _count_tokens(path: str, live_chain_nodes: list[Node], chain: list[Node]) -> tuple[int, int]:
     """Return the number of tokens of a session and that of its repaired child.
 
     If the API's counts do not apply, as for a trimmed session, the difference is estimated from the

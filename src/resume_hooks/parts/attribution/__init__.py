@@ -1,4 +1,7 @@
-"""Find the session that wrote a line: `search --file path:42` answers from the texts of edits alone, or not at all."""
+"""Find the session that wrote a line, for ``search --file path:42``.
+
+The answer is based only on the texts of edits in transcripts. Without proof, no session is named.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Extract the changes that a call made to files: the texts before and after, if the records contain them.
+"""Read the changes that a call made to files: the text before and after the change.
 
-A failed call changes nothing.
-
-The client's ``structuredPatch`` is not used, because it replaces the file's tabs by spaces.
+The text before is only known if the records contain it. A failed call changes nothing. The client's
+field ``structuredPatch`` is not used, because tabs are replaced by spaces in it.
 """
 
 from __future__ import annotations
@@ -27,19 +26,18 @@ _HEREDOC = re.compile(
     <<[ \t]*(['"]?)(\w{{1,80}})\3[ \t]*(?:(>>?)[ \t]*({_PATH_PATTERN}))?[ \t]*(?=\n)""",
     re.VERBOSE,
 )
-"""The prefix of a command that writes a here-document to a file.
+"""Matches the beginning of a command that writes a here-document to a file.
 
-The text that other commands write is uncertain.
+Other commands are ignored, because the text that they write is uncertain.
 """
 
 _SHELL_EXPANSION = re.compile(r"[$`\\]")
-# A field in the client's result of a Write that replaced an existing file.
-_UPDATE_FIELD = "has been updated"
+# A text in the client's result of a Write that has replaced an existing file.
 _UPDATE_NOTE = "has been updated"
 
 
 class EditHunk(NamedTuple):
-    """A part of a file before and after an edit. If ``is_whole_file`` is true, the part is the whole file."""
+    """A part of a file before and after an edit. If ``is_whole_file`` is true, it is the whole file."""
 
     old_text: str
     new_text: str
@@ -47,9 +45,9 @@ class EditHunk(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """The change of the file at ``path`` by a call.
+    """The change that a call made to the file at ``path``.
 
-    ``is_content_unknown`` is true if the call may have overwritten a file whose text is unknown.
+    If ``is_content_unknown`` is true, the call may have overwritten a file whose text is unknown.
     """
 
     path: str
@@ -58,16 +56,20 @@ class FileChange(NamedTuple):
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a text without line ends, because tools change line ends and records only have line feeds."""
+    """Return the lines of a text without line ends.
+
+    Line ends are not compared, because tools change them and records contain only line feeds.
+    """
     if text:
         return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     return []
 
 
 def read_call_changes(call: Record, result: Record, details: Record) -> Iterator[FileChange]:
-    """Yield the files that a call changed or read. A file that was only read has no hunk.
+    """Yield the files that a call has changed or read. A file that was only read has no hunks.
 
-    ``result`` is the call's result block, and ``details`` are the client's notes on the result.
+    ``result`` is the result block of the call, and ``details`` contains the client's further fields
+    for the result.
     """
     name, inputs = get_string(call, "name"), get_mapping(call, "input")
     if records.is_error(result):
@@ -76,7 +78,7 @@ def read_call_changes(call: Record, result: Record, details: Record) -> Iterator
         yield from _read_heredoc_changes(get_string(inputs, "command"))
     elif name == "Write":
         yield _read_write_change(
-            inputs, details, was_update=_UPDATE_FIELD in records.result_text(result)
+            inputs, details, was_update=_UPDATE_NOTE in records.result_text(result)
         )
     elif name in {"Edit", "MultiEdit"}:
         yield FileChange(records.file_from_input(inputs), tuple(_read_edit_hunks(inputs, details)))
@@ -90,14 +92,13 @@ def _read_write_change(inputs: Record, details: Record, *, was_update: bool) -> 
     if isinstance(original, str):
         return FileChange(path, (EditHunk(original, content, is_whole_file=True),))
     if was_update or details.get("type") == "update":
-        return FileChange(
-            path, (EditHunk(content, content, is_whole_file=True),)
-        )  # the text of the new lines is unknown
+        # The text before the change is unknown.
+        return FileChange(path, (EditHunk(content, content, is_whole_file=True),))
     return FileChange(path, (EditHunk("", content, is_whole_file=True),))
 
 
 def _read_edit_hunks(inputs: Record, details: Record) -> Iterator[EditHunk]:
-    """Yield the whole file if its previous text is known, or else each changed part."""
+    """Yield the whole file before and after an edit if its old text is known, or else each changed part."""
     if isinstance(details.get("newString"), str):
         source = details
     else:

@@ -1,8 +1,8 @@
-"""Find the session that wrote a line, and return the record of its edit as a search hit.
+"""Find the session that wrote a line of a file, and return the record of the edit as a hit.
 
-The line must be in the current file. If its text is not unique, the lines around it are also
-compared. The index finds the edits that may have written it, and these edits are read from the
-transcripts.
+The line must be in the current file. If its text occurs several times, the lines around it are also
+compared. The search index finds the calls that may have written the line, and the edits in these
+calls are read from the transcripts.
 """
 
 from __future__ import annotations
@@ -60,22 +60,24 @@ from resume_hooks.transcripts.records import Record, get_string
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-LINE_SEARCH_CONFIDENCE = 0.99  # the fraction of correct answers, measured by benchmarks/attribution
+LINE_SEARCH_CONFIDENCE = (
+    0.99  # The fraction of correct answers, as measured by benchmarks/attribution.
+)
 MAX_CALLS = 5_000
-"""The maximum number of calls to read, newest first. A file with more calls is not written by hand."""
+"""Maximum number of calls to read, newest first. A file with more calls is not written by hand."""
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
-"""The maximum size of the file in bytes. Nobody edits a larger file by hand."""
+"""Maximum number of bytes in the file. Nobody edits a larger file by hand."""
 
 _PATH_AND_LINE = re.compile(r"(.+):(\d{1,9})", re.DOTALL)
 _LINE_REMEDY = "To see who read or wrote the file, omit the line."
 
 
 class RequestedLine(NamedTuple):
-    """Line ``line_number`` (from 1) in the file at ``path``, with links resolved; ``lines`` have no line ends.
+    """A line of a file. ``line_number`` counts from 1, and ``lines`` are all lines without line ends.
 
-    ``relative_path`` is the file's path inside every checkout of its project, and ``folders`` are
-    these checkouts.
+    ``path`` is the path without links. ``relative_path`` is the path of the file in each checkout
+    of its project, and ``folders`` are these checkouts.
     """
 
     path: str
@@ -85,7 +87,10 @@ class RequestedLine(NamedTuple):
     line_number: int
 
     def matches_path(self, recorded: str, cwd: str) -> bool:
-        """Check whether a path that a session in ``cwd`` recorded is this file, even if its checkout has moved."""
+        """Check whether the path ``recorded``, by a session in the folder ``cwd``, is the path of this file.
+
+        The file's path may have changed because its checkout was moved.
+        """
         full_path = os.path.normpath(os.path.join(cwd, recorded))
         if not os.path.isabs(full_path) or canonical_path(full_path) == self.path:
             return os.path.isabs(full_path)
@@ -98,17 +103,17 @@ class RequestedLine(NamedTuple):
 
 
 def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> RequestedLine | None:
-    """Parse ``path:42``, relative to ``cwd``, or return None for a path without a line.
+    """Return the file and line for ``path:42``, or None for a path without a line number.
 
-    Raise UsageError if the line does not exist.
+    The path is relative to ``cwd``. Raise UsageError if the line does not exist.
     """
     match = _PATH_AND_LINE.fullmatch(path_and_line)
-    # the colon may be part of the file's name
+    # The colon may be part of the name of an existing file.
     if match is None or os.path.lexists(os.path.join(cwd, path_and_line)):
         return None
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
     shown_path = plain_line(path)
-    # a model may run a search without permission, but it must not read arbitrary files
+    # A model may search without permission, but must not read any file with a search.
     if is_model_shell() and not _is_session_file(path, where):
         raise UsageError(
             f"No session worked in a folder of {shown_path}",
@@ -137,7 +142,7 @@ def parse_requested_line(path_and_line: str, cwd: str, where: Where) -> Requeste
 
 
 def _is_session_file(path: str, where: Where) -> bool:
-    """Check whether sessions ran in a parent folder of a file, or in another checkout of its project."""
+    """Check whether a session ran in a folder that contains a file, or in another checkout of its project."""
     folder = os.path.dirname(canonical_path(path))
     folders = {folder}
     while (parent := os.path.dirname(folder)) != folder:
@@ -170,9 +175,9 @@ def _read_file_lines(path: str) -> list[str]:
 def answer_line_search(
     options: Any, scope: Scope, cwd: str, *, limit: float, progress: Progress | None
 ) -> SearchResult | None:
-    """Return the result of a search for a line, as in ``cli.search``, or None if no line is given.
+    """Return the result of a search for a line, or None if ``--file`` contains no line number.
 
-    Raise UsageError for options of a text search.
+    Raise UsageError if options of a text search are given.
     """
     where: Where = options.where
     requested_line = parse_requested_line(options.file, cwd, where)
@@ -183,7 +188,7 @@ def answer_line_search(
             "Words, --or, --tool and --role have no meaning for a line",
             "Omit these options, or the line.",
         )
-    # Headless runs and the current turn also write files.
+    # Search the current turn and runs without a screen as well, because they also write files.
     scope = scope._replace(
         file=requested_line.relative_path, include_helpers=True, asking_session=""
     )
@@ -237,7 +242,7 @@ def _search_edits_of_line(
 def _make_hits(
     record: Posting, requested_line: RequestedLine, query: Query, sources: Sources
 ) -> list[Hit]:
-    """Return the edit's record as a hit, with the line as its snippet.
+    """Return the record of the edit as a hit whose snippet is the line.
 
     Return [] if the record no longer exists.
     """
@@ -259,15 +264,16 @@ def _make_hits(
 
 
 def build_file_name_term(requested_line: RequestedLine) -> Term:
-    """Return the file's name as a search term; a command that writes the file contains it."""
+    """Return the name of the file as a search term. It finds commands that write the file."""
     name = os.path.basename(requested_line.path)
     return Term(name, tuple(map(tuple, forms_of_word(name))), is_phrase=True)
 
 
 class EditFinder:
-    """Finds edits in the files in scope of an open index.
+    """Finds the edits of a file in an index.
 
-    ``has_too_many_calls`` is true if there are too many calls to read.
+    Only sessions in ``files_in_scope`` are searched. ``has_too_many_calls`` is true if not all
+    calls were read.
     """
 
     def __init__(
@@ -280,7 +286,7 @@ class EditFinder:
         self.has_too_many_calls = False
 
     def find_edits(self, requested_line: RequestedLine) -> Iterator[FileEdit[Posting]]:
-        """Yield every edit of the file. Also yield every read of the file, as an edit without changes."""
+        """Yield every edit of the file. A read of the file is also yielded, as an edit without changes."""
         calls = self._find_calls(self._scope)
         if (name_term := build_file_name_term(requested_line)).forms:
             name = TermLookups(self._index.postings).look_up_strictly(name_term)
@@ -334,10 +340,13 @@ class EditFinder:
 def _read_changes(
     path: str, postings: Mapping[int, Posting]
 ) -> Iterator[tuple[Posting, Record, FileChange]]:
-    """Yield a transcript's changes by answered calls, with posting and record; ``postings`` are keyed by offset."""
+    """Yield the changes by the calls in a transcript, each with its posting and the record of the call.
+
+    ``postings`` maps offsets in the transcript to postings. A call without a result is skipped.
+    """
     open_calls: dict[str, tuple[Posting, Record, Record]] = {}
     last_offset = max(postings)
-    # the file may have been deleted
+    # Ignore errors, because the file may have been deleted.
     with contextlib.suppress(OSError), open_regular(path, follow=False) as stream:
         for line in read_lines(stream, stream.seek(min(postings))):
             posting = postings.get(line.offset)

@@ -1,9 +1,9 @@
-"""Find the edit that wrote a line by comparing the line's text and, if that is not enough, the lines around it.
+"""Find the edit that wrote a line, by the text of the line and of the lines around it.
 
-The last edit of a file proves nothing. An edit wrote a line if it increased the number of copies of
-the line's text, and if nothing shows that the text disappeared later. Lines that people, formatters
-and merges wrote are in no edit. No session is named for these lines, because a wrong name is worse
-than none.
+The last edit of a file proves nothing. An edit wrote a line if it increased the number of lines
+with the same text, and if the text has not disappeared since. People, formatters and merges also
+write lines, which are in no edit. For such a line no session is named, because a wrong session is
+worse than none.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from typing import Generic, NamedTuple, TypeVar
 from resume_hooks.parts.attribution.edits import EditHunk, split_lines
 
 MAX_NEIGHBOUR_LINES = 4
-"""The number of lines to compare on each side of the line.
+"""Maximum number of lines to compare on each side of the line.
 
-If more lines are needed, the text is repeated or generated.
+If more lines would be needed, the text is repeated or generated.
 """
 
-# the minimum number of letters and digits in a distinctive line; `return None` has fewer
+# Minimum number of letters and digits in a distinctive line. The line `return None` has fewer.
 MIN_DISTINCTIVE_LETTERS = 12
 MAX_COMPARED_LINES = 2_000
-"""The maximum number of lines to compare in a change. In a longer change, neighbours prove nothing."""
+"""Maximum number of lines of a change that are compared. In a larger change, the lines around a
+line prove nothing."""
 
 NO_EDIT_REASON = "no edit of a session wrote a line of this text"
 OTHER_NEIGHBOURS_REASON = "sessions wrote lines of this text, but none between these neighbours"
@@ -35,10 +36,11 @@ EditRecord = TypeVar("EditRecord")
 
 
 class FileEdit(NamedTuple, Generic[EditRecord]):
-    """An edit of the file by a ``session``, in the checkout at ``path`` on a ``branch``.
+    """An edit of a file in a session.
 
-    ``time`` is the sort key. ``record`` is any value that identifies the edit for the caller.
-    ``is_content_unknown`` is true if the previous text is unknown.
+    ``path`` is the file's path in the session's checkout, and ``branch`` its branch. ``time`` is
+    used for sorting. ``record`` identifies the edit for the caller. ``is_content_unknown`` is true
+    if the text before the edit is unknown.
     """
 
     record: EditRecord
@@ -51,18 +53,19 @@ class FileEdit(NamedTuple, Generic[EditRecord]):
 
 
 class Verdict(NamedTuple, Generic[EditRecord]):
-    """The record of the edit that wrote a line, or None if there is no proof; ``reason`` is the explanation."""
+    """The record of the edit that wrote a line, or None without proof. ``reason`` explains it to the user."""
 
     record: EditRecord | None
     reason: str
 
 
 class _EditEffect(NamedTuple, Generic[EditRecord]):
-    """The effect of an edit on a line's text: ``added_copies`` is the change in the number of copies.
+    """How an edit has changed the lines with a given text.
 
-    ``removes_text`` is true if the file certainly did not contain the text, before or after the
-    edit. ``has_other_lines`` is true if the text existed before. ``fits_neighbours`` is true if the
-    edit wrote a copy between the same neighbouring lines.
+    ``added_copies`` is the change in the number of these lines. ``removes_text`` is true if the
+    file certainly had none of them before or after the edit. ``has_other_lines`` is true if it had
+    any before. ``fits_neighbours`` is true if the edit wrote one of them between the same lines as
+    in the current file.
     """
 
     edit: FileEdit[EditRecord]
@@ -73,11 +76,11 @@ class _EditEffect(NamedTuple, Generic[EditRecord]):
 
 
 class _LineInContext(NamedTuple):
-    """A line's ``text``, and a unique ``block`` of lines around it (or ``[]``).
+    """A line of the current file, and the lines around it.
 
-    ``line_index`` is its index in the block.
-
-    In the block, None means the start or the end of the file.
+    ``block`` contains so many lines that it occurs only once in the file, or is empty if there is
+    no such block. None in the block is the start or the end of the file. ``line_index`` is the
+    index of the line in the block.
     """
 
     text: str
@@ -89,9 +92,9 @@ class _LineInContext(NamedTuple):
 def find_writing_edit(
     lines: Sequence[str], line_number: int, edits: Iterable[FileEdit[EditRecord]]
 ) -> Verdict[EditRecord]:
-    """Find the edit that wrote line ``line_number``, from 1, of the current ``lines``.
+    """Find the edit that wrote a line of the current file. ``line_number`` counts from 1.
 
-    ``edits`` may be in any order.
+    ``edits`` may have any order.
     """
     line = _describe_line(lines, line_number - 1)
     effects = sorted(
@@ -112,7 +115,7 @@ def find_writing_edit(
             reason = TEXT_GONE_REASON
         elif (
             effect.fits_neighbours or not lost_branches
-            # this proves less, because a merge may also copy the neighbouring lines from another branch
+            # The neighbouring lines prove less, because a merge may copy them from another branch.
         ):
             return Verdict(
                 effect.edit.record, "by its text" if is_unique else "by its text and its neighbours"
@@ -122,9 +125,8 @@ def find_writing_edit(
 
 def _describe_line(lines: Sequence[str], index: int) -> _LineInContext:
     text, framed_lines = lines[index], [None, *lines, None]
-    is_unique = (
-        _is_distinctive(text) and sum(line.strip() == text.strip() for line in lines) == 1
-    )  # a line that occurs again with another indent is not distinctive
+    # A line that also occurs with another indentation is not distinctive.
+    is_unique = _is_distinctive(text) and sum(line.strip() == text.strip() for line in lines) == 1
     for reach in range(1, MAX_NEIGHBOUR_LINES + 1):
         start = max(0, index + 1 - reach)
         block = framed_lines[start : index + 2 + reach]
@@ -211,10 +213,10 @@ def _count_equal_lines(first_lines: list[str], second_lines: list[str]) -> int:
 def _may_be_older(
     effect: _EditEffect[EditRecord], earlier_effects: Sequence[_EditEffect[EditRecord]]
 ) -> bool:
-    """Check whether the text may be older than the edit.
+    """Check whether the text of the line may be older than the edit.
 
-    That is possible if the session had removed the text before, or overwrote the file without
-    reading it.
+    This is possible if the session had removed the text before, or if it overwrote a file of
+    unknown content.
     """
     if effect.edit.is_content_unknown and earlier_effects:
         return True

@@ -102,9 +102,8 @@ def _find_line_defects(path: str) -> Iterator[Defect]:
         line = parse_line(raw, path, number, offset)
         if number == 0 and (line is None or line.kind != META):
             yield Defect(FOREIGN_FIRST_LINE, "it does not describe a session", 0)
-        elif (
-            not raw.isascii() and raw.decode(errors="replace").encode() != raw
-        ):  # The line is not valid UTF-8.
+        # The line is not valid UTF-8.
+        elif not raw.isascii() and raw.decode(errors="replace").encode() != raw:
             yield Defect(INVALID_UTF8, f"{len(raw):,} bytes", number)
         elif line is None and raw.strip():
             is_complete = raw.endswith(b"\n")

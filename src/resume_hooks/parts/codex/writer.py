@@ -108,11 +108,11 @@ class CodexWriter:
             *time.strftime("%m %d", local_time).split(),
         )
         start_time = time.strftime("%Y-%m-%dT%H-%M-%S", local_time)
-        child_place = ChildLocation(
+        child_location = ChildLocation(
             AGENT_NAME, day_folder, lambda session_id: format_rollout_name(session_id, start_time)
         )
         draft = make_draft(
-            session, ends, kind, self._where, output_dir, about=about, place=child_place
+            session, ends, kind, self._where, output_dir, about=about, place=child_location
         )
         sibling_count = 1 + sum(row.kind == kind for row in draft.ancestors)
         return draft._replace(

@@ -1,9 +1,9 @@
 """Write the document of a handoff into a project.
 
-The document is the opening of a fresh session as Markdown. Text from the transcript is in its front
-matter as JSON strings, which are also valid YAML, and in its body without Markdown that loads or
-runs anything. A relative path in the setting never leads outside the session's project. If the
-document cannot be written, the child is still created.
+The document contains the opening of the new session as Markdown. Its front matter has text from the
+transcript only as JSON strings, which are also valid YAML. Its body contains no Markdown that loads
+or runs anything. A relative path in the setting must not lead outside the session's project. If the
+document cannot be written, the new session is still created.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS
 from resume_hooks.storage import project_files
 from resume_hooks.system.text import plain_line, plain_text
 
-# the maximum number of characters from the title in a file name, at most 192 bytes
+# Maximum number of characters of the title in a file name. They have at most 192 bytes.
 MAX_SLUG_CHARACTERS = 48
 
 _ACTIVE_MARKUP = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
-"""The start of a tag or the end of a link's text, including preceding backslashes, which would cancel our escape."""
+"""Matches the start of a tag, or the end of a link's text. Backslashes before it are included,
+because they would disable the escape that is added."""
 
 _BLOCK_START = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
-_INVALID_IN_YAML = re.compile(
-    "[\ufffe\uffff]"
-)  # characters that JSON does not escape but that YAML parsers reject
+# Matches characters that JSON does not escape but YAML parsers reject.
+_INVALID_IN_YAML = re.compile("[\ufffe\uffff]")
 
 _BACKTICKS = re.compile("`+")
 
 
 def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
-    """Return the file for ``--out``: the file that it names, or a new file in the folder that it names.
+    """Return the path of the document for ``--out``.
 
-    Raise UsageError if it cannot be written.
-
-    If the value ends in a slash and the folder is missing, the folder is created with the document.
+    If ``out`` is a folder, the document has a default name in it. If ``out`` ends in a slash and
+    does not exist, the folder will be created with the document. Raise UsageError if the document
+    cannot be written.
     """
     path = os.path.abspath(out)
     is_new_folder = (
@@ -64,7 +64,7 @@ def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
             f"The folder {os.path.dirname(path)} does not exist",
             "Create the folder first, or name another folder.",
         )
-    if project_files.file_state(path) is not None and not force:
+    if project_files.read_file_state(path) is not None and not force:
         raise UsageError(
             f"The file {path} exists already",
             "Give --force to overwrite the file, or name another file.",
@@ -73,9 +73,9 @@ def resolve_out_path(out: str, fresh_plan: FreshPlan, *, force: bool) -> str:
 
 
 def list_documents(fresh_plan: FreshPlan, where: Where, out: str = "") -> AccompanyingFiles:
-    """Return the files for the setting and for ``out`` (from ``resolve_out_path``).
+    """Return the paths of the documents of a handoff, without writing them.
 
-    Nothing is written.
+    They come from the setting and from ``out``, the result of ``resolve_out_path``.
     """
     value, paths, warnings = str(settings.load_settings(where)[FOLDER_SETTING].value), [out], []
     if value:
@@ -94,9 +94,10 @@ def list_documents(fresh_plan: FreshPlan, where: Where, out: str = "") -> Accomp
 def write_documents(
     fresh_plan: FreshPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
 ) -> AccompanyingFiles:
-    """Write the documents of a new child; ``force`` overwrites ``out``.
+    """Write the documents of a new session, and return their paths.
 
-    Failures become warnings.
+    ``force`` replaces an existing file at ``out``. A document that cannot be written causes a
+    warning.
     """
     documents = list_documents(fresh_plan, where, out)
     written_paths, warnings = [], list(documents.warnings)
@@ -108,7 +109,9 @@ def write_documents(
         try:
             with project_files.ensure_folder(os.path.dirname(path)):
                 project_files.write_project_file(
-                    path, content, project_files.file_state(path) if force and path == out else None
+                    path,
+                    content,
+                    project_files.read_file_state(path) if force and path == out else None,
                 )
             written_paths.append(path)
         except WriteFailed as error:
@@ -117,9 +120,9 @@ def write_documents(
 
 
 def _resolve_setting_folder(value: str, home: str) -> str:
-    """Return the real path of the folder in the setting.
+    """Return the folder in the setting as an absolute path without links.
 
-    Raise WriteFailed if a relative path leads outside ``home``.
+    Raise WriteFailed if a relative path leads outside the folder ``home``.
     """
     value = os.path.expanduser(value)
     if os.path.isabs(value):
@@ -132,16 +135,16 @@ def _resolve_setting_folder(value: str, home: str) -> str:
     if not _is_inside(path, home):
         raise WriteFailed(f"{FOLDER_SETTING} was ignored: {value} leads out of {home}")
     if path != os.path.normpath(os.path.join(os.path.realpath(home), value)):
-        raise WriteFailed(
-            f"{FOLDER_SETTING} was ignored: a link leads from {value} to {path}"
-        )  # for example a link in the repository
+        # For example, the repository may contain a link.
+        raise WriteFailed(f"{FOLDER_SETTING} was ignored: a link leads from {value} to {path}")
     return path
 
 
 def _find_project_folder(fresh_plan: FreshPlan, where: Where) -> str:
-    """Return the project's folder, or ``""`` if the session is not in the client's folder for that project.
+    """Return the folder of the session's project.
 
-    The folder in the transcript proves nothing: a transcript may come from anywhere and name any
+    Return ``""`` if the session is not in the client's folder for this project. The folder that the
+    transcript contains is not sufficient, because a transcript from elsewhere can contain any
     folder.
     """
     folder = fresh_plan.draft.attributes.cwd
@@ -155,13 +158,17 @@ def _find_project_folder(fresh_plan: FreshPlan, where: Where) -> str:
 
 
 def _is_inside(path: str, folder: str) -> bool:
-    """Check whether a path is inside a folder after links and ``..`` are resolved."""
+    """Check whether ``path`` is inside ``folder``, after links and ``..`` were resolved."""
     real_folder = os.path.realpath(folder)
     return f"{os.path.realpath(path)}{os.sep}".startswith(f"{real_folder.rstrip(os.sep)}{os.sep}")
 
 
 def format_document_name(fresh_plan: FreshPlan) -> str:
-    """Return ``<YYYY-MM-DD>-<slug of the root's title>-<first 8 of the child's id>.md``, with the UTC date."""
+    """Return the default file name of a document, for example ``2026-01-31-fix-the-parser-5e12a303.md``.
+
+    It consists of the date in UTC, words of the first session's title, and the beginning of the
+    child's id.
+    """
     title = unicodedata.normalize("NFC", fresh_plan.draft.root_title.lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
     slug = "-".join(words)[:MAX_SLUG_CHARACTERS].rstrip("-") or "session"
@@ -169,7 +176,7 @@ def format_document_name(fresh_plan: FreshPlan) -> str:
 
 
 def format_document(fresh_plan: FreshPlan, receipt: Receipt) -> str:
-    """Return the complete document of a child; ``receipt`` belongs to its plan."""
+    """Return the text of the document for a new session. ``receipt`` is the receipt of its creation."""
     return (
         "\n\n".join(
             ["\n".join(_build_front_matter(fresh_plan, receipt)), *_build_body(fresh_plan, receipt)]
@@ -179,7 +186,7 @@ def format_document(fresh_plan: FreshPlan, receipt: Receipt) -> str:
 
 
 def format_markdown_line(text: str) -> str:
-    """Return foreign text as one line of Markdown without active HTML, links and images."""
+    """Return a text as one line of Markdown in which no HTML, link or image is active."""
     return _ACTIVE_MARKUP.sub(r"\1\1\\\2", plain_line(text))
 
 
@@ -227,9 +234,9 @@ def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
 
 
 def _build_digest_sections(digest_text: str) -> Iterator[str]:
-    """Yield a full digest as Markdown sections, with lists, and with messages as block quotes.
+    """Yield the sections of a digest as Markdown, with lists and with messages as block quotes.
 
-    The first lines name its session.
+    The first section contains the lines that describe the session.
     """
     blocks: list[list[str]] = []
     for line in digest_text.split("\n"):
@@ -252,7 +259,7 @@ def _build_digest_sections(digest_text: str) -> Iterator[str]:
 
 
 def _format_plain_markdown_line(text: str) -> str:
-    """Return foreign text as one line of Markdown that starts no heading, list, quote, rule or fence."""
+    """Return a text as one line of Markdown that begins no heading, list, quote, rule or fence."""
     line = format_markdown_line(text)
     if _BLOCK_START.match(line):
         return f"\\{line}"
@@ -260,13 +267,13 @@ def _format_plain_markdown_line(text: str) -> str:
 
 
 def _fence_plain(text: str) -> str:
-    """Return text in a code block that it cannot end."""
+    """Return a text in a code block that the text cannot end."""
     longest_run = max(map(len, _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest_run + 1)
     return f"{fence}\n{plain_text(text)}\n{fence}"
 
 
 def _format_json_string(text: str) -> str:
-    """Return foreign text as a JSON string on one line, which is also valid YAML."""
+    """Return a text as a JSON string on one line. The string is also valid YAML."""
     encoded = json.dumps(plain_text(text), ensure_ascii=False)
     return _INVALID_IN_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", encoded)

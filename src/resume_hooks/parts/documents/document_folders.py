@@ -1,4 +1,4 @@
-"""The folders in which handoffs write documents, according to the setting."""
+"""Find the folders into which handoffs write documents, according to the setting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ FOLDER_SETTING = "handoff_dir"
 
 
 def note_on_written_files(where: Where) -> str:
-    """Return a sentence for a user who uninstalls, or ``""`` if the setting is empty."""
+    """Return a sentence about the documents that remain after an uninstallation.
+
+    Return ``""`` if the setting for documents is empty.
+    """
     value = settings.load_settings(where)[FOLDER_SETTING].value
     if value:
         return (
@@ -28,7 +31,10 @@ def note_on_written_files(where: Where) -> str:
 
 
 def find_document_folder(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:
-    """Yield the folder of a session's documents and their file extension, or nothing if it has no such folder."""
+    """Yield the folder with the documents of a session, and the extension of these files.
+
+    Yield nothing if the setting is empty or if the session's folder does not exist.
+    """
     if value := os.path.expanduser(str(settings.load_settings(where)[FOLDER_SETTING].value)):
         if os.path.isabs(value):
             home = os.sep

@@ -1,6 +1,6 @@
-"""List or write the files of a handoff, according to its options and the settings.
+"""List or write the documents that the options of a handoff or the settings request.
 
-If no files are requested, little is imported.
+If no documents are requested, the other modules of this part are not imported.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from resume_hooks.paths import Where
 
 
 def require_out_value(options: Any) -> None:
-    """Raise UsageError for an empty ``--out``."""
+    """Raise UsageError if ``--out`` is empty."""
     if options.out == "":
         raise UsageError("--out names no file", "Name a .md file, or a folder.")
 
 
 def require_out_for_force(options: Any) -> None:
-    """Raise UsageError for ``--force`` without ``--out``."""
+    """Raise UsageError if ``--force`` is given without ``--out``."""
     if not options.out:
         raise UsageError("--force needs --out", "Overwrite a document that exists already.")
 
@@ -30,11 +30,15 @@ def require_out_for_force(options: Any) -> None:
 def plan_requested_files(
     fresh_plan: FreshPlan, where: Where, options: Any
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
-    """Answer ``questions.files_with_handoff``."""
+    """Return a function that lists the documents of a handoff, or writes them if it gets a receipt.
+
+    This function answers ``questions.files_with_handoff``.
+    """
     out_option = options.out if options else None
     if not (out_option or settings.load_settings(where)["handoff_dir"].value):
         return lambda _: AccompanyingFiles()
-    from resume_hooks.parts.documents import document  # only needed if files are requested
+    # Imported here because it is only needed if documents are requested.
+    from resume_hooks.parts.documents import document
 
     force = bool(options and options.force)
     if out_option:

@@ -1,7 +1,7 @@
-"""Read the client's ``history.jsonl``: the prompts of every session, with their folder and time.
+"""Read the client's ``history.jsonl``, which contains the prompts of all sessions.
 
-The client only appends to this file. Reading continues at the end of the last reading, or at the
-start if the file was rewritten.
+Each entry has the folder and time of a prompt. The client only appends to this file. So a reading
+begins where the last reading ended, or at the start if the file was rewritten.
 """
 
 from __future__ import annotations
@@ -19,35 +19,40 @@ from resume_hooks.storage import state_file
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
 HISTORY_FILE = "history.jsonl"
-# a folder in the config home with long pastes by hash, which the client deletes after its retention
+# The client's folder for long pasted texts. The client deletes these after its retention period.
 # period
 PASTES_FOLDER = "paste-cache"
 
 MAX_PASTE_BYTES = 16 * 1024 * 1024
-"""The maximum size of a paste in bytes. A larger paste remains a placeholder."""
+"""Maximum number of bytes in a pasted text. A longer text is shown as a placeholder."""
 
 MIN_NEW_BYTES_TO_SAVE = 64 * 1024
-"""The minimum number of new bytes for which the record of the last reading is rewritten. Fewer bytes are read again."""
+"""Minimum number of new bytes after which the note of the last reading is written again. Fewer
+bytes are read again the next time."""
 
-# The number of bytes before the end of the last reading that show whether the file was only
+# Number of bytes before the end of the last reading. If they have not changed, the file was only
 # appended to.
 _CHECKSUM_BYTES = 4_096
 _NOTE_VERSION = 2
-_MAX_TIME_MILLISECONDS = 253_402_300_799_000  # the last millisecond that a date can represent
+_MAX_TIME_MILLISECONDS = 253_402_300_799_000  # The last millisecond that a date can represent.
 _COMMAND_ENTRY = re.compile(
     r"/[\w:-]+\s*\Z|>[a-z-]+(?:\s|\Z)|/(?:resume|model|rename|export|plugin|mcp|add-dir|theme|resume-hooks:\S+)\s"
 )
-"""Matches entries that are not prompts: a lone slash command, the client's own commands, and our triggers."""
+"""Matches entries that are not prompts: a slash command without arguments, the client's own
+commands, and the triggers of this plugin."""
 
 _PASTE_PLACEHOLDER = re.compile(r"\[(?:Pasted text|\.\.\.Truncated text) #(\d{1,6})[^\]\n]{0,40}\]")
-_SESSION_FIELD = re.compile(
-    rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"'
-)  # inside a text, quotes are escaped with a backslash
+# Inside a prompt, quotes are escaped with a backslash, so this matches only the field itself.
+_SESSION_FIELD = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')
 _PASTE_HASH = re.compile(r"[0-9a-f]{16}")
 
 
 class HistoryEntry(NamedTuple):
-    """A prompt; ``time_ms`` is in milliseconds since the epoch, ``pastes`` are the client's pastes by number."""
+    """A prompt in the history.
+
+    ``time_ms`` is its time in milliseconds since the epoch. ``pastes`` maps the numbers of pasted
+    texts to the client's records of them.
+    """
 
     session_id: str
     project: str
@@ -57,11 +62,11 @@ class HistoryEntry(NamedTuple):
 
     @property
     def is_prompt(self) -> bool:
-        """Whether the entry is a prompt to a model."""
+        """Whether the entry is a prompt to a model, and not a command."""
         return not _COMMAND_ENTRY.match(self.text)
 
     def text_with_pastes(self, where: Where) -> str:
-        """Return the text, including the pastes that the client still has."""
+        """Return the text of the prompt with the pasted texts that still exist."""
         return _PASTE_PLACEHOLDER.sub(
             lambda match: _read_paste(get_mapping(self.pastes, match[1]), where) or match[0],
             self.text,
@@ -69,7 +74,7 @@ class HistoryEntry(NamedTuple):
 
 
 class SessionPrompts(NamedTuple):
-    """A session in the history: its first prompt's project, its number of prompts, and its last prompt's time."""
+    """The prompts of a session: the project of the first prompt, their number, and the last prompt's time."""
 
     project: str
     prompt_count: int
@@ -77,10 +82,10 @@ class SessionPrompts(NamedTuple):
 
 
 def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts], bool]:
-    """Return all sessions in the history by id, and whether the file was only appended to since the last reading.
+    """Return the prompts of all sessions in the history, and whether the history was only appended to.
 
-    The note of the last reading, at ``note_path``, is updated. A rewritten file may lack
-    earlier sessions. Raise OSError if it cannot be read.
+    The result continues the last reading, whose note is at ``note_path`` and is updated. If the
+    history was rewritten, it may lack earlier sessions. Raise OSError if it cannot be read.
     """
     with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
         inode, start_offset, checksum, sessions = _read_note(note_path)
@@ -93,7 +98,7 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
         stream.seek(start_offset)
         for line in stream:
             if not line.endswith(b"\n"):
-                break  # an incomplete line, which is still being written
+                break  # The client has not finished this line.
             end_offset += len(line)
             if (entry := _parse_entry(parse_record(line) or {})) is not None:
                 earlier_prompts = sessions.get(entry.session_id) or SessionPrompts(
@@ -124,10 +129,10 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
 
 
 def read_entries(sessions: Container[str], where: Where) -> Iterator[HistoryEntry]:
-    """Yield the entries of the given sessions in order. Raise OSError if the history cannot be read."""
+    """Yield the entries of the given sessions in their order. Raise OSError if the history cannot be read."""
     with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
         for line in stream:
-            # this test takes a tenth of the time that parsing takes
+            # This check takes a tenth of the time that parsing takes.
             match = _SESSION_FIELD.search(line)
             if match and match[1].decode() in sessions and line.endswith(b"\n"):
                 entry = _parse_entry(parse_record(line) or {})
@@ -160,7 +165,10 @@ def _parse_entry(record: Record) -> HistoryEntry | None:
 
 
 def _read_paste(paste: Record, where: Where) -> str:
-    """Return the text of a paste, from the entry or from the client's paste folder, or ``""`` if it was deleted."""
+    """Return the text of a paste, or ``""`` if the client has deleted it.
+
+    The text is in the entry or in the client's folder for pasted texts.
+    """
     digest = get_string(paste, "contentHash")
     if (
         get_string(paste, "type") != "text"
@@ -179,7 +187,7 @@ def _read_paste(paste: Record, where: Where) -> str:
 
 
 def _read_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
-    """Return the inode, end, checksum and sessions of the last reading, or zeros if there is none."""
+    """Return the inode, end, checksum and sessions of the last reading, or zeros if there was none."""
     try:
         note: Any = orjson.loads(read_regular_file(path, 256 * 1024 * 1024))
         if note["version"] != _NOTE_VERSION:
@@ -193,7 +201,7 @@ def _read_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
 
 
 def _compute_checksum(stream: BinaryIO, end_offset: int) -> int:
-    """Return a checksum of the bytes before ``end_offset``."""
+    """Return a checksum of the last ``_CHECKSUM_BYTES`` bytes before ``end_offset``."""
     start = max(0, end_offset - _CHECKSUM_BYTES)
     return zlib.crc32(
         read_bytes_at(stream.fileno(), end_offset - start, start), end_offset & 0xFFFFFFFF

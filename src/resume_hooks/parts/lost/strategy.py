@@ -1,6 +1,6 @@
-"""Present sessions of which only the prompts remain as sessions of an agent.
+"""Let the engine handle sessions of which only the prompts remain, like the sessions of another agent.
 
-Each session has a copy that is read like a transcript.
+Each session has a copy in the format of transcripts, which contains its prompts.
 """
 
 from __future__ import annotations
@@ -48,23 +48,20 @@ if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
 
 AGENT_NAME = "prompts"
-RESTORABLE_FOLDERS = (
-    "vault",
-    "trash",
-)  # folders in the state folder with an entry for each session that can be restored
-# the number of milliseconds after its last prompt during which a session's transcript may still be
+# The folders in the state folder with sessions that can be restored.
+RESTORABLE_FOLDERS = ("vault", "trash")
+# The number of milliseconds after the last prompt of a session during which the client may still
+# create its transcript.
 # created
 MAX_RECENT_MILLISECONDS = 60_000
-# cached, because each call makes system calls
+# Cached because each call makes system calls.
 _cached_project_key = functools.lru_cache(maxsize=4096)(project_key)
 
 
 class LostPrompts(Claude):
-    """The sessions of a config home of which only the prompts remain; ``copies`` is the folder for their copies.
+    """The sessions of which only the prompts remain. ``copies`` is the folder with their copies.
 
-    The search runs once per process.
-
-    Copies are read like the client's transcripts.
+    The sessions are searched for once per process. A copy is read like a transcript of the client.
     """
 
     name = AGENT_NAME
@@ -73,7 +70,7 @@ class LostPrompts(Claude):
     def __init__(self, home: str, copies: str, where: Where) -> None:
         super().__init__(home, copies, where)
         self._copies = copies
-        self._root = removal.removal_root(copies, where.state)
+        self._root = removal.find_removal_root(copies, where.state)
 
     @cached_property
     def store(self) -> SessionStore:
@@ -82,9 +79,9 @@ class LostPrompts(Claude):
 
     @cached_property
     def lost_sessions(self) -> list[SessionFile]:
-        """The sessions, newest first, each with its up-to-date copy.
+        """The sessions, newest first, after their copies were updated.
 
-        The list is empty if copies cannot be written.
+        The list is empty if the copies cannot be written.
         """
         try:
             make_private_folder(self._copies, self._where)
@@ -96,15 +93,15 @@ class LostPrompts(Claude):
             return []
 
     def open_session(self, path: str) -> SessionFile:
-        """Return the copy at a path."""
+        """Return the session whose copy is at ``path``."""
         return super().open_session(path)._replace(agent=AGENT_NAME)
 
     def read_naming_lines(self, path: str) -> bytes:
-        """Return the session's title, which is its first prompt."""
+        """Return the title of a session in lower case. The title is the first prompt."""
         return orjson.dumps(HeadTail(path).title).lower()
 
     def list_files(self) -> list[TranscriptFile]:
-        """Return the copies, which the index reads in place."""
+        """Return the copies of all sessions."""
         folders = {os.path.dirname(session.path) for session in self.lost_sessions}
         files: list[TranscriptFile] = []
         for folder in sorted(folders):
@@ -112,11 +109,11 @@ class LostPrompts(Claude):
         return files
 
     def describe_open_state(self, session: SessionFile) -> str:  # noqa: ARG002
-        """Return ``""``, since a lost session cannot be open."""
+        """Return ``""``, because a session without a transcript cannot be open."""
         return ""
 
     def resume_commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """Return the commands for a fresh child, the only way to continue."""
+        """Return the commands that continue a session, in a fresh child."""
         if os.path.isdir(folder):
             change_folder = f"cd {shlex.quote(folder)} && "
         else:
@@ -127,9 +124,9 @@ class LostPrompts(Claude):
         )
 
     def _find_lost_sessions(self) -> tuple[dict[str, SessionPrompts], bool]:
-        """Return the sessions that only exist in the history, and whether the history was only appended to.
+        """Return the prompts of sessions that exist only in the history.
 
-        Raise OSError.
+        Also return whether the history was only appended to since the last reading. Raise OSError.
         """
         try:
             prompts_by_session, has_only_grown = read_history(
@@ -149,9 +146,9 @@ class LostPrompts(Claude):
         }, has_only_grown
 
     def _find_present_sessions(self) -> tuple[set[str], set[str]]:
-        """Return the ids of sessions with a transcript or an archived copy.
+        """Return the ids of sessions that have a transcript or an archived copy.
 
-        Also return the names of folders that cannot be listed.
+        Also return the names of project folders that cannot be listed.
         """
         present_ids, unlisted_projects = (
             set[str](),
@@ -170,11 +167,13 @@ class LostPrompts(Claude):
             except OSError:
                 unlisted_projects.add(os.path.basename(folder))
         if os.path.isdir(self._where.projects):
-            os.listdir(self._where.projects)  # a folder that can't be listed hides every session
+            # Raise OSError if this folder cannot be listed, because all sessions would then seem to
+            # be lost.
+            os.listdir(self._where.projects)
         return present_ids, unlisted_projects
 
     def _list_copies(self) -> list[SessionFile]:
-        """Return the existing copies. Raise OSError."""
+        """Return the sessions that have a copy. Raise OSError if a folder cannot be listed."""
         folders = (os.path.join(self._copies, name) for name in os.listdir(self._copies))
         copies = []
         for folder in folders:
@@ -183,7 +182,10 @@ class LostPrompts(Claude):
         return copies
 
     def _update_copies(self, prompts_by_session: dict[str, SessionPrompts]) -> list[SessionFile]:
-        """Update the copies: write missing and outdated ones, and remove those of sessions that were found again."""
+        """Write missing and outdated copies, and remove the copies of sessions that are no longer lost.
+
+        Return all sessions with a copy.
+        """
         paths = {
             session_id: os.path.join(
                 self._copies,
@@ -231,19 +233,19 @@ class LostPrompts(Claude):
 
 
 class LostSessions(SessionStore):
-    """The lost sessions as a session store. Nothing is read before the first query."""
+    """The lost sessions, grouped by project. No file is read before the first call."""
 
     def __init__(self, prompts: LostPrompts) -> None:
         self._prompts = prompts
 
     def projects(self) -> list[str]:
-        """Return the projects in which the sessions' prompts were typed."""
+        """Return the names of the projects in which the prompts were typed."""
         return sorted({_read_copy_project(session) for session in self._prompts.lost_sessions})
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
-        """Return the sessions of these projects, newest first."""
+        """Return the sessions of the given projects, newest first. By default, return those of all projects."""
         project_names = None if projects is None else set(projects)
         lost_sessions = (
             session
@@ -275,12 +277,15 @@ def _remove_copies(paths: Iterable[str], root: str) -> None:
     for path in list(paths):
         with contextlib.suppress(OSError):
             removal.remove_file(path, root)
-            # this succeeds if it was the last copy in the folder
+            # This only succeeds if it was the last copy in the folder.
             removal.remove_empty(os.path.dirname(path), root)
 
 
 def _build_copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[bytes]:
-    """Yield the lines of a copy: a first record, then the prompts. Their ids are the same in every run."""
+    """Yield the lines of a copy: a first record and the prompts.
+
+    The ids of the prompts are the same in every run.
+    """
     first_entry = entries[0]
     first_record = {
         "type": "agent-session",
@@ -307,10 +312,10 @@ def _build_copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[byt
 
 
 def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str:
-    """Return the beginning of a sentence with the numbers of lost sessions and their prompts, or ``""``.
+    """Return a phrase with the numbers of lost sessions and their prompts, or ``""`` if there are none.
 
-    While a user waits, a large history is not read for the first time. In that case the sentence
-    only says that there may be lost sessions.
+    If ``is_user_waiting`` is true, a large history is not read for the first time. The phrase then
+    only says that lost sessions may exist.
     """
     agent = OTHER_AGENT_ROWS.get(AGENT_NAME)
     if agent is None or not agent.has_sessions(where):
@@ -329,7 +334,10 @@ def describe_lost_prompts(where: Where, *, is_user_waiting: bool = False) -> str
 
 
 def note_on_earlier_losses(where: Where) -> str:
-    """Return a note that is shown once at a session start, or ``""`` if there are no lost sessions."""
+    """Return a note about lost sessions, which a session start shows once.
+
+    Return ``""`` if there are none.
+    """
     lost = describe_lost_prompts(where, is_user_waiting=True)
     if lost:
         command = invocation.shell_command(f"sessions --all --agent {AGENT_NAME}")
@@ -338,8 +346,8 @@ def note_on_earlier_losses(where: Where) -> str:
 
 
 def check_lost_prompts(_: str) -> Finding:
-    """Return doctor's finding on lost sessions whose prompts remain."""
-    # only needed by doctor, not at a session start
+    """Return the finding of ``doctor`` about lost sessions whose prompts remain."""
+    # Imported here because only ``doctor`` needs it, not a session start.
     from resume_hooks.maintenance.doctor import ok_finding
 
     if description := describe_lost_prompts(Where()):

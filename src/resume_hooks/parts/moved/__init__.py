@@ -1,4 +1,4 @@
-"""Handle moved folders: find the new path, copy sessions to it, and resolve sessions in two folders."""
+"""Find the new path of a moved folder, copy sessions to it, and handle sessions in several folders."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Sessions that are in several project folders. Clients cannot resume them from any other folder.
+"""Handle sessions whose transcript is in several project folders.
 
-The copy that contains all records of the other copies is kept. If each copy has records that the
-others lack, the user must choose one by its path.
+A client cannot resume such a session from any other folder. The copy with all records of the other
+copies is kept. If each copy lacks records of another copy, the user must choose a copy by its path.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class SessionCopies(NamedTuple):
-    """The copy to keep, and the other copies.
+    """The copies of a session: the copy to keep, and all other copies.
 
-    ``missing_record_count`` is the number of records that only the others have.
+    ``missing_record_count`` is the number of records that the copy to keep lacks.
     """
 
     copy_to_keep: SessionFile
@@ -32,7 +32,7 @@ class SessionCopies(NamedTuple):
 
 
 def find_duplicate_sessions(where: Where) -> list[list[SessionFile]]:
-    """Return the copies of each session that is in several project folders, newest first."""
+    """Return the copies of each session that is in several project folders, newest copy first."""
     copies = defaultdict[str, list[SessionFile]](list)
     for session in all_sessions(where):
         copies[session.session_id].append(session)
@@ -44,7 +44,10 @@ def find_duplicate_sessions(where: Where) -> list[list[SessionFile]]:
 
 
 def format_copies_note(session_id: str, where: Where) -> str:
-    """Return a note with the remedy if a session is in several folders, or ``""`` otherwise."""
+    """Return a note for the user if a session is in several project folders, and otherwise ``""``.
+
+    The note contains the command that keeps one copy.
+    """
     copies = all_sessions(where, session_id)
     if len(copies) < 2:
         return ""
@@ -56,10 +59,11 @@ def format_copies_note(session_id: str, where: Where) -> str:
 
 
 def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
-    """Choose the copy to keep: ``named_copy`` if the user gave its path, or else the copy with every record.
+    """Choose the copy to keep.
 
-    Raise UsageError if the session has only one copy, and ResumeHooksError if each copy has records
-    that the others lack.
+    If ``by_path`` is true, the user has chosen ``named_copy`` by its path. Otherwise choose the
+    copy that contains all records. Raise UsageError if the session has only one copy, and
+    ResumeHooksError if each copy lacks records of another copy.
     """
     copies = all_sessions(where, named_copy.session_id)
     if len(copies) < 2 or named_copy.path not in {copy.path for copy in copies}:
@@ -94,11 +98,12 @@ def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> Sess
 
 
 def check_copies(_: str) -> Finding:
-    """Return doctor's finding on sessions in several folders, which newer clients refuse to resume."""
-    from resume_hooks.maintenance.doctor import (
-        ok_finding,
-        problem_finding,
-    )  # only needed by doctor
+    """Return the finding of ``doctor`` about sessions in several project folders.
+
+    Newer clients refuse to resume these sessions from other folders.
+    """
+    # Imported here because only ``doctor`` needs it.
+    from resume_hooks.maintenance.doctor import ok_finding, problem_finding
 
     duplicate_sessions = find_duplicate_sessions(Where())
     if not duplicate_sessions:

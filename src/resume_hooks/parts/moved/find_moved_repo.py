@@ -1,7 +1,7 @@
-"""Find the new path of a session's missing folder by the commits and files that the session worked on.
+"""Find the new path of a session's missing folder by commits and files that the session mentions.
 
 This module only reads files. It limits the number of folders, the bytes of the transcript, and the
-total time for git. A transcript only gives evidence that a person must judge.
+time for git. The user must judge the result, because a transcript proves nothing.
 """
 
 from __future__ import annotations
@@ -25,36 +25,39 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript
 
 READ_TAIL_BYTES = 4 * 1024 * 1024
-"""The number of bytes at the end of a transcript that are searched for traces."""
+"""Number of bytes at the end of a transcript in which commits and files are searched for."""
 
 MAX_GIT_SECONDS = 2.0
-"""The maximum total number of seconds for all git commands."""
+"""Maximum number of seconds for all git commands together."""
 
 MAX_GIT_QUERY_SECONDS = 0.3
-"""The maximum number of seconds for one git command."""
+"""Maximum number of seconds for one git command."""
 
 MAX_SUGGESTIONS = 5
-"""The maximum number of suggested folders."""
+"""Maximum number of folders to suggest."""
 
 MAX_FOLDERS = 300
-"""The maximum number of folders to examine."""
+"""Maximum number of folders to examine."""
 
 MAX_SIBLINGS = 100
-"""The maximum number of siblings of the missing folder to examine."""
+"""Maximum number of folders to examine that are next to the missing folder."""
 
 MAX_TRACES = 200
-"""The maximum number of commits to search for. The same maximum applies to files."""
+"""Maximum number of commits to search for, and also of files."""
 
 _COMMIT_ID = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
 )
-"""A commit in the output of ``git commit``, or a full commit id."""
+"""Matches a commit in the output of ``git commit``, or a complete commit id."""
 
 _FILE_PATH_FIELD = re.compile(rb'"(?:file_path|filePath|notebook_path)":("(?:[^"\\]|\\.){1,4096}")')
 
 
 class Traces(NamedTuple):
-    """The traces of a session's ``folder``: commit ids, newest first, and paths of files relative to the folder."""
+    """The commits and files of a folder that a session mentions.
+
+    ``commits`` are commit ids, newest first. ``files`` are paths relative to ``folder``.
+    """
 
     folder: str
     commits: tuple[str, ...]
@@ -76,9 +79,9 @@ def find_session_homes(
 
 
 def read_traces(path: str, folder: str) -> Traces:
-    """Return the traces of ``folder`` at the end of the transcript at ``path``.
+    """Return the commits and files of ``folder`` that the end of the transcript at ``path`` mentions.
 
-    Raise SessionNotFound if it cannot be read.
+    Raise SessionNotFound if the transcript cannot be read.
     """
     with open_transcript(path) as stream:
         stream.seek(max(0, os.fstat(stream.fileno()).st_size - READ_TAIL_BYTES))
@@ -90,7 +93,7 @@ def read_traces(path: str, folder: str) -> Traces:
             file_path = str(json.loads(match[1]))
             if file_path.startswith(start) and "\0" not in file_path:
                 relative = os.path.normpath(file_path[len(start) :])
-                if not relative.startswith(".."):  # skip a path that leads outside the folder
+                if not relative.startswith(".."):  # Skip a path that leads outside the folder.
                     files[relative] = None
     return Traces(
         folder, tuple(reversed(commits))[:MAX_TRACES], tuple(reversed(files))[:MAX_TRACES]
@@ -98,7 +101,11 @@ def read_traces(path: str, folder: str) -> Traces:
 
 
 def find_likely_folders(traces: Traces, folders: Iterable[str], where: Where) -> list[MovedFolder]:
-    """Return the ``folders``, or their worktrees, for which there is evidence, best first."""
+    """Return those of the ``folders`` and their worktrees that may be the moved folder, best first.
+
+    A folder is returned if it contains the commits or at least half of the files, or if git knows
+    the old folder as a worktree of it.
+    """
     deadline = time.monotonic() + MAX_GIT_SECONDS
     old_folder = canonical_path(traces.folder)
     likely_folders = []
@@ -135,21 +142,21 @@ def list_session_folders(paths: Iterable[str]) -> Iterator[str]:
 
 
 def read_first_sessions(paths: Iterable[str], max_folders: int | None = None) -> Iterator[HeadTail]:
-    """Yield the ends of the first session in each project folder, for at most ``max_folders`` folders."""
+    """Yield the head and tail of one session in each project folder, for at most ``max_folders`` folders."""
     first_paths: dict[str, str] = {}
     for path in paths:
         first_paths.setdefault(os.path.dirname(path), path)
     for path in islice(first_paths.values(), max_folders):
-        with contextlib.suppress(SessionNotFound):  # deleted after it was listed
+        with contextlib.suppress(SessionNotFound):  # The session was deleted after it was listed.
             yield HeadTail(path)
 
 
 def _find_candidate_roots(
     folders: Iterable[str], old_folder: str, main_checkouts: Sequence[str]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield the folders to examine. For a repository, yield its root.
+    """Yield the folders to examine. If a folder is in a repository, yield the root of the repository.
 
-    Each folder has a flag that is true if git knows the old folder as its worktree.
+    Each folder is followed by True if git knows the old folder as a worktree of it.
     """
     seen_roots: set[str] = set()
     for folder in folders:
@@ -174,7 +181,10 @@ def _find_candidate_roots(
 
 
 def list_sibling_folders(old_folder: str) -> list[str]:
-    """Return the siblings of a missing folder, or the folders in its nearest existing ancestor."""
+    """Return the folders next to a missing folder.
+
+    If its parent folder is also missing, return the folders in the nearest existing ancestor.
+    """
     ancestor = os.path.dirname(canonical_path(old_folder))
     while not os.path.isdir(ancestor):
         ancestor = os.path.dirname(ancestor)
@@ -189,7 +199,11 @@ def list_sibling_folders(old_folder: str) -> list[str]:
 
 
 def _find_old_folder(root: str, old_folder: str, files: tuple[str, ...]) -> str:
-    """Return the old folder's path in a repository: the root, or a subfolder that ends like the old path."""
+    """Return the path that the old folder has in a repository.
+
+    This is the root of the repository, or the subfolder with the most ``files`` among those that
+    end like the old path.
+    """
     parts = old_folder.strip(os.sep).split(os.sep)
     suffix_folders = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))
     subfolders = [folder for folder in suffix_folders if os.path.isdir(folder)]
@@ -197,7 +211,7 @@ def _find_old_folder(root: str, old_folder: str, files: tuple[str, ...]) -> str:
         candidates = [root, *subfolders]
     else:
         candidates = [*subfolders, root]
-    # if several folders are equal, max returns the first
+    # If several folders have the same number of files, max returns the first of them.
     return max(candidates, key=lambda folder: _count_existing_files(folder, files))
 
 

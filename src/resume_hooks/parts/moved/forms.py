@@ -1,4 +1,4 @@
-"""The JSON schema of rehome."""
+"""Define the JSON schema of ``rehome``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LeftOutRow(StrictModel):
 
 
 class RehomeSchema(StrictModel):
-    """The copies of a moved folder's sessions."""
+    """The result of ``rehome``: the copies of a moved folder's sessions."""
 
     was: str = Field(description="the folder that moved")
     home: str = Field(description="its current path")

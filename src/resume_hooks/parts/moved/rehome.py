@@ -1,7 +1,7 @@
 """Find the former path of a moved folder, and copy its sessions to the current path.
 
-A session start shows one line if the folder has no sessions but its repository had sessions under
-another path.
+At a session start, the user sees a line about the former path if the folder has no sessions but its
+repository had sessions under another path.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ from resume_hooks.transcripts.provenance import read_parent
 HAS_COPY_REASON = "has a copy there already"
 
 MAX_SEARCHED_SESSIONS = 10
-"""The number of sessions per folder, newest first, that are searched for traces of the folder's new path."""
+"""Number of sessions per folder, newest first, that are searched for commits and files of the new
+folder."""
 
 MAX_SEARCH_SECONDS = 5.0
-"""The maximum number of seconds for reading sessions in the background if session starts recorded nothing."""
+"""Maximum number of seconds for reading sessions in the background, if session starts have recorded
+no former folder."""
 
 
 class NotCopied(NamedTuple):
@@ -52,13 +54,13 @@ class NotCopied(NamedTuple):
 
 
 def find_former_folder(new_folder: str, where: Where, max_seconds: float = float("inf")) -> str:
-    """Return the former path of ``new_folder``, from git's files or traces in sessions.
+    """Return the former path of ``new_folder``, according to git's files or to the commits in sessions.
 
-    Raise UsageError if there is no likely folder, or more than one. Sessions are read for at most
-    ``max_seconds``.
+    Raise UsageError if no folder is likely, or if several folders are. Sessions are read for at
+    most ``max_seconds`` seconds.
     """
     deadline = time.monotonic() + max_seconds
-    # a former worktree of this repository is another folder, not its former path
+    # A former worktree of this repository is another folder, not the former path of this folder.
     other_worktrees = list_removed_worktrees(new_folder, where)
     candidates = list_recorded_former_folders(new_folder, where)
     if not candidates:
@@ -92,10 +94,11 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
 
 
 def list_recorded_former_folders(new_folder: str, where: Where) -> list[str]:
-    """Return the former folders of the repository in ``new_folder`` that have sessions, as recorded by session starts.
+    """Return the former folders of the repository in ``new_folder`` that session starts have recorded.
 
-    The best evidence is the repository's own git log, with the most recently used folder first. If
-    there is none, its remote is compared.
+    Only folders with sessions are returned. If a recorded folder had the same first line in its git
+    log, return only the most recently used of these folders. Otherwise return the folders with the
+    same remote.
     """
     current_note = make_folder_note(new_folder)
     missing_starts = []
@@ -126,7 +129,7 @@ def find_folder_sessions(folder: str, where: Where) -> list[SessionFile]:
 
 
 def find_sessions_with_messages(folder: str, where: Where) -> list[SessionFile]:
-    """Return the sessions of a folder that have a prompt or an answer, newest first."""
+    """Return the sessions of a folder that contain a prompt or an answer, newest first."""
     sessions = []
     for session in find_folder_sessions(folder, where):
         if HeadTail(session.path).has_messages:
@@ -135,7 +138,7 @@ def find_sessions_with_messages(folder: str, where: Where) -> list[SessionFile]:
 
 
 def is_folder_in_place(folder: str, where: Where) -> bool:
-    """Check whether a folder still exists and contains the recorded repository."""
+    """Check whether a folder exists and still contains the repository that session starts have recorded."""
     has_moved = any(
         start.path == folder and not start.is_there for start in read_folder_notes(where)
     )
@@ -150,10 +153,11 @@ def copy_sessions_to_folder(
     *,
     dry_run: bool,
 ) -> tuple[list[Receipt], list[NotCopied]]:
-    """Copy the sessions that have no copy in ``new_folder`` yet, oldest first, so that they stay sorted by date.
+    """Copy the sessions that have no copy in ``new_folder`` yet.
 
-    ``report_progress`` is called with the number of bytes copied so far and the total. Sessions
-    that cannot be copied are returned with the reason.
+    The oldest session is copied first, so that the copies have the same order by date.
+    ``report_progress`` is called with the number of bytes that were copied and the total number.
+    Return the receipts, and the sessions that were not copied with the reasons.
     """
     receipts, not_copied, done_bytes = list[Receipt](), list[NotCopied](), 0
     total_bytes = sum(session.size for session in sessions)
@@ -179,9 +183,10 @@ def copy_sessions_to_folder(
 
 
 def format_other_sessions_note(old_folder: str, new_folder: str, where: Where) -> str:
-    """Answer ``questions.note_on_other_sessions``.
+    """Return a note for the user with the command that copies further sessions of ``old_folder``.
 
-    Return ``""`` if ``old_folder`` still exists, or if all sessions have a copy in ``new_folder``.
+    Return ``""`` if ``old_folder`` still exists, or if all its sessions have a copy in
+    ``new_folder``. This function answers ``questions.note_on_other_sessions``.
     """
     copied_ids = _find_copied_ids(new_folder, where)
     if is_folder_in_place(old_folder, where):
@@ -200,7 +205,7 @@ def format_other_sessions_note(old_folder: str, new_folder: str, where: Where) -
 
 
 def _select_folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
-    """Return the folders that have sessions, most recently used first."""
+    """Return those of the folders that have sessions, most recently used folder first."""
     dated_folders = [
         (sessions[0].mtime, folder)
         for folder in folders
@@ -210,9 +215,9 @@ def _select_folders_with_sessions(folders: Iterable[str], where: Where) -> list[
 
 
 def _may_have_moved_to(old_folder: str, new_folder: str, where: Where) -> bool:
-    """Check whether one of the newest sessions of ``old_folder`` has traces of ``new_folder``."""
+    """Check whether the newest sessions of ``old_folder`` mention commits or files of ``new_folder``."""
     for session in sessions_of_directory(old_folder, where)[:MAX_SEARCHED_SESSIONS]:
-        with contextlib.suppress(SessionNotFound):  # deleted after it was listed
+        with contextlib.suppress(SessionNotFound):  # The session was deleted after it was listed.
             folders = find_moved_repo.find_likely_folders(
                 find_moved_repo.read_traces(session.path, old_folder), [new_folder], where
             )
@@ -222,16 +227,19 @@ def _may_have_moved_to(old_folder: str, new_folder: str, where: Where) -> bool:
 
 
 def _find_copied_ids(new_folder: str, where: Where) -> set[str]:
-    """Return the ids of sessions with a copy in the folder.
+    """Return the ids of the sessions that have a copy in ``new_folder``.
 
-    The copies themselves are read, because an interrupted rehome did not record their links.
+    The ids are read from the copies, because an interrupted ``rehome`` has not recorded its links.
     """
     parents = (read_parent(copy.path) for copy in find_folder_sessions(new_folder, where))
     return {parent.session_id for parent in parents if parent and parent.kind == REHOME}
 
 
 def format_start_line(event: dict[str, Any]) -> str:
-    """Return the line for a session start, using only the records of earlier starts, or ``""``."""
+    """Return a line about the former folder for a session start, or ``""`` if there is none.
+
+    Only the records of earlier session starts are used.
+    """
     new, where = _event_folder(event), Where()
     folders = list_recorded_former_folders(new, where)
     if len(folders) == 1:
@@ -240,7 +248,10 @@ def format_start_line(event: dict[str, Any]) -> str:
 
 
 def format_background_line(event: dict[str, Any]) -> str:
-    """Return the line for a session start from a background search, which also uses traces in sessions."""
+    """Return a line about the former folder for a session start, after a search in the background.
+
+    The search also reads sessions. Return ``""`` if it finds no single former folder.
+    """
     new, where = _event_folder(event), Where()
     try:
         return _format_moved_line(find_former_folder(new, where, MAX_SEARCH_SECONDS), where)

@@ -242,7 +242,7 @@ def read_project_file(
     except FileNotFoundError:
         return None, None
     except OSError as error:
-        raise project_files.write_error(path, error) from error
+        raise project_files.make_write_error(path, error) from error
     if state is not None and state.st_nlink > 1:
         raise WriteFailed(f"{path} has other names (hard links), so it was left alone")
     return (content if state else None), state

@@ -82,7 +82,7 @@ def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> 
                 parent_folders.append(change.project_path.parts[:-1])
         created_folders: dict[str, None] = {}
         for folder_descriptor in parent_folders:
-            for parts in safe_tree.missing_folders(root_descriptor, folder_descriptor):
+            for parts in safe_tree.list_missing_folders(root_descriptor, folder_descriptor):
                 created_folders["/".join(parts)] = None
         manifest_fields = {
             "time": now,
@@ -267,7 +267,7 @@ def write_files(files_plan: FilesPlan, where: Where) -> str:
         with safe_tree.open_root(root) as root_descriptor:
             return _write_changes(files_plan, root_descriptor, where)
     except OSError as error:
-        raise project_files.write_error(root, error) from error
+        raise project_files.make_write_error(root, error) from error
 
 
 def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) -> str:

@@ -1,4 +1,7 @@
-"""Find secrets in a session and all copies of it, and remove them; ``redaction`` has the rules."""
+"""Find secrets, such as API keys, in a session and all copies of it, and remove them.
+
+The package ``redaction`` contains the rules by which secrets are recognised.
+"""
 
 from __future__ import annotations
 

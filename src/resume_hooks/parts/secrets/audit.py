@@ -1,7 +1,8 @@
-"""List the kind, location and age of every secret, but never the secret itself or a digest of it.
+"""List the secrets in sessions, each with its kind, location and age.
 
-Findings are cached in a small file in the state folder. If the file is lost or damaged, or if the
-rules have changed, every file is scanned again.
+Neither a secret nor its digest is printed or stored. The results are cached in a small file in the
+state folder. If this file is lost or damaged, or if the rules have changed, all files are searched
+again.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from resume_hooks.parts.secrets.locations import (
     Location,
     contains_record_lines,
     find_archived_session,
-    find_session_places,
-    find_state_places,
+    find_session_locations,
+    find_state_locations,
     list_regular_files,
     read_archived_chunks,
 )
@@ -54,27 +55,31 @@ from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.storage import state_file
 
 Progress = Callable[[int, int], None]
-"""Called with the number of bytes processed so far and the total number of bytes."""
+"""A function that is called with the number of bytes that were searched so far, and the total
+number."""
 
 CACHE_FILE = "audit.json"
 CACHE_VERSION = 2
 MAX_CACHE_BYTES = 64 * 1024 * 1024
-"""The maximum size of the cache in bytes. We never write a larger cache."""
+"""Maximum number of bytes of the cache file. A larger file was not written by this program."""
 
 MAX_CACHED_SECRETS_PER_FILE = 10_000
-"""The maximum number of cached findings per file. A file with more findings is scanned each time."""
+"""Maximum number of cached secrets per file. A file with more secrets is searched again each time.
+"""
 
 _ANY_SESSION_KINDS = frozenset({BACKUP, VAULT_COPY, UNPACKED_COPY, TRASHED})
-"""Our own folders that can contain any session. An unreadable file in them is reported for each session."""
+"""The kinds of folders that can contain the files of any session. If a file there cannot be read,
+the audit of each session reports it."""
 
 
 class Leak(NamedTuple):
-    """A secret in a file. ``reference`` is an argument for ``read``, or ``""`` if ``read`` cannot print the record.
+    """A secret in a file.
 
-    ``place`` is the kind of file (transcript, sub-agent, sidecar, backup, trash, vault ...). A
-    secret in a folder name that records contain has the place ``FOLDER_NAME``, and is reported once
-    per file. ``line`` is 0-based. ``time`` is the record's time, or else the file's. ``length`` is
-    in bytes of the file.
+    ``place`` is the kind of the file, for example ``transcript`` or ``trash``. If the secret is
+    part of the folder name that every record contains, ``place`` is ``folder name``, and the secret
+    is reported once per file. ``reference`` is an argument for ``resume-hooks read``, or ``""`` if
+    that verb cannot print the record. ``line`` counts from 0, and ``length`` is the number of bytes
+    in the file. ``time`` is the time of the record or, for other files, of the file.
     """
 
     kind: str
@@ -90,9 +95,11 @@ class Leak(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """The result of an audit: the secrets found, oldest first, the number of files and bytes searched, and warnings.
+    """The result of an audit.
 
-    ``unreadable_files`` explains why some files could not be read. They may contain more secrets.
+    ``leaks`` are the secrets, oldest first. ``file_count`` and ``total_bytes`` measure what was
+    searched. ``unreadable_files`` contains a sentence for each file that could not be read and may
+    contain more secrets.
     """
 
     leaks: list[Leak]
@@ -111,14 +118,14 @@ def audit_sessions(
     start_time: str = "",
     progress: Progress = lambda _done, _all: None,
 ) -> Audit:
-    """Return every secret in the given sessions. If they are None, search all sessions and our own notes.
+    """Search sessions for secrets. If ``sessions`` is None, search all sessions and the state folder.
 
-    Only secrets of the given ``kinds`` and since the time ``start_time`` are returned. Unchanged
-    files are not read again.
+    Return only secrets of the given ``kinds`` that are not older than ``start_time``. By default,
+    return all secrets. Files that have not changed since the last audit are not read again.
     """
-    audit_run = _AuditRun(where, _measure_places(_find_places(sessions, where)), progress)
+    audit_run = _AuditRun(where, _measure_locations(_find_locations(sessions, where)), progress)
     leaks = [
-        leak for location in audit_run.bytes_by_place for leak in audit_run.find_leaks(location)
+        leak for location in audit_run.bytes_by_location for leak in audit_run.find_leaks(location)
     ]
     warning = audit_run.cache.save_scans(is_complete=sessions is None)
     selected_leaks = [
@@ -127,8 +134,8 @@ def audit_sessions(
     selected_leaks.sort(key=lambda leak: (leak.time, leak.file, leak.offset))
     return Audit(
         selected_leaks,
-        len(audit_run.bytes_by_place),
-        audit_run.size,
+        len(audit_run.bytes_by_location),
+        audit_run.total_bytes,
         audit_run.bytes_read,
         audit_run.unreadable_files,
         [warning] if warning else [],
@@ -136,18 +143,18 @@ def audit_sessions(
 
 
 class AuditCache:
-    """The last scan of every file, by path."""
+    """The cached result of the last search in each file."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
         self._path = os.path.join(where.state, CACHE_FILE)
         self._files = self._read_scans()
-        self._seen: set[str] = set()
-        self._changed = False
+        self._seen_paths: set[str] = set()
+        self._is_changed = False
 
     def last_scan(self, path: str) -> FileScan | None:
-        """Return the last scan of a file, or None if there is no valid one."""
-        self._seen.add(path)
+        """Return the result of the last search in a file, or None if no valid result is cached."""
+        self._seen_paths.add(path)
         try:
             row = self._files[path]
             return FileScan._make([*row[:6], tuple(FoundSecret(*fields) for fields in row[6])])
@@ -155,23 +162,26 @@ class AuditCache:
             return None
 
     def store_scan(self, path: str, scan: FileScan) -> None:
-        """Store a scan."""
+        """Cache the result of a search in a file, except if the file has too many secrets."""
         if len(scan.findings) > MAX_CACHED_SECRETS_PER_FILE:
             return
         row = [*scan[:6], [list(finding) for finding in scan.findings]]
         if self._files.get(path) != row:
             self._files[path] = row
-            self._changed = True
+            self._is_changed = True
 
     def save_scans(self, *, is_complete: bool) -> str:
-        """Save the cache. If the scan ``is_complete``, the entries of deleted files are dropped.
+        """Write the cache to its file. Return a warning if that fails, and otherwise ``""``.
 
-        Return a warning, or ``""``.
+        If ``is_complete`` is true, all files were searched, so the results for deleted files are
+        removed.
         """
-        if is_complete and self._files.keys() - self._seen:
-            self._files = {path: row for path, row in self._files.items() if path in self._seen}
-            self._changed = True
-        if not self._changed:
+        if is_complete and self._files.keys() - self._seen_paths:
+            self._files = {
+                path: row for path, row in self._files.items() if path in self._seen_paths
+            }
+            self._is_changed = True
+        if not self._is_changed:
             return ""
         try:
             content = orjson.dumps(
@@ -201,45 +211,47 @@ class AuditCache:
 
 
 class _AuditRun:
-    """The scans of one audit. ``bytes_by_place`` maps each file to its size.
+    """Searches the files of one audit. A file with several hard links is read only once.
 
-    A file with several hard links is read once.
+    ``bytes_by_location`` maps each file to its number of bytes.
     """
 
     def __init__(
-        self, where: Where, bytes_by_place: dict[Location, int], progress: Progress
+        self, where: Where, bytes_by_location: dict[Location, int], progress: Progress
     ) -> None:
         self.cache = AuditCache(where)
-        self.bytes_by_place = bytes_by_place
-        self.size = sum(bytes_by_place.values())
+        self.bytes_by_location = bytes_by_location
+        self.total_bytes = sum(bytes_by_location.values())
         self.bytes_read = 0
         self.unreadable_files: list[str] = []
         self._where = where
         self._progress = progress
-        self._done = 0
+        self._done_bytes = 0
         self._scans_by_inode: dict[tuple[int, int], FileScan] = {}
 
     def find_leaks(self, location: Location) -> Iterator[Leak]:
-        """Yield the secrets in a file. If an existing file cannot be read, add it to ``unreadable_files``."""
+        """Yield the secrets in a file. If it exists but cannot be read, add it to ``unreadable_files``."""
         previous_bytes_read = self.bytes_read
         try:
-            scan = self._scan_place(location)
+            scan = self._scan_location(location)
         except OSError as error:
             if os.path.lexists(location.path):
                 self.unreadable_files.append(
                     f"{location.path} could not be read: {error.strerror or error}"
                 )
             return
-        self._done += self.bytes_by_place[location] - (self.bytes_read - previous_bytes_read)
-        self._progress(self._done, self.size)
+        self._done_bytes += self.bytes_by_location[location] - (
+            self.bytes_read - previous_bytes_read
+        )
+        self._progress(self._done_bytes, self.total_bytes)
         yield from _build_leaks(location, scan)
 
     def _add_bytes_read(self, byte_count: int) -> None:
         self.bytes_read += byte_count
-        self._done += byte_count
-        self._progress(self._done, self.size)
+        self._done_bytes += byte_count
+        self._progress(self._done_bytes, self.total_bytes)
 
-    def _scan_place(self, location: Location) -> FileScan:
+    def _scan_location(self, location: Location) -> FileScan:
         last_scan = self.cache.last_scan(location.path)
         archived = find_archived_session(location, self._where)
         if archived is not None or location.kind == VAULT_COPY:
@@ -260,9 +272,10 @@ class _AuditRun:
     def _scan_archived(
         self, location: Location, archived: ArchivedSession | None, last_scan: FileScan | None
     ) -> FileScan:
-        """Scan a session's copy in the vault or trash, unless the copy's note is unchanged since the last scan.
+        """Search the copy of a session in the vault or trash.
 
-        Raise OSError.
+        If the copy's manifest has not changed since the last search, return the last result. Raise
+        OSError if the copy cannot be read.
         """
         if archived is None:
             if location.session_id:
@@ -273,18 +286,18 @@ class _AuditRun:
                 errno.EINVAL, reason or "The folder is a link, can't be listed, or has no note"
             )
         status = os.stat(os.path.join(location.path, MANIFEST))
-        identity = (status.st_ino, self.bytes_by_place[location], status.st_mtime_ns)
+        identity = (status.st_ino, self.bytes_by_location[location], status.st_mtime_ns)
         if last_scan and last_scan[:3] == identity:
             return last_scan
         findings = tuple(scan_chunks(read_archived_chunks(archived)))
-        self._add_bytes_read(self.bytes_by_place[location])
+        self._add_bytes_read(self.bytes_by_location[location])
         return FileScan(*identity, 0, 0, "", findings)
 
 
-def _find_places(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
+def _find_locations(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
     agent_files = (file for agent in list_other_agents(where) for file in agent.list_files())
-    agent_places = (Location(TRANSCRIPT, file.path, file.session_id, "") for file in agent_files)
-    for location in (*find_session_places({}, where), *agent_places):
+    agent_locations = (Location(TRANSCRIPT, file.path, file.session_id, "") for file in agent_files)
+    for location in (*find_session_locations({}, where), *agent_locations):
         is_unknown = (
             not location.session_id
             and location.kind in _ANY_SESSION_KINDS
@@ -294,25 +307,25 @@ def _find_places(sessions: Collection[str] | None, where: Where) -> Iterator[Loc
             yield location
     if sessions is None:
         cache_path = os.path.join(where.state, CACHE_FILE)
-        for location in find_state_places(where):
+        for location in find_state_locations(where):
             if location.kind != INDEXED and location.path != cache_path:
                 yield location
 
 
-def _measure_places(locations: Iterable[Location]) -> dict[Location, int]:
-    """Return the size of each file, or of an archived session's folder.
+def _measure_locations(locations: Iterable[Location]) -> dict[Location, int]:
+    """Return the number of bytes of each file, or of all files in an archived session's folder.
 
-    Deleted files are left out.
+    Deleted files are omitted.
     """
-    bytes_by_place = {}
+    bytes_by_location = {}
     for location in locations:
         with contextlib.suppress(OSError):
-            bytes_by_place[location] = os.lstat(location.path).st_size
+            bytes_by_location[location] = os.lstat(location.path).st_size
             if location.kind in {VAULT_COPY, TRASHED} and os.path.isdir(location.path):
-                bytes_by_place[location] = sum(
+                bytes_by_location[location] = sum(
                     os.lstat(inner_path).st_size for inner_path in list_regular_files(location.path)
                 )
-    return bytes_by_place
+    return bytes_by_location
 
 
 def _build_leaks(place: Location, scan: FileScan) -> Iterator[Leak]:

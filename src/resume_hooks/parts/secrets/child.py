@@ -1,8 +1,7 @@
-"""Plan a scrubbed child: a session's live conversation without its secrets.
+"""Plan a child without secrets: a new session with the parent's conversation.
 
-The session itself is not changed.
-
-Large outputs in separate files are copied without their secrets into the child's own files.
+The parent is not changed. Large outputs in separate files are copied without their secrets, and the
+child refers to these copies.
 """
 
 from __future__ import annotations
@@ -45,13 +44,20 @@ BACKUPS_WARNING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrubPlan(ChildPlan):
-    """A child without secrets; ``copied_chain`` contains the ids of the records that it copies."""
+    """The plan of a child without secrets.
+
+    ``copied_chain`` contains the ids of the records that are copied from the parent.
+    """
 
     cleaner: Cleaner
     copied_chain: tuple[str, ...]
 
     def run_checks(self, path: str) -> list[Check]:
-        """Return the usual checks of a child, and checks that it has no secret and the whole conversation."""
+        """Return the results of the usual checks of a child, and of two further checks.
+
+        These check that no secret is left in the child and that no record of the conversation is
+        missing.
+        """
         copied_ids = set(self.copied_chain)
         written_chain = tuple(
             node.uuid for node in scan_transcript(path).chain if node.uuid in copied_ids
@@ -67,9 +73,9 @@ class ScrubPlan(ChildPlan):
 
     @contextlib.contextmanager
     def write_sidecars(self, where: Where) -> Iterator[list[str]]:
-        """Write the child's separate files without their secrets.
+        """Write the child's separate files without secrets.
 
-        If a backup of a user's file contains secrets, it is left out.
+        A backup of a user's file that contains a secret is not written.
         """
         with ChildPlan.write_sidecars(self, where) as missed_paths:
             with convert_os_error("The session's other files could not be scrubbed"):
@@ -79,9 +85,9 @@ class ScrubPlan(ChildPlan):
             yield missed_paths
 
     def _scrub_sidecars(self, where: Where) -> int:
-        """Remove the secrets from the child's separate files, and return the number of backups left out.
+        """Remove the secrets from the child's separate files. Delete backups of files that contain secrets.
 
-        Raise OSError or WriteFailed.
+        Return the number of deleted backups. Raise OSError or WriteFailed.
         """
         child_id, dropped_count = self.draft.session_id, 0
         for path in list_regular_files(self.draft.path.removesuffix(TRANSCRIPT_SUFFIX)):
@@ -137,9 +143,10 @@ def plan_scrubbed_child(
     )
 
     def clean_line(body: bytes, _: Node | None = None) -> bytes:
-        """Return a line without its secrets. Paths of large outputs are replaced by those of the child's own files.
+        """Return a line without secrets, in which paths of large outputs are those of the child's files.
 
-        A line with thinking keeps the parent's paths, because its signature does not allow changes.
+        A line with thinking keeps the paths of the parent's files, because the signature of the
+        thinking allows no change.
         """
         cleaned_line = cleaner.clean_record(body).raw
         if b'"thinking"' in cleaned_line:
@@ -162,24 +169,27 @@ def plan_scrubbed_child(
         sizes=Sizes(measured_parent.context.tokens, measured_parent.context.tokens),
         cleaner=cleaner,
         copied_chain=tuple(
-            node.uuid for node in body.linear.nodes if node.number not in thinking_edits.gone
+            node.uuid
+            for node in body.linear.nodes
+            if node.number not in thinking_edits.removed_lines
         ),
     )
 
 
 class _ThinkingEditCollector:
-    """An observer that collects records whose thinking contains a secret.
+    """An observer of a transcript that collects edits for records with a secret in their thinking.
 
-    ``gone`` contains the records that consist only of such thinking.
+    ``edits`` removes the thinking from these records. ``removed_lines`` contains the numbers of the records
+    that are removed, because they have no other content.
     """
 
     def __init__(self, cleaner: Cleaner) -> None:
         self.edits: dict[int, Edit] = {}
-        self.gone: set[int] = set()
+        self.removed_lines: set[int] = set()
         self._cleaner = cleaner
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
-        """Process a record."""
+        """Collect the edit for a record if its thinking contains a secret."""
         if node is None or node.kind != ASSISTANT:
             return
         content_blocks = list_blocks(record)
@@ -188,10 +198,10 @@ class _ThinkingEditCollector:
             if not self._cleaner.is_secret_thinking(block, []):
                 remaining_blocks.append(block)
         if len(remaining_blocks) < len(content_blocks):
-            self.edits[node.number] = self._without_secret_thoughts
-            self.gone |= set() if remaining_blocks else {node.number}
+            self.edits[node.number] = self._remove_secret_thinking
+            self.removed_lines |= set() if remaining_blocks else {node.number}
 
-    def _without_secret_thoughts(self, record: Record) -> Record | None:
+    def _remove_secret_thinking(self, record: Record) -> Record | None:
         remaining_blocks = []
         for block in list_blocks(record):
             if not self._cleaner.is_secret_thinking(block, []):

@@ -1,7 +1,8 @@
-"""Remove secrets from lines and texts: secrets that the scanner finds, and known secrets from other places.
+"""Remove secrets from lines and texts.
 
-A line remains valid JSON, and only its strings that contain a secret change. If thinking contains a
-secret, the whole thinking block is removed, because its signature only matches the original text. A
+These are the secrets that the scanner recognises, and known secrets that were found elsewhere. A
+line remains valid JSON, and only strings that contain a secret change. If thinking contains a
+secret, the whole thinking block is removed, because its signature only fits the original text. A
 line without a secret is returned unchanged.
 """
 
@@ -29,18 +30,24 @@ from resume_hooks.transcripts.raw_edit import encode_record
 from resume_hooks.transcripts.records import Record, parse_record
 
 MAX_PASSES = 4
-"""The maximum number of passes over a text. Removing a secret may reveal another one, which needs another pass."""
+"""Maximum number of passes over a text. After the removal of a secret, the scanner may recognise
+another secret, which the next pass removes."""
 
 _PLACEHOLDER = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
 _TOOL_NAME_PATH = (b"message", b"content", b"name")
 _NAME_PLACEHOLDER = b"secret_removed"
-"""The placeholder in a tool's name, in which the API allows only these characters."""
+"""The placeholder for a secret in a tool's name. The API allows only these characters in such
+names."""
 _THINKING_TYPE = b'"thinking"'
 _WORD_CHARACTERS = re.compile(rb"[A-Za-z0-9_-]+")
 
 
 class RemovedSecret(NamedTuple):
-    """A removed secret; ``values`` are its text with no, one, two or more levels of escapes resolved."""
+    """A secret that was removed from a text.
+
+    ``values`` contains the secret as written there, and then with one more level of escapes
+    resolved in each further value.
+    """
 
     kind: str
     values: tuple[str, ...] = ()
@@ -49,8 +56,8 @@ class RemovedSecret(NamedTuple):
 class CleanedBytes(NamedTuple):
     """Bytes without secrets, and the secrets that were removed from them.
 
-    ``has_unremovable_secret`` is true if a known secret remains, because it is in a place that must
-    not change.
+    ``has_unremovable_secret`` is true if a secret remains at a position that must not change, for
+    example in a record's id.
     """
 
     raw: bytes
@@ -59,9 +66,10 @@ class CleanedBytes(NamedTuple):
 
 
 class Cleaner:
-    """Removes the known ``literals`` and, if ``scanning`` is true, the secrets that the scanner finds.
+    """Removes known secrets (``literals``) and the secrets that the scanner recognises.
 
-    If ``kinds`` is not empty, the scanner only finds secrets of these kinds.
+    If ``kinds`` is not empty, only scanned secrets of these kinds are removed. If ``scanning`` is
+    false, only known secrets are removed.
     """
 
     def __init__(
@@ -75,21 +83,24 @@ class Cleaner:
         self._literals = literals or Literals({})
         self._scanning = scanning
         self._clean_folder = b""
-        """The last scanned folder name, if it contained no secret."""
+        """The last folder name that was scanned, if it contained no secret."""
 
     def clean_file(self, path: str, *, by_line: bool) -> Iterator[CleanedBytes]:
-        """Return the cleaned chunks of a file, read line by line or as one text. Raise OSError."""
+        """Yield the chunks of a file without their secrets. Raise OSError if the file cannot be read.
+
+        With ``by_line``, each chunk is a line. Otherwise the whole file is one chunk.
+        """
         return map(self.clean_chunk, read_file_chunks(path, by_line=by_line))
 
     def file_has_secret(self, path: str, *, by_line: bool) -> bool:
-        """Check whether a file contains a secret that must be removed. Raise OSError."""
+        """Check whether a file contains a secret that can be removed. Raise OSError if it cannot be read."""
         return any(
             cleaned_chunk.removed_secrets
             for cleaned_chunk in self.clean_file(path, by_line=by_line)
         )
 
     def clean_chunk(self, chunk: FileChunk) -> CleanedBytes:
-        """Return a chunk without its secrets, cleaned according to its format. Binary data is returned unchanged."""
+        """Return a chunk of a file without its secrets. Return binary data unchanged."""
         if chunk.format == BINARY:
             return self._build_cleaned_bytes(chunk.raw, [])
         if chunk.format == LINE:
@@ -97,7 +108,7 @@ class Cleaner:
         return self.clean_text(chunk.raw)
 
     def clean_record(self, raw: bytes) -> CleanedBytes:
-        """Return a cleaned transcript line, with or without its line end."""
+        """Return a line of a transcript without its secrets. The line may end with a line feed."""
         body = raw.rstrip(b"\r\n")
         if len(body) < MIN_NAMED_CHARACTERS:
             return CleanedBytes(raw, (), has_unremovable_secret=False)
@@ -112,7 +123,10 @@ class Cleaner:
         )
 
     def has_secret_in_folder_name(self, folder: bytes) -> bool:
-        """Check whether a record's folder name, which cannot be changed, contains a secret of the selected kinds."""
+        """Check whether the folder name in a record contains a secret of the selected kinds.
+
+        This secret cannot be removed, because the client finds a session by the name of its folder.
+        """
         if not self._scanning or folder == self._clean_folder:
             return False
         has_secret = any(
@@ -123,9 +137,9 @@ class Cleaner:
         return has_secret
 
     def clean_text(self, raw: bytes) -> CleanedBytes:
-        """Return a cleaned text. A secret in it may span several lines.
+        """Return a text without its secrets. Return binary data unchanged.
 
-        Binary data is returned unchanged.
+        A secret may extend over several lines.
         """
         removed_secrets: list[RemovedSecret] = []
 
@@ -139,13 +153,16 @@ class Cleaner:
         )
 
     def clean_words(self, text: str) -> str:
-        """Return one of our own texts, such as a title, without secrets."""
+        """Return a text of this program, for example a title, without secrets."""
         return self.clean_text(text.encode("utf-8", "surrogatepass")).raw.decode(
             "utf-8", "surrogatepass"
         )
 
     def is_secret_thinking(self, block: Record, removed_secrets: list[RemovedSecret]) -> bool:
-        """Check whether a block is thinking with a secret. If so, append its secrets to ``removed_secrets``."""
+        """Check whether a content block is thinking that contains a secret.
+
+        The secrets in the thinking are appended to ``removed_secrets``.
+        """
         if block.get("type") != records.THINKING:
             return False
         secrets = self.clean_text(
@@ -161,7 +178,8 @@ class Cleaner:
 
     def _clean_line_once(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         first_byte = body.lstrip(b"\xef\xbb\xbf \t")[:1]
-        if first_byte != b"{" or not body.endswith(b"}"):  # not JSON, or an incomplete line
+        # The line is not JSON, or it is incomplete.
+        if first_byte != b"{" or not body.endswith(b"}"):
             return self._remove_known_secrets(
                 self._remove_scanned_secrets(body, removed_secrets), removed_secrets
             )
@@ -176,7 +194,7 @@ class Cleaner:
         return body
 
     def _clean_names(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
-        """Return a JSON line without secrets in its keys and in the names of tools."""
+        """Return a JSON line without the secrets that the scanner finds in keys and names of tools."""
         if next(suspect_positions(body), None) is None:
             return body
         spans = []
@@ -197,9 +215,9 @@ class Cleaner:
         return b"".join([*parts, body[position:]])
 
     def _clean_strings(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
-        """Return a JSON line with known secrets removed from its strings and keys.
+        """Return a JSON line without the known secrets in its strings and keys.
 
-        Keys are included because some contain text, such as the client's questions.
+        Keys are included because some of them contain text, for example the client's questions.
         """
         name_spans = _find_tool_name_spans(body)
         kept_starts = {
@@ -228,7 +246,10 @@ class Cleaner:
     def _remove_selected_secrets(
         self, raw: bytes, secrets: Sequence[Secret], removed_secrets: list[RemovedSecret]
     ) -> bytes:
-        """Return bytes without those of the given secrets that have a selected kind."""
+        """Return ``raw`` without those of the ``secrets`` that have a selected kind.
+
+        The removed secrets are appended to ``removed_secrets``.
+        """
         selected_secrets = []
         for secret in secrets:
             if not self._kinds or secret.kind in self._kinds:
@@ -255,7 +276,7 @@ class Cleaner:
             return quoted_string
         try:
             return json.dumps(cleaned_text, ensure_ascii=False).encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:  # write a lone surrogate as an escape
+        except UnicodeEncodeError:  # A lone surrogate can only be written as an escape.
             return json.dumps(cleaned_text).encode()
 
     def _remove_known_secrets(self, raw: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
@@ -266,14 +287,14 @@ class Cleaner:
         return cleaned_text.encode("utf-8", "surrogateescape")
 
     def _may_contain_known_secret(self, raw: bytes) -> bool:
-        """Check whether JSON bytes contain a known secret, or escapes that may hide one."""
+        """Check whether JSON bytes contain a known secret, or an escape that may be part of one."""
         return self._literals.is_secret_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
     def _remove_secret_thinking(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
-        """Return the line without any thinking that contains a secret.
+        """Return a line without the thinking blocks that contain a secret.
 
-        If an answer has no other content, its content becomes empty. All clients skip an empty
-        answer (2.1.42 to 2.1.329).
+        If an answer has no other content, its content becomes an empty list. Claude Code 2.1.42 to
+        2.1.329 skips an empty answer.
         """
         record = parse_record(body)
         content_blocks = records.list_blocks(record) if record is not None else []
@@ -287,7 +308,10 @@ class Cleaner:
 
 
 def _find_tool_name_spans(body: bytes) -> dict[int, int]:
-    """Return the spans of tool names in calls. They may change, because clients never run calls from a transcript."""
+    """Return the start and end of each tool name in the calls of a line.
+
+    These names may be changed, because a client never runs the calls in a transcript.
+    """
     name_spans = {}
     for leaf in string_leaves(body):
         if leaf.path[-3:] == _TOOL_NAME_PATH and is_exempt_from_redaction(body, leaf):
@@ -305,7 +329,10 @@ def _clean_until_stable(raw: bytes, clean_once: Callable[[bytes], bytes]) -> byt
 
 
 def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
-    """Return the secrets, each extended to the end of its word, because a rule may match only part of a word."""
+    """Return the secrets, each extended to the end of the word that contains it.
+
+    A rule of the scanner may recognise only a part of the word.
+    """
     next_starts = [secret.start for secret in secrets[1:]] + [len(raw)]
     extended_secrets = []
     for secret, next_start in zip(secrets, next_starts, strict=True):
@@ -322,7 +349,10 @@ def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
 
 
 def _unescape_secret(raw: bytes) -> tuple[str, ...]:
-    """Return a secret's text as written, then with one more level of nested escapes resolved at each step."""
+    """Return the text of a secret with different levels of escapes.
+
+    The first text is as written. Each further text has one more level of JSON escapes resolved.
+    """
     texts = [raw.decode("utf-8", "replace")]
     while "\\" in texts[-1] and len(texts) < MAX_PASSES:
         try:

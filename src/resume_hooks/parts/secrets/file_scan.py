@@ -1,7 +1,8 @@
-"""Scan a file or an archived session for secrets. Only their kind, position and length are recorded.
+"""Search a file or an archived session for secrets.
 
-If a transcript was only appended to, only the bytes since the last scan are read, otherwise the
-whole file.
+Only the kind, the position and the length of each secret are recorded. If lines were appended to a
+transcript since the last search, only these lines are read. After any other change, the whole file
+is read.
 """
 
 from __future__ import annotations
@@ -20,21 +21,25 @@ from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_p
 from resume_hooks.transcripts.records import get_string, parse_record
 
 BLOCK_BYTES = 256 * 1024
-"""The size in bytes of a block in the first pass. It fits into a processor's cache, and ends after a line."""
+"""The number of bytes to search at a time. A block of this size fits into the cache of a processor.
+It is extended to the end of its last line."""
 
 _DIGEST_EDGE_BYTES = 4096
-"""The number of bytes at both ends of the scanned part that show whether the file was only appended to."""
+"""The number of bytes at both ends of the part that was searched. If they have not changed, the
+file was only appended to."""
 
 
 FOLDER_NAME = "folder name"
-"""The place of a secret in a folder's name, which cannot be changed, because the client uses it to find sessions."""
+"""The kind of place of a secret in the name of a folder. This secret cannot be removed, because the
+client finds a session by the name of its folder."""
 
 
 class FoundSecret(NamedTuple):
-    """A secret: its ``kind``, 0-based ``line``, byte offset in the file, and length in bytes.
+    """The location of a secret in a file, without the secret itself.
 
-    ``uuid`` and ``time`` come from the record, or are ``""`` if it has none. If several files are
-    archived together, ``part`` is the file's path relative to the config home.
+    ``line`` counts from 0, and ``offset`` and ``length`` are numbers of bytes. ``uuid`` and
+    ``time`` are those of the record, or ``""`` if it has none. If several files are archived
+    together, ``part`` is the path of the file with the secret, relative to the client's folder.
     """
 
     kind: str
@@ -47,7 +52,12 @@ class FoundSecret(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    """The scan of a file: its identity, the number of complete lines, and the findings."""
+    """The result of a search in a file.
+
+    ``inode``, ``size`` and ``mtime_ns`` identify the state of the file. ``scanned_bytes`` and
+    ``line_count`` measure its complete lines, and ``edge_digest`` is a digest of the bytes at both
+    ends of them.
+    """
 
     inode: int
     size: int
@@ -61,12 +71,11 @@ class FileScan(NamedTuple):
 def scan_file(
     path: str, last_scan: FileScan | None, *, by_line: bool, count_read: Callable[[int], None]
 ) -> FileScan:
-    """Scan a file for secrets.
+    """Search a file for secrets. Raise OSError if it cannot be read.
 
-    :param last_scan: The last scan of the file, if there was one.
-    :param by_line: Whether it is a transcript, which grows by lines; any other file is one text.
-    :param count_read: Called with the number of bytes after each read.
-    :raises OSError: The file can't be read.
+    :param last_scan: The result of the last search in this file, or None. :param by_line: Whether
+    the file is a transcript, which is searched line by line. :param count_read: A function that is
+    called with the number of bytes after each read.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
@@ -109,9 +118,9 @@ def scan_file(
 
 
 def scan_chunks(chunks: Iterable[FileChunk]) -> Iterator[FoundSecret]:
-    """Yield the secrets in lines and texts. Binary data is skipped.
+    """Yield the secrets in chunks of files. Chunks of binary data are skipped.
 
-    The lines of each file must be given in order.
+    The lines of a file must follow each other in their order.
     """
     outputs: dict[str, PrintedOutputs] = {}
     for chunk in chunks:
@@ -122,7 +131,10 @@ def scan_chunks(chunks: Iterable[FileChunk]) -> Iterator[FoundSecret]:
 
 
 def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecret]:
-    """Yield the secrets in a transcript line, including secrets in the output of an earlier command."""
+    """Yield the secrets in a line of a transcript.
+
+    This includes secrets in the output of a command that an earlier line contains.
+    """
     line = chunk.raw
     secret_spans = [
         (secret.kind, secret.start, secret.end) for secret in find_secrets_in_line(line)
@@ -142,7 +154,11 @@ def _scan_line(chunk: FileChunk, outputs: PrintedOutputs) -> Iterator[FoundSecre
 
 
 def _find_output_secrets(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[str, bytes]]:
-    """Yield the kind and value of each secret that is recognised only by the command that printed it."""
+    """Yield the kind and the text of each secret in the output of a command.
+
+    The scanner recognises some of these secrets only with the help of the command, for example the
+    name of the file that the command printed.
+    """
     for text in outputs.list_texts(line):
         for secret in find_secrets(text):
             value = text[secret.start : secret.end]
@@ -163,9 +179,9 @@ def _scan_text(chunk: FileChunk) -> Iterator[FoundSecret]:
 
 
 class _BlockScanner:
-    """Scans the blocks of one transcript in order.
+    """Searches the blocks of one transcript in their order.
 
-    Each record contains its folder's name. A secret in that name is only reported once.
+    Each record contains the name of its folder. A secret in this name is reported only once.
     """
 
     def __init__(self) -> None:
@@ -173,17 +189,17 @@ class _BlockScanner:
         self._outputs = PrintedOutputs()
 
     def read_previous_commands(self, stream: BinaryIO, offset: int) -> None:
-        """Read the block before ``offset`` again, because it may contain commands whose output follows."""
+        """Read the block before ``offset``, which may contain commands whose output follows in later lines."""
         stream.seek(max(0, offset - BLOCK_BYTES))
         for line in stream.read(min(BLOCK_BYTES, offset)).splitlines():
             for _ in self._outputs.list_texts(line):
                 continue
 
     def scan_block(self, block: bytes, line_number: int, offset: int) -> Iterator[FoundSecret]:
-        """Yield the secrets in complete lines.
+        """Yield the secrets in a block of complete lines.
 
-        :param line_number: The number of the block's first line.
-        :param offset: The block's first byte in its file.
+        :param line_number: The line number of the first line in the block. :param offset: The
+        offset of the block in its file.
         """
         counted_bytes = 0
         for start, end in self._find_suspect_lines(block):
@@ -192,10 +208,10 @@ class _BlockScanner:
             line = block[start:end]
             chunk = FileChunk(line, LINE, line_number=line_number, offset=offset + start)
             yield from _scan_line(chunk, self._outputs)
-            yield from self._secrets_in_folder(line, line_number, offset + start)
+            yield from self._find_secrets_in_folder(line, line_number, offset + start)
 
     def _find_suspect_lines(self, block: bytes) -> Iterator[tuple[int, int]]:
-        """Yield the start and end of each line that may contain a secret, in order."""
+        """Yield the start and the end of each line that may contain a secret, in their order."""
         suspect_offsets = sorted([*suspect_positions(block), *self._outputs.find_offsets(block)])
         end = 0
         for suspect_offset in suspect_offsets:
@@ -204,7 +220,7 @@ class _BlockScanner:
                 end = block.find(b"\n", suspect_offset) + 1 or len(block)
                 yield start, end
 
-    def _secrets_in_folder(
+    def _find_secrets_in_folder(
         self, line: bytes, line_number: int, offset: int
     ) -> Iterator[FoundSecret]:
         folder = folder_of_record(line)
@@ -220,7 +236,10 @@ class _BlockScanner:
 
 
 def _digest_edges(stream: BinaryIO, offset: int) -> str:
-    """Return a digest of the bytes at a file's start and before ``offset``. The digest reveals none of them."""
+    """Return a digest of the first bytes of a file and of the bytes before ``offset``.
+
+    No secret in these bytes can be found from the digest.
+    """
     stream.seek(0)
     head = stream.read(min(_DIGEST_EDGE_BYTES, offset))
     stream.seek(max(0, offset - _DIGEST_EDGE_BYTES))

@@ -1,9 +1,8 @@
-"""Find every file that contains secrets, and decide whether a scrub will rewrite it.
+"""Find all files that contain secrets, and decide which of them a scrub rewrites.
 
-This module changes no files.
-
-The secrets are first found in the sessions of the family. All other files are then searched for
-these secrets as text, because the scanner may not recognise them there.
+The secrets are first found in the session, its children and its ancestors. All other files are then
+searched for the text of these secrets, because the scanner may not recognise them there. This
+module changes no files.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ from resume_hooks.parts.secrets.locations import (
     Location,
     contains_record_lines,
     find_archived_session,
-    find_client_places,
-    find_document_places,
+    find_client_locations,
+    find_document_locations,
     find_related_sessions,
-    find_session_places,
-    find_state_places,
+    find_session_locations,
+    find_state_locations,
     list_regular_files,
     read_archived_chunks,
     read_file_chunks,
@@ -68,7 +67,8 @@ UNCHANGED_STATE, REMOVED_STATE, REMAINING_STATE, EXCLUDED_STATE = (
     "left",
     "outside",
 )
-"""The states of a place: not changed yet, all secrets removed, secrets remaining, not selected."""
+"""The states of a file with secrets: it was not changed yet, all secrets were removed, secrets
+remain, or the file was not selected."""
 
 SETTINGS_FILES = (
     ".claude.json",
@@ -77,7 +77,8 @@ SETTINGS_FILES = (
     "settings.local.json",
     ".mcp.json",
 )
-"""The prefixes of the names of the client's settings files, whose secrets may be in use."""
+"""The beginnings of the names of the client's settings files. Secrets in these files may be in use.
+"""
 
 
 STUCK_REASON = (
@@ -85,12 +86,12 @@ STUCK_REASON = (
 )
 
 
-class PlaceContents(NamedTuple):
+class SecretsInLocation(NamedTuple):
     """The secrets in a file.
 
     ``has_unremovable_secret`` is true if a secret cannot be removed, for example from an image or
-    an id. ``printed_secrets`` are secrets in the output of commands, which cannot be recognised in
-    the output's record alone.
+    an id. ``printed_secrets`` are secrets in the output of commands that can only be recognised
+    with the help of the command.
     """
 
     secrets: tuple[RemovedSecret, ...]
@@ -98,10 +99,10 @@ class PlaceContents(NamedTuple):
     printed_secrets: tuple[RemovedSecret, ...]
 
 
-def find_secrets_in_file(location: Location, cleaner: Cleaner, where: Where) -> PlaceContents:
-    """Return the secrets in a file.
+def find_secrets_in_file(location: Location, cleaner: Cleaner, where: Where) -> SecretsInLocation:
+    """Return the secrets in a file or an archived session.
 
-    Raise OSError, or WriteFailed with the reason why the file cannot be read.
+    Raise OSError or WriteFailed if it cannot be read.
     """
     if os.path.islink(location.path):
         raise WriteFailed(
@@ -111,7 +112,7 @@ def find_secrets_in_file(location: Location, cleaner: Cleaner, where: Where) -> 
     printed_secrets: list[RemovedSecret] = []
     has_unremovable_secret = False
     outputs = PrintedOutputs()
-    for chunk in _read_place_chunks(location, where):
+    for chunk in _read_location_chunks(location, where):
         cleaned_chunk = cleaner.clean_chunk(chunk)
         secrets += cleaned_chunk.removed_secrets
         has_unremovable_secret = has_unremovable_secret or cleaned_chunk.has_unremovable_secret
@@ -120,11 +121,11 @@ def find_secrets_in_file(location: Location, cleaner: Cleaner, where: Where) -> 
                 printed_secrets += cleaner.clean_text(
                     text.encode("utf-8", "surrogatepass")
                 ).removed_secrets
-    return PlaceContents(tuple(secrets), has_unremovable_secret, tuple(printed_secrets))
+    return SecretsInLocation(tuple(secrets), has_unremovable_secret, tuple(printed_secrets))
 
 
-def _read_place_chunks(location: Location, where: Where) -> Iterator[FileChunk]:
-    """Yield the chunks of all files in a place, and the texts in the note of an archived session."""
+def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChunk]:
+    """Yield the chunks of a file, or of all files and the titles of an archived session."""
     archived = find_archived_session(location, where)
     if archived is None and location.kind == VAULT_COPY:
         raise WriteFailed(
@@ -136,12 +137,12 @@ def _read_place_chunks(location: Location, where: Where) -> Iterator[FileChunk]:
         yield from read_archived_chunks(archived)
         for text in (archived.title, archived.about.tag, *archived.about.titles):
             yield FileChunk(text.encode("utf-8", "replace"), TEXT)
-    elif location.kind != INDEXED:  # the index is always rebuilt
+    elif location.kind != INDEXED:  # The index is always rebuilt, so its content does not matter.
         yield from read_file_chunks(location.path, by_line=contains_record_lines(location.path))
 
 
-def _read_place_state(location: Location) -> object:
-    """Return a value that changes whenever the place changes."""
+def _read_location_state(location: Location) -> object:
+    """Return a value that differs after each change of a file or of the files in an archived session."""
     file_states: list[object] = []
     for path in (
         [location.path, *list_regular_files(location.path)]
@@ -158,7 +159,7 @@ def _read_place_state(location: Location) -> object:
 
 
 class ScrubReach(NamedTuple):
-    """The places that a scrub in place includes besides the session, its copies and its children."""
+    """What a scrub in place includes besides the session, its copies and its children."""
 
     ancestors: bool = False
     other_sessions: bool = False
@@ -167,8 +168,13 @@ class ScrubReach(NamedTuple):
     client_files: bool = False
 
 
-class PlaceWithSecrets(NamedTuple):
-    """A place with its secrets by kind, its state, one of the four above, and a sentence as ``reason``, or ``""``."""
+class LocationWithSecrets(NamedTuple):
+    """A file or archived session with secrets.
+
+    ``kinds`` maps each kind of secret to the number of secrets. ``state`` is one of the four
+    states, for example ``REMOVED_STATE``. ``reason`` is a sentence that explains the state, or
+    ``""``.
+    """
 
     location: Location
     kinds: dict[str, int]
@@ -178,13 +184,13 @@ class PlaceWithSecrets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScrubFindings:
-    """The findings of a scrub.
+    """The files that contain the secrets of a session, and the cleaners that remove these secrets.
 
-    ``scanning_cleaner`` removes all secrets, and ``literal_cleaner`` removes only the family's
-    ``values``. ``relations`` includes every session that ever belonged to the family.
-    ``clean_place_states`` maps places without secrets to their state; these places are read again
-    only if their states change. ``title`` is the session's title without known secrets.
-    ``short_values`` could be any word, so only the scanner finds them.
+    ``relations`` maps the id of each related session to its relation, and ``values`` maps each
+    secret to its kind. ``scanning_cleaner`` removes ``values`` and the secrets that the scanner
+    recognises, and ``literal_cleaner`` only ``values``. ``clean_location_states`` maps each file
+    without secrets to its state, and such a file is read again only after a change. ``title`` is
+    the session's title without secrets. ``short_values`` are too short to be searched for as text.
     """
 
     session: SessionFile
@@ -192,8 +198,8 @@ class ScrubFindings:
     reach: ScrubReach
     relations: Mapping[str, str]
     values: Mapping[str, str]
-    clean_place_states: dict[Location, object]
-    rows: tuple[PlaceWithSecrets, ...]
+    clean_location_states: dict[Location, object]
+    rows: tuple[LocationWithSecrets, ...]
     scanning_cleaner: Cleaner
     literal_cleaner: Cleaner
     open_reason: str
@@ -201,8 +207,8 @@ class ScrubFindings:
     short_values: frozenset[str] = frozenset()
 
     @property
-    def places_to_change(self) -> list[PlaceWithSecrets]:
-        """The places to change, without the index."""
+    def locations_to_change(self) -> list[LocationWithSecrets]:
+        """The files and archived sessions that the scrub must change, without the search index."""
         return [
             row
             for row in self.rows
@@ -210,7 +216,11 @@ class ScrubFindings:
         ]
 
     def choose_cleaner(self, location: Location) -> Cleaner:
-        """Return the cleaner for a place. In the family's own files, it also removes secrets that a scan finds."""
+        """Return the cleaner for a file.
+
+        The files of the session, its children and its ancestors are also scanned for unknown
+        secrets.
+        """
         if location.relation in {OWN_SESSION, CHILD, PARENT} and location.kind != FILE_BACKUP:
             return self.scanning_cleaner
         return self.literal_cleaner
@@ -224,9 +234,10 @@ def search_everywhere(
     named_secrets: Mapping[str, str] | None = None,
     reach: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
 ) -> ScrubFindings:
-    """Search every place. ``named_secrets`` contains the secrets that the user supplied, with their kinds.
+    """Search all files for the secrets of a session and for ``named_secrets``.
 
-    If ``kinds`` is empty, all kinds are selected.
+    ``named_secrets`` maps each secret that the user supplied to its kind. If ``kinds`` is empty,
+    secrets of all kinds are searched for.
     """
     values = named_secrets or {}
     cleaner = Cleaner(kinds, Literals(values))
@@ -237,19 +248,18 @@ def search_everywhere(
 
 
 def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> ScrubFindings:
-    """Search every existing place for the known secrets and for secrets that a scan finds.
+    """Search all files again for the secrets in ``previous_findings``, and for new secrets.
 
-    An unchanged place without secrets is not read again.
+    A file that contained no secrets is read only if it has changed.
     """
     session, reach = previous_findings.session, previous_findings.reach
     relations = {**find_related_sessions(session, where), **previous_findings.relations}
-    locations = find_session_places(relations, where)
+    locations = find_session_locations(relations, where)
     if not is_archived_copy(session.path, where) and all(
         location.path != session.path for location in locations
     ):
-        locations.append(
-            Location(TRANSCRIPT, session.path, session.session_id, OWN_SESSION)
-        )  # the session is a transcript outside the projects
+        # The session is a transcript outside the project folders.
+        locations.append(Location(TRANSCRIPT, session.path, session.session_id, OWN_SESSION))
     values, short_values = dict(previous_findings.values), set(previous_findings.short_values)
     for location in locations:
         if (
@@ -258,7 +268,9 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
             and location.kind not in {FILE_BACKUP, UNPACKED_COPY}
         ):
             secrets: tuple[RemovedSecret, ...] = ()
-            if previous_findings.clean_place_states.get(location) != _read_place_state(location):
+            if previous_findings.clean_location_states.get(location) != _read_location_state(
+                location
+            ):
                 with contextlib.suppress(OSError, ResumeHooksError):
                     contents = find_secrets_in_file(
                         location, previous_findings.scanning_cleaner, where
@@ -281,7 +293,7 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
         previous_findings,
         relations=relations,
         values=values,
-        clean_place_states=previous_findings.clean_place_states
+        clean_location_states=previous_findings.clean_location_states
         if values == previous_findings.values
         else {},
         short_values=frozenset(short_values),
@@ -289,18 +301,19 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
         literal_cleaner=Cleaner(literals=literals, scanning=False),
     )
     client_processes = Clients(where)
-    all_places = [
-        *find_document_places(session, where),
-        *find_client_places(where),
-        *find_state_places(where),
+    all_locations = [
+        *find_document_locations(session, where),
+        *find_client_locations(where),
+        *find_state_locations(where),
         *locations,
     ]
     rows = [
         row
-        for location in all_places
+        for location in all_locations
         if (row := _search_and_classify(location, findings, where, client_processes))
     ]
-    # Another agent's session is searched in its copy, but the user needs the path of the original.
+    # The sessions of other agents are searched in copies, but the user needs the path of the
+    # original.
     rows = [
         row._replace(location=row.location._replace(path=original_path(row.location.path, where)))
         for row in rows
@@ -322,12 +335,15 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
 
 
 def is_within_reach(relation: str, reach: ScrubReach) -> bool:
-    """Check whether a scrub includes the sessions with this relation."""
+    """Check whether a scrub includes the sessions that have this relation to the session."""
     return {PARENT: reach.ancestors, OTHER_SESSION: reach.other_sessions}.get(relation, True)
 
 
 def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
-    """Return the secrets that are distinctive enough to be searched for as text, with their kinds."""
+    """Return the secrets that can be searched for as text, each with its kind.
+
+    Short secrets are omitted, because they could be any word.
+    """
     kinds_by_text: dict[str, str] = {}
     for secret in secrets:
         for value in secret.values:
@@ -341,10 +357,13 @@ def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
 
 def _search_and_classify(
     location: Location, findings: ScrubFindings, where: Where, client_processes: Clients
-) -> PlaceWithSecrets | None:
-    """Return a place that contains secrets or cannot be read. Return None for any other place."""
-    state, reach = _read_place_state(location), findings.reach
-    if findings.clean_place_states.get(location) == state:
+) -> LocationWithSecrets | None:
+    """Return a file or archived session with its state, or None if it contains no secrets.
+
+    A file that cannot be read is also returned.
+    """
+    state, reach = _read_location_state(location), findings.reach
+    if findings.clean_location_states.get(location) == state:
         return None
     try:
         contents = find_secrets_in_file(location, findings.choose_cleaner(location), where)
@@ -358,19 +377,19 @@ def _search_and_classify(
         excluded_reason = _explain_exclusion(
             location,
             reach._replace(other_sessions=True),
-            # include places of other sessions, because the relation of an unreadable place is
+            # The relation of an unreadable file is unknown, so treat other sessions as included.
             # unknown
         )
         reason_text = f"It could not be read: {why.rstrip('.')}. {excluded_reason}".strip()
-        return PlaceWithSecrets(
+        return LocationWithSecrets(
             location, {}, EXCLUDED_STATE if excluded_reason else REMAINING_STATE, reason_text
         )
     if not contents.secrets and not contents.has_unremovable_secret and location.kind != INDEXED:
-        findings.clean_place_states[location] = state
+        findings.clean_location_states[location] = state
         return None
     kinds = dict(Counter(secret.kind for secret in contents.secrets))
     if why := _explain_exclusion(location, reach):
-        return PlaceWithSecrets(location, kinds, EXCLUDED_STATE, why)
+        return LocationWithSecrets(location, kinds, EXCLUDED_STATE, why)
     if location.kind == TRANSCRIPT and location.relation != OWN_SESSION:
         with contextlib.suppress(OSError):
             status = os.stat(location.path)
@@ -380,9 +399,9 @@ def _search_and_classify(
                     f"The session may be open: {reason}. Once it is closed: resume-hooks scrub "
                     f"{location.session_id} --in-place"
                 )
-                return PlaceWithSecrets(location, kinds, REMAINING_STATE, why)
+                return LocationWithSecrets(location, kinds, REMAINING_STATE, why)
     is_unremovable = contents.has_unremovable_secret and not contents.secrets
-    return PlaceWithSecrets(
+    return LocationWithSecrets(
         location,
         kinds,
         REMAINING_STATE if is_unremovable else UNCHANGED_STATE,
@@ -391,7 +410,10 @@ def _search_and_classify(
 
 
 def _explain_exclusion(location: Location, reach: ScrubReach) -> str:
-    """Return why a place is not scrubbed and which option includes it, or ``""`` if it is scrubbed."""
+    """Return why a scrub does not include a file and which option would include it.
+
+    Return ``""`` if the scrub includes the file.
+    """
     if location.kind == CLIENT and os.path.basename(location.path).startswith(SETTINGS_FILES):
         return "It is a settings file, where a secret may be in use: change it by hand."
     reasons_by_kind = {

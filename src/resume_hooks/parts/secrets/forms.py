@@ -1,4 +1,7 @@
-"""The JSON schemas of ``scrub`` and ``scrub --list``: the places of secrets, but never their text."""
+"""Define the JSON schemas of ``scrub`` and ``scrub --list``.
+
+An answer contains the locations of secrets, but never their text.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,19 @@ from pydantic import Field, RootModel
 
 from resume_hooks.cli.schema.base import FieldDeclarer, ReceiptSchema, StrictModel
 from resume_hooks.parts.secrets import audit
-from resume_hooks.parts.secrets.findings import PlaceWithSecrets
+from resume_hooks.parts.secrets.findings import LocationWithSecrets
 
 leak_field = FieldDeclarer[audit.Leak]()
 
 
 class Leak(StrictModel):
-    """A secret in a file. ``reference`` is an argument for ``read``, or ``""`` if ``read`` cannot print the record.
+    """A secret in a file.
 
-    ``place`` is the kind of file (transcript, sub-agent, sidecar, backup, trash, vault ...). A
-    secret in a folder name that records contain has the place ``FOLDER_NAME``, and is reported once
-    per file. ``line`` is 0-based. ``time`` is the record's time, or else the file's. ``length`` is
-    in bytes of the file.
+    ``place`` is the kind of the file, for example ``transcript`` or ``trash``. If the secret is
+    part of the folder name that every record contains, ``place`` is ``folder name``, and the secret
+    is reported once per file. ``reference`` is an argument for ``resume-hooks read``, or ``""`` if
+    that verb cannot print the record. ``line`` counts from 0, and ``length`` is the number of bytes
+    in the file. ``time`` is the time of the record or, for other files, of the file.
     """
 
     kind: str = leak_field(lambda leak: leak.kind)
@@ -61,11 +65,14 @@ class SecretList(StrictModel):
     bytes_read: int = audit_field(lambda audit: audit.bytes_read, "read this time")
 
 
-place_field = FieldDeclarer[PlaceWithSecrets]()
+place_field = FieldDeclarer[LocationWithSecrets]()
 
 
 class ScrubPlace(StrictModel):
-    """A place that contains secrets, or that contained them before the scrub, without their text."""
+    """A file or archived session that contains secrets, or that contained secrets before the scrub.
+
+    The text of the secrets is not included.
+    """
 
     kind: str = place_field(
         lambda row: row.location.kind,
@@ -90,7 +97,7 @@ class ScrubPlace(StrictModel):
 
 
 class ScrubResult(StrictModel):
-    """The findings of a scrub, and the files that it wrote."""
+    """The files with secrets that a scrub found, and the child that it wrote."""
 
     session_id: str
     file: str
@@ -104,4 +111,4 @@ class ScrubResult(StrictModel):
 
 
 class ScrubSchema(RootModel[ScrubResult | SecretList]):
-    """The findings and the result of a scrub, or with ``--list`` the list of secrets."""
+    """The result of a scrub, or the list of secrets with ``--list``."""

@@ -1,7 +1,7 @@
-"""Find known secrets in all their encodings: plain, and as encoded in JSON, URLs and base64.
+"""Find known secrets in a text: as written, and as encoded in JSON, URLs, HTML, base64 and hex.
 
-The scanner recognises a secret by its shape and by the words before it, which may be missing in
-other places. So a secret that was found once is also searched for as text, unless it is short or
+The scanner recognises a secret by its form and by the words before it. These words may be missing
+in other files. So a secret that was found once is also searched for as text, unless it is short or
 could be any word.
 """
 
@@ -23,36 +23,38 @@ NAMED_KIND = "named"
 """The kind of a secret that the user supplied."""
 
 MIN_NAMED_CHARACTERS = 6
-"""The minimum length of a secret that the user supplies. Shorter texts occur everywhere."""
+"""Minimum number of characters of a secret that the user supplies. Shorter texts occur everywhere.
+"""
 
 MIN_TEXT_CHARACTERS = 12
-"""The minimum length of a found secret that is searched for as text."""
+"""Minimum number of characters of a found secret that is searched for anywhere in a text."""
 
 MIN_TOKEN_CHARACTERS = 6
-"""The minimum length of a found secret that is searched for as a whole token."""
+"""Minimum number of characters of a found secret that is searched for as a whole word."""
 
 MIN_CHARACTERS_WITHOUT_DIGITS = 20
-"""The minimum length of a found secret without digits that is searched for as text."""
+"""Minimum number of characters of a found secret without digits that is searched for in a text."""
 
 MAX_NAMED_SECRETS = 100
 MAX_NAMED_BYTES = 16 * 1024
 
 MAX_SEPARATE_FORMS = 64
-"""The maximum number of forms that are searched for one by one, which is fastest if none occurs."""
+"""Maximum number of encoded forms that are searched for one by one. This search is faster than the
+combined search if a text contains none of the forms."""
 
 HEAD_CHARACTERS = 6
-"""The length of each form's prefix in the combined search for all forms.
+"""The number of characters at the beginning of each form that the combined search compares first.
 
-No form is shorter than this.
+No form is shorter.
 """
 
 MIN_CORE_CHARACTERS = 8
-"""The minimum length of a base64 form. A shorter form could match by chance."""
+"""Minimum number of characters of a base64 form. A shorter form could occur by chance."""
 
 MIN_PREFIX_FRACTION = 0.6
-"""The minimum fraction of a secret that is removed at the end of a shortened title or preview.
+"""The minimum fraction of a secret that is removed if a text, such as a title, ends within the secret.
 
-The fraction must also have at least ``MIN_PREFIX_CHARACTERS`` characters.
+This fraction must also have at least ``MIN_PREFIX_CHARACTERS`` characters.
 """
 
 MIN_PREFIX_CHARACTERS = 20
@@ -60,10 +62,10 @@ MIN_PREFIX_CHARACTERS = 20
 _RECORD_ID = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|msg|req|call)_[A-Za-z0-9]+"
 )
-"""Matches ids of records. Removing an id would break the session."""
+"""Matches the ids of records. The removal of an id would break the session."""
 
 _WORD_CHARACTERS = re.compile(r"[A-Za-z0-9_-]*")
-"""Matches characters that can continue a secret."""
+"""Matches the characters with which a secret can continue."""
 
 _PLACEHOLDER = re.compile(r"\[secret removed: [^\]\n]{1,80}\]")
 
@@ -73,17 +75,17 @@ _NAME_PUNCTUATION = frozenset("-_./: ")
 """Punctuation that also occurs in ordinary names."""
 
 _TOKEN_START = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
-"""Matches the beginning of a token, which may follow an escape."""
+r"""Matches the position at which a word or a secret can begin. It may follow an escape such as
+``\n``."""
 
 _TOKEN_END = re.compile(r"(?![A-Za-z0-9])")
 
 
 def parse_named_secrets(raw: bytes) -> dict[str, str]:
-    """Return the user's secrets, one per line, with their kind.
+    """Return the secrets that the user supplied, one per line. Each secret has the kind ``named``.
 
-    The lines of a private key together also count as one secret.
-
-    Raise UsageError if a secret cannot be searched for. The message contains no part of the secret.
+    If the input is a private key, all its lines together are also a secret. Raise UsageError if a
+    secret is too short or not UTF-8. The error message contains no part of a secret.
     """
     if len(raw) > MAX_NAMED_BYTES:
         raise UsageError(
@@ -123,7 +125,7 @@ def parse_named_secrets(raw: bytes) -> dict[str, str]:
 
 
 def is_distinctive(value: str) -> bool:
-    """Check whether a found secret is distinctive enough to be removed everywhere as text."""
+    """Check whether a found secret is long and unusual enough to be removed from all files as text."""
     if (
         len(value) < MIN_TEXT_CHARACTERS
         or _RECORD_ID.fullmatch(value)
@@ -140,7 +142,10 @@ def is_distinctive(value: str) -> bool:
 
 
 def is_token(value: str) -> bool:
-    """Check whether a short found secret is not just a plain word, so that it can be searched for as a whole token."""
+    """Check whether a short found secret can be searched for as a whole word.
+
+    This is not possible if the secret could be an ordinary word or name.
+    """
     if (
         not MIN_TOKEN_CHARACTERS <= len(value) < MIN_TEXT_CHARACTERS
         or _PLACEHOLDER.search(value)
@@ -154,7 +159,10 @@ def is_token(value: str) -> bool:
 
 
 def split_encoded_lines(value: str) -> Iterator[str]:
-    """Yield the lines in the encoded body of a multi-line secret. Each line alone reveals part of the secret."""
+    """Yield the lines of a secret with several lines, such as a private key, that are encoded data.
+
+    Each of these lines is part of the secret, so it must also be removed if it occurs alone.
+    """
     lines = _LINE_ENDS.split(value)
     if len(lines) > 1:
         for line in map(str.strip, lines):
@@ -163,7 +171,7 @@ def split_encoded_lines(value: str) -> Iterator[str]:
 
 
 def encode_secret(value: str) -> Iterator[str]:
-    """Yield all forms in which a secret may be encoded, in no particular order."""
+    """Yield the forms that a secret has in JSON, URLs, HTML, base64 and hex, and the secret itself."""
     yield value
     json_forms = list(_encode_as_json(value))
     yield from json_forms
@@ -181,12 +189,12 @@ def encode_secret(value: str) -> Iterator[str]:
 
 
 class _EncodedForm(NamedTuple):
-    """A form in which a secret may be encoded.
+    """A form in which a secret may occur in a text.
 
-    If the text is only a prefix of the secret, ``remaining_text`` is the rest of the secret. If
-    ``extends_to_word_end`` is true, letters and digits after the text belong to the secret, because
-    a rule may match only part of a word. If ``is_whole_token`` is true, the form only matches a
-    whole token.
+    If ``text`` is only the beginning of the secret, ``remaining_text`` is the rest of the secret.
+    If ``extends_to_word_end`` is true, the letters and digits after the text also belong to the
+    secret, because the scanner may have recognised only a part of a word. If ``is_whole_token`` is
+    true, the form must be a whole word.
     """
 
     text: str
@@ -196,7 +204,7 @@ class _EncodedForm(NamedTuple):
     is_whole_token: bool = False
 
     def find_end(self, text: str, start: int) -> int:
-        """Return the end of the form if it begins at ``start``, or 0 otherwise."""
+        """Return the end of the form in ``text`` if it begins at ``start``, and otherwise 0."""
         if not text.startswith(self.text, start):
             return 0
         end = start + len(self.text)
@@ -218,7 +226,11 @@ class _EncodedForm(NamedTuple):
 
 
 class Literals:
-    """Known secrets as texts with their kinds; ``tokens`` are short secrets that only match whole tokens."""
+    """Known secrets that are searched for as text.
+
+    ``values`` maps each secret to its kind. ``tokens`` does the same for short secrets, which are
+    only found if they are whole words.
+    """
 
     def __init__(self, values: Mapping[str, str], tokens: Mapping[str, str] | None = None) -> None:
         all_forms = list(_build_forms(values))
@@ -239,11 +251,11 @@ class Literals:
                 self._separate_forms.append(text.encode("utf-8", "surrogateescape"))
 
     def __bool__(self) -> bool:
-        """Check whether there are any secrets to search for."""
+        """Return whether there is any secret to search for."""
         return bool(self._forms)
 
     def is_secret_in(self, raw: bytes) -> bool:
-        """Check whether the bytes contain any form of a secret."""
+        """Check whether ``raw`` contains a known secret in any form."""
         if not self._forms or (
             self._separate_forms and not any(form in raw for form in self._separate_forms)
         ):
@@ -251,7 +263,7 @@ class Literals:
         return any(True for _ in self._find_forms(raw.decode("utf-8", "surrogateescape")))
 
     def replace_secrets(self, text: str) -> tuple[str, list[str]]:
-        """Return a text with all forms replaced by placeholders, and the kind of each removed secret."""
+        """Return a text in which placeholders replace the known secrets, and the kind of each removed secret."""
         parts: list[str] = []
         kinds: list[str] = []
         position = 0
@@ -262,12 +274,11 @@ class Literals:
         return "".join([*parts, text[position:]]), kinds
 
     def _find_forms(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield the start, end and kind of each match. At each position, the longest form is matched.
+        """Yield the start, the end and the kind of each known secret in a text.
 
-        Placeholders are skipped.
-
-        The time does not depend on the number of forms: each position is checked once, against the
-        forms with the same prefix.
+        If several forms match at a position, the longest form is yielded. Placeholders are skipped.
+        Each position is compared only with the forms that have the same beginning, so the time does
+        not depend on the number of forms.
         """
         position = 0
         while head := self._heads.search(text, position):
@@ -283,7 +294,7 @@ class Literals:
 
 
 def _build_forms(values: Mapping[str, str]) -> Iterator[_EncodedForm]:
-    """Yield the forms of all secrets, including their shortened forms."""
+    """Yield the forms in which secrets may occur, including the beginnings of long secrets."""
     for value, kind in values.items():
         was_scanned = kind != NAMED_KIND
         for text in encode_secret(value):
@@ -297,7 +308,10 @@ def _build_forms(values: Mapping[str, str]) -> Iterator[_EncodedForm]:
 
 
 def _build_prefix_pattern(texts: Iterable[str]) -> str:
-    """Return a pattern that matches any of many texts, built as a prefix tree."""
+    """Return a regular expression that matches any of the texts.
+
+    It branches at each character, so that the search does not try the texts one by one.
+    """
     tree: dict[str, Any] = {}
     for text in texts:
         branch = tree
@@ -318,7 +332,7 @@ def _build_branch_pattern(tree: Mapping[str, Any]) -> str:
 
 
 def _encode_as_json(text: str) -> Iterator[str]:
-    """Yield the ways to encode a text in a JSON string."""
+    """Yield the forms that a text can have in a JSON string."""
     for as_ascii in (True, False):
         encoded = json.dumps(text, ensure_ascii=as_ascii)[1:-1]
         yield encoded
@@ -326,7 +340,11 @@ def _encode_as_json(text: str) -> Iterator[str]:
 
 
 def _encode_base64_cores(raw: bytes) -> Iterator[str]:
-    """Yield the base64 of a secret, without the characters that depend on the bytes before and after it."""
+    """Yield the base64 forms of a secret.
+
+    The first and last characters, which depend on the bytes around the secret, are omitted. There
+    are three forms, because the secret can begin at any of three positions in a group of bytes.
+    """
     for shift in range(3):
         start, end = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6
         core = base64.b64encode(bytes(shift) + raw).decode()[start:end]

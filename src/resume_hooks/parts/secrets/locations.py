@@ -1,13 +1,9 @@
-"""List the places that can contain a session's secrets, and read their contents chunk by chunk.
+"""List the files that can contain a session's secrets, and read their contents in chunks.
 
-This module writes no files.
-
-The places are the session's own files, their copies, the files of its parents and children, and
-other files.
-
-Files that the client or the user stores elsewhere are also searched, but they are only changed on
-request. Children are included because they contain their parent's records. Deleted sessions are
-included because the vault or trash may still contain them.
+These are the session's own files and their copies, and the files of its children and ancestors. The
+children are included because they contain records of their parent. Deleted sessions are included
+because the vault or the trash may contain them. Files of the client or the user in other folders
+are also searched, but they are only changed if the user asks for it. This module writes no files.
 """
 
 from __future__ import annotations
@@ -67,7 +63,7 @@ BACKUP, TRASHED, VAULT_COPY, UNPACKED_COPY, NOTE, INDEXED = (
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
 OWN_SESSION, CHILD, PARENT, OTHER_SESSION = "own", "child", "parent", "other"
-"""How a session is related to the session that is scrubbed."""
+"""The relation of a session to the session that is scrubbed."""
 
 LINE, TEXT, BINARY = "line", "text", "binary"
 """The formats of a chunk."""
@@ -76,15 +72,16 @@ RECORD_KINDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
 """The kinds of files that contain one record per line."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Matches a session's id in the name of its file or folder, or in the name of a copy."""
+"""Matches a session id in the name of a file or folder."""
 
 MAX_FILES_PER_FOLDER = 200_000
-"""The maximum number of files to search in a folder and its subfolders."""
+"""Maximum number of files to search in a folder and its subfolders."""
 
 _SKIPPED_CLIENT_FOLDERS = frozenset(
     {"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"}
 )
-"""Folders in the config home that contain no conversation, or that are searched session by session."""
+"""Folders of the client that contain no conversation, or whose files are searched session by
+session."""
 
 _SKIPPED_STATE_FOLDERS = frozenset(
     {
@@ -104,9 +101,11 @@ _SKIPPED_STATE_FILES = frozenset(
 
 
 class Location(NamedTuple):
-    """A file, or a session's folder in the vault or trash; ``session_id`` is ``""`` if it is unknown.
+    """A file, or the folder of a session in the vault or trash.
 
-    A folder that cannot be listed, or a link, which is never followed, counts as a single place.
+    ``session_id`` is ``""`` if the session is unknown, and ``relation`` is the session's relation
+    to the scrubbed session. A folder that cannot be listed, and a link, are each a single location.
+    Links are never followed.
     """
 
     kind: str
@@ -115,17 +114,18 @@ class Location(NamedTuple):
     relation: str = ""
 
 
-def find_session_places(relations: Mapping[str, str], where: Where) -> list[Location]:
-    """Return every place of every session; ``relations`` maps session ids to their relation to the scrubbed session.
+def find_session_locations(relations: Mapping[str, str], where: Where) -> list[Location]:
+    """Return the locations of the files of all sessions and of their copies.
 
-    The places are in purge order. The scrubbed session's own transcript is last, so that its
-    secrets can be found again if the purge is interrupted.
+    ``relations`` maps session ids to their relation to the scrubbed session. The locations are in
+    the order in which a scrub rewrites them. The scrubbed session's own transcript is the last, so
+    that its secrets can be found again after an interruption.
     """
     locations = [
         location._replace(
             relation=relations.get(location.session_id, location.relation or OTHER_SESSION)
         )
-        for location in (*_find_session_copies(where), *_find_project_places(where))
+        for location in (*_find_session_copies(where), *_find_project_locations(where))
     ]
     relation_order = [OTHER_SESSION, PARENT, CHILD, OWN_SESSION]
     return sorted(
@@ -134,8 +134,8 @@ def find_session_places(relations: Mapping[str, str], where: Where) -> list[Loca
     )
 
 
-def find_state_places(where: Where) -> Iterator[Location]:
-    """Yield the other files in our state folder: notes for hooks, logs, and the index."""
+def find_state_locations(where: Where) -> Iterator[Location]:
+    """Yield the other files in the state folder: notes for hooks, logs, and the index."""
     state_folder = where.state
     for path in list_regular_files(
         state_folder,
@@ -150,8 +150,8 @@ def find_state_places(where: Where) -> Iterator[Location]:
         yield Location(INDEXED, index_file(where))
 
 
-def find_client_places(where: Where) -> Iterator[Location]:
-    """Yield the client's files outside its project folders: prompt history, pastes, logs, settings."""
+def find_client_locations(where: Where) -> Iterator[Location]:
+    """Yield the client's files outside its project folders: prompt history, pasted texts, logs, settings."""
     config_folder, state_folder = where.config, os.path.realpath(where.state)
 
     def is_skipped(folder: str) -> bool:
@@ -169,8 +169,9 @@ def list_regular_files(
 ) -> Iterator[str]:
     """Yield the regular files in a folder and its subfolders, sorted by name. Links are not followed.
 
-    If a folder cannot be listed or has too many files, the folder itself is yielded. A file of
-    unknown type is also yielded. Reading either of them will fail.
+    If a folder cannot be listed or has too many files, the folder itself is yielded. If the type of
+    a file cannot be read, the file is also yielded. The caller will then fail to read the path and
+    report it.
     """
     if os.path.islink(folder):
         return
@@ -192,7 +193,7 @@ def list_regular_files(
 
 
 def _may_be_regular_file(path: str) -> bool:
-    """Check whether a path is a regular file, or may be one."""
+    """Check whether a path is a regular file. Return True if this cannot be found out."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except FileNotFoundError:
@@ -202,7 +203,11 @@ def _may_be_regular_file(path: str) -> bool:
 
 
 def _find_session_copies(where: Where) -> Iterator[Location]:
-    """Yield copies of sessions outside the project folders: backups, trash, vault, hard links to deleted files."""
+    """Yield the copies of sessions outside the client's project folders.
+
+    They are in the folders for backups, the trash and the vault. Hard links to files that the
+    client deleted are included.
+    """
     backup_folder = os.path.join(where.state, backups.FOLDER)
     files = os.path.join(backup_folder, backups.REWIND_COPIES)
     for folder, kind in (
@@ -231,9 +236,8 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
     )
     for path in deleted_ids:
         yield Location(TRASHED, path, _parse_session_id_below(folder, path))
-    for path in _list_state_files(
-        folder, deleted_ids
-    ):  # the file's session is unknown, so it counts as a child's file
+    # The session of the file is unknown, so the file is treated as a child's file.
+    for path in _list_state_files(folder, deleted_ids):
         yield Location(TRASHED, path, _parse_session_id_below(folder, path), CHILD)
     for archived in manifest.list_archived(where):
         yield Location(VAULT_COPY, archived.folder, archived.session_id)
@@ -242,7 +246,10 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
 
 
 def _list_state_files(folder: str, skipped_folders: Container[str]) -> Iterator[str]:
-    """Yield the files in a folder of the state folder, without locks. If the folder is a link, yield the link."""
+    """Yield the files in a subfolder of the state folder, without lock files.
+
+    If the subfolder is a link, yield only its path.
+    """
     paths = (
         [folder]
         if os.path.islink(folder)
@@ -251,15 +258,14 @@ def _list_state_files(folder: str, skipped_folders: Container[str]) -> Iterator[
     return (path for path in paths if os.path.basename(path) != locks.LOCK_NAME)
 
 
-def _find_project_places(where: Where) -> Iterator[Location]:
+def _find_project_locations(where: Where) -> Iterator[Location]:
     """Yield the files of all sessions in the client's project folders, sorted by path."""
     for folder in all_project_folders(where):
         for path in list_regular_files(folder):
             first_component, *deeper_components = os.path.relpath(path, folder).split(os.sep)
             last_component = deeper_components[-1] if deeper_components else first_component
-            if first_component.startswith(
-                SUBAGENT_PREFIX
-            ):  # a sub-agent of an old client, or the sub-agent's note
+            # The file belongs to a sub-agent of an old client.
+            if first_component.startswith(SUBAGENT_PREFIX):
                 session_id = owning_session(
                     path.removesuffix(".meta.json").removesuffix(TRANSCRIPT_SUFFIX)
                     + TRANSCRIPT_SUFFIX
@@ -287,7 +293,7 @@ def _find_project_places(where: Where) -> Iterator[Location]:
 
 
 def _parse_session_id_below(folder: str, path: str) -> str:
-    """Return the session id that is a path's first component below a folder, or ``""``."""
+    """Return the first component of ``path`` below ``folder`` if it is a session id, or ``""``."""
     first_component = os.path.relpath(path, folder).split(os.sep)[0]
     if is_session_id(first_component):
         return first_component
@@ -295,10 +301,10 @@ def _parse_session_id_below(folder: str, path: str) -> str:
 
 
 def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
-    """Return the session ids of the family with their relation to the scrubbed session."""
+    """Return the ids of a session, its ancestors and its descendants, each with its relation."""
     lineage_finder = LineageFinder(where)
     ancestor_ids: list[str] = []
-    with contextlib.suppress(SessionNotFound):  # deleted after it was named
+    with contextlib.suppress(SessionNotFound):  # The session was deleted after the user named it.
         ancestor_ids = []
         for ancestor in lineage_finder.find_lineage(session.path)[:-1]:
             if ancestor.session_id:
@@ -308,7 +314,7 @@ def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
         (descendant.row.session_id for descendant in lineage_finder.find_descendants(session_id)),
         CHILD,
     ) | {session_id: OWN_SESSION}
-    # Include sessions that are only recorded in our links, the vault or the trash.
+    # Include sessions that only appear in recorded links, the vault or the trash.
     parent_pairs = []
     for link in read_links(where):
         parent_pairs.append((link.parent_id, link.child_id))
@@ -328,8 +334,8 @@ def find_related_sessions(session: SessionFile, where: Where) -> dict[str, str]:
     return dict.fromkeys(ancestor_ids, PARENT) | relations
 
 
-def find_document_places(session: SessionFile, where: Where) -> Iterator[Location]:
-    """Yield the documents that parts wrote about a session, inside or outside its project."""
+def find_document_locations(session: SessionFile, where: Where) -> Iterator[Location]:
+    """Yield the documents about a session that other parts of this program wrote."""
     for folder_of_documents in seam.find_answers(questions.folder_of_documents):
         for location, ending in folder_of_documents(session, where):
             for path in list_regular_files(location):
@@ -338,10 +344,10 @@ def find_document_places(session: SessionFile, where: Where) -> Iterator[Locatio
 
 
 class FileChunk(NamedTuple):
-    """A chunk of a file. For an archived file, ``part_path`` is its path relative to the config home.
+    """A chunk of a file: a line, a text or binary data.
 
-    If the chunk is a line, ``line_number`` is its 0-based line number, and ``offset`` is its byte
-    offset.
+    If the file is archived, ``part_path`` is its path relative to the client's folder. For a line,
+    ``line_number`` counts from 0, and ``offset`` is the offset in the file.
     """
 
     raw: bytes
@@ -352,9 +358,9 @@ class FileChunk(NamedTuple):
 
 
 def find_archived_session(location: Location, where: Where) -> ArchivedSession | None:
-    """Return the archived session in a folder of the vault or trash.
+    """Return the archived session whose folder in the vault or trash is the location.
 
-    Return None for a single file or if the session cannot be read.
+    Return None if the location is a file, or if the archived session cannot be read.
     """
     if location.kind == TRASHED:
         return trash.read_entry(location.path, where)
@@ -364,12 +370,16 @@ def find_archived_session(location: Location, where: Where) -> ArchivedSession |
 
 
 def contains_record_lines(path: str) -> bool:
-    """Check by its name whether a file contains one record per line."""
+    """Check whether a file has one record per line, according to its name."""
     return TRANSCRIPT_SUFFIX in os.path.basename(path)
 
 
 def read_file_chunks(path: str, *, by_line: bool) -> Iterator[FileChunk]:
-    """Yield the chunks of a file, read line by line or as one text. Raise OSError."""
+    """Yield the chunks of a file. Raise OSError if it cannot be read.
+
+    With ``by_line``, each chunk is a line. Otherwise the whole text is one chunk, except for large
+    files.
+    """
     with open_regular(path, follow=False) as stream:
         is_binary = b"\0" in stream.read(TEXT_CHECK_BYTES)
         stream.seek(0)

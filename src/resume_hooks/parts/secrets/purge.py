@@ -1,14 +1,14 @@
-"""Remove secrets from every place that contains them. Each place is changed completely or not at all.
+"""Remove secrets from all files that contain them. A file is changed completely or not at all.
 
-The session's own transcript is cleaned last. Until then the secrets can be found in it, so an
-interrupted purge can be finished by running it again. Other processes may create children and
-copies during the purge. These are searched after the transcript is clean, because no new ones can
-contain secrets from then on.
+The session's own transcript is cleaned last. Until then it still contains the secrets, so after an
+interruption the same command finds them again. During the scrub, other processes may create
+children and copies with secrets. These are searched for after the transcript was cleaned, because
+new copies of it then contain no secrets.
 
-A file is rewritten like a trim in place: the new content is checked after it was written, and
-replaces the file as a new file, so that hard links to the old file keep the old content. The old
-content is copied to a separate folder for the comparison. This copy is always removed. If the scrub
-is killed, the next scrub removes it.
+A file is rewritten like in a trim in place: the new content is written to a new file, checked, and
+moved over the old file. Other hard links to the old file keep the old content. For the checks, the
+old content is copied to a separate folder, and the copy is always removed. If the scrub is killed,
+the next scrub removes the copy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from resume_hooks.parts.secrets.findings import (
     REMOVED_STATE,
     STUCK_REASON,
     UNCHANGED_STATE,
-    PlaceWithSecrets,
+    LocationWithSecrets,
     ScrubFindings,
     find_secrets_in_file,
     search_known_secrets,
@@ -59,31 +59,31 @@ from resume_hooks.transcripts.invariants import Check, check_same_structure
 from resume_hooks.transcripts.transcript import scan_transcript
 
 MAX_ROUNDS = 5
-"""The maximum number of searches for copies that other processes created."""
+"""Maximum number of searches for copies that other processes created."""
 
 SCRUB_FOLDER = "scrub"
-"""The folder in the state folder for copies of files that are being rewritten.
+"""The name of the folder in the state folder for copies of files that are being rewritten.
 
-It only exists during a scrub.
+The folder only exists during a scrub.
 """
 
 RETRY_HINT = "Run the command once more."
 APPEARED_REASON = "It appeared during the rewrite. Run the command again."
 
 
-def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecrets]:
-    """Remove the secrets from every place that must be changed.
+def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSecrets]:
+    """Remove the secrets from all files that ``findings`` selects.
 
-    Return each place with its new state, in the same order.
-
-    If a place cannot be changed, its result contains the reason, and the other places are still
-    changed. The session must not be open (``findings.open_reason``).
+    Return each file or archived session with its new state, in the same order. If a file cannot be
+    changed, its result contains the reason, and the other files are still changed. The session must
+    not be open (see ``findings.open_reason``).
     """
-    rewritten_rows: dict[Location, PlaceWithSecrets] = {}
-    place_order: dict[Location, None] = {}
+    rewritten_rows: dict[Location, LocationWithSecrets] = {}
+    location_order: dict[Location, None] = {}
     for _ in range(MAX_ROUNDS):
-        place_order |= dict.fromkeys(row.location for row in findings.rows)
-        # the index is changed after its source files, and the session's own transcript last
+        location_order |= dict.fromkeys(row.location for row in findings.rows)
+        # The index is changed after the files from which it is built, and the session's transcript
+        # last.
         rows = sorted(
             findings.rows,
             key=lambda row: (
@@ -93,17 +93,17 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
         )
         for row in rows:
             if _must_rewrite(row, rewritten_rows):
-                rewritten_rows[row.location] = _rewrite_place(row, findings, where)
+                rewritten_rows[row.location] = _rewrite_location(row, findings, where)
         busy_rows = _wait_for_archiving(findings, where)
         findings = search_known_secrets(findings, where)
         if findings.open_reason or not any(
-            _must_rewrite(row, rewritten_rows) for row in findings.places_to_change
+            _must_rewrite(row, rewritten_rows) for row in findings.locations_to_change
         ):
             break
     last_states = {row.location: row for row in (*findings.rows, *busy_rows)}
     final_states = (
         _choose_final_state(rewritten_rows.get(location), last_states.get(location))
-        for location in place_order | dict.fromkeys(last_states)
+        for location in location_order | dict.fromkeys(last_states)
     )
     return [
         _rebuild_index(row, where) if row.location.kind == INDEXED else row
@@ -113,18 +113,18 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[PlaceWithSecret
 
 
 def _must_rewrite(
-    row: PlaceWithSecrets, rewritten_rows: Mapping[Location, PlaceWithSecrets]
+    row: LocationWithSecrets, rewritten_rows: Mapping[Location, LocationWithSecrets]
 ) -> bool:
-    """Check whether a place must be rewritten. A place that failed is not tried again."""
+    """Check whether a file still contains secrets to remove. After a failure, a file is not tried again."""
     return row.state == UNCHANGED_STATE and (
         row.location not in rewritten_rows or rewritten_rows[row.location].state == REMOVED_STATE
     )
 
 
-def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[PlaceWithSecrets]:
-    """Wait for other processes that are archiving one of the sessions with its secrets.
+def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[LocationWithSecrets]:
+    """Wait until no other process archives a session with secrets.
 
-    Return the sessions for which archiving takes too long.
+    Return the archived sessions for which this takes too long.
     """
     seen_ids: set[str] = set()
     busy_rows = []
@@ -135,25 +135,25 @@ def _wait_for_archiving(findings: ScrubFindings, where: Where) -> list[PlaceWith
                 with commit.lock_archived(location.session_id, where):
                     pass
             except SessionOpen as error:
-                vault_place = location._replace(
+                vault_location = location._replace(
                     kind=VAULT_COPY, path=archive_folder(location.session_id, where)
                 )
                 busy_rows.append(
-                    PlaceWithSecrets(
-                        vault_place, {}, REMAINING_STATE, f"{error.message}. {error.remedy}"
+                    LocationWithSecrets(
+                        vault_location, {}, REMAINING_STATE, f"{error.message}. {error.remedy}"
                     )
                 )
             except ResumeHooksError:
-                continue  # the next search reports the reason
+                continue  # The next search reports the reason.
     return busy_rows
 
 
 def _choose_final_state(
-    rewritten_row: PlaceWithSecrets | None, latest_row: PlaceWithSecrets | None
-) -> PlaceWithSecrets | None:
-    """Return the final state of a place, given the result of its rewrite and the last search.
+    rewritten_row: LocationWithSecrets | None, latest_row: LocationWithSecrets | None
+) -> LocationWithSecrets | None:
+    """Return the final state of a file after its rewrite and the last search.
 
-    Return None if the place no longer exists.
+    Return None if the file no longer exists.
     """
     if rewritten_row is not None and rewritten_row.state == REMAINING_STATE:
         return rewritten_row
@@ -165,7 +165,7 @@ def _choose_final_state(
 
 
 def remove_scrub_leftovers(where: Where) -> None:
-    """Remove the remains of a killed scrub: copies, and files that the vault's notes no longer mention."""
+    """Remove what a killed scrub left: copies of files, and archived files that no manifest mentions."""
     folder = os.path.join(where.state, SCRUB_FOLDER)
     if not os.path.islink(folder):
         remove_stale_temporaries(folder)
@@ -181,15 +181,15 @@ def remove_scrub_leftovers(where: Where) -> None:
             pass
 
 
-def _rewrite_place(
-    row: PlaceWithSecrets, findings: ScrubFindings, where: Where
-) -> PlaceWithSecrets:
+def _rewrite_location(
+    row: LocationWithSecrets, findings: ScrubFindings, where: Where
+) -> LocationWithSecrets:
     cleaner = findings.choose_cleaner(row.location)
     remove_stale_temporaries(os.path.dirname(row.location.path))
     if not os.path.lexists(row.location.path):
         return row._replace(state=REMOVED_STATE)
     try:
-        _remove_from_place(row.location, cleaner, where)
+        _remove_from_location(row.location, cleaner, where)
         if os.path.lexists(row.location.path):
             remaining_contents = find_secrets_in_file(row.location, cleaner, where)
         else:
@@ -212,7 +212,7 @@ def _rewrite_place(
     return row._replace(state=REMOVED_STATE)
 
 
-def _remove_from_place(location: Location, cleaner: Cleaner, where: Where) -> None:
+def _remove_from_location(location: Location, cleaner: Cleaner, where: Where) -> None:
     if archived := find_archived_session(location, where):
         rewrite.rewrite_archived(
             archived,
@@ -238,10 +238,10 @@ def _remove_from_place(location: Location, cleaner: Cleaner, where: Where) -> No
         write_scrubbed_file(location, cleaner, where)
 
 
-def _rebuild_index(row: PlaceWithSecrets, where: Where) -> PlaceWithSecrets:
+def _rebuild_index(row: LocationWithSecrets, where: Where) -> LocationWithSecrets:
     """Rebuild the index from the current files.
 
-    A search by another process may have built it from the files with secrets.
+    A search in another process may have built the index while the files still contained secrets.
     """
     if row.state == REMAINING_STATE:
         return row
@@ -260,8 +260,8 @@ def _rebuild_index(row: PlaceWithSecrets, where: Where) -> PlaceWithSecrets:
 def write_scrubbed_file(location: Location, cleaner: Cleaner, where: Where) -> None:
     """Replace a file by a copy without its secrets. A file without secrets is not changed.
 
-    After OSError, WriteFailed or CheckFailed, the file is unchanged unless the error message says
-    otherwise.
+    Raise OSError, WriteFailed or CheckFailed. The file is then unchanged, except if the error
+    message says that it was changed.
     """
     folder = make_private_folder(os.path.join(where.state, SCRUB_FOLDER), where)
     copy_path = temporary_path(folder)
@@ -297,7 +297,7 @@ def _write_scrubbed(
         invariants.require_all_checks([secret_check, *shape_checks], location.path)
 
     chunks = (cleaned_chunk.raw for cleaned_chunk in cleaner.clean_file(copy_path, by_line=by_line))
-    remove_links(location.path, where)  # otherwise our hard link would keep the secrets
+    remove_links(location.path, where)  # A hard link to the old file would keep the secrets.
     replace_session(location.path, original, copy_path, chunks, check_written_file)
     if cleaner.file_has_secret(location.path, by_line=by_line):
         raise WriteFailed(

@@ -1,4 +1,4 @@
-"""The JSON schemas of export, share and import."""
+"""Define the JSON schemas of export, share and import."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from resume_hooks.derive.verbs.import_ import ImportedSession
 
 
 class ExportSchema(StrictModel):
-    """The receipt of an export."""
+    """The result of an export."""
 
     session_id: str
     session_file: str
@@ -29,7 +29,7 @@ class ExportSchema(StrictModel):
 
 
 class ShareSchema(ExportSchema):
-    """The receipt of a share: its page, and the bundle in the page."""
+    """The result of ``share``: the page, and the bundle in it."""
 
     redacted: dict[str, int] = Field(description="secrets removed from the bundle, by kind")
     folders: int = Field(description="places where a home folder was replaced")
@@ -42,7 +42,7 @@ session_field = FieldDeclarer[ImportedSession]()
 
 
 class ImportFacts(StrictModel):
-    """The imported file, and the imported records."""
+    """The file that was imported, and the number of its records."""
 
     source: str = import_field(lambda plan: plan.source.name, "the path, or: the standard input")
     bytes: int = import_field(lambda plan: plan.source.size, "unpacked")
@@ -60,7 +60,7 @@ class ImportFacts(StrictModel):
 
 
 class BundleRow(StrictModel):
-    """A session from a bundle."""
+    """A session that was imported from a bundle."""
 
     session_id: str = session_field(
         lambda each: each.session_id, "the session's id here; empty in a dry run"
@@ -79,10 +79,10 @@ class BundleRow(StrictModel):
 
 
 class ImportSchema(ReceiptSchema):
-    """The receipt of an import. For a bundle, it describes the last session.
+    """The result of an import. For a bundle, it describes the last session.
 
-    An imported session has no parent. If the same file was imported before, the parent fields name
-    that earlier session.
+    An imported session has no parent. If the same file was imported before, the parent fields
+    contain the session from that import.
     """
 
     imported: ImportFacts | None = Field(description="null for a bundle")

@@ -1,8 +1,9 @@
-"""Statistics of this machine's transcripts: turns, tokens, savings by children, hook durations.
+"""Count turns, tokens, savings by children and durations of hooks in this machine's transcripts.
 
-A line is only parsed if it may be an answer, a prompt or a hook's record. Records copied from a
-parent are not counted. Counts are cached per session, with the file's path, size and time. So the
-next run only reads changed files, and deleted transcripts still count.
+A line is only parsed if it may be an answer, a prompt, a compaction or the record of a hook.
+Records that were copied from a parent are not counted. The counts of each transcript are cached
+with its path, size and modification time. So the next run reads only changed files, and the counts
+of deleted transcripts are kept.
 """
 
 from __future__ import annotations

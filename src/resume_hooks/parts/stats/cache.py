@@ -1,8 +1,8 @@
-"""Cache the counts of every transcript in a config home in a small file in the state folder.
+"""Cache the counts of all transcripts in a small file in the state folder.
 
-A transcript is only read again if its size or time has changed. The counts of a deleted transcript
-are kept, because its tokens were used. If the cache is lost, the counts of deleted transcripts are
-lost, and all others are computed again.
+A transcript is read again only if its size or modification time has changed. The counts of a
+deleted transcript are kept, because its tokens were used. If the cache is lost, the counts of
+deleted transcripts are lost, and all other transcripts are counted again.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ from resume_hooks.transcripts.context_size import measure_last_records
 from resume_hooks.transcripts.head_tail import HeadTail
 
 CACHE_FILE = "stats.json"
-CACHE_VERSION = 1  # the version of the cache; other versions are discarded
-MAX_CACHE_BYTES = 256 * 1024 * 1024  # the maximum size of the cache in bytes
-MAX_DELETED_TRANSCRIPTS = 20_000  # the maximum number of deleted transcripts whose counts are kept
+CACHE_VERSION = 1  # The version of the cache. A cache with another version is discarded.
+MAX_CACHE_BYTES = 256 * 1024 * 1024  # Maximum number of bytes of the cache.
+MAX_DELETED_TRANSCRIPTS = 20_000  # Maximum number of deleted transcripts whose counts are kept.
 
 Progress = Callable[[int, int], None]
 
 
 class TranscriptCounts(NamedTuple):
-    """A transcript and its counts; ``exists`` is false if the transcript was deleted.
+    """The counts of a transcript.
 
-    ``folder`` is the name of its project folder, ``program`` is its agent, and ``path`` is its
-    current or last path.
+    ``exists`` is false if the transcript was deleted. ``agent`` is the id of a sub-agent, or
+    ``""``. ``folder`` is the name of the project folder, ``program`` the agent that wrote the
+    transcript, and ``path`` its current or last path.
     """
 
     session_id: str
@@ -63,7 +64,7 @@ class TranscriptCounts(NamedTuple):
 
 
 class AllCounts(NamedTuple):
-    """The counts of all transcripts; ``read_count`` is the number of transcripts that had to be read."""
+    """The counts of all transcripts. ``read_count`` is the number of transcripts that were read."""
 
     transcripts: list[TranscriptCounts]
     read_count: int
@@ -75,10 +76,14 @@ class _CachedCounts(NamedTuple):
 
 
 def gather_counts(where: Where, progress: Progress = lambda _done, _total: None) -> AllCounts:
-    """Return the counts of every transcript; ``progress`` is called with the number of bytes read and the total."""
+    """Return the counts of all transcripts.
+
+    ``progress`` is called with the number of bytes that were read and the total number of bytes to
+    read.
+    """
     cached_counts, files = _read_cache(where), _find_files_by_key(where)
     lineage_finder = LineageFinder(where)
-    # Rows from an older version have no stretches.
+    # Counts that were cached by an older version contain no stretches, and are computed again.
     current_keys = set()
     for key, row in cached_counts.items():
         if row.counts.stretches is not None:
@@ -95,7 +100,9 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
     for key, file in outdated_files.items():
         progress(done_bytes, total)
         done_bytes += file.size
-        with contextlib.suppress(SessionNotFound):  # deleted after it was listed
+        with contextlib.suppress(
+            SessionNotFound
+        ):  # The transcript was deleted after it was listed.
             with readable_path(file.path, where) as path:
                 counts = count_transcript(
                     path,
@@ -116,11 +123,16 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
 
 
 def _find_files_by_key(where: Where) -> dict[str, TranscriptFile]:
-    """Return every transcript by session and agent. If there are several copies, return the newest."""
+    """Return a dictionary of all transcripts. A key consists of a session id and a sub-agent's id.
+
+    If several transcripts have the same key, the newest transcript is returned.
+    """
     files: dict[str, TranscriptFile] = {}
     for file in sorted(list_all_transcripts(where), key=lambda file: file.mtime):
         if row_of_agent(agent_name_of_path(file.path, where)).loss_note:
-            continue  # the counts were made while the transcript existed
+            # This agent only has the prompts of a deleted transcript, which was counted before its
+            # deletion.
+            continue
         session_id = file.session_id or owning_session(file.path) or ""
         files[f"{session_id}/{file.agent}"] = file
     return files
@@ -133,7 +145,11 @@ def _build_stamp(file: TranscriptFile) -> tuple[str, int, int]:
 def _add_parent_size(
     counts: TranscriptTotals, file: TranscriptFile, lineage_finder: LineageFinder
 ) -> TranscriptTotals:
-    """Return a child's counts, with its parent's context size if the parent's file ends with the child's start."""
+    """Return the counts of a child with the context size of its parent.
+
+    The size is taken from the last records of the parent's file before the child was created. If
+    they contain no size, return ``counts`` unchanged.
+    """
     child = counts.child
     if child is None or child.parent_tokens:
         return counts
@@ -185,7 +201,7 @@ def _cache_path(where: Where) -> str:
 
 
 def _read_cache(where: Where) -> dict[str, _CachedCounts]:
-    """Return the cached counts. Invalid rows are skipped, and computed again if their transcripts exist."""
+    """Return the cached counts. Invalid rows are skipped, so that their transcripts are counted again."""
     try:
         document: Any = orjson.loads(read_regular_file(_cache_path(where), MAX_CACHE_BYTES))
         if document["version"] == CACHE_VERSION:
@@ -207,7 +223,7 @@ def _read_cache(where: Where) -> dict[str, _CachedCounts]:
 def _save_cache(
     cached_counts: Mapping[str, _CachedCounts], existing_keys: Iterable[str], where: Where
 ) -> None:
-    """Save the counts atomically. If that fails, the next run only takes longer."""
+    """Replace the cache file. If that fails, the next run only takes longer."""
     existing_set = set(existing_keys)
     deleted_keys = [key for key in cached_counts if key not in existing_set]
     deleted_keys.sort(key=lambda key: cached_counts[key].stamp[2])

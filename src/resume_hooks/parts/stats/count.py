@@ -1,4 +1,7 @@
-"""Count a transcript in one pass, without parsing irrelevant lines."""
+"""Count the turns, tokens and other facts of a transcript in one pass.
+
+Lines that do not matter for the counts are not parsed.
+"""
 
 from __future__ import annotations
 
@@ -17,35 +20,39 @@ from resume_hooks.transcripts.tokens import read_stated_size
 from resume_hooks.transcripts.transcript import CopyDetector
 
 MAX_FOLDERS_PER_TRANSCRIPT = 8
-MAX_DURATION_SECONDS = 1000 * clock.DAY  # the maximum duration of a hook
-MAX_KIND_CHARACTERS = 40  # the maximum length of a kind's name, because a file may contain any name
+MAX_DURATION_MILLISECONDS = (
+    1000 * clock.DAY
+)  # Maximum number of milliseconds of a hook. A longer duration is not counted.
+# Maximum number of characters in the kind of a child. The file of a child can contain any kind.
+MAX_KIND_CHARACTERS = 40
 
 _OUR_HOOK_COMMAND = re.compile(
     r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|part|session-end)" """
 )
-"""The commands in our own hooks.json."""
+"""Matches the commands in the hooks.json of this plugin."""
 
 _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
 _EVENT_NAME = re.compile(r"[A-Za-z]{3,40}")
-MAX_EXACT_MILLISECONDS = 100  # in milliseconds; longer durations are rounded to two digits
+MAX_EXACT_MILLISECONDS = 100  # A duration with more milliseconds is rounded to two digits.
 OUR_HOOKS, OTHER_HOOKS = "ours", "others"
-START_KIND, COMPACTION_KIND = "start", "compaction"  # the beginning of a stretch outside a child
-NO_EDIT_CALLS = -1  # replaces the number of calls if there was no edit
-MAX_CALLS = 10_000  # the maximum of a count; larger counts are capped
+# The kinds of stretches outside a child: they begin with the session or with a compaction.
+START_KIND, COMPACTION_KIND = "start", "compaction"
+NO_EDIT_CALLS = (
+    -1
+)  # Replaces the number of calls before the first edit in a stretch without an edit.
+MAX_CALLS = 10_000  # Maximum number of calls to count. A larger number is recorded as this number.
 
 Tallies = dict[str, dict[str, dict[int, int]]]
-"""The frequency of each number, by name and day."""
+"""How often each number occurs, by name and day."""
 
 
 class ApiRequest(NamedTuple):
-    """A request as counted by the API.
+    """A request to the API, with the numbers of tokens that the API has counted.
 
-    Of the ``sent_tokens``, ``cached_tokens`` were read from the cache and ``written_tokens``
-    written to it.
-
-    ``lifetime`` is the cache lifetime of the written tokens in seconds. ``turn`` is the number of
-    previous prompts. ``is_side_request`` is true for a sub-agent's request in its session's own
-    file.
+    Of the ``sent_tokens``, ``cached_tokens`` were read from the cache and ``written_tokens`` were
+    written to it. ``lifetime`` is the number of seconds for which the cache keeps the written
+    tokens. ``turn`` is the number of prompts before the request. ``is_side_request`` is true if a
+    sub-agent made the request, but the request is in the session's own file.
     """
 
     day: str
@@ -61,12 +68,11 @@ class ApiRequest(NamedTuple):
 def count_transcript(
     path: str, *, is_subagent: bool = False, linked_parent: Parent | None = None
 ) -> TranscriptTotals:
-    """Return the counts of the transcript at ``path``. A sub-agent's transcript (``is_subagent``) has no user turns.
+    """Return the counts of the transcript at ``path``. Raise SessionNotFound.
 
-    Raise SessionNotFound.
-
-    The ``parent_tokens`` of a child come from its first line, or are 0. If a file names no parent
-    but our links do (``linked_parent``), it counts as a handoff, to which ``/clear`` led.
+    With ``is_subagent``, prompts are not counted as turns, because a sub-agent has no turns of the
+    user. The parent of a child is recorded in the first line of its file, or in this plugin's links
+    (``linked_parent``). A linked parent is only used if the child is a handoff.
     """
     counter = _scan_for_counts(
         path,
@@ -78,7 +84,7 @@ def count_transcript(
 
 
 def read_requests(path: str) -> list[ApiRequest]:
-    """Return the requests of the session at ``path`` in order, without its sub-agents' requests.
+    """Return the requests of the session at ``path`` in their order, without those of its sub-agents.
 
     Raise SessionNotFound.
     """
@@ -99,7 +105,7 @@ def _scan_for_counts(
     with open_transcript(path) as stream:
         for line in read_lines(stream):
             raw = line.raw
-            if (  # an answer, a compaction, a prompt, or a hook's record
+            if (  # The line may be an answer, a compaction, a prompt, or the record of a hook.
                 b'"usage"' in raw
                 or b'"compactMetadata"' in raw
                 or (b'"type":"user"' in raw and b'"tool_result"' not in raw)
@@ -110,7 +116,11 @@ def _scan_for_counts(
 
 
 class _TranscriptCounter:
-    """The counts so far. An answer in several records, each of which repeats its usage, counts once."""
+    """Counts the records of one transcript.
+
+    An answer can consist of several records, and each of them repeats its token counts. It is
+    counted only once.
+    """
 
     def __init__(self, parent: Parent | None) -> None:
         self.parent = parent
@@ -130,7 +140,7 @@ class _TranscriptCounter:
         self._first = 0
 
     def add_record(self, record: Record, *, is_subagent: bool) -> None:
-        """Count a record."""
+        """Count a record, except if it was copied from a parent."""
         timestamp = get_string(record, "timestamp")
         timestamp = (
             timestamp if _TIMESTAMP.fullmatch(timestamp) else clock.normalize_timestamp(timestamp)
@@ -141,7 +151,7 @@ class _TranscriptCounter:
             or "forkedFrom" in record
             or timestamp <= self._since
         ):
-            return  # the record has no time, or is a copy of a parent's record
+            return  # The record has no time, or it was copied from a parent.
         day = timestamp[:10]
         if len(self._folders) < MAX_FOLDERS_PER_TRANSCRIPT and (
             folder := get_string(record, "cwd")
@@ -170,7 +180,10 @@ class _TranscriptCounter:
                 )
 
     def _finish_stretch(self, calls_before_edit: int) -> None:
-        """Count a stretch that has calls, with the number of calls before its first edit, or NO_EDIT."""
+        """End the current stretch, and count it if it contains calls.
+
+        ``calls_before_edit`` is the number of calls before its first edit, or ``NO_EDIT_CALLS``.
+        """
         if self._calls:
             _add_to_tally(self._stretches, self._stretch, self._calls[0], calls_before_edit)
         self._stretch, self._calls = "", []
@@ -211,7 +224,7 @@ class _TranscriptCounter:
             self._first = sent_tokens
 
     def make_counts(self, parent_size: int) -> TranscriptTotals:
-        """Return the counts of the transcript; ``parent_size`` is the size of the parent's context."""
+        """Return the counts of the transcript. ``parent_size`` is the context size of its parent, or 0."""
         self._finish_stretch(NO_EDIT_CALLS)
         days = {day: DayCounts(turns=turns) for day, turns in self._turns.items()}
         for request in self.requests.values():
@@ -238,7 +251,7 @@ def _add_to_tally(tallies: Tallies, name: str, day: str, number: int) -> None:
 
 
 def _read_hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
-    """Yield the hook durations in a record: event, whether the hook is ours, milliseconds."""
+    """Yield the event, whether the hook is part of this plugin, and the milliseconds of each hook."""
     if get_string(record, "subtype") == "stop_hook_summary":
         hooks = []
         for info in records.list_objects(record.get("hookInfos")):
@@ -251,7 +264,7 @@ def _read_hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
         if (
             not isinstance(duration, (int, float))
             or duration is True
-            or not 0 <= duration <= MAX_DURATION_SECONDS
+            or not 0 <= duration <= MAX_DURATION_MILLISECONDS
         ):
             continue
         if _EVENT_NAME.fullmatch(event):
@@ -259,10 +272,10 @@ def _read_hook_durations(record: Record) -> Iterator[tuple[str, bool, float]]:
 
 
 class DayCounts(NamedTuple):
-    """The user's turns, answered requests, and their tokens.
+    """The counts of one day: the user's turns, the answered requests, and tokens.
 
-    ``sent`` are all tokens in requests, ``cached`` the part of them that came from the cache, and
-    ``answered`` the tokens in answers.
+    ``sent`` are all tokens in requests, and ``cached`` those of them that were read from the cache.
+    ``answered`` are the tokens in answers.
     """
 
     turns: int = 0
@@ -272,7 +285,7 @@ class DayCounts(NamedTuple):
     answered: int = 0
 
     def add_day(self, other: DayCounts) -> DayCounts:
-        """Return the sums of two days."""
+        """Return the sum of these counts and the counts of another day."""
         return DayCounts(
             *(
                 first_value + second_value
@@ -282,10 +295,11 @@ class DayCounts(NamedTuple):
 
 
 class ChildCounts(NamedTuple):
-    """A session as the child of another one.
+    """The counts of a session that is the child of another session.
 
-    ``parent_tokens`` is the size of its parent's context, or 0 if unknown. ``first_request_tokens``
-    is the size of the child's first request, or 0 if it was not continued.
+    ``parent_tokens`` is the context size of the parent, or 0 if it is unknown.
+    ``first_request_tokens`` is the size of the child's first request, or 0 if the child was not
+    continued.
     """
 
     kind: str
@@ -295,11 +309,12 @@ class ChildCounts(NamedTuple):
 
 
 class TranscriptTotals(NamedTuple):
-    """The counts of a transcript; ``folders`` are the first working directories that it names.
+    """The counts of a transcript.
 
-    ``hooks`` are milliseconds by event and owner (``Stop|ours``). ``stretches`` are numbers of
-    calls before the first edit, or NO_EDIT, by the beginning of the stretch; None in rows from an
-    older version.
+    ``folders`` are the first working directories in its records. ``hooks`` counts milliseconds by
+    event and owner, for example ``Stop|ours``. ``stretches`` counts the calls before the first
+    edit, or ``NO_EDIT_CALLS``, by kind of stretch. It is None in a row that an older version has
+    cached.
     """
 
     folders: tuple[str, ...]
@@ -310,7 +325,10 @@ class TranscriptTotals(NamedTuple):
 
 
 def round_duration(duration: float) -> int:
-    """Return milliseconds, rounded so that the cache contains fewer different durations."""
+    """Return a duration in whole milliseconds. From 100 ms on, it is rounded to two digits.
+
+    The rounding reduces the number of different durations in the cache.
+    """
     count = round(duration)
     step: int = 10 ** max(0, len(str(count)) - 2)
     if count < MAX_EXACT_MILLISECONDS:
@@ -319,7 +337,7 @@ def round_duration(duration: float) -> int:
 
 
 def serialise_counts(counts: TranscriptTotals) -> list[Any]:
-    """Return the counts as JSON."""
+    """Return the counts as a list that can be written as JSON."""
     days = {day: list(totals) for day, totals in counts.days.items()}
     child = None if counts.child is None else list(counts.child)
     return [
@@ -332,9 +350,9 @@ def serialise_counts(counts: TranscriptTotals) -> list[Any]:
 
 
 def parse_counts(row: Any) -> TranscriptTotals:
-    """Return the counts in a row of ``serialise_counts``, from any version.
+    """Return the counts that ``serialise_counts`` of this version or an older version has returned.
 
-    Raise TypeError, ValueError or AttributeError for other values.
+    Raise TypeError, ValueError or AttributeError if ``row`` contains other values.
     """
     folders, days, hooks, child, *stretches = row
     return TranscriptTotals(

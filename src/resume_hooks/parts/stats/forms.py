@@ -1,4 +1,4 @@
-"""The JSON schema of stats."""
+"""Define the JSON schema of ``stats``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ month_field = FieldDeclarer[totals.MonthSummary]()
 
 
 class MonthSummary(StrictModel):
-    """A month (``2026-01``, UTC): the number of sessions with a turn or an answer, turns, requests, tokens."""
+    """The counts of a month in UTC, for example ``2026-01``.
+
+    ``sessions`` is the number of sessions with a turn or an answer.
+    """
 
     month: str = month_field(lambda month: month.month)
     sessions: int = month_field(
@@ -32,10 +35,12 @@ saving_field = FieldDeclarer[totals.SavingSummary]()
 
 
 class SavingSummary(StrictModel):
-    """The children of a kind that were made in a month; ``used`` is the number of children that were continued.
+    """The children of one kind that were created in a month.
 
-    For ``measured`` children both sizes are known: the parent's context when it was left, and the
-    child's own first request. ``saved`` is the difference of their sums.
+    ``made`` is the number of children, and ``used`` the number of those that were continued. For
+    the ``measured`` children, two sizes are known: the context of the parent when the user left it,
+    and the first request of the child. ``before`` and ``after`` are the sums of these sizes, and
+    ``saved`` is their difference.
     """
 
     month: str = saving_field(lambda saving: saving.month)
@@ -59,9 +64,10 @@ stretch_field = FieldDeclarer[totals.StretchSummary]()
 
 
 class StretchSummary(StrictModel):
-    """The stretches of a kind: they began with a start, with a compaction, or as a child, and contain a call.
+    """The stretches of one kind. A stretch begins with a session, a compaction or a child.
 
-    ``edited`` of them had an edit. ``median`` and ``p75`` are the numbers of calls before it.
+    Only stretches with a tool call are counted. ``edited`` of them contain an edit. ``median`` and
+    ``p75`` are the numbers of calls before the first edit.
     """
 
     kind: str = stretch_field(
@@ -80,9 +86,9 @@ hook_field = FieldDeclarer[totals.HookSummary]()
 
 
 class HookSummary(StrictModel):
-    """The durations of our hooks, or of all other hooks, for an event in transcripts.
+    """The durations, in milliseconds, of the hooks for an event in transcripts.
 
-    Durations are in milliseconds.
+    These are either the hooks of this plugin (``ours``) or all other hooks.
     """
 
     event: str = hook_field(lambda hook: hook.event)
@@ -96,7 +102,7 @@ entry_field = FieldDeclarer[totals.FolderSize]()
 
 
 class FolderSize(StrictModel):
-    """An entry of the state folder, with its file count and total size in bytes."""
+    """A file or folder in the state folder, with its number of files and its number of bytes."""
 
     name: str = entry_field(lambda entry: entry.name)
     files: int = entry_field(lambda entry: entry.files)
@@ -107,9 +113,10 @@ price_field = FieldDeclarer[threshold.Price]()
 
 
 class Price(StrictModel):
-    """The cost of all requests, including answers, in input tokens, with a threshold of ``line`` tokens (0 for none).
+    """The cost of all requests and answers with a threshold, in units of an input token's cost.
 
-    Sessions reached the threshold and were reduced ``times`` times, to ``left`` tokens on average.
+    ``line`` is the threshold in tokens, or 0 without a threshold. A session that reached it was
+    reduced. This happened ``times`` times, and ``left`` tokens remained on average.
     """
 
     line: int = price_field(
@@ -126,7 +133,7 @@ class Price(StrictModel):
 
 
 class StatsSchema(StrictModel):
-    """Statistics of sessions, savings by children, first edits, hook durations, and the size of our folder."""
+    """The statistics of sessions, children, first edits and hooks, and the size of the state folder."""
 
     scope: str = Field(description="all, or the selected project's folder")
     since: str = Field(description="the first day that counts; empty for all")

@@ -1,6 +1,6 @@
-"""Estimate what sessions would have cost if each had been reduced at a threshold, such as ``trim@150k``.
+"""Estimate the cost of sessions if each of them had been reduced at a threshold.
 
-No function in this module has side effects.
+An example of a threshold is ``trim@150k``. The functions in this module have no side effects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from resume_hooks.transcripts.tokens import USUAL_CACHED_TOKENS
 HANDOFF_TOKENS = parse_tokens(DEFAULT_HANDOFF_SIZE)
 THRESHOLD_TOKENS = (200_000, 150_000, 100_000)
 FREED_FRACTION = 0.5
-"""The fraction of a session's growth that a trim frees: 44,000 of 83,000 tokens according to docs/figures.md."""
+"""The fraction of a session's growth that a trim removes. According to docs/figures.md, it is
+44,000 of 83,000 tokens."""
 
 ASSUMPTIONS = (
     "Assumptions: a trim frees half of the growth since the last one; a handoff leaves the first "
@@ -37,10 +38,11 @@ ASSUMPTIONS = (
 
 
 class Price(NamedTuple):
-    """The cost of all requests, including answers, in input tokens, with a threshold (0 for none).
+    """The cost of all requests, including answers. The unit is the cost of an input token.
 
-    Sessions reached the threshold and were reduced ``reduction_count`` times, on average to
-    ``remaining_tokens``.
+    ``threshold_tokens`` is 0 for the actual cost. Otherwise the sessions were reduced when they
+    reached the threshold. This happened ``reduction_count`` times, and ``remaining_tokens`` tokens
+    remained on average.
     """
 
     threshold_tokens: int
@@ -53,7 +55,10 @@ class Price(NamedTuple):
 
 
 def price_thresholds(sessions: Iterable[Sequence[ApiRequest]], first_day: str) -> list[Price]:
-    """Return the cost for every threshold and way, the actual cost first, for requests since the day ``first_day``."""
+    """Return the cost of the requests since ``first_day`` for each threshold and way to reduce a session.
+
+    The first cost is the actual cost, without a threshold.
+    """
     requests_by_session = [session for session in sessions if session]
     ways = [(0, "")]
     for line in THRESHOLD_TOKENS:
@@ -81,7 +86,10 @@ def price_thresholds(sessions: Iterable[Sequence[ApiRequest]], first_day: str) -
 
 
 class _ReplayedSession:
-    """A session whose requests are replayed without the ``removed_tokens``."""
+    """A session whose requests are replayed as if it had been reduced at a threshold.
+
+    ``removed_tokens`` is the number of tokens that were removed so far.
+    """
 
     def __init__(self, line: int, way: str, since: str, requests: Sequence[ApiRequest]) -> None:
         self.line, self.way, self.since = line, way, since
@@ -94,9 +102,8 @@ class _ReplayedSession:
         self._add_request_cost(requests[0], is_anew=False)
         for before, request in pairwise(requests):
             is_anew = request.turn != before.turn and self._reduce_if_needed(before)
-            if (
-                request.sent_tokens - self.removed_tokens < self.base
-            ):  # the client compacted the session
+            # The client has compacted the session.
+            if request.sent_tokens - self.removed_tokens < self.base:
                 self.removed_tokens, self.floor = 0, min(self.floor, request.sent_tokens)
             if request.turn != before.turn:
                 self.turn_start_tokens.append(
@@ -105,7 +112,7 @@ class _ReplayedSession:
             self._add_request_cost(request, is_anew=is_anew)
 
     def _reduce_if_needed(self, last_request: ApiRequest) -> bool:
-        """Reduce the session after its ``last_request`` if it has reached the threshold.
+        """Reduce the session after ``last_request`` if it has reached the threshold.
 
         Return whether it was reduced.
         """

@@ -1,4 +1,4 @@
-"""Sum the counts of many transcripts by month, kind of child and hook, and measure the size of our folder."""
+"""Sum the counts of transcripts by month, kind of child and hook, and measure the state folder."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from resume_hooks.parts.stats.cache import TranscriptCounts
 from resume_hooks.parts.stats.count import NO_EDIT_CALLS, OUR_HOOKS, DayCounts, Tallies
 from resume_hooks.paths import Where
 
-# the maximum number of entries to count; the reported size of a larger folder is too small
+# Maximum number of files and folders to count. If there are more, the reported size is too small.
 MAX_FOLDER_ENTRIES = 200_000
-HIGH_PERCENTILE = 95  # the percentile of durations that is shown next to the median
+HIGH_PERCENTILE = 95  # The percentile of durations that is shown next to the median.
 
 
 class MonthSummary(NamedTuple):
-    """A month (``2026-01``, UTC): the number of sessions with a turn or an answer, turns, requests, tokens."""
+    """The counts of a month in UTC, for example ``2026-01``.
+
+    ``sessions`` is the number of sessions with a turn or an answer.
+    """
 
     month: str
     sessions: int
@@ -31,10 +34,12 @@ class MonthSummary(NamedTuple):
 
 
 class SavingSummary(NamedTuple):
-    """The children of a kind that were made in a month; ``continued_count`` of them were continued.
+    """The children of one kind that were created in a month.
 
-    For ``measured_count`` of them both sizes are known: the parent's context when it was left, and
-    the child's own first request. ``saved_tokens`` is the difference of their sums.
+    ``made_count`` is their number, and ``continued_count`` the number of those that were continued.
+    For ``measured_count`` of them, two sizes are known: the context of the parent when the user
+    left it, and the first request of the child. ``tokens_before`` and ``tokens_after`` are the sums
+    of these sizes.
     """
 
     month: str
@@ -47,14 +52,14 @@ class SavingSummary(NamedTuple):
 
     @property
     def saved_tokens(self) -> int:
-        """The number of saved tokens. It is negative if the children began larger than their parents ended."""
+        """The number of saved tokens. It is negative if children began larger than their parents ended."""
         return self.tokens_before - self.tokens_after
 
 
 class HookSummary(NamedTuple):
-    """The durations of our hooks, or of all other hooks, for an event in transcripts.
+    """The durations, in milliseconds, of the hooks for an event in transcripts.
 
-    Durations are in milliseconds.
+    These are either the hooks of this plugin (``ours``) or all other hooks.
     """
 
     event: str
@@ -65,9 +70,10 @@ class HookSummary(NamedTuple):
 
 
 class StretchSummary(NamedTuple):
-    """The stretches of a kind: they began with a start, with a compaction, or as a child, and contain a call.
+    """The stretches of one kind. A stretch begins with a session, a compaction or a child.
 
-    ``edited_count`` of them had an edit. ``median`` and ``p75`` are the numbers of calls before it.
+    Only stretches with a tool call are counted. ``edited_count`` of them contain an edit.
+    ``median`` and ``p75`` are the numbers of calls before the first edit.
     """
 
     kind: str
@@ -78,7 +84,11 @@ class StretchSummary(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """All statistics: the ``sessions`` in range, the number of deleted ones, and of sub-agents' transcripts."""
+    """All statistics.
+
+    ``sessions`` is the number of sessions since the first day, ``deleted_count`` the number of
+    deleted sessions among them, and ``subagent_count`` the number of transcripts of sub-agents.
+    """
 
     sessions: int
     deleted_count: int
@@ -90,7 +100,7 @@ class Statistics(NamedTuple):
 
 
 def make_statistics(transcripts: list[TranscriptCounts], first_day: str) -> Statistics:
-    """Return the statistics of transcripts since the day ``first_day``. If it is ``""``, include all days."""
+    """Return the statistics of transcripts since ``first_day``, or of all days if it is ``""``."""
     active_transcripts = [
         transcript for transcript in transcripts if _select_days(transcript, first_day)
     ]
@@ -114,7 +124,10 @@ def make_statistics(transcripts: list[TranscriptCounts], first_day: str) -> Stat
 
 
 def percentile(counts: Mapping[int, int], percent: int) -> int:
-    """Return the percentile of counted numbers by nearest rank, or 0 if there are none."""
+    """Return a percentile of numbers by nearest rank, or 0 if there are no numbers.
+
+    ``counts`` maps each number to its frequency.
+    """
     rank, cumulative = -(-percent * sum(counts.values()) // 100), 0
     for number in sorted(counts):
         cumulative += counts[number]
@@ -199,7 +212,7 @@ def _sum_tallies(tallies: Iterable[Tallies], since: str) -> dict[str, dict[int, 
 
 
 class FolderSize(NamedTuple):
-    """An entry of the state folder, with its file count and total size in bytes."""
+    """A file or folder in the state folder, with its number of files and its number of bytes."""
 
     name: str
     files: int
@@ -207,7 +220,10 @@ class FolderSize(NamedTuple):
 
 
 def measure_state_folder(where: Where) -> list[FolderSize]:
-    """Return the entries of the state folder, largest first, or [] if there is no such folder."""
+    """Return the files and folders in the state folder, largest first.
+
+    Return [] if the state folder does not exist.
+    """
     state_folder = where.state
     try:
         names = sorted(os.listdir(state_folder))
@@ -224,12 +240,13 @@ def _list_file_sizes(path: str) -> Iterator[int]:
     pending_paths, remaining_entries = [path], MAX_FOLDER_ENTRIES
     while pending_paths and remaining_entries:
         current_path, remaining_entries = pending_paths.pop(), remaining_entries - 1
-        with contextlib.suppress(OSError):  # deleted or unreadable
+        with contextlib.suppress(
+            OSError
+        ):  # Skip a file or folder that was deleted or cannot be read.
             status = os.lstat(current_path)
             if stat.S_ISREG(status.st_mode):
-                yield (
-                    status.st_size if status.st_nlink == 1 else 0
-                )  # a file with several hard links takes no extra space
+                # A file with several hard links takes no additional space.
+                yield (status.st_size if status.st_nlink == 1 else 0)
             elif stat.S_ISDIR(status.st_mode):
                 for name in os.listdir(current_path):
                     pending_paths.append(os.path.join(current_path, name))

@@ -1,4 +1,8 @@
-"""Continue sub-agents: `handoff` and `fork` accept `<session>/agent-<id>`; `sessions --subagents` lists them."""
+"""Continue sub-agents as sessions.
+
+``handoff`` and ``fork`` accept ``<session>/agent-<id>``, and ``sessions --subagents`` lists these
+names.
+"""
 
 from __future__ import annotations
 

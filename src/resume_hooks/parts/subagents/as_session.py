@@ -1,7 +1,8 @@
-"""Read a sub-agent's transcript as a session, through a temporary copy that is removed when the verb ends.
+"""Read the transcript of a sub-agent as a session.
 
-The copy's lines keep their numbers, so that references match the original's records. Clients before
-2.0 wrote a sub-agent's records into its session's file.
+The session is a temporary copy that is removed when the verb ends. Its records have the same line
+numbers as the original's, so that references to them are valid. Clients before 2.0 wrote the
+records of a sub-agent into the file of its session.
 """
 
 from __future__ import annotations
@@ -42,20 +43,24 @@ from resume_hooks.transcripts.records import get_string, parse_record, prompt_te
 from resume_hooks.transcripts.turns import opens_turn
 
 NAME_PATTERN = re.compile(r"agent-[\w.-]{1,200}")
-"""The names of sub-agents that clients use."""
+"""Matches the names of sub-agents that clients use."""
 
 SUBAGENT_FIELDS = frozenset({"agentId", "agentName", "teamName"})
-"""The fields by which a client recognises a record of a sub-agent or team member."""
+"""The fields by which a client recognises a record of a sub-agent or of a team's member."""
 
 _SIDECHAIN_MARK = b'"isSidechain":true'
 _INVALID_ID_CHARACTERS = re.compile(r"[^A-Za-z0-9-]")
 _MAX_ID_CHARACTERS = 100
-# the length of the first record's id, which replaces the id of a sub-agent that has none
+# Number of characters of the first record's id that form the id of a sub-agent without an id.
 _SHORT_ID_CHARACTERS = 8
 
 
 class InlineSubagent(NamedTuple):
-    """A sub-agent in a session's file: ``agent-<id>``, its task, 0-based line numbers and last timestamp."""
+    """A sub-agent whose records are in the file of its session.
+
+    ``name`` has the form ``agent-<id>``. ``task`` is the prompt of the sub-agent. ``line_numbers``
+    count from 0.
+    """
 
     name: str
     task: str
@@ -65,9 +70,9 @@ class InlineSubagent(NamedTuple):
 
 
 def read_inline_subagents(path: str) -> list[InlineSubagent]:
-    """Return the sub-agents in a session's file, in order.
+    """Return the sub-agents whose records are in the session file at ``path``, in their order.
 
-    Raise SessionNotFound if it cannot be read.
+    Raise SessionNotFound if the file cannot be read.
     """
     subagents: dict[str, InlineSubagent] = {}
     name, owner_names = "", dict[str, str]()
@@ -77,9 +82,10 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
             if record is None or record.get("isSidechain") is not True:
                 continue
             uuid, begins_turn = get_string(record, "uuid"), opens_turn(record, subagent=True)
+            # The records of a sub-agent may continue after records of its session.
             known_name = owner_names.get(get_string(record, "parentUuid")) or (
                 "" if begins_turn else name
-            )  # a sub-agent continues after records of its session
+            )
             own_id = (
                 _INVALID_ID_CHARACTERS.sub("", get_string(record, "agentId"))[:_MAX_ID_CHARACTERS]
                 or _INVALID_ID_CHARACTERS.sub("", uuid)[:_SHORT_ID_CHARACTERS]
@@ -98,12 +104,10 @@ def read_inline_subagents(path: str) -> list[InlineSubagent]:
 
 @contextlib.contextmanager
 def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[SessionFile | None]:
-    """Yield the sub-agent for a locator as a session whose ``source`` is the original.
+    """Yield the sub-agent that a locator names as a session, or None if the locator names no sub-agent.
 
-    Yield None for other locators.
-
-    Raise AmbiguousLocator or SessionNotFound as for any locator, and WriteFailed if the copy cannot
-    be written.
+    The ``source`` of the session is the original transcript. Raise AmbiguousLocator or
+    SessionNotFound for the locator, and WriteFailed if the copy cannot be written.
     """
     if is_subagent_locator(locator) or subagent_name(locator):
         match = _find_named_subagent(locator, cwd, where)
@@ -113,7 +117,7 @@ def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[S
         yield None
         return
     session, name, line_numbers = match
-    # if this process is killed, the next copy removes it
+    # If this process is killed, the next process that copies a sub-agent removes the folder.
     copy_folder = temporary_path(copies_folder(where))
     try:
         yield session._replace(
@@ -127,9 +131,10 @@ def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[S
 def _find_named_subagent(
     locator: str, cwd: str, where: Where
 ) -> tuple[SessionFile, str, Container[int] | None] | None:
-    """Return the transcript, the sub-agent's name, and the sub-agent's lines in it (None for all).
+    """Return the transcript and the name of a sub-agent, and the numbers of its lines in the transcript.
 
-    Return None if the transcript is not a sub-agent's.
+    The line numbers are None if all lines are the sub-agent's. Return None if the locator names no
+    sub-agent.
     """
     try:
         session = resolve_transcript(locator, cwd, where, foreign=True)
@@ -150,9 +155,9 @@ def _find_named_subagent(
 def _find_inline_subagent(
     locator: str, cwd: str, where: Where
 ) -> tuple[SessionFile, InlineSubagent] | None:
-    """Return the session, and the sub-agent in its file that the locator names.
+    """Return a session and the sub-agent that the locator names in the session's file.
 
-    Return None for a file without sub-agents.
+    Return None if the file contains no sub-agents.
     """
     name_words, _, name = locator.strip().rpartition("/")
     session = resolve_locator(name_words, cwd, where, foreign=True)
@@ -184,9 +189,9 @@ def _copy_subagent(
     copy_folder: str,
     where: Where,
 ) -> str:
-    """Write the copy into a subfolder of ``copy_folder`` with the project's name, and return its path.
+    """Write a copy of a sub-agent's transcript into a subfolder of ``copy_folder``, and return its path.
 
-    Raise WriteFailed.
+    The subfolder has the name of the project. Raise WriteFailed.
     """
     owner = file_of_owning_session(session.original, session.session_id.partition("/")[0])
     project = os.path.join(copy_folder, os.path.basename(project_folder_of_session(owner, where)))
@@ -205,9 +210,10 @@ def _copy_subagent(
 
 
 def _convert_lines(path: str, line_numbers: Container[int] | None) -> Iterator[bytes]:
-    """Yield the given ``line_numbers`` of a file (None for all) as a session's lines, with all other lines blank.
+    """Yield the lines of a sub-agent as lines of a session, and a blank line for every other line.
 
-    Raise SessionNotFound if the file was deleted.
+    ``line_numbers`` are the numbers of the sub-agent's lines, or None for all lines. Raise
+    SessionNotFound if the file was deleted.
     """
     with open_transcript(path) as stream:
         for line in read_lines(stream):

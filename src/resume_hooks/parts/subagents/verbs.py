@@ -1,4 +1,7 @@
-"""``sessions --subagents``: list the sub-agents of a project's sessions, or of all, most recently written first."""
+"""Run ``sessions --subagents``: list the sub-agents of a project's sessions, or of all sessions.
+
+The sub-agent that was written last is the first in the list.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +36,16 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS, HeadTail
 
 TABLE_HEADINGS = ("SUB-AGENT", "AGE", "SIZE", "KIND", "ASKED")
-INLINE_VERSION_PREFIX = "1."  # the client versions that stored sub-agents in the session's own file
+INLINE_VERSION_PREFIX = (
+    "1."  # Clients of these versions stored sub-agents in the session's own file.
+)
 
 
 class ListedSubagent(NamedTuple):
-    """A sub-agent: its locator, session, file, kind and task (``task``); ``mtime`` is in seconds."""
+    """A sub-agent in the list. ``locator`` is its name for other verbs.
+
+    ``mtime`` is the modification time of its file in seconds.
+    """
 
     locator: str
     session_id: str
@@ -49,7 +57,7 @@ class ListedSubagent(NamedTuple):
 
 
 def print_subagents(options: SessionsOptions) -> None:
-    """Print a page of sub-agents. Raise UsageError with options that only apply to sessions."""
+    """Print a page of the list. Raise UsageError for options that only apply to sessions."""
     for other_option in ("archived", "expiring", "helpers"):
         options.refuse_combination("subagents", other_option)
     if options.agent not in {ALL_AGENTS, CLAUDE_NAME}:
@@ -63,7 +71,7 @@ def print_subagents(options: SessionsOptions) -> None:
     files_by_session: dict[str, dict[str, list[str]]] = {}
     subagents: list[ListedSubagent] = []
     for session in sessions:
-        with contextlib.suppress(SessionNotFound):  # deleted after it was listed
+        with contextlib.suppress(SessionNotFound):  # The session was deleted after it was listed.
             ends, project_folder = HeadTail(session.path), os.path.dirname(session.path)
             if project is None or project.contains_session(ends.folders, ends.project):
                 if project_folder not in files_by_session:
@@ -87,7 +95,7 @@ def print_subagents(options: SessionsOptions) -> None:
 
 
 def _make_json_row(subagent: ListedSubagent) -> dict[str, object]:
-    """Return a sub-agent in the schema of ``sessions --subagents``."""
+    """Return a sub-agent as a row in the JSON format of ``sessions --subagents``."""
     return {
         "locator": subagent.locator,
         "session_id": subagent.session_id,
@@ -102,11 +110,12 @@ def _make_json_row(subagent: ListedSubagent) -> dict[str, object]:
 def _list_subagents(
     session: SessionFile, ends: HeadTail, subagent_names: list[str]
 ) -> Iterator[ListedSubagent]:
-    """Yield the sub-agents that a session started. Raise SessionNotFound if its file was deleted."""
+    """Yield the sub-agents that a session has started. Raise SessionNotFound if its file was deleted."""
     subagent_files = subagents_in_folder(os.path.splitext(session.path)[0], session.session_id)
     for path in (*(subagent.path for subagent in subagent_files), *subagent_names):
         if name := subagent_name(path):
-            with contextlib.suppress(OSError, SessionNotFound):  # as above
+            # The transcript of the sub-agent was deleted after it was listed.
+            with contextlib.suppress(OSError, SessionNotFound):
                 status = os.stat(path)
                 yield _build_row(
                     session,

@@ -213,9 +213,8 @@ def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
         (list(pulled_rows),),
         RowFormat(int, (rows.parse_row_number,)),
     )
-    removed_rows = sorted(
-        {row for row in unreadable_rows if row in pulled_rows}
-    )  # Ignore rows that were not requested.
+    # Ignore rows that were not requested.
+    removed_rows = sorted({row for row in unreadable_rows if row in pulled_rows})
     removed_ids = []
     for row in removed_rows:
         folder = os.path.join(team_folder_path(where), _PULLED_FOLDER, str(row))
@@ -254,9 +253,8 @@ def _fetch_own_ancestors(
             ]
         if any(session.session_id == parent for session in lineage):
             break
-        lineage.insert(
-            0, own_sessions[0]
-        )  # If several machines pushed the parent, this is the latest copy.
+        # If several machines pushed the parent, this is the latest copy.
+        lineage.insert(0, own_sessions[0])
     return lineage, []
 
 

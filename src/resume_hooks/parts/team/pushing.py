@@ -341,9 +341,8 @@ class _SessionPush:
         self, row: int, progress_by_file: dict[str, FileProgress]
     ) -> dict[str, FileProgress]:
         """Send the data that the server lacks of every file, and return the new progress of each file."""
-        if (
-            self._cursor.must_replace and row == self._cursor.row
-        ):  # This generation and earlier generations may contain text that was scrubbed later.
+        # This generation and earlier generations may contain text that was scrubbed later.
+        if self._cursor.must_replace and row == self._cursor.row:
             raise _ContentDiffersError
         new_progress: dict[str, FileProgress] = {}
         for name, path in list_files_to_push(self._session):

@@ -371,9 +371,8 @@ class _HitBuilder:
         """Return the line number, the snippet and the lower-case text of each record of a turn that has text."""
         extractor, texts = TextExtractor(subagent=is_subagent), []
         for index, line in enumerate(lines):
-            lowercase_line = (
-                line.lower()
-            )  # JSON escapes and accents can only be compared after parsing.
+            # JSON escapes and accents can only be compared after parsing.
+            lowercase_line = line.lower()
             is_plain = (
                 bool(self._needles) and lowercase_line.isascii() and b"\\u" not in lowercase_line
             )

@@ -202,9 +202,8 @@ def _remove_from_server(sessions: list[str], days: int, db: Database, where: Whe
         values,
         RowFormat(str, (rows.parse_session_id,)),
     )
-    removed_ids = [
-        session_id for session_id in expired_ids if session_id in sessions
-    ]  # Ignore sessions that were not requested.
+    # Ignore sessions that were not requested.
+    removed_ids = [session_id for session_id in expired_ids if session_id in sessions]
     for session_id in removed_ids:
         removal.remove_if_possible(cursor_folder(session_id, where), where.state)
     return removed_ids

@@ -101,9 +101,10 @@ def search_team(
         or db.has_passed_deadline()
     ):
         return result
+    # Turns of other members may have displaced your own, so search only your own turns.
     own_result = _Search(query, db, scope._replace(only_own=True), max_hits).run(
         queries[: search.query_count]
-    )  # Turns of other members may have displaced your own, so search only your own turns.
+    )
     return result._replace(hits=_select_best_hits([*result.hits, *own_result.hits], max_hits))
 
 

@@ -50,7 +50,7 @@ class Branches:
         self._last_uuid = uuid
         return False
 
-    def record_leaf(self, leaf: str) -> None:
+    def set_reported_leaf(self, leaf: str) -> None:
         """Remember the uuid of the record that the client reports as the current leaf."""
         self._reported_leaf = leaf
 

@@ -113,7 +113,7 @@ _PRIVATE_KEY_MARKER = b"PRIVATE KEY"
 into lines or sentences, because a part of a private key is not recognized as a secret."""
 
 
-def _join_sections(
+def _merge_sections(
     own_sections: Mapping[str, tuple[DigestEntry, ...]],
     ancestor_digest: Digest | None,
     facts: LineageFacts,
@@ -216,14 +216,14 @@ def _make_sections(
     lasting_edits = [edit for edit in edits if not changed_files.is_temporary(edit.path, checkouts)]
     states = derive_file_states(
         edits,
-        changed_files.find_listed_only(touched_files),
+        changed_files.find_files_only_git_lists(touched_files),
         parsed_runs,
         folder,
         commits,
     )
     edited_files = EditedFiles(lasting_edits, states.find_checkout)
     if session_git.left_branch:
-        states.doubt_open_files(edits, session_git.switch_order)
+        states.mark_files_left_on_branch(edits, session_git.switch_order)
     states.removed_paths |= changed_files.find_missing_files(touched_files, runs, paths)
     request_words = statements.collect_request_words(facts)
     commands = session_commands.list_working_commands(
@@ -349,7 +349,7 @@ def build_digest(
             ancestor_digest, unread_count = None, 0
             files: list[SessionFile] = [session]
         else:
-            files, ancestor_digest, unread_count = _files_to_read(session)
+            files, ancestor_digest, unread_count = _find_files_to_read(session)
         facts = LineageFacts()
         skipped_bytes, deleted_count = _read_ancestors(
             files[:-1], facts, max_read_bytes or MAX_READ_BYTES
@@ -357,7 +357,7 @@ def build_digest(
         skipped_bytes += _read_file(files[-1], facts, max_read_bytes or MAX_READ_BYTES, first_line)
         unread_count += deleted_count
         subagent_changes = _collect_subagent_changes(files, facts)
-        facts.has_unseen_agents = (
+        facts.has_agents_without_transcripts = (
             bool(facts.reports) and facts.agents_may_write and not subagent_changes.transcript_count
         )
         messages = talk.collect_talk(facts)
@@ -365,10 +365,10 @@ def build_digest(
         git = git_query.collect_answers()
         facts.changes += subagent_changes.changes
         facts.changes.sort(key=lambda change: change.place.order)
-        if facts.has_unseen_agents:
+        if facts.has_agents_without_transcripts:
             facts.add_reported_changes()
         own_sections = _make_sections(facts, folder, git, files[-1].session_id)
-        merged_sections, omitted_counts = _join_sections(
+        merged_sections, omitted_counts = _merge_sections(
             own_sections, ancestor_digest, facts, changed_files.SessionPaths(folder, git)
         )
         unread_count += subagent_changes.unread_count
@@ -420,7 +420,7 @@ def _read_ancestors(
     return skipped_bytes, deleted_count
 
 
-def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, int]:
+def _find_files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, int]:
     """Return the files to read, oldest first, a stored digest, and the number of omitted ancestors.
 
     The stored digest is that of a fresh child. It covers the ancestors before the first file, or is
@@ -528,11 +528,11 @@ def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts)
         agents = [agent for agent in _find_subagents(file, facts) if agent.name not in known_names]
         known_names |= {agent.name for agent in agents}
         remaining_bytes = MAX_SUBAGENT_BYTES
-        for agent in sorted(agents, key=lambda agent: -_agent_order(agent, facts)):
+        for agent in sorted(agents, key=lambda agent: -_find_agent_order(agent, facts)):
             try:
                 remaining_bytes -= os.path.getsize(agent.path)
                 if remaining_bytes >= 0:
-                    changes += _read_agent_changes(agent, _agent_order(agent, facts))
+                    changes += _read_agent_changes(agent, _find_agent_order(agent, facts))
                 else:
                     unread_count += 1
             except OSError:
@@ -556,7 +556,7 @@ def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent
             yield Subagent(file.session_id, name, path)
 
 
-def _agent_order(agent: Subagent, facts: LineageFacts) -> int:
+def _find_agent_order(agent: Subagent, facts: LineageFacts) -> int:
     """Return the order of the record that ended a sub-agent, or 0 if this record is unknown."""
     return facts.agent_orders.get(agent.name.removeprefix(SUBAGENT_PREFIX), 0)
 
@@ -579,7 +579,7 @@ def _list_agent_changes(facts: LineageFacts) -> list[FileChange]:
         for path, is_gone in shell.find_changed_paths(parse_simple_commands(run.command)):
             change = FileChange(path, run.folder, run.place)
             if is_gone:
-                removals.append((_join_path(change), run.place.order))
+                removals.append((_make_absolute_path(change), run.place.order))
             else:
                 changes.append(change)
     return [change for change in changes if not _was_removed_later(change, removals)]
@@ -587,12 +587,12 @@ def _list_agent_changes(facts: LineageFacts) -> list[FileChange]:
 
 def _was_removed_later(change: FileChange, removals: Sequence[tuple[str, int]]) -> bool:
     """Check whether a later command removed the changed file, or a folder that contains it."""
-    path = f"{_join_path(change)}/"
+    path = f"{_make_absolute_path(change)}/"
     return any(
         order > change.place.order and path.startswith(f"{removed_path}/")
         for removed_path, order in removals
     )
 
 
-def _join_path(change: FileChange) -> str:
+def _make_absolute_path(change: FileChange) -> str:
     return posixpath.normpath(posixpath.join(change.folder, change.path))

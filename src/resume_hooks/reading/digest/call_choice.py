@@ -88,7 +88,7 @@ class CandidateCall(NamedTuple):
     is_worth_space: bool
 
     @property
-    def is_likely(self) -> bool:
+    def is_shown_first(self) -> bool:
         """Whether a call belongs to the latest calls, which are shown before the others."""
         return self.value not in {CallValue.LOW, CallValue.COMMITTED} and not self.is_old_read
 
@@ -115,7 +115,7 @@ def choose_calls(
     deciding = choice.indexes_of_values(CallValue.DECIDING)
     edits = choice.indexes_of_values(CallValue.DECIDING, CallValue.EDIT)
     committed = choice.indexes_of_values(CallValue.COMMITTED)
-    latest = [index for index, candidate in enumerate(candidates) if candidate.is_likely]
+    latest = [index for index, candidate in enumerate(candidates) if candidate.is_shown_first]
     open_errors = choice.indexes_of_values(CallValue.OPEN_ERROR)
     choice.show_calls(open_errors, round(max_characters * OPEN_ERRORS_FRACTION))
     choice.show_calls(deciding, round(max_characters * DECIDING_FRACTION))
@@ -153,7 +153,7 @@ def _rank_call(candidate: CandidateCall) -> int:
     """
     if candidate.value is CallValue.COMMITTED:
         return 2
-    return 0 if candidate.is_likely else 1
+    return 0 if candidate.is_shown_first else 1
 
 
 class _CallChoice:

@@ -245,7 +245,9 @@ def _list_calls(
                     listed = [one for one in listed if one.written_file != call.written_file]
                 listed.append(call)
                 characters = len(call.candidate.text)
-                remaining_characters -= characters if call.candidate.is_likely else characters // 4
+                remaining_characters -= (
+                    characters if call.candidate.is_shown_first else characters // 4
+                )
     return listed
 
 
@@ -266,14 +268,14 @@ def _find_subject(digest: Digest, session: SessionFile) -> _Subject:
         if owner == session.session_id:
             open_errors[int(number)] = entry.text
     return _Subject(
-        _last_request_words(digest),
-        _last_request_number(digest, session),
+        _find_last_request_words(digest),
+        _find_last_request_number(digest, session),
         frozenset(names),
         open_errors,
     )
 
 
-def _last_request_words(digest: Digest) -> frozenset[str]:
+def _find_last_request_words(digest: Digest) -> frozenset[str]:
     """Return the significant words of the last request. If there are few, add those of the last answer.
 
     If a word contains an underscore, it is a name from the code. Then no words are added.
@@ -287,7 +289,7 @@ def _last_request_words(digest: Digest) -> frozenset[str]:
     return words
 
 
-def _last_request_number(digest: Digest, session: SessionFile) -> int:
+def _find_last_request_number(digest: Digest, session: SessionFile) -> int:
     """Return the record number of the last request if it is in this session, else 0."""
     for message in reversed(digest.talk):
         owner, _, number = message.ref.rpartition(":")
@@ -342,7 +344,7 @@ class _LaterCalls:
         age_note = self._find_age_note(key, inputs, answer)
         if tool == "Bash" and not answer.is_error:
             self._register_changes(get_string(inputs, "command"), number)
-            self._branches.add_switch(answer.text)
+            self._branches.process_switches(answer.text)
         has_passed = not answer.is_error and (
             _is_diff(block) or _FAILURE_WORD.search(answer.text) is None
         )
@@ -423,7 +425,7 @@ class _LaterCalls:
             format_result(max_characters),
             value,
             is_recent=is_recent,
-            is_old_read=not is_recent and not answer.is_error and _reads_or_reports(block),
+            is_old_read=not is_recent and not answer.is_error and _is_routine_call(block),
             format_longer=format_result,
             is_worth_space=value is not CallValue.BRIEF and _shows_contents(block),
         )
@@ -437,7 +439,9 @@ class _LaterCalls:
         tool = key[0]
         if tool == "Grep":
             searched_paths = [get_string(inputs, "path")]
-            return _format_age_note([_count_edits(self._list_paths_in(searched_paths))])
+            return _format_age_note(
+                [_format_edit_count(self._list_edited_paths_in(searched_paths))]
+            )
         if tool != "Bash":
             return ""
         parts = shell.parse_simple_commands(get_string(inputs, "command"))
@@ -451,14 +455,14 @@ class _LaterCalls:
         if is_check or not git_verbs.isdisjoint(_WORK_TREE_QUERIES):
             edited_paths = list(self._edited_paths)
         else:
-            edited_paths = self._list_paths_in(_list_read_files(parts))
-        events = [_count_edits(edited_paths)]
+            edited_paths = self._list_edited_paths_in(_list_read_files(parts))
+        events = [_format_edit_count(edited_paths)]
         is_failed_commit = answer.is_error and "commit" in git_verbs
         if self._is_committed and (is_failed_commit or not git_verbs.isdisjoint(_COMMIT_QUERIES)):
             events.append("a commit")
         if not answer.is_error:
-            self._branches.add_query(git_verbs, answer.text)
-        if self._branches.is_other and not git_verbs.isdisjoint(_BRANCH_QUERIES):
+            self._branches.process_query(git_verbs, answer.text)
+        if self._branches.is_on_other_branch and not git_verbs.isdisjoint(_BRANCH_QUERIES):
             events.append("another branch")
         return _format_age_note(events)
 
@@ -466,7 +470,7 @@ class _LaterCalls:
         if TEMPORARY_PATH.search(path) is None:
             self._edited_paths[path] = None
 
-    def _list_paths_in(self, places: Iterable[str]) -> list[str]:
+    def _list_edited_paths_in(self, places: Iterable[str]) -> list[str]:
         """Return the files that later calls changed and that are in ``places``, a list of files and folders."""
         names = [place.removeprefix("./").strip("/") for place in places]
         tails = [f"/{name}/" for name in names if name not in {"", "."}]
@@ -637,7 +641,7 @@ def _list_read_files(parts: Sequence[shell.SimpleCommand]) -> list[str]:
     return names
 
 
-def _count_edits(paths: Sequence[str]) -> str:
+def _format_edit_count(paths: Sequence[str]) -> str:
     return f"{format_count(len(paths), 'file')} edited" if paths else ""
 
 
@@ -669,11 +673,11 @@ class _BranchesBackwards:
     def __init__(self) -> None:
         self._last_branch = ""  # The branch of the session's last switch.
         self._next_branch = ""  # The branch of the next switch after the present call.
-        self._branch_then = ""  # The branch at the present call, or "" if it is unknown.
+        self._branch_at_call = ""  # The branch at the present call, or "" if it is unknown.
         self._created_branches: set[str] = set()  # The branches that later calls created.
 
     @property
-    def is_other(self) -> bool:
+    def is_on_other_branch(self) -> bool:
         """Whether the session's last branch is certainly not the branch at the present call.
 
         If the next switch goes to the last branch, the present call was on another branch, because
@@ -681,23 +685,23 @@ class _BranchesBackwards:
         """
         if self._last_branch in self._created_branches:
             return True
-        if self._branch_then:
-            return self._last_branch not in {"", self._branch_then}
+        if self._branch_at_call:
+            return self._last_branch not in {"", self._branch_at_call}
         return self._last_branch != "" and self._last_branch == self._next_branch
 
-    def add_query(self, git_verbs: frozenset[str], output: str) -> None:
+    def process_query(self, git_verbs: frozenset[str], output: str) -> None:
         """Read the present branch from the output of git, if the output shows the branch."""
         for verb, pattern in _SHOWN_BRANCHES.items():
             match = pattern.search(output) if verb in git_verbs else None
             if match is not None:
-                self._branch_then = match[1]
+                self._branch_at_call = match[1]
 
-    def add_switch(self, output: str) -> None:
+    def process_switches(self, output: str) -> None:
         """Read switches from the output of git. The branch before the first switch is unknown."""
         for new_mark, branch in reversed(_SWITCH.findall(output)):
             self._last_branch = self._last_branch or branch
             self._next_branch = branch
-            self._branch_then = ""
+            self._branch_at_call = ""
             if new_mark:
                 self._created_branches.add(branch)
 
@@ -735,7 +739,7 @@ def _add_count_note(text: str, count: int) -> str:
     return f"{head}\n[the latest of several such calls]{separator}{body}"
 
 
-def _reads_or_reports(block: Record) -> bool:
+def _is_routine_call(block: Record) -> bool:
     """Check whether a call only reads files or only runs routine commands such as ``git status``."""
     tool = get_string(block, "name")
     if tool != "Bash":
@@ -933,26 +937,26 @@ def _select_related_hunks(text: str, max_characters: int, request_words: frozens
             and 0 < len(part) <= remaining_characters
         ):
             has_related_hunk = has_related_hunk or part.startswith("@@")
-            rows += [*_list_marks_of_hunks(omitted_hunks), part.rstrip("\n")]
+            rows += [*_format_omitted_hunks(omitted_hunks), part.rstrip("\n")]
             omitted_hunks = []
             remaining_characters -= len(part)
         elif part.startswith("@@"):
             omitted_hunks.append(part)
         else:
-            rows += _list_marks_of_hunks(omitted_hunks)
+            rows += _format_omitted_hunks(omitted_hunks)
             omitted_hunks = []
             header, _, body = part.rstrip("\n").partition("\n")
             rows.append(header[:MAX_DIFF_HEADER_CHARACTERS])
             if body and not part.startswith("diff "):
                 rows.append(f"[... {format_count(body.count(chr(10)) + 1, 'line')} ...]")
-    rows += _list_marks_of_hunks(omitted_hunks)
+    rows += _format_omitted_hunks(omitted_hunks)
     selected_text = "\n".join(row for row in rows if row.strip())
     if has_related_hunk and len(selected_text) <= 2 * MAX_HUNKS_CHARACTERS:
         return selected_text
     return ""
 
 
-def _list_marks_of_hunks(hunks: Sequence[str]) -> list[str]:
+def _format_omitted_hunks(hunks: Sequence[str]) -> list[str]:
     """Return the rows that replace successive omitted hunks.
 
     They are the header and the number of lines of a single hunk, or the number of several hunks and

@@ -202,7 +202,7 @@ def _find_surely_removed_paths(command: ShellCommand) -> frozenset[str]:
     start_parts = [part for part in command.parts if part.words[:1] == ("cd",)]
     parts = [part for part in command.parts if part not in start_parts]
     sure_parts = parts[-1:] if command.has_worked else []
-    if parts and "rm: " not in command.run.output and parts[0].words[:2] in _REMOVALS_THAT_REPORT:
+    if parts and "rm: " not in command.run.output and parts[0].words[:2] in _REPORTING_REMOVALS:
         sure_parts.append(parts[0])
     removed_paths: set[str] = set()
     for part in sure_parts:
@@ -212,7 +212,7 @@ def _find_surely_removed_paths(command: ShellCommand) -> frozenset[str]:
     return frozenset(removed_paths)
 
 
-_REMOVALS_THAT_REPORT = (("rm", "-f"), ("rm", "-rf"), ("rm", "-fr"))
+_REPORTING_REMOVALS = (("rm", "-f"), ("rm", "-rf"), ("rm", "-fr"))
 
 
 def _mark_folder_removed(
@@ -370,7 +370,7 @@ def list_edits(touches_by_path: Mapping[str, Sequence[FileTouch]]) -> list[FileE
     return edits
 
 
-def find_listed_only(touches_by_path: Mapping[str, Sequence[FileTouch]]) -> list[str]:
+def find_files_only_git_lists(touches_by_path: Mapping[str, Sequence[FileTouch]]) -> list[str]:
     """Return the files that only git's listings show as changed."""
     paths: list[str] = []
     for path, touches in touches_by_path.items():
@@ -413,7 +413,7 @@ def list_changed_files(
         if _find_last_touch(touches_by_path[inner]).is_removed
     }
     foreign_files = _find_foreign_files(touches_by_path, paths, states, branch)
-    listed_only = set(find_listed_only(touches_by_path)) - foreign_files
+    listed_only = set(find_files_only_git_lists(touches_by_path)) - foreign_files
     listed_count = 0
     for path in sorted(touches_by_path, key=sort_key):
         if is_temporary(path, checkouts) or path in removed_with_folder or path in foreign_files:
@@ -470,7 +470,7 @@ def _find_foreign_files(
     files, the result is empty.
     """
     listed_only: list[str] = []
-    for path in find_listed_only(touches_by_path):
+    for path in find_files_only_git_lists(touches_by_path):
         if _format_state_note(path, paths, states, branch) in {"", *OPEN_STATES}:
             listed_only.append(path)
     if len(listed_only) > MAX_LISTED_FILES:

@@ -71,7 +71,7 @@ class _CheckScope(NamedTuple):
     """The code that a check covers: the folders and files ``targets``, as absolute paths.
 
     ``filters`` select some of the tests in the targets. ``options`` are the options that change
-    what is checked. If ``is_deep``, the check covers the folders below the targets too, else only
+    what is checked. If ``includes_subfolders``, the check covers the folders below the targets too, else only
     the files that are directly in the targets.
     """
 
@@ -79,7 +79,7 @@ class _CheckScope(NamedTuple):
     targets: tuple[str, ...]
     filters: tuple[str, ...]
     options: frozenset[str]
-    is_deep: bool
+    includes_subfolders: bool
 
 
 class CheckPasses:
@@ -131,7 +131,7 @@ class CheckPasses:
                 for passed_scope, place in islice(reversed(passes.items()), MAX_COMPARED_SCOPES):
                     if place.order <= order:
                         break
-                    if _covers(passed_scope, scope):
+                    if _covers_scope(passed_scope, scope):
                         places.append(place)
                         break
         return max(places, key=lambda place: place.order, default=None)
@@ -176,7 +176,7 @@ def _make_scope(words: Sequence[str], folder: str) -> _CheckScope:
     targets: list[str] = []
     filters: list[str] = []
     options: set[str] = set()
-    is_deep = not program.startswith("go ")
+    includes_subfolders = not program.startswith("go ")
     is_filter_value = False
     for word in words[len(program.split()) :]:
         if is_filter_value:
@@ -192,7 +192,7 @@ def _make_scope(words: Sequence[str], folder: str) -> _CheckScope:
             path, separator, test_name = word.partition(_NODE_SEPARATOR)
             if separator:
                 filters.append(test_name)
-            is_deep = is_deep or path.endswith(_ALL_BELOW)
+            includes_subfolders = includes_subfolders or path.endswith(_ALL_BELOW)
             targets.append(
                 posixpath.normpath(posixpath.join(folder, path.removesuffix(_ALL_BELOW)))
             )
@@ -201,22 +201,23 @@ def _make_scope(words: Sequence[str], folder: str) -> _CheckScope:
         tuple(targets) or (posixpath.normpath(folder),),
         tuple(filters),
         frozenset(options),
-        is_deep,
+        includes_subfolders,
     )
 
 
-def _covers(wider: _CheckScope, scope: _CheckScope) -> bool:
+def _covers_scope(wider: _CheckScope, scope: _CheckScope) -> bool:
     """Check whether a check with the scope ``wider`` checks everything in ``scope``."""
-    if not _selects_all(wider.filters, scope.filters):
+    if not _selects_all_tests(wider.filters, scope.filters):
         return False
     if not scope.options <= wider.options:
         return False
     return all(
-        _is_target_in_scope(target, wider, is_deep=scope.is_deep) for target in scope.targets
+        _is_target_in_scope(target, wider, includes_subfolders=scope.includes_subfolders)
+        for target in scope.targets
     )
 
 
-def _selects_all(wider_filters: Sequence[str], filters: Sequence[str]) -> bool:
+def _selects_all_tests(wider_filters: Sequence[str], filters: Sequence[str]) -> bool:
     """Check whether ``wider_filters`` select every test that ``filters`` select.
 
     They do if they are empty, or if each is equal to the corresponding filter or a part of its
@@ -236,10 +237,10 @@ def _selects_all(wider_filters: Sequence[str], filters: Sequence[str]) -> bool:
 _PLAIN_NAME = compile_lazily(r"\w+")
 
 
-def _is_target_in_scope(path: str, wider: _CheckScope, *, is_deep: bool) -> bool:
+def _is_target_in_scope(path: str, wider: _CheckScope, *, includes_subfolders: bool) -> bool:
     for target in wider.targets:
-        if path == target and (wider.is_deep or not is_deep):
+        if path == target and (wider.includes_subfolders or not includes_subfolders):
             return True
-        if wider.is_deep and f"{path}/".startswith(f"{target.rstrip('/')}/"):
+        if wider.includes_subfolders and f"{path}/".startswith(f"{target.rstrip('/')}/"):
             return True
     return False

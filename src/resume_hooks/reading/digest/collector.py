@@ -28,7 +28,7 @@ from resume_hooks.reading.digest.facts import (
 from resume_hooks.reading.digest.git_seen import SessionCheckout
 from resume_hooks.reading.digest.prescan import Prescan
 from resume_hooks.reading.digest.prose import mark_pastes
-from resume_hooks.reading.digest.written_marks import WrittenMarks
+from resume_hooks.reading.digest.written_marks import WrittenOpenWork
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK_NOTICE, extract_next_step
@@ -91,7 +91,7 @@ class LineageFacts:
     """Whether the current file was imported. The model of an imported session is unknown."""
     interrupted_words: Quote | None = None
     """The assistant's last words before a prompt that interrupted a turn during its calls."""
-    has_unseen_agents = False
+    has_agents_without_transcripts = False
     """Whether there are reports of sub-agents whose transcripts are missing."""
     agents_may_write = False
     """Whether the session started a sub-agent that may write files."""
@@ -102,7 +102,7 @@ class LineageFacts:
     """A different branch that the client recorded only after the last work, or ``""``."""
     instructions: Quote | None = None
     """The project's instructions, in the last version that the client sent."""
-    instructions_of = ""
+    instructions_name = ""
     """The name and the folder of the file with the project's instructions."""
 
     sidechain_facts: LineageFacts | None = None
@@ -112,7 +112,7 @@ class LineageFacts:
     def __init__(self, *, sidechain: bool = False) -> None:
         self.prompts = Prompts()
         self.todo_list = TodoList()
-        self.marks = WrittenMarks()
+        self.marks = WrittenOpenWork()
         self.assistant_quotes: list[Quote] = []
         self.closing_quotes: list[Quote] = []
         """The assistant's last words before each prompt."""
@@ -219,7 +219,7 @@ class LineageFacts:
         """Process one record. ``number`` is its line in the session, counted from 0."""
         if (record.get("isSidechain") is True) != self._sidechain:
             if not self._sidechain:
-                self._open_sidechain().process_record(record, session_id, number)
+                self._prepare_sidechain_facts().process_record(record, session_id, number)
             return
         self._order += 1
         is_repeated = self._copy_detector.is_copy(record)
@@ -232,7 +232,7 @@ class LineageFacts:
         if handler is not None:
             handler(self, record, place)
 
-    def _open_sidechain(self) -> LineageFacts:
+    def _prepare_sidechain_facts(self) -> LineageFacts:
         """Return the facts of the sub-agents whose records are in the session's own file.
 
         The next record's position in the file is set.
@@ -276,7 +276,7 @@ class LineageFacts:
         if prescan.sidechain != self._sidechain:
             if self._sidechain:
                 return True
-            return self._open_sidechain().process_prescan(prescan, session_id, number)
+            return self._prepare_sidechain_facts().process_prescan(prescan, session_id, number)
         call = self._open_calls.get(prescan.call) if prescan.call else None
         if call is not None and call.tool in _TOOLS_WITH_RELEVANT_RESULTS:
             return False
@@ -311,7 +311,7 @@ class LineageFacts:
 
     def _process_call(self, record: Record, block: Record, place: RecordPlace) -> None:
         inputs = records.get_mapping(block, "input")
-        folder = _call_folder(inputs, get_string(record, "cwd"))
+        folder = _find_call_folder(inputs, get_string(record, "cwd"))
         call = PendingCall(get_string(block, "name"), inputs, place, folder)
         self.last_call_order = place.order
         self._open_calls[get_string(block, "id")] = call
@@ -374,7 +374,7 @@ class LineageFacts:
             get_string(record, records.INSTRUCTIONS_FIELD),
         )
         if name:
-            self.instructions, self.instructions_of = Quote(text, place), name
+            self.instructions, self.instructions_name = Quote(text, place), name
         else:
             self._process_skill(text, place)
 
@@ -487,7 +487,7 @@ class LineageFacts:
             self.pull_request_links[url] = place
 
     def _process_leaf_record(self, record: Record, _place: RecordPlace) -> None:
-        self._branches.record_leaf(get_string(record, "leafUuid"))
+        self._branches.set_reported_leaf(get_string(record, "leafUuid"))
 
     def _process_result(self, record: Record, block: Record, place: RecordPlace) -> None:
         call = self._open_calls.pop(get_string(block, "tool_use_id"), None)
@@ -500,7 +500,7 @@ class LineageFacts:
             self._process_choices(pairs, place, uuid)
         if refusal := facts.find_refusal(call, record, block, text, place):
             self.refusals.append(refusal)
-            if refusal.by_user and refusal.quote.text:
+            if refusal.is_by_user and refusal.quote.text:
                 self._process_typed_words(refusal.quote._replace(is_correction=True))
         elif call.tool == "Bash":
             self._process_run(call, record, block, text, place)
@@ -629,7 +629,7 @@ def _is_part_of_work(record: Record) -> bool:
     return any(block.get("type") == records.RESULT for block in records.list_blocks(record))
 
 
-def _call_folder(inputs: Record, cwd: str) -> str:
+def _find_call_folder(inputs: Record, cwd: str) -> str:
     """Return the folder of a call: the session's folder, unless the call names another folder."""
     named_folder = get_string(inputs, _FOLDER_INPUT)
     if not named_folder:

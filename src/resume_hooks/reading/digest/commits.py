@@ -36,7 +36,7 @@ _NEW_BRANCH_OPTIONS = {
 
 _HASH = compile_lazily(r"[0-9a-f]{7,40}")
 _LOG_ROW = compile_lazily(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
-_FOLDED_PREFIXES = ("fixup! ", "squash! ", "amend! ")
+_SQUASHED_PREFIXES = ("fixup! ", "squash! ", "amend! ")
 """A commit is merged into an earlier commit by a rebase if its subject starts with one of these
 prefixes."""
 
@@ -174,7 +174,7 @@ class _CommitHistory:
         """Return the commits on a branch, and the commits whose branch is unknown."""
         return [commit for commit in self.commits if commit.branch in {branch, ""}]
 
-    def _current_commits(self) -> list[Commit]:
+    def _commits_on_current_branch(self) -> list[Commit]:
         """Return the commits on the current branch.
 
         It is the branch that git printed last or, if git printed none, the branch of the last
@@ -192,7 +192,7 @@ class _CommitHistory:
         if commit is not None and commit.branch:
             candidates = self._commits_on_branch(commit.branch)
         else:
-            candidates = self._current_commits()
+            candidates = self._commits_on_current_branch()
         former_commits = candidates[-1:]
         if commit is not None:
             # After a rebase the order is unknown. Most amended commits keep their subjects.
@@ -212,7 +212,7 @@ class _CommitHistory:
         if len(operands) != 1:
             return  # The command resets files, not the branch.
         target = operands[0]
-        current = self._current_commits()
+        current = self._commits_on_current_branch()
         if count := count_commits_back(target):
             self._drop_commits(
                 current[len(current) - count :] if count <= len(current) else current
@@ -244,7 +244,7 @@ class _CommitHistory:
             # The commit keeps its position, because an amend changes the last commit.
             if new_commit is not None:
                 self.commits[self.commits.index(commit)] = new_commit
-            elif commit.subject.startswith(_FOLDED_PREFIXES):
+            elif commit.subject.startswith(_SQUASHED_PREFIXES):
                 self._drop_commits([commit])
             else:
                 commit.hash = ""

@@ -247,12 +247,12 @@ class PendingCall(NamedTuple):
 class Refusal(NamedTuple):
     """A call that was not executed, with a quote that says why.
 
-    If ``by_user`` is True, the quote contains the user's words, else the text of a rule or hook.
+    If ``is_by_user`` is True, the quote contains the user's words, else the text of a rule or hook.
     """
 
     call: PendingCall
     quote: Quote
-    by_user: bool
+    is_by_user: bool
 
 
 class FileChange(NamedTuple):
@@ -294,11 +294,11 @@ def find_refusal(
         words = text.partition("the user said:\n")[2].strip()
         if words.startswith(_CLARIFICATION_PREFIX):
             return None
-        return Refusal(call, Quote(words, place, uuid), by_user=True)
+        return Refusal(call, Quote(words, place, uuid), is_by_user=True)
     if records.is_error(block) and (
         denial_kind not in {"", "interrupted"} or _FORBIDDEN_CALL.match(text)
     ):
-        return Refusal(call, Quote(text[:MAX_END_CHARACTERS], place, uuid), by_user=False)
+        return Refusal(call, Quote(text[:MAX_END_CHARACTERS], place, uuid), is_by_user=False)
     return None
 
 
@@ -353,7 +353,7 @@ def make_shell_run(
     is_background = records.TASK_FIELD in block or _runs_in_background(details, text)
     match = _EXIT_CODE.match(text)
     if records.EXIT_STATUS_FIELD in block:
-        status = _recorded_status(block, failed=failed)
+        status = _read_recorded_status(block, failed=failed)
     elif match:
         status = int(match[1])
     elif failed or is_background:
@@ -373,7 +373,7 @@ def make_shell_run(
     )
 
 
-def _recorded_status(block: Record, *, failed: bool) -> int | None:
+def _read_recorded_status(block: Record, *, failed: bool) -> int | None:
     """Return the exit status in a result that was converted from another agent's session, or None."""
     status = block[records.EXIT_STATUS_FIELD]
     if status is None or (failed and not records.positive_count(status)):
@@ -628,7 +628,7 @@ class Prompts:
         elif operation == "popAll":
             self._queue.clear()
         elif operation in {"dequeue", "remove"} and self._queue:
-            queued_prompt = self._find_entry(content, operation)
+            queued_prompt = self._find_queued_prompt(content, operation)
             self._queue.remove(queued_prompt)
             self._is_command_running = _is_for_client(queued_prompt)
             self._dequeued_command = None
@@ -641,7 +641,7 @@ class Prompts:
                 return queued_prompt
         return None
 
-    def _find_entry(self, content: str, operation: str) -> Quote:
+    def _find_queued_prompt(self, content: str, operation: str) -> Quote:
         """Return the queued prompt that a queue record takes out of the queue.
 
         A ``dequeue`` record without a text takes out the first command. The client adds prompts to

@@ -25,10 +25,10 @@ from resume_hooks.reading.digest.session_commands import (
     is_check,
     is_check_part,
     is_inspection,
+    is_lookup,
     is_verification,
     is_worth_repeating,
     moves_to_temporary_folder,
-    only_looks_up,
 )
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.reading.digest.workarounds import was_worked_around
@@ -69,13 +69,13 @@ def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
         if command.run.status == INTERRUPTED_STATUS:
             return f"{subject} was stopped, :{command.run.place.number}"
         working_parts = [part for part in command.parts if shell.find_program((part,))]
-        if working_parts != runs and _list_suspects(command) != runs:
+        if working_parts != runs and _list_possibly_failed_parts(command) != runs:
             return ""
         if command.run.failed:
             return f"{subject} failed, :{command.run.place.number}"
-        if command.complaint:
-            complaint = cut_line(command.complaint, MAX_LINE_CHARACTERS // 2)
-            return f"{subject}, :{command.run.place.number}, printed: {complaint}"
+        if command.error_line:
+            error_line = cut_line(command.error_line, MAX_LINE_CHARACTERS // 2)
+            return f"{subject}, :{command.run.place.number}, printed: {error_line}"
         return ""
     return ""
 
@@ -102,14 +102,14 @@ def list_replaced_commands(
         if is_check(failed) and _is_resolved(failed, later_good_commands):
             continue  # The same command passed later, so an edit fixed the failure.
         replacement = _find_replacement(failed, commands[index + 1 :])
-        if replacement is not None and only_looks_up(failed):
+        if replacement is not None and is_lookup(failed):
             continue  # The question was answered in another way.
         if replacement is None and ONE_TIME_COMMAND.search(failed.run.command):
             continue
         text = f"{_quote_failed_command(failed)} {failure}"
         if replacement and replacement.key != failed.key:
             shown_key = cut_line(
-                redact_and_collect(_text_from_program(replacement)), MAX_LINE_CHARACTERS
+                redact_and_collect(_cut_text_before_program(replacement)), MAX_LINE_CHARACTERS
             )
             if replacement.has_worked:
                 verb = "worked"
@@ -145,7 +145,7 @@ def _find_replacement(
             return other
     if ONE_TIME_COMMAND.search(failed.run.command):
         return None
-    return _find_other_path(failed, later_commands)
+    return _find_run_by_other_path(failed, later_commands)
 
 
 # If two commands have this fraction of their words in common, one may replace the other.
@@ -154,13 +154,13 @@ _CHANGING_PROGRAMS = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "
 """Programs that do not check anything, but whose failures are relevant."""
 
 
-def _find_other_path(
+def _find_run_by_other_path(
     failed: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
     """Return the next run of the same command in which the program has another path, or None."""
-    key = _key_without_paths(failed)
+    key = _make_key_without_paths(failed)
     for command in later_commands:
-        if command.key != failed.key and _key_without_paths(command) == key:
+        if command.key != failed.key and _make_key_without_paths(command) == key:
             return command
     return None
 
@@ -169,8 +169,8 @@ def _is_similar(failed: ShellCommand, other: ShellCommand) -> bool:
     """Check whether two commands run the same program and have most of their words in common."""
     if not failed.program or other.program != failed.program:
         return False
-    words = set(_text_from_program(failed).split())
-    other_words = set(_text_from_program(other).split())
+    words = set(_cut_text_before_program(failed).split())
+    other_words = set(_cut_text_before_program(other).split())
     return len(words & other_words) >= MIN_COMMON_FRACTION * max(len(words), len(other_words))
 
 
@@ -191,7 +191,7 @@ def list_open_errors(
     for command in commands:
         # If the user stopped a run, it proves nothing about an earlier failure of the command.
         if command.program and command.run.status != INTERRUPTED_STATUS:
-            last_commands[_key_without_paths(command)] = command
+            last_commands[_make_key_without_paths(command)] = command
     good_commands = [command for command in commands if command.may_have_worked]
     for command in sorted(
         last_commands.values(), key=lambda command: command.run.place.order, reverse=True
@@ -223,7 +223,7 @@ def list_open_errors(
 
 def _describe_passed_parts(failed: ShellCommand, good_commands: Sequence[ShellCommand]) -> str:
     """Return a note on the last tests and linters of a failed chain that passed later, or ``""``."""
-    suspects = _list_suspects(failed)
+    suspects = _list_possibly_failed_parts(failed)
     for command in reversed(good_commands):
         if command.run.place.order <= failed.run.place.order:
             break
@@ -235,7 +235,7 @@ def _describe_passed_parts(failed: ShellCommand, good_commands: Sequence[ShellCo
     return ""
 
 
-def _key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
+def _make_key_without_paths(command: ShellCommand) -> tuple[tuple[str, ...], ...]:
     """Return a key that is equal for commands that name the same programs by different paths."""
     key = []
     for words, _ in command.parts:
@@ -255,15 +255,15 @@ def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) ->
     ]
     if was_worked_around(failed, later_commands):
         return True
-    own_checks = _list_own_checks(failed.parts)
+    own_checks = _list_project_checks(failed.parts)
     for command in later_commands:
         if any(check in command.run.command for check in own_checks):
             return True
-    suspects = _list_suspects(failed)
+    suspects = _list_possibly_failed_parts(failed)
     if len(suspects) > 1:
-        unproved = [_list_proofs((part,)) for part in suspects]
+        unproved = [_list_proving_programs((part,)) for part in suspects]
     else:
-        unproved = [_list_proofs(failed.parts)]
+        unproved = [_list_proving_programs(failed.parts)]
     for command in later_commands:
         programs = _list_programs(command.parts)
         tools = {program.split()[0] for program in programs}
@@ -277,7 +277,7 @@ def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) ->
     return False
 
 
-def _list_suspects(failed: ShellCommand) -> list[SimpleCommand]:
+def _list_possibly_failed_parts(failed: ShellCommand) -> list[SimpleCommand]:
     """Return the tests and linters of a failed chain that may have failed.
 
     Builds are not included, because tests that pass also prove the build. Formatters are not
@@ -310,26 +310,26 @@ _TEST_RESULT = compile_lazily(
 """A row that a test runner prints."""
 
 
-class _Proofs(NamedTuple):
+class _ProvingPrograms(NamedTuple):
     """Programs, and tools such as ``pytest``. The success of any of them proves that a failure is fixed."""
 
     programs: frozenset[str]
     tools: frozenset[str]
 
 
-def _list_proofs(parts: tuple[SimpleCommand, ...]) -> _Proofs:
+def _list_proving_programs(parts: tuple[SimpleCommand, ...]) -> _ProvingPrograms:
     """Return the programs and tools whose success proves that these simple commands work.
 
     For a build, they include the programs that compile the same code.
     """
     programs = set(_list_programs(parts))
-    for program in programs & _PROOFS_OF_BUILDS.keys():
-        programs |= _PROOFS_OF_BUILDS[program]
-    tools = {program.split()[0] for program in programs} - _SHARED_TOOLS
-    return _Proofs(frozenset(programs), frozenset(tools))
+    for program in programs & _PROGRAMS_PROVING_BUILDS.keys():
+        programs |= _PROGRAMS_PROVING_BUILDS[program]
+    tools = {program.split()[0] for program in programs} - _TOOLS_WITH_MANY_PURPOSES
+    return _ProvingPrograms(frozenset(programs), frozenset(tools))
 
 
-def _list_own_checks(parts: Sequence[SimpleCommand]) -> list[str]:
+def _list_project_checks(parts: Sequence[SimpleCommand]) -> list[str]:
     """Return the commands of this project's own checks, for example ``tools/check fast``.
 
     Another command may contain such a command, for example as the argument of ``sh -c``.
@@ -345,14 +345,14 @@ _CARGO_COMPILERS = frozenset(
     {f"cargo {verb}" for verb in ("check", "build", "clippy", "test", "nextest", "run", "bench")}
 )
 _GO_COMPILERS = frozenset({"go build", "go vet", "go test", "go run", "go install"})
-_PROOFS_OF_BUILDS = {
+_PROGRAMS_PROVING_BUILDS = {
     "cargo check": _CARGO_COMPILERS,
     "cargo build": _CARGO_COMPILERS,
     "go build": _GO_COMPILERS,
 }
 """Programs that only compile, each with the programs that compile the same code."""
 
-_SHARED_TOOLS = frozenset({
+_TOOLS_WITH_MANY_PURPOSES = frozenset({
     "git", "gh", "docker", "kubectl", "terraform", "cp", "mv", "rm", "mkdir", "timeout", "go", "cargo", "npm", "npx",
     "yarn", "pnpm", "bun", "deno", "uv", "poetry", "mise", "make", "just", "mvn", "gradle", "gradlew", "dotnet",
 })  # fmt: skip
@@ -378,13 +378,13 @@ def _quote_failed_command(command: ShellCommand) -> str:
     text = command.key
     mark = ""
     if len(text) > MAX_FAILED_COMMAND_CHARACTERS:
-        text = _text_from_program(command)
+        text = _cut_text_before_program(command)
     if text != command.key:
         mark = "… "
     return f"`{mark}{cut_line(redact_and_collect(text), MAX_FAILED_COMMAND_CHARACTERS)}`"
 
 
-def _text_from_program(command: ShellCommand) -> str:
+def _cut_text_before_program(command: ShellCommand) -> str:
     """Return a command without the parts before its main program, such as ``cd`` or ``cat``."""
     for part in command.parts:
         if shell.find_program((part,)):
@@ -397,9 +397,9 @@ def _describe_failure(command: ShellCommand) -> str:
     if command.run.status == INTERRUPTED_STATUS:
         return ""
     if not command.run.failed:
-        if command.complaint:
+        if command.error_line:
             status = "exit 0" if command.run.status == 0 else UNKNOWN_STATUS
-            return f"{status}, but: {cut_line(command.complaint, MAX_LINE_CHARACTERS)}"
+            return f"{status}, but: {cut_line(command.error_line, MAX_LINE_CHARACTERS)}"
         return ""
     rows = [
         row.strip()

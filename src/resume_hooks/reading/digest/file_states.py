@@ -169,9 +169,9 @@ class GitCall(NamedTuple):
     words: tuple[str, ...]
     folder: str
     run: ShellRun
-    is_alone: bool
+    is_only_output: bool
     """Whether no other command of the run prints anything."""
-    is_last: bool
+    is_last_output: bool
     """Whether no later command of the run prints anything."""
 
 
@@ -199,19 +199,19 @@ class FileStates:
         self,
         home: str,
         listed: Collection[str] = (),
-        standing: FinalCommits = NO_COMMITS,
+        final_commits: FinalCommits = NO_COMMITS,
         other_roots: Sequence[str] = (),
     ) -> None:
         self.states: dict[str, FileState] = {}
         self.new_paths: dict[str, str] = {}
         self.removed_paths: set[str] = set()
         """The paths that git reported as deleted and that were not written afterwards."""
-        self.head = standing.head
+        self.head = final_commits.head
         self.listed_only_paths = frozenset(listed)
         self.listed_paths: frozenset[str] = frozenset()
         """The paths in the last complete ``git status``. They include files that the session did
         not change."""
-        self.listing_place: RecordPlace | None = None
+        self.last_status_place: RecordPlace | None = None
         """The position of the last complete ``git status``, or None if a later command may have
         made it outdated."""
         self.uses_git = False
@@ -225,16 +225,16 @@ class FileStates:
         self._top_commits: dict[str, str] = {}
         """The hash of the top commit by checkout. It is removed when a command may move the top."""
         self._home = home
-        self._final_commits = standing
-        self._branch_by_commit = standing.branches
+        self._final_commits = final_commits
+        self._branch_by_commit = final_commits.branches
         self._checkouts: dict[str, str] = {}
         self.other_roots = other_roots
-        self._unlisted_paths = set(listed)
+        self._paths_not_listed_yet = set(listed)
         self._staged_paths: set[str] = set()
         self.untracked_paths: set[str] = set()
         """The files that no commit contains, because a tool created them or a status lists them as
         untracked."""
-        self._untracked_starts: tuple[str, ...] = ()
+        self._untracked_prefixes: tuple[str, ...] = ()
         """The prefixes of paths that the last status lists as untracked. They are cleared by a
         commit or by a command that may make that status outdated."""
         self._diff_paths: set[str] = set()
@@ -269,7 +269,9 @@ class FileStates:
         self.states.pop(path, None)
         self.states[path] = FileState(NOT_COMMITTED)
         self.removed_paths.discard(path)
-        is_in_new_folder = bool(self._untracked_starts) and path.startswith(self._untracked_starts)
+        is_in_new_folder = bool(self._untracked_prefixes) and path.startswith(
+            self._untracked_prefixes
+        )
         is_untracked = edit.is_new or is_in_new_folder
         if is_untracked or self.find_checkout(path) in self._empty_checkouts:
             self.untracked_paths.add(path)
@@ -284,8 +286,8 @@ class FileStates:
         if verb in _STATUS_CHANGING_COMMANDS or (
             verb == "commit" and self._commit_count > self._status_valid_until
         ):
-            self.listing_place = None
-            self._untracked_starts = ()
+            self.last_status_place = None
+            self._untracked_prefixes = ()
         self._process_reverted_commits(call, arguments)
         self._process_log(call)
         if verb == "init":
@@ -326,25 +328,25 @@ class FileStates:
         # Somebody else made the first commits of this checkout.
         if checkout in self._empty_checkouts:
             self._empty_checkouts.discard(checkout)
-            self.untracked_paths.difference_update(self._paths_in_checkout_of(call.folder))
+            self.untracked_paths.difference_update(self._list_paths_in_checkout_of(call.folder))
             foreign_commits = list(commits)
         if not foreign_commits:
             return
         self.foreign_commits += reversed(foreign_commits)
         self.foreign_commits_place = call.run.result_place
-        for path in self._paths_in_checkout_of(call.folder):
+        for path in self._list_paths_in_checkout_of(call.folder):
             if self.states[path].label in UNCOMMITTED_STATES:
                 self.states[path] = FileState(MAYBE_COMMITTED)
                 self._staged_paths.discard(path)
 
-    def doubt_open_files(self, edits: Iterable[FileEdit], order: int) -> None:
+    def mark_files_left_on_branch(self, edits: Iterable[FileEdit], order: int) -> None:
         """Mark the uncommitted files in the home folder's checkout that were not edited after ``order``.
 
         At ``order`` the user left the branch of this checkout, so the files may be committed on
         that branch.
         """
         later_paths = {edit.path for edit in edits if edit.order > order}
-        for path in self._paths_in_checkout_of("."):
+        for path in self._list_paths_in_checkout_of("."):
             if self.states[path].label in UNCOMMITTED_STATES and path not in later_paths:
                 self.states[path] = FileState(MAYBE_LEFT)
 
@@ -466,7 +468,7 @@ class FileStates:
                 return root
         return ""
 
-    def _paths_in_checkout_of(self, folder: str) -> list[str]:
+    def _list_paths_in_checkout_of(self, folder: str) -> list[str]:
         """Return the known files in the checkout that contains a folder."""
         checkout = self.find_checkout(folder)
         if not checkout:
@@ -491,7 +493,7 @@ class FileStates:
         match = _NEW_REPOSITORY.search(call.run.output)
         if match is not None and match[1] == self.find_checkout(match[1]):
             self._empty_checkouts.add(match[1])
-            self.untracked_paths.update(self._paths_in_checkout_of(match[1]))
+            self.untracked_paths.update(self._list_paths_in_checkout_of(match[1]))
 
     def _process_add(self, call: GitCall, arguments: Sequence[str]) -> None:
         if call.run.failed and _ADD_REFUSAL in call.run.output:
@@ -502,10 +504,10 @@ class FileStates:
         )
         if any(_SHELL_EXPANSION.search(word) for word in operands) or not (operands or adds_all):
             self._has_unknown_additions = True
-        self._start_listed_files(self.entry_path(word, call.folder) for word in operands)
+        self._register_listed_files(self.entry_path(word, call.folder) for word in operands)
         added_paths = set(self._match_files(operands, call.folder))
         if adds_all:
-            added_paths.update(self._paths_in_checkout_of(call.folder))
+            added_paths.update(self._list_paths_in_checkout_of(call.folder))
         if _UPDATE_OPTIONS.intersection(arguments):
             added_paths -= self.untracked_paths
         self._staged_paths |= added_paths
@@ -513,11 +515,15 @@ class FileStates:
             if self.states[path].label in {NOT_COMMITTED, CONFLICTING}:
                 self.states[path] = FileState(STAGED)
         if adds_all:
-            self.listing_place = None
+            self.last_status_place = None
 
     def _process_commit(self, call: GitCall, arguments: Sequence[str]) -> None:
         commit_rows = _COMMIT_OUTPUT.findall(call.run.output)
-        if not commit_rows and not {"-q", "--quiet"}.intersection(arguments) and call.is_alone:
+        if (
+            not commit_rows
+            and not {"-q", "--quiet"}.intersection(arguments)
+            and call.is_only_output
+        ):
             return  # The command was a dry run, or there was nothing to commit.
         log_match = (
             _LOG_ROW_START.search(call.run.output) if "git log" in call.run.command else None
@@ -543,11 +549,11 @@ class FileStates:
         }
         if any(_COMMIT_ALL_OPTION.match(word) for word in _list_options(arguments)):
             committed_paths.update(
-                set(self._paths_in_checkout_of(call.folder)) - self.untracked_paths
+                set(self._list_paths_in_checkout_of(call.folder)) - self.untracked_paths
             )
         committed_paths.update(self._match_files(_list_commit_operands(arguments), call.folder))
-        created_paths = self._created_paths(call, checkout)
-        self._start_listed_files(created_paths)
+        created_paths = self._find_created_paths(call, checkout)
+        self._register_listed_files(created_paths)
         committed_paths.update(created_paths.intersection(self.states))
         for path in committed_paths:
             if self.states[path].label in OPEN_STATES:
@@ -555,7 +561,7 @@ class FileStates:
         self._staged_paths -= committed_paths
         self.untracked_paths -= committed_paths
         self.listed_paths -= committed_paths
-        self._untracked_starts = ()
+        self._untracked_prefixes = ()
         self._commit_count += 1
         if self._has_unknown_additions:
             self._last_unknown_commit[checkout] = self._commit_count
@@ -570,7 +576,7 @@ class FileStates:
             self.states[path] = state
         return paths
 
-    def _created_paths(self, call: GitCall, checkout: str) -> set[str]:
+    def _find_created_paths(self, call: GitCall, checkout: str) -> set[str]:
         """Return the files that git lists as created by a commit.
 
         If the root of the checkout is unknown, the result is empty.
@@ -583,11 +589,11 @@ class FileStates:
         status = self._parse_status(call, arguments)
         if status is None:
             return
-        self._start_listed_files(status.staged | status.changed)
-        untracked = self._untracked_starts = _list_prefixes(status.untracked)
-        staged = _list_prefixes(status.staged)
-        changed = _list_prefixes(status.changed)
-        for path in self._paths_in_checkout_of(call.folder):
+        self._register_listed_files(status.staged | status.changed)
+        untracked = self._untracked_prefixes = _make_path_prefixes(status.untracked)
+        staged = _make_path_prefixes(status.staged)
+        changed = _make_path_prefixes(status.changed)
+        for path in self._list_paths_in_checkout_of(call.folder):
             is_open = self.states[path].label in UNCOMMITTED_STATES
             if f"{path}/".startswith(untracked):
                 self.untracked_paths.add(path)
@@ -603,7 +609,7 @@ class FileStates:
                 self.states[path] = FileState("committed", RecordedCommit("", ""))
         if status.is_whole:
             self.listed_paths = status.staged | status.changed
-            self.listing_place = call.run.result_place
+            self.last_status_place = call.run.result_place
             self._status_valid_until = self._commit_count + MAX_COMMITS_AFTER_STATUS
 
     def _process_staged_names(self, call: GitCall, arguments: Sequence[str]) -> None:
@@ -633,7 +639,7 @@ class FileStates:
         if len(names) != (int(count[1]) if count else 0) or (call.run.output and not names):
             return
         tails = tuple(name.removeprefix("...") for name in names)
-        paths = self._paths_in_checkout_of(call.folder)
+        paths = self._list_paths_in_checkout_of(call.folder)
         listed_paths = {path for path in paths if tails and f"/{path}".endswith(tails)}
         missing_paths = []
         for path in self._diff_paths.intersection(paths) - listed_paths:
@@ -686,10 +692,10 @@ class FileStates:
             self._staged_paths.discard(path)
             self.untracked_paths.discard(path)
 
-    def _start_listed_files(self, listed: Iterable[str]) -> None:
+    def _register_listed_files(self, listed: Iterable[str]) -> None:
         """Register files that only git lists as changed, when git lists them for the first time."""
-        for path in sorted(self._unlisted_paths.intersection(listed)):
-            self._unlisted_paths.discard(path)
+        for path in sorted(self._paths_not_listed_yet.intersection(listed)):
+            self._paths_not_listed_yet.discard(path)
             self.process_edit(FileEdit(path, 0))
 
     def _infer_unlisted_state(self, path: str) -> FileState:
@@ -718,7 +724,7 @@ class FileStates:
             return None
         output = call.run.output
         is_whole = (
-            call.is_alone
+            call.is_only_output
             and OMITTED_MIDDLE not in output
             and "|" not in call.run.command
             and not select_operands(arguments)
@@ -727,11 +733,11 @@ class FileStates:
             is_whole = is_whole and not _STATUS_HEADING.search(output)
             return _GitStatus(frozenset(), frozenset(), frozenset(), is_whole)
         if _SHORT_OPTIONS.intersection(arguments):
-            if not call.is_last:
+            if not call.is_last_output:
                 return None
             rows = (
                 _SHORT_STATUS_ROW.findall(output)
-                if call.is_alone
+                if call.is_only_output
                 else _find_short_rows_at_end(output)
             )
             staged = []
@@ -747,13 +753,13 @@ class FileStates:
         for row in (*staged, *changed):
             self._process_move_row(row, call.folder)
         return _GitStatus(
-            self._entry_paths(staged, call.folder),
-            self._entry_paths(changed, call.folder),
-            self._entry_paths(untracked, call.folder),
+            self._make_entry_paths(staged, call.folder),
+            self._make_entry_paths(changed, call.folder),
+            self._make_entry_paths(untracked, call.folder),
             is_whole,
         )
 
-    def _entry_paths(self, rows: Iterable[str], folder: str) -> frozenset[str]:
+    def _make_entry_paths(self, rows: Iterable[str], folder: str) -> frozenset[str]:
         names = [row.rpartition(" -> ")[2].strip().strip('"') for row in rows]
         return frozenset(self.entry_path(name, folder) for name in names)
 
@@ -799,7 +805,7 @@ class FileStates:
         del self.states[old_path]
         self.new_paths[old_path] = new_path
         self.listed_only_paths -= {new_path}
-        self._unlisted_paths.discard(new_path)
+        self._paths_not_listed_yet.discard(new_path)
         self._commit_count_by_path[new_path] = self._commit_count
         is_open = state.label == NOT_COMMITTED
         if by_git and not is_open:
@@ -815,7 +821,7 @@ class FileStates:
             old_state, new_state = STASHED, NOT_COMMITTED
         elif subcommand not in {"push", "save"}:
             return
-        for path in self._paths_in_checkout_of(call.folder):
+        for path in self._list_paths_in_checkout_of(call.folder):
             state = self.states[path].label
             if state == old_state or (state == STAGED and new_state == STASHED):
                 self.states[path] = FileState(new_state)
@@ -829,10 +835,10 @@ class FileStates:
         if verb == "reset":
             self._process_reset(call, arguments)
         if is_hard:
-            paths = self._paths_in_checkout_of(call.folder)
+            paths = self._list_paths_in_checkout_of(call.folder)
         elif is_index_only:
             if "--soft" not in arguments:
-                self._unstage(call, arguments)
+                self._process_unstaging(call, arguments)
             return
         elif verb == "checkout" and "--" in arguments:
             paths = self._match_files(arguments[arguments.index("--") + 1 :], call.folder)
@@ -885,10 +891,10 @@ class FileStates:
         else:
             self._set_state_of_commits(removed_commits, FileState(NOT_COMMITTED))
 
-    def _unstage(self, call: GitCall, arguments: Sequence[str]) -> None:
+    def _process_unstaging(self, call: GitCall, arguments: Sequence[str]) -> None:
         """Process a command that unstages the files that it names, or all files if it names none."""
         paths = self._match_files(select_operands(arguments), call.folder)
-        for path in paths or self._paths_in_checkout_of(call.folder):
+        for path in paths or self._list_paths_in_checkout_of(call.folder):
             self._staged_paths.discard(path)
             if self.states[path].label == STAGED:
                 self.states[path] = FileState(NOT_COMMITTED)
@@ -899,15 +905,15 @@ def derive_file_states(
     listed: Collection[str],
     runs: Sequence[tuple[ShellRun, tuple[SimpleCommand, ...]]],
     home: str,
-    standing: FinalCommits,
+    final_commits: FinalCommits,
 ) -> FileStates:
     """Return the states of all changed files at the end of a session.
 
     ``edits`` are the changes by tools and commands. ``listed`` are files that only git's output
     lists as changed. ``runs`` are the session's commands with their parts, oldest first.
-    ``standing`` has the commits that exist at the end, with their present branches and hashes.
+    ``final_commits`` has the commits that exist at the end, with their present branches and hashes.
     """
-    states = FileStates(home, listed, standing, _find_other_roots(runs, home))
+    states = FileStates(home, listed, final_commits, _find_other_roots(runs, home))
     sorted_edits = sorted(edits, key=lambda edit: edit.order)
     edit_index = 0
     for run, parts in runs:
@@ -926,9 +932,11 @@ def derive_file_states(
             if calls[:1] == ["mv"] and not run.failed:
                 states.process_move(calls[1:], folder, by_git=True)
             elif calls:
-                is_alone = _is_only_git(parts)
-                is_last = is_alone or words == last_words
-                states.process_git_call(GitCall(tuple(calls), folder, run, is_alone, is_last))
+                is_only_output = _is_only_git(parts)
+                is_last_output = is_only_output or words == last_words
+                states.process_git_call(
+                    GitCall(tuple(calls), folder, run, is_only_output, is_last_output)
+                )
     for edit in sorted_edits[edit_index:]:
         states.process_edit(edit)
     return states
@@ -986,10 +994,10 @@ def _find_git_and_move_calls(
         elif words[:1] == ("mv",):
             yield words, folder
         elif words and words[0].rpartition("/")[2] == "git":
-            yield words, _git_folder(words, folder)
+            yield words, _find_git_folder(words, folder)
 
 
-def _git_folder(words: Sequence[str], folder: str) -> str:
+def _find_git_folder(words: Sequence[str], folder: str) -> str:
     """Return the folder of a git command: the value of ``-C`` or, without that option, ``folder``."""
     for option, value in pairwise(words[1:]):
         if not option.startswith("-"):
@@ -1062,7 +1070,7 @@ def _find_short_rows_at_end(output: str) -> list[tuple[str, str, str]]:
     return rows[::-1]
 
 
-def _list_prefixes(listed: Iterable[str]) -> tuple[str, ...]:
+def _make_path_prefixes(listed: Iterable[str]) -> tuple[str, ...]:
     """Return the paths of a status with one slash at the end.
 
     They are compared with the start of other paths, because a status may list a new folder instead

@@ -65,7 +65,7 @@ _POSTPONEMENT = compile_lazily(
 )
 """Words with which the user postpones work."""
 
-_SETTLING_START = compile_lazily(
+_PUBLISHING_START = compile_lazily(
     r"\W*(?:(?:ok(?:ay)?|yes|great|thanks|now|please|and|then|can you|let's)\b\W*)*"
     r"(?:commit|push|merge|rebase|"
     r"create (?:a |the )?(?:draft )?(?:pr|pull request)|open (?:a |the )?(?:pr|pull request))\b",
@@ -74,7 +74,7 @@ _SETTLING_START = compile_lazily(
 """The first words of a short request that only asks to commit or publish the finished work."""
 
 # The maximum number of characters in a request that only asks to commit or publish.
-MAX_SETTLING_REQUEST_CHARACTERS = 60
+MAX_PUBLISHING_REQUEST_CHARACTERS = 60
 
 
 def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
@@ -90,7 +90,7 @@ def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 def ends_with_announcement(quote: Quote) -> bool:
     """Check whether the last line of a text announces a next step of the assistant, or ends in a colon."""
-    last_line = prose.with_straight_apostrophes(quote.text.rstrip().rpartition("\n")[2])
+    last_line = prose.straighten_apostrophes(quote.text.rstrip().rpartition("\n")[2])
     return last_line.endswith((":", "：")) or _PROMISE.search(last_line) is not None  # noqa: RUF001
 
 
@@ -108,13 +108,13 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
     words name.
     """
     text = redact_and_collect(quote.text)
-    sentences = prose.sentences_at_end(text)
+    sentences = prose.find_last_sentences(text)
     if ends_with_announcement(quote):
         if sentences:
             row_text = f'announced, and not done: "{sentences[-1]}"'
             yield make_entry(row_text, quote.place, max_characters=MAX_ROW_CHARACTERS)
         return
-    request = prose.request_at_end(text)
+    request = prose.find_request_at_end(text)
     if any(prose.is_question(sentence) for sentence in prose.split_sentences(request)):
         yield make_entry(
             f'the answer to: "{request}"', quote.place, max_characters=MAX_ROW_CHARACTERS
@@ -129,7 +129,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
     if not steps:
         for sentence in sentences[-2 * MAX_STEPS :]:
             if (
-                _STEP_MENTION.search(prose.with_straight_apostrophes(sentence))
+                _STEP_MENTION.search(prose.straighten_apostrophes(sentence))
                 and sentence not in request
             ):
                 steps.append(sentence)
@@ -151,7 +151,7 @@ def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]
         later_prompts = [
             prompt for prompt in facts.prompts.quotes if prompt.place.order > quote.place.order
         ]
-        if not all(_is_settling_request(prompt) for prompt in later_prompts):
+        if not all(_is_publishing_request(prompt) for prompt in later_prompts):
             return
         steps = _find_steps_under_heading(redact_and_collect(quote.text))
         for step in steps[:MAX_STEPS]:
@@ -164,11 +164,11 @@ def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]
             return
 
 
-def _is_settling_request(prompt: Quote) -> bool:
+def _is_publishing_request(prompt: Quote) -> bool:
     """Check whether a request only asks to commit or publish the finished work."""
     return (
-        len(prompt.text) <= MAX_SETTLING_REQUEST_CHARACTERS
-        and _SETTLING_START.match(prompt.text) is not None
+        len(prompt.text) <= MAX_PUBLISHING_REQUEST_CHARACTERS
+        and _PUBLISHING_START.match(prompt.text) is not None
     )
 
 
@@ -201,7 +201,7 @@ def _find_steps_under_heading(text: str) -> list[str]:
     """
     steps: list[str] = []
     is_in_list = are_options = False
-    for row in prose.without_code(text)[-MAX_READ_CHARACTERS:].split("\n"):
+    for row in prose.remove_code_blocks(text)[-MAX_READ_CHARACTERS:].split("\n"):
         plain_row = prose.MARKUP.sub("", row).strip()
         if _introduces_steps(row, plain_row):
             steps = []

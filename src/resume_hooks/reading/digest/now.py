@@ -79,7 +79,7 @@ def list_present_state(
     states of git, of files and of pull requests, according to the output of the session's commands.
     """
     yield from _list_repository_state(facts, paths, repository, session_git, states)
-    yield from _lines_of_pull_requests(pull_requests, repository, session_git)
+    yield from _list_open_pull_requests(pull_requests, repository, session_git)
     if facts.goal is not None:
         yield make_entry(
             f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"',
@@ -126,7 +126,7 @@ def _list_repository_state(
     if repository.root:
         yield DigestEntry(f"git: {plain_line(repository.line)}")
         if repository.dirty_paths:
-            yield from _list_uncommitted(repository, paths)
+            yield from _list_uncommitted_files(repository, paths)
         return
     yield from _list_session_branches(facts, paths, session_git)
     last_commit, last_push = session_git.commit, session_git.push
@@ -137,8 +137,8 @@ def _list_repository_state(
         yield make_entry("the session pushed, and has committed nothing since", last_push, note)
     yield from _list_stopped_merges(states)
     yield from _list_foreign_commits(states)
-    yield from _list_session_uncommitted(facts, paths, session_git, states)
-    if facts.has_unseen_agents:
+    yield from _list_uncommitted_files_of_session(facts, paths, session_git, states)
+    if facts.has_agents_without_transcripts:
         if any(change.is_reported for change in facts.changes):
             reported_changes = "these lists hold of their changes what they reported"
         else:
@@ -200,16 +200,16 @@ def _is_inside(home: str, folder: str) -> bool:
     return f"{folder}/".startswith(f"{home}/") or f"{home}/".startswith(f"{folder}/")
 
 
-def _lines_of_pull_requests(
-    requests: PullRequests, git: RepositoryState, seen: SessionGit
+def _list_open_pull_requests(
+    requests: PullRequests, git: RepositoryState, session_git: SessionGit
 ) -> Iterator[DigestEntry]:
     """Yield the open pull request of the current branch. If there are several checkouts, use each branch."""
-    if git.branch or len(seen.checkouts) < 2:
-        request = requests.find_open(git.branch or seen.branch)
+    if git.branch or len(session_git.checkouts) < 2:
+        request = requests.find_open(git.branch or session_git.branch)
         if request is not None:
             yield make_entry(f"{PULL_REQUEST_LABEL}: {request.url}", request.place)
         return
-    for checkout in seen.checkouts:
+    for checkout in session_git.checkouts:
         request = requests.find_open(checkout.branch)
         if request is not None and request.branch == checkout.branch:
             text = f"pull request of {quote_name(checkout.branch)}: {request.url}"
@@ -305,7 +305,7 @@ def _list_latest_files(facts: LineageFacts, paths: SessionPaths) -> list[str]:
     return [name for name in names if TEMPORARY_PATH.search(name) is None]
 
 
-def _last_prompt_order(facts: LineageFacts) -> int:
+def _find_last_prompt_order(facts: LineageFacts) -> int:
     """Return the order of the last prompt, or 0."""
     if facts.prompts.quotes:
         return facts.prompts.quotes[-1].place.order
@@ -314,7 +314,7 @@ def _last_prompt_order(facts: LineageFacts) -> int:
 
 def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
     """Yield the background sub-agents and commands that started after the last prompt and still run."""
-    prompt_order = _last_prompt_order(facts)
+    prompt_order = _find_last_prompt_order(facts)
     running_agents = [
         quote
         for quote in facts.running_agents.values()
@@ -327,8 +327,8 @@ def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestE
         if (
             _is_still_running(run)
             and run.place.order > prompt_order
-            and not _was_only_watched(facts, run)
-            and not _ran_again(facts, run)
+            and not _is_finished_watch(facts, run)
+            and not _has_run_again(facts, run)
         ):
             background.append(run)
     for run in background[-MAX_RUNNING_TASKS:]:
@@ -343,7 +343,7 @@ def _is_still_running(run: ShellRun) -> bool:
     return run.is_background and run.status is None and not run.failed
 
 
-def _ran_again(facts: LineageFacts, run: ShellRun) -> bool:
+def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
     """Check whether later commands that ended include every simple command of a background command."""
     words = {part.words for part in shell.parse_simple_commands(run.command)}
     for later_run in facts.runs:
@@ -354,7 +354,7 @@ def _ran_again(facts: LineageFacts, run: ShellRun) -> bool:
     return False
 
 
-def _was_only_watched(facts: LineageFacts, run: ShellRun) -> bool:
+def _is_finished_watch(facts: LineageFacts, run: ShellRun) -> bool:
     """Check whether a command only watches something, and an answer came after the command."""
     last = facts.words_since_prompt
     is_answered = last is not None and last.place.order > max(
@@ -376,7 +376,7 @@ def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
         )
 
 
-def _list_session_uncommitted(
+def _list_uncommitted_files_of_session(
     facts: LineageFacts, paths: SessionPaths, session_git: SessionGit, states: FileStates
 ) -> Iterator[DigestEntry]:
     """Yield the changed files that are uncommitted according to the session's commands.
@@ -416,10 +416,10 @@ def _list_session_uncommitted(
         is_foreign = path not in states.states or not _was_changed_by_session(path, states)
         if is_foreign and not posixpath.isabs(path) and path.rstrip("/") not in folders:
             other_names.append(plain_line(path))
-    if other_names and states.listing_place is not None:
+    if other_names and states.last_status_place is not None:
         yield make_entry(
             f"git status lists besides: {_join_first_names(other_names)}",
-            states.listing_place,
+            states.last_status_place,
             max_characters=MAX_ROW_CHARACTERS,
         )
 
@@ -481,11 +481,11 @@ def _join_first_names(names: Sequence[str]) -> str:
 def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the progress on an unanswered last request, or a sub-agent's report that was not answered."""
     last_words = facts.words_since_prompt
-    prompt_order = _last_prompt_order(facts)
+    prompt_order = _find_last_prompt_order(facts)
     if last_words is None:
         if prompt_order:
             yield make_entry(
-                _format_unanswered(facts, prompt_order), facts.prompts.quotes[-1].place
+                _format_unanswered_request(facts, prompt_order), facts.prompts.quotes[-1].place
             )
         return
     report = _find_report_after(facts, last_words)
@@ -511,7 +511,7 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
     ):
         yield make_entry(TURN_CUT_SHORT, facts.closing_quotes[-1].place)
     elif last_words is None:
-        yield from _interrupted_former_request(facts)
+        yield from _list_interrupted_former_request(facts)
     if last_words is None or _find_report_after(facts, last_words) is not None:
         return
     interruption = _find_last_interruption(facts)
@@ -530,28 +530,30 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
 def _find_last_interruption(facts: LineageFacts) -> Quote | None:
     """Return the user's interruption if it came after the last prompt, else None."""
     interruption = facts.interruption
-    if interruption is not None and interruption.place.order > _last_prompt_order(facts):
+    if interruption is not None and interruption.place.order > _find_last_prompt_order(facts):
         return interruption
     return None
 
 
-def _interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntry]:
+def _list_interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield a line if the user interrupted the work on the request before the last one.
 
     The earlier request may be unfinished. If no command ran for it, the last request is assumed to
     replace it.
     """
-    said = facts.interruption
-    if said is None or len(facts.prompts.quotes) < 2:
+    interruption = facts.interruption
+    if interruption is None or len(facts.prompts.quotes) < 2:
         return
-    former, last = facts.prompts.quotes[-2:]
-    if not former.place.order < said.place.order < last.place.order:
+    former_prompt, last_prompt = facts.prompts.quotes[-2:]
+    if not former_prompt.place.order < interruption.place.order < last_prompt.place.order:
         return
-    if any(former.place.order < run.place.order < said.place.order for run in facts.runs):
+    if any(
+        former_prompt.place.order < run.place.order < interruption.place.order for run in facts.runs
+    ):
         yield make_entry(
             f"the user interrupted the work on the request before the last, "
-            f":{former.place.number}, which may be unfinished",
-            said.place,
+            f":{former_prompt.place.number}, which may be unfinished",
+            interruption.place,
         )
 
 
@@ -562,7 +564,7 @@ def _find_report_after(facts: LineageFacts, quote: Quote) -> Quote | None:
     return None
 
 
-def _format_unanswered(facts: LineageFacts, prompt_order: int) -> str:
+def _format_unanswered_request(facts: LineageFacts, prompt_order: int) -> str:
     """Return a line that says that the last request was not answered, and how far the work on it went."""
     run_count = sum(run.place.order > prompt_order for run in facts.runs)
     changed_count = len(
@@ -580,7 +582,9 @@ def _format_unanswered(facts: LineageFacts, prompt_order: int) -> str:
     return f"the last request was not answered{progress_clause}"
 
 
-def _list_uncommitted(repository: RepositoryState, paths: SessionPaths) -> Iterator[DigestEntry]:
+def _list_uncommitted_files(
+    repository: RepositoryState, paths: SessionPaths
+) -> Iterator[DigestEntry]:
     """Yield the files in conflict and the other uncommitted files, relative to the session's folder."""
     if repository.conflicting_paths:
         conflicts: list[str] = []

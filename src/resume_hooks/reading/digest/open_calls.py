@@ -38,7 +38,7 @@ def find_open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
     if facts.unanswered_call is not None and facts.unanswered_call.tool in _TOOLS_WITH_ARGUMENTS:
         call = facts.unanswered_call
         yield OpenCall(MessageKind.PENDING, call.place, _format_call(call))
-    refusal = _open_refusal(facts)
+    refusal = _find_open_refusal(facts)
     if refusal is not None:
         call = refusal.call
         if call.tool == PLAN_TOOL and refusal.quote.text:
@@ -49,15 +49,17 @@ def find_open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
         yield OpenCall(kind, call.place, _format_call(call))
 
 
-def _open_refusal(facts: LineageFacts) -> Refusal | None:
+def _find_open_refusal(facts: LineageFacts) -> Refusal | None:
     """Return the last refusal of an edit or plan, if it is recent and no later call replaced the call."""
     refusals: Sequence[Refusal] = facts.refusals[::-1]
     for refusal in refusals:
         call = refusal.call
-        if not refusal.by_user or call.tool not in {*WRITING_TOOLS, PLAN_TOOL}:
+        if not refusal.is_by_user or call.tool not in {*WRITING_TOOLS, PLAN_TOOL}:
             continue
-        since = sum(said.place.order > refusal.quote.place.order for said in facts.prompts.quotes)
-        if since > MAX_PROMPTS_AFTER_REFUSAL or was_replaced(call, facts):
+        later_prompt_count = sum(
+            prompt.place.order > refusal.quote.place.order for prompt in facts.prompts.quotes
+        )
+        if later_prompt_count > MAX_PROMPTS_AFTER_REFUSAL or was_call_replaced(call, facts):
             return None
         return refusal
     return None
@@ -74,7 +76,7 @@ def find_newest_plan(facts: LineageFacts) -> PendingCall | None:
     return None
 
 
-def was_replaced(call: PendingCall, facts: LineageFacts) -> bool:
+def was_call_replaced(call: PendingCall, facts: LineageFacts) -> bool:
     """Check whether a later change of the same file, or a later plan, replaces a refused call."""
     if call.tool == PLAN_TOOL:
         return any(plan.place.order > call.place.order for plan in facts.plans)

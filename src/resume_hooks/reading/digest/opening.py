@@ -150,8 +150,8 @@ def format_opening(
     reference of the record that stores the digest. ``read_command`` is the command that shows a
     record.
     """
-    digest = _drop_repeats(digest)
-    names = _find_names(digest)
+    digest = _drop_repetitions(digest)
+    names = _find_session_names(digest)
     head_rows = [_format_head(names, record_ref, read_command), *_format_notes(digest)]
     if max_characters is None:
         remaining = NO_LIMIT_CHARACTERS
@@ -194,7 +194,7 @@ def format_opening(
         names,
         remaining - reserved_characters,
         is_whole=max_characters is None,
-        first_current=_find_first_current(digest.talk, other_messages),
+        first_current_index=_find_first_message_after_request(digest.talk, other_messages),
         remark_count=digest.remark_count,
     )
     remaining -= _count_characters(formatted_talk.rows)
@@ -294,7 +294,7 @@ def _is_fully_listed(message: TalkMessage, listed_words: Mapping[str, set[str]])
     )
 
 
-def _drop_repeats(digest: Digest) -> Digest:
+def _drop_repetitions(digest: Digest) -> Digest:
     """Return a digest without repeated messages, failures and questions.
 
     Demands that the last request contains are also left out.
@@ -374,7 +374,7 @@ def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]
     remark is not used as the last request.
     """
     messages, has_unfinished_turn = digest.talk, _has_unfinished_turn(digest)
-    settled_remarks = _find_settled_remarks(digest)
+    settled_remarks = _find_answered_remarks(digest)
     selected: list[tuple[TalkMessage, str, float]] = []
     last_index = -1
     for kind, heading, fraction in (
@@ -408,7 +408,7 @@ def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]
     ]
 
 
-def _find_settled_remarks(digest: Digest) -> set[int]:
+def _find_answered_remarks(digest: Digest) -> set[int]:
     """Return the indexes of the remarks with which the user refused a call before the last answer.
 
     The section of refusals shows these remarks.
@@ -497,7 +497,7 @@ class _FormattedTalk:
     message_count: int
 
 
-def _find_first_current(
+def _find_first_message_after_request(
     messages: Sequence[TalkMessage], shown_messages: Sequence[TalkMessage]
 ) -> int:
     """Return the index of the first shown message after the last request."""
@@ -518,12 +518,12 @@ def _format_talk(
     max_characters: int,
     *,
     is_whole: bool,
-    first_current: int,
+    first_current_index: int,
     remark_count: int,
 ) -> _FormattedTalk:
     """Return the talk with its heading, oldest message first, or no rows if no message fits.
 
-    ``first_current`` is the index of the first message after the last request. ``remark_count`` is
+    ``first_current_index`` is the index of the first message after the last request. ``remark_count`` is
     the number of messages that the digest does not contain.
     """
     available = max_characters - TALK_HEADING_CHARACTERS
@@ -537,7 +537,7 @@ def _format_talk(
         messages,
         available,
         lambda message, text: _count_characters(format_rows(message, text)),
-        first_current,
+        first_current_index,
         is_whole=is_whole,
     )
     if not texts:
@@ -658,7 +658,7 @@ def _count_characters(rows: Sequence[str]) -> int:
     return sum(len(row) + 1 for row in rows)
 
 
-def _find_names(digest: Digest) -> _SessionNames:
+def _find_session_names(digest: Digest) -> _SessionNames:
     """Return the names of the sessions that a digest refers to.
 
     The ids of the other sessions are shortened, unless two of them have the same prefix.

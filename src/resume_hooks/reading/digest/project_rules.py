@@ -144,7 +144,7 @@ def list_instructions(
         return  # The instructions contain no file, only the client's list of skills.
     is_elsewhere = _is_work_elsewhere(facts)
     note = f"{WORK_ELSEWHERE_NOTE}; {RELOAD_NOTE}" if is_elsewhere else RELOAD_NOTE
-    yield make_entry(facts.instructions_of, instructions.place, note)
+    yield make_entry(facts.instructions_name, instructions.place, note)
     parts = _split_parts(body)
     if is_elsewhere:
         parts = [part for part in parts if any(map(_PERSONAL_HEADING.search, part.headings))]
@@ -165,7 +165,7 @@ def list_instructions(
             row = f"{_add_topic(rule)}{mark}"
             yield make_entry(row, "", max_characters=MAX_RULE_CHARACTERS)
     for text in command_rows:
-        note = describe_last_failure(_typed_command(text), commands)
+        note = describe_last_failure(_extract_command(text), commands)
         yield make_entry(text, "", note, max_characters=MAX_RULE_CHARACTERS)
 
 
@@ -174,7 +174,7 @@ def _is_work_elsewhere(facts: LineageFacts) -> bool:
 
     A checkout in another folder with the same name, such as a worktree, is the same project.
     """
-    folder = facts.instructions_of.rpartition(" of ")[2]
+    folder = facts.instructions_name.rpartition(" of ")[2]
     name = posixpath.basename(folder.rstrip("/"))
     if not posixpath.isabs(folder) or not name:
         return False
@@ -226,7 +226,7 @@ def _select_rules(parts: Sequence[_Part], facts: LineageFacts) -> tuple[list[_Ru
     rule_count = 0
     for part in parts:
         headings = [heading for heading in part.headings if heading not in title]
-        is_requested = any(_is_about(heading, request_stems) for heading in headings)
+        is_requested = any(_is_about_requests(heading, request_stems) for heading in headings)
         is_general = not headings or _GENERAL_HEADING.search(headings[-1]) is not None
         topic = prose.MARKUP.sub("", headings[-1]).rstrip(" :") if headings else ""
         procedure_steps = _find_procedure_steps(part)
@@ -320,7 +320,7 @@ def _collect_request_stems(facts: LineageFacts) -> frozenset[str]:
     return frozenset(word[:STEM_CHARACTERS] for word in words)
 
 
-def _is_about(heading: str, request_stems: frozenset[str]) -> bool:
+def _is_about_requests(heading: str, request_stems: frozenset[str]) -> bool:
     """Check whether the requests contain all words of a heading except common words such as "guide"."""
     if _GENERAL_HEADING.search(heading):
         return False
@@ -353,7 +353,7 @@ def _find_commands(body: str) -> list[str]:
     return list(dict.fromkeys(commands))[:MAX_COMMANDS]
 
 
-def _typed_command(row: str) -> str:
+def _extract_command(row: str) -> str:
     """Return the command in a row: the text in backticks at its start, or the row without its comment."""
     if row.startswith("`"):
         return row[1:].partition("`")[0]

@@ -85,7 +85,7 @@ _REQUEST_START = compile_lazily(
 """Words at the start of a request that do not describe its subject."""
 
 
-FILLED_IN = compile_lazily(
+COMMAND_TEMPLATE = compile_lazily(
     r"\s*## User Input\s*\n```text\n(.*?)\n?```\s*\n(?:You \*\*MUST\*\*|Consider)[^\n]*user input[^\n]*\n(.*)",
     re.DOTALL,
 )
@@ -98,7 +98,7 @@ def keep_typed_text(text: str) -> str:
     Texts that the client inserted, pasted texts, and a command's template around the words are left
     out.
     """
-    filled_in = FILLED_IN.match(text)
+    filled_in = COMMAND_TEMPLATE.match(text)
     if filled_in is not None:
         text = filled_in[1]
     return replace_insertions(text, lambda _: "")
@@ -111,7 +111,7 @@ def mark_pastes(text: str) -> str:
     )
 
 
-def without_code(text: str) -> str:
+def remove_code_blocks(text: str) -> str:
     """Return a text without its code blocks."""
     return _CODE_BLOCK.sub("", text)
 
@@ -125,7 +125,7 @@ def join_wrapped_rows(text: str) -> str:
     previous = ""
     for row in text.split("\n"):
         is_wrapped = len(previous) >= MIN_WRAPPED_CHARACTERS and not _COMPLETE_ROW.search(previous)
-        if is_wrapped and row.strip() and _OWN_ROW.match(row) is None:
+        if is_wrapped and row.strip() and _SEPARATE_ROW.match(row) is None:
             rows[-1] = f"{rows[-1].rstrip()} {row.strip()}"
         else:
             rows.append(row)
@@ -134,7 +134,7 @@ def join_wrapped_rows(text: str) -> str:
 
 
 MIN_WRAPPED_CHARACTERS = 50  # A row with fewer characters was not wrapped at a margin.
-_OWN_ROW = compile_lazily(r"\s*(?:[-*+•]\s|\d+[.)]\s|[#>|<]|```|~~~)")
+_SEPARATE_ROW = compile_lazily(r"\s*(?:[-*+•]\s|\d+[.)]\s|[#>|<]|```|~~~)")
 """The start of a row that never continues the row before it."""
 _COMPLETE_ROW = compile_lazily(r"[.!?:。\uff01\uff1f][\"')*_`]*\s*\Z|\A\s*(?:#|\||```|~~~)")
 """A row that the next row never continues: it ends a sentence, or is a heading or a table row."""
@@ -145,7 +145,7 @@ def split_sentences(text: str) -> Iterator[str]:
 
     Code blocks are skipped.
     """
-    for row in without_code(text).split("\n"):
+    for row in remove_code_blocks(text).split("\n"):
         row_text = MARKUP.sub("", row).strip()
         if _WORDLESS_ROW.fullmatch(row_text) is None:
             for sentence in _SENTENCE_END.split(row_text):
@@ -161,14 +161,14 @@ def cut_line(text: str, max_characters: int = MAX_SENTENCE_CHARACTERS) -> str:
     return line[: max_characters - 1].rstrip() + "…"
 
 
-def with_straight_apostrophes(text: str) -> str:
+def straighten_apostrophes(text: str) -> str:
     """Replace typographic apostrophes, so that patterns with straight apostrophes match the text."""
     return text.replace("\u2019", "'")
 
 
 def is_announcement(sentence: str) -> bool:
     """Check whether a sentence only announces the assistant's next step."""
-    return _ANNOUNCEMENT.match(with_straight_apostrophes(sentence)) is not None
+    return _ANNOUNCEMENT.match(straighten_apostrophes(sentence)) is not None
 
 
 def is_question(sentence: str) -> bool:
@@ -176,19 +176,19 @@ def is_question(sentence: str) -> bool:
     return sentence.rstrip("*_)\"'").endswith(("?", "\uff1f"))
 
 
-def sentences_at_end(text: str) -> list[str]:
+def find_last_sentences(text: str) -> list[str]:
     """Return the sentences at the end of a text.
 
     Code blocks are removed first. Otherwise the start of the searched part could be inside a code
     block.
     """
-    return list(split_sentences(without_code(text)[-_QUESTION_CHARACTERS:]))
+    return list(split_sentences(remove_code_blocks(text)[-_QUESTION_CHARACTERS:]))
 
 
 def ends_with_question_or_offer(text: str) -> bool:
     """Check whether one of the last sentences of a text asks or offers something."""
-    last_sentences = sentences_at_end(text)[-QUESTION_SENTENCES:]
-    offers = [_OFFER.search(with_straight_apostrophes(sentence)) for sentence in last_sentences]
+    last_sentences = find_last_sentences(text)[-QUESTION_SENTENCES:]
+    offers = [_OFFER.search(straighten_apostrophes(sentence)) for sentence in last_sentences]
     return any(offers) or any(is_question(sentence) for sentence in last_sentences)
 
 
@@ -197,20 +197,20 @@ def find_last_question(text: str) -> str:
 
     Otherwise return ``""``.
     """
-    for sentence in reversed(sentences_at_end(text)[-QUESTION_SENTENCES:]):
-        if is_question(sentence) or _CLOSING_OFFER.search(with_straight_apostrophes(sentence)):
+    for sentence in reversed(find_last_sentences(text)[-QUESTION_SENTENCES:]):
+        if is_question(sentence) or _CLOSING_OFFER.search(straighten_apostrophes(sentence)):
             return sentence
     return ""
 
 
-def request_at_end(text: str) -> str:
+def find_request_at_end(text: str) -> str:
     """Return the end of a text from the first of the last sentences that asks or offers something.
 
     Otherwise return ``""``.
     """
-    last_sentences = sentences_at_end(text)[-QUESTION_SENTENCES:]
+    last_sentences = find_last_sentences(text)[-QUESTION_SENTENCES:]
     for index, sentence in enumerate(last_sentences):
-        if is_question(sentence) or _CLOSING_OFFER.search(with_straight_apostrophes(sentence)):
+        if is_question(sentence) or _CLOSING_OFFER.search(straighten_apostrophes(sentence)):
             return cut_line(" ".join(last_sentences[index:]))
     return ""
 

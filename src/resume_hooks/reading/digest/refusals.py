@@ -8,7 +8,7 @@ from functools import lru_cache
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry
 from resume_hooks.reading.digest.facts import PendingCall, Refusal
-from resume_hooks.reading.digest.open_calls import PLAN_TOOL, was_replaced
+from resume_hooks.reading.digest.open_calls import PLAN_TOOL, was_call_replaced
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.session_commands import ShellCommand
 from resume_hooks.reading.digest.shell import (
@@ -40,15 +40,13 @@ def list_refusals(
     with words is never included, because the talk contains these words.
     """
     for refusal in reversed(facts.refusals):
-        call, quote, by_user = refusal
+        call, quote, is_by_user = refusal
         if call.tool == PLAN_TOOL and quote.text:
             continue
-        has_user_words = by_user and bool(quote.text)
+        has_user_words = is_by_user and bool(quote.text)
         if has_user_words == with_words and not _was_allowed_later(refusal, facts, commands):
             subject = cut_line(_find_subject(call), MAX_SUBJECT_CHARACTERS)
-            label = (
-                f"refused by {'the user' if by_user else 'a rule'}: {call.tool} {subject}".rstrip()
-            )
+            label = f"refused by {'the user' if is_by_user else 'a rule'}: {call.tool} {subject}".rstrip()
             yield make_entry(f"{label}: {quote.text}".rstrip(": "), quote.place)
 
 
@@ -68,43 +66,43 @@ def _was_allowed_later(
     """
     call, order = refusal.call, refusal.quote.place.order
     if call.tool in WRITING_TOOLS:
-        return was_replaced(call, facts)
+        return was_call_replaced(call, facts)
     if call.tool == "AskUserQuestion" and not refusal.quote.text:
         return any(quote.place.order > order for quote in facts.prompts.quotes)
     if call.tool == "Bash":
         later_commands = [command for command in commands if command.run.place.order > order]
-        return _ran_later(call.first_text("command"), later_commands)
+        return _has_run_later(call.first_text("command"), later_commands)
     return False
 
 
-def _ran_later(refused_command: str, later_commands: Sequence[ShellCommand]) -> bool:
+def _has_run_later(refused_command: str, later_commands: Sequence[ShellCommand]) -> bool:
     """Check whether a refused command ran later, or all of its simple commands that change something."""
     refused_key = make_command_key(refused_command)
     if any(command.key == refused_key for command in later_commands):
         return True
-    refused_calls: Sequence[tuple[str, ...]] = _list_changing_calls(
+    refused_calls: Sequence[tuple[str, ...]] = _list_changing_commands(
         parse_simple_commands(refused_command)
     )
     if any(words[:2] != _STAGING for words in refused_calls):
         refused_calls = [words for words in refused_calls if words[:2] != _STAGING]
     later_calls: set[tuple[str, ...]] = set()
     for command in later_commands:
-        later_calls.update(_list_changing_calls(command.parts))
+        later_calls.update(_list_changing_commands(command.parts))
     return bool(refused_calls) and later_calls.issuperset(refused_calls)
 
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
-def _list_changing_calls(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, ...], ...]:
+def _list_changing_commands(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, ...], ...]:
     """Return the words of the simple commands that do more than read, without messages and folders."""
     calls: list[tuple[str, ...]] = []
     for part in parts:
         if find_program((part,)):
             words = ["git", *list_git_words(part.words)] if part.words[0] == "git" else part.words
-            calls.append(_without_texts(words))
+            calls.append(_remove_message_options(words))
     return tuple(calls)
 
 
-def _without_texts(words: Sequence[str]) -> tuple[str, ...]:
+def _remove_message_options(words: Sequence[str]) -> tuple[str, ...]:
     """Return the words of a command without options for messages, such as the message of a commit."""
     kept_words = []
     previous = ""

@@ -101,7 +101,7 @@ def _add_listed_items(question: str, answer: str) -> str:
     return ""
 
 
-def is_assent(reply: str) -> bool:
+def is_simple_reply(reply: str) -> bool:
     """Check whether a reply only agrees, disagrees or names an option."""
     words = set(_WORD.findall(reply.lower()))
     if not words or len(reply) > MAX_REPLY_CHARACTERS:

@@ -53,26 +53,30 @@ _CHOICE_OBJECT = compile_lazily(
 )
 """The purpose of a choice, such as "the tests" in "for the tests, use pytest"."""
 
-_REPLACED = compile_lazily(
+_REPLACED_NAME = compile_lazily(
     r"\b(?:instead of|rather than|replacing|replace|(?:switch|move|migrate)(?:d|ed)? (?:away )?from)\s+"
     r"(?:the |our |my |an? )?[`\"']?([a-z][\w.+#/-]{2,})"
 )
 """The name of a thing that the statement replaces, such as "tox" in "instead of tox"."""
 
-_CHOOSES = r"\b(?:use|using|go with|call(?:ed)?|name(?:d)?|prefer|choose|pick|take)\s+(?:\S+\s+){0,2}[`\"']?"
+_CHOOSING_WORDS = r"\b(?:use|using|go with|call(?:ed)?|name(?:d)?|prefer|choose|pick|take)\s+(?:\S+\s+){0,2}[`\"']?"
 """Words before the name of a chosen thing, such as "use"."""
 
-_REFUSES = compile_lazily(r"\b(?:never|not|don't|avoid|no|without|both|also|too|support)\b|\?\W*\Z")
+_REFUSING_WORD = compile_lazily(
+    r"\b(?:never|not|don't|avoid|no|without|both|also|too|support)\b|\?\W*\Z"
+)
 """Words of a statement that chooses nothing, or that chooses more than one thing."""
 
-_NUMBERED = compile_lazily(r"\b([a-z][a-z+#]{2,}(?:\.[a-z]+)?) v?(\d+(?:\.\d+)*)\b(?!\.?\d|%|-)")
+_NAME_WITH_VERSION = compile_lazily(
+    r"\b([a-z][a-z+#]{2,}(?:\.[a-z]+)?) v?(\d+(?:\.\d+)*)\b(?!\.?\d|%|-)"
+)
 """A name followed by the number of its version."""
 
 _CHOOSES_VERSION = compile_lazily(
     r"\b(?:use|using|go with|prefer|upgrade|downgrade|switch|stay (?:on|with)|target|"
     r"(?:seems?|looks?|is) (?:sensible|good|right|fine|ok|best|better))\b"
 )
-_COUNTERS = frozenset({
+_COUNTING_WORDS = frozenset({
     "step", "phase", "option", "issue", "line", "lines", "task", "item", "part", "section", "round", "day", "page",
     "record", "row", "test", "tests", "job", "number", "level", "case", "chapter", "figure", "table", "stage", "top",
     "last", "first", "next", "than", "least", "most", "about", "for", "and", "from", "with", "only", "over", "under",
@@ -93,9 +97,9 @@ _STOP_WORDS = frozenset({
 
 # Two sentences about the same subject have at least this number of words in common.
 MIN_SHARED_WORDS = 2
-MIN_SAME_SUBJECT = 0.75  # The minimum fraction of common words if only a value differs.
+MIN_SAME_SUBJECT_FRACTION = 0.75  # The minimum fraction of common words if only a value differs.
 # The minimum fraction of common words if the later sentence announces a change.
-MIN_CLOSE_SUBJECT = 0.4
+MIN_SIMILAR_SUBJECT_FRACTION = 0.4
 # The number of latest statements that are compared with each other.
 MAX_COMPARED_STATEMENTS = 300
 
@@ -118,7 +122,7 @@ def find_revoked_statements(statements: Sequence[str]) -> dict[int, int]:
         words[index] = _parse_statement(statements[index])
     weights = _weigh_words(words.values())
     indexes_by_word: dict[str, list[int]] = {}
-    revocations = _places_of_other_versions(statements, first_index)
+    revocations = _find_replaced_versions(statements, first_index)
     for index in range(len(statements) - 1, first_index - 1, -1):
         subject_words, values = words[index]
         shared_counts: dict[int, int] = {}
@@ -188,7 +192,7 @@ def find_corrected_sentences(
         for index, change_moment, (new_words, new_values) in reversed(changes):
             is_related = (
                 change_moment > moment
-                and _measure_likeness(old_words, new_words, weights) >= MIN_CLOSE_SUBJECT
+                and _measure_likeness(old_words, new_words, weights) >= MIN_SIMILAR_SUBJECT_FRACTION
             )
             if is_related and (old_values != new_values or old_words != new_words):
                 yield sentence_index, index
@@ -227,15 +231,17 @@ def _revokes(
     likeness = _measure_likeness(old_words, new_words, weights)
     old_statement, new_statement = (statements[index] for index in indexes)
     if (
-        likeness < MIN_CLOSE_SUBJECT
+        likeness < MIN_SIMILAR_SUBJECT_FRACTION
         and not announces_change(new_statement)
-        and _REPLACED.search(new_statement.lower()) is None
+        and _REPLACED_NAME.search(new_statement.lower()) is None
     ):
         return False
     if _STATING_WORD.search(old_statement.lower()) or _BINDING_WORD.search(old_statement.lower()):
-        if likeness >= MIN_CLOSE_SUBJECT and _gives_other_numbers(old_statement, new_statement):
+        if likeness >= MIN_SIMILAR_SUBJECT_FRACTION and _gives_other_numbers(
+            old_statement, new_statement
+        ):
             return True
-        is_similar = likeness >= MIN_CLOSE_SUBJECT or _have_same_choice(
+        is_similar = likeness >= MIN_SIMILAR_SUBJECT_FRACTION or _have_same_choice(
             old_statement, new_statement
         )
         if (
@@ -249,7 +255,7 @@ def _revokes(
     has_other_value = bool(old_values) and bool(new_values) and not old_values & new_values
     return (
         has_other_value
-        and likeness >= MIN_SAME_SUBJECT
+        and likeness >= MIN_SAME_SUBJECT_FRACTION
         and _STATING_WORD.search(new_statement.lower()) is not None
     )
 
@@ -267,39 +273,43 @@ def _gives_other_numbers(old_statement: str, new_statement: str) -> bool:
     )
 
 
-def _is_thing_replaced(said: str, again: str) -> bool:
+def _is_thing_replaced(old_statement: str, new_statement: str) -> bool:
     """Check whether the later statement names a thing as replaced that the earlier statement chooses."""
-    replaced = _REPLACED.search(again.lower())
+    replaced = _REPLACED_NAME.search(new_statement.lower())
     if replaced is None or replaced[1] in _STOP_WORDS or replaced[1].endswith("ing"):
         return False
-    chosen = re.search(rf"{_CHOOSES}{re.escape(replaced[1])}\b", said.lower())
-    return chosen is not None and _REFUSES.search(said.lower()) is None
+    chosen = re.search(rf"{_CHOOSING_WORDS}{re.escape(replaced[1])}\b", old_statement.lower())
+    return chosen is not None and _REFUSING_WORD.search(old_statement.lower()) is None
 
 
-def _places_of_other_versions(statements: Sequence[str], first: int) -> dict[int, int]:
+def _find_replaced_versions(statements: Sequence[str], first_index: int) -> dict[int, int]:
     """Map each statement that chooses a version to a later statement that chooses another version.
 
     Both statements are given by their indexes and are about the same thing. Statements before the
-    index ``first`` are not compared.
+    index ``first_index`` are not compared.
     """
-    latest: dict[str, tuple[int, str]] = {}
-    found: dict[int, int] = {}
-    for at in range(len(statements) - 1, first - 1, -1):
-        said = statements[at].lower()
-        if _CHOOSES_VERSION.search(said) is None or _REFUSES.search(said) or _LOG_LINE.match(said):
+    latest_choices: dict[str, tuple[int, str]] = {}
+    replacements: dict[int, int] = {}
+    for index in range(len(statements) - 1, first_index - 1, -1):
+        statement = statements[index].lower()
+        if (
+            _CHOOSES_VERSION.search(statement) is None
+            or _REFUSING_WORD.search(statement)
+            or _LOG_LINE.match(statement)
+        ):
             continue
         numbers: dict[str, set[str]] = {}
-        for name, number in _NUMBERED.findall(said):
-            if name not in _COUNTERS:
+        for name, number in _NAME_WITH_VERSION.findall(statement):
+            if name not in _COUNTING_WORDS:
                 numbers.setdefault(name, set()).add(number)
         for name, choices in numbers.items():
             if len(choices) > 1:
                 continue  # The statement compares versions, or moves from one version to another.
             (number,) = choices
-            later, newest = latest.setdefault(name, (at, number))
-            if newest != number:
-                found[at] = later
-    return found
+            later_index, latest_number = latest_choices.setdefault(name, (index, number))
+            if latest_number != number:
+                replacements[index] = later_index
+    return replacements
 
 
 def _have_same_choice(old_statement: str, new_statement: str) -> bool:

@@ -62,7 +62,7 @@ class ShellCommand(NamedTuple):
     """A run of a shell command, with its simple commands.
 
     ``key`` is equal for runs of the same command. ``program`` is its main program, with a
-    subcommand if it has one. ``complaint`` is an error message in the output, or ``""``.
+    subcommand if it has one. ``error_line`` is an error message in the output, or ``""``.
     ``has_worked`` means that the run certainly succeeded. ``run_folder`` is the folder in which it
     ran, after its own ``cd``, or ``""`` if the folder is unknown.
     """
@@ -71,7 +71,7 @@ class ShellCommand(NamedTuple):
     parts: tuple[SimpleCommand, ...]
     key: str
     program: str
-    complaint: str
+    error_line: str
     has_worked: bool
     run_folder: str
 
@@ -80,7 +80,7 @@ class ShellCommand(NamedTuple):
         """Whether the run succeeded, or ended with an unknown exit status and without an error message."""
         run = self.run
         is_unknown = run.status is None and not run.failed and not run.is_background
-        return self.has_worked or (is_unknown and not self.complaint)
+        return self.has_worked or (is_unknown and not self.error_line)
 
 
 def list_commands(facts: LineageFacts) -> list[ShellCommand]:
@@ -90,10 +90,10 @@ def list_commands(facts: LineageFacts) -> list[ShellCommand]:
         parts = shell.parse_simple_commands(run.command)
         program = shell.find_program(parts)
         core = shell.make_command_key(run.command)
-        complaint = _find_complaint(run) if program else ""
-        has_worked = not complaint and _has_succeeded(run)
+        error_line = _find_error_line(run) if program else ""
+        has_worked = not error_line and _has_succeeded(run)
         run_folder = find_run_folder(run, parts)
-        commands.append(ShellCommand(run, parts, core, program, complaint, has_worked, run_folder))
+        commands.append(ShellCommand(run, parts, core, program, error_line, has_worked, run_folder))
     return commands
 
 
@@ -160,7 +160,7 @@ def list_working_commands(
         )
         if is_check(command) and not _is_push(command):
             checks.append(entry)
-        elif not only_looks_up(command) and not _names_temporary_file(command):
+        elif not is_lookup(command) and not _names_temporary_file(command):
             others.append(entry)
     return CommandList(tuple(checks), tuple(others))
 
@@ -198,7 +198,7 @@ def _choose_commands(
         if (
             good_run is not None
             and is_worth_repeating(good_run)
-            and not _has_lost_folder(good_run, removals)
+            and not _is_folder_gone(good_run, removals)
         ):
             if _uses_removed_folder(good_run, commands, removals):
                 continue
@@ -258,11 +258,11 @@ def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[She
             continue
         folder = command.run_folder
         is_temporary = TEMPORARY_PATH.search(f"{folder}/") is not None
-        if not folder or is_temporary or _has_complaint(command.run.output):
+        if not folder or is_temporary or _has_error_line(command.run.output):
             continue
         for part in command.parts:
             program = shell.find_program((part,))
-            is_plain = not any(_EXPANDED.search(word) for word in part.words)
+            is_plain = not any(_EXPANDED_WORD.search(word) for word in part.words)
             if (
                 program
                 and is_plain
@@ -285,11 +285,11 @@ _LOOP = compile_lazily(
 )
 """Signs of a script whose parts do not work alone or may fail."""
 
-_EXPANDED = compile_lazily(r"[*?$`{}~\n]|\A(?:/private)?/tmp/")
+_EXPANDED_WORD = compile_lazily(r"[*?$`{}~\n]|\A(?:/private)?/tmp/")
 """Signs that the shell expands a word, or that the word is a temporary file."""
 
 
-def _has_complaint(output: str) -> bool:
+def _has_error_line(output: str) -> bool:
     """Check whether any line of an output reports a failure."""
     return _ERROR_LINE.search(f"\n{output.lower()}") is not None
 
@@ -303,7 +303,7 @@ def _count_request_words(command: ShellCommand, request_words: Collection[str]) 
     return min(MAX_REQUEST_WORDS, len(words.intersection(request_words)))
 
 
-def _has_lost_folder(command: ShellCommand, removals: Sequence[tuple[str, int]]) -> bool:
+def _is_folder_gone(command: ShellCommand, removals: Sequence[tuple[str, int]]) -> bool:
     """Check whether the folder in which a command ran is temporary or was removed later."""
     if moves_to_temporary_folder(command):
         return True
@@ -392,7 +392,7 @@ def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPlace | No
     return None
 
 
-def only_looks_up(command: ShellCommand) -> bool:
+def is_lookup(command: ShellCommand) -> bool:
     """Check whether a command only looks something up that changes soon, or publishes one change.
 
     Examples are chains of git and ``gh``, and queries for versions, for lists or for one CI run.
@@ -544,7 +544,7 @@ def _find_passed_places(
             if has_known_status or _has_ended_well(part, command):
                 place = command.run.result_place
                 passed_places[checkout, part.words] = _PartRun(place, has_known_status)
-            elif command.complaint and _runs_all_parts(command):
+            elif command.error_line and _runs_all_parts(command):
                 # This part of the command may be the one that failed.
                 passed_places.pop((checkout, part.words), None)
     return passed_places
@@ -558,15 +558,15 @@ def _has_ended_well(part: SimpleCommand, command: ShellCommand) -> bool:
     run = command.run
     if run.status is not None or run.failed or run.is_background:
         return False
-    if not command.complaint:
+    if not command.error_line:
         return True
-    if not _runs_all_parts(command) or _formats(part):
+    if not _runs_all_parts(command) or _may_format_files(part):
         return False
-    complaints = _ERROR_LINE.findall(f"\n{run.output.lower()}")
-    return all(_FORMAT_COMPLAINT.match(complaint.strip()) for complaint in complaints)
+    error_lines = _ERROR_LINE.findall(f"\n{run.output.lower()}")
+    return all(_FORMAT_ERROR.match(error_line.strip()) for error_line in error_lines)
 
 
-def _formats(part: SimpleCommand) -> bool:
+def _may_format_files(part: SimpleCommand) -> bool:
     return any(_FORMAT_WORD.search(word) for word in part.words[:MAX_CHECK_WORDS])
 
 
@@ -575,7 +575,7 @@ _FORMAT_WORD = compile_lazily(
 )
 """A word of a simple command that may check the format of files."""
 
-_FORMAT_COMPLAINT = compile_lazily(r"diff in |would reformat\b|\[warn\] code style issues")
+_FORMAT_ERROR = compile_lazily(r"diff in |would reformat\b|\[warn\] code style issues")
 """The start of an error message that only a check of the format prints."""
 
 
@@ -621,7 +621,7 @@ def _find_last_pass(
     for part in command.parts:
         if _is_verification_part(part) or (is_check_part(part) and "--check" in part.words):
             checks.append(part)
-    pure_checks = [part for part in checks if not _FIXER.search(" ".join(part.words))]
+    pure_checks = [part for part in checks if not _FIX_OPTION.search(" ".join(part.words))]
     passes: list[_PartRun] = []
     for key in _make_part_keys(command, pure_checks or checks, edited_files):
         if key not in passed_places:
@@ -630,7 +630,7 @@ def _find_last_pass(
     return min(passes, key=lambda part_pass: part_pass.place.order, default=None)
 
 
-_FIXER = compile_lazily(r"[\s:-]fix(?=\s|\Z)")
+_FIX_OPTION = compile_lazily(r"[\s:-]fix(?=\s|\Z)")
 """A sign that a simple command fixes the files that it checks."""
 
 
@@ -686,8 +686,8 @@ def _format_runs_note(
         notes.append(
             f"{label} failed{f', exit {last_run.run.status}' if last_run.run.status else ''}"
         )
-    elif last_run.complaint and last_run is not good_run:
-        notes.append(f"{label} printed: {cut_line(last_run.complaint, MAX_LINE_CHARACTERS // 2)}")
+    elif last_run.error_line and last_run is not good_run:
+        notes.append(f"{label} printed: {cut_line(last_run.error_line, MAX_LINE_CHARACTERS // 2)}")
     if is_verification(last_run):
         result_place = last_run.run.result_place
         if not last_run.may_have_worked:
@@ -729,7 +729,7 @@ _SEARCHES = (("grep",), ("egrep",), ("rg",))
 MIN_DISTINCT_NAME_CHARACTERS = 8  # A folder's name with fewer characters may be a common word.
 
 
-def _find_complaint(run: ShellRun) -> str:
+def _find_error_line(run: ShellRun) -> str:
     """Return the line of an output that reports a failure, although the exit status does not, or ``""``.
 
     The exit status of a pipe may hide a failure.
@@ -742,7 +742,7 @@ def _find_complaint(run: ShellRun) -> str:
     ):
         if output_end and (match := _ERROR_LINE.search(f"\n{output_end.lower()}")):
             return output_end[match.start() : match.end() - 1].strip()
-    is_unclear = run.status is None or shell.searches_results(run.command)
+    is_unclear = run.status is None or shell.searches_check_results(run.command)
     if is_unclear and not run.is_background and (match := _FAILURE_LINE.search(run.output)):
         return match[0].strip()
     return ""

@@ -193,7 +193,7 @@ def remove_output_filters(command: str) -> str:
     return line
 
 
-def searches_results(command: str) -> bool:
+def searches_check_results(command: str) -> bool:
     """Check whether a command prints only the lines of a check that report a pass or a failure."""
     return any(_find_result_searches(command))
 
@@ -220,10 +220,10 @@ def parse_simple_commands(command: str) -> tuple[SimpleCommand, ...]:
             for part in _SEPARATOR.split(stripped)
             if part.strip()
         )
-    return tuple(parsed for parsed in _walk_command(stripped) if parsed.words or parsed.targets)
+    return tuple(parsed for parsed in _split_command(stripped) if parsed.words or parsed.targets)
 
 
-def _walk_command(command: str) -> list[SimpleCommand]:
+def _split_command(command: str) -> list[SimpleCommand]:
     commands: list[SimpleCommand] = []
     words: list[str] = []
     targets: list[str] = []

@@ -15,7 +15,7 @@ from resume_hooks.reading.digest import prose, replies, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
 from resume_hooks.reading.digest.facts import Quote
-from resume_hooks.reading.digest.statements import HEADING, find_turn_order, is_aside
+from resume_hooks.reading.digest.statements import HEADING, find_turn_order, only_looks_like_demand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 # The maximum number of skills that are quoted, and the maximum number of rules of each.
@@ -103,7 +103,7 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
     """
     first_active_order = find_turn_order(facts, MAX_SKILL_TURNS)
     for name, quote in [*facts.skills.items()][-MAX_SKILLS:]:
-        has_moved_on = _has_user_moved_on(facts, quote)
+        has_moved_on = _has_new_request(facts, quote)
         is_old = quote.place.order < first_active_order
         if has_moved_on and (is_old or name.startswith("/")):
             continue
@@ -113,7 +113,7 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
         ):
             continue
         passed_text = ""
-        if steps and not _has_reported(facts):
+        if steps and not _is_answered_with_report(facts):
             step_index = _find_current_step(facts, quote, steps)
             passed_text = "\n".join(step.text for step in steps[: step_index or 0])
             yield make_entry(
@@ -145,7 +145,7 @@ def _list_rules(name: str, quote: Quote, passed_text: str) -> Iterator[DigestEnt
             break
 
 
-def _has_user_moved_on(facts: LineageFacts, skill: Quote) -> bool:
+def _has_new_request(facts: LineageFacts, skill: Quote) -> bool:
     """Check whether the user asked for something new after a skill was loaded.
 
     A short reply such as "yes" is not a new request.
@@ -156,7 +156,7 @@ def _has_user_moved_on(facts: LineageFacts, skill: Quote) -> bool:
             return False
         if quote.place in answer_places or quote.is_correction:
             continue
-        if quote.text.startswith("/") or not replies.is_assent(quote.text):
+        if quote.text.startswith("/") or not replies.is_simple_reply(quote.text):
             return True
     return False
 
@@ -186,7 +186,7 @@ def _find_final_answer(facts: LineageFacts) -> Quote | None:
     return last_words
 
 
-def _has_reported(facts: LineageFacts) -> bool:
+def _is_answered_with_report(facts: LineageFacts) -> bool:
     """Check whether the answer to the last prompt is a report, such as a review, that names no step."""
     answer = _find_final_answer(facts)
     return (
@@ -282,7 +282,7 @@ def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillS
 
 def _find_rules(body: str) -> Iterator[str]:
     """Yield the rules in a document: first the items of lists of rules, then demanding sentences."""
-    whole_rows = prose.join_wrapped_rows(prose.without_code(body))
+    whole_rows = prose.join_wrapped_rows(prose.remove_code_blocks(body))
     for part in _RULES_SECTION.findall(whole_rows):
         yield from _list_rule_items(part)
     yield from filter(_is_rule_sentence, prose.split_sentences(HEADING.sub("", whole_rows)))
@@ -293,11 +293,11 @@ def _list_rule_items(part: str) -> Iterator[str]:
     for row in part.split("\n"):
         if prose.MARKUP.match(row) and len(row.split()) > MIN_RULE_WORDS:
             item = " ".join(prose.split_sentences(row))
-            if len(item) <= MAX_RULE_CHARACTERS and _is_whole(item):
+            if len(item) <= MAX_RULE_CHARACTERS and _is_complete_rule(item):
                 yield item
 
 
-def _is_whole(rule: str) -> bool:
+def _is_complete_rule(rule: str) -> bool:
     """Check whether a rule is complete: it was not shortened and does not end with a colon."""
     return "…" not in rule and not rule.rstrip("*_` ").endswith(":")
 
@@ -311,5 +311,5 @@ def _is_rule_sentence(sentence: str) -> bool:
     is_long_enough = (
         len(sentence.split()) >= MIN_RULE_WORDS and len(significant_words) >= MIN_SIGNIFICANT_WORDS
     )
-    is_rule = _RULE.search(sentence) is not None and not is_aside(sentence)
-    return is_long_enough and is_rule and _is_whole(sentence)
+    is_rule = _RULE.search(sentence) is not None and not only_looks_like_demand(sentence)
+    return is_long_enough and is_rule and _is_complete_rule(sentence)

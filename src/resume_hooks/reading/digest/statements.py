@@ -100,7 +100,7 @@ MAX_SUMMARY_CHARACTERS = 60_000
 # recognized
 COMPARED_CHARACTERS = 50
 # Two versions of one demand have this number of characters at the start in common.
-SAME_DEMAND = 80
+COMPARED_DEMAND_CHARACTERS = 80
 _USER_MESSAGES_SECTION = compile_lazily(
     r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)"
     r"(?=^(?:\d+\.[ \t]|#|</)|^[^\n]*\bconstraints\b[^\n]*:\**$|\Z)",
@@ -204,13 +204,13 @@ _STANDING_WORD = compile_lazily(
 )
 """Words that show that a demand may bind later work. Any word in a non-Latin script is included."""
 
-_ASSENT = compile_lazily(
+_LEADING_REPLY = compile_lazily(
     r"\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|great|no|nope|na|oh|hm+|ah|so|and|also)\b[,.!:\u2013\u2014-]+\s*|"
     r"(?:ok(?:ay)?|so|and|also)\s+)+",
     re.IGNORECASE,
 )
 """Words such as "yes" or "no" before a demand."""
-DEMAND_WORDS = 5  # The minimum number of words in a demand that follows a "yes" or "no".
+MIN_WORDS_AFTER_REPLY = 5  # The minimum number of words in a demand that follows a "yes" or "no".
 _REPLY_START = compile_lazily(r"\W*(?:yes|yeah|yep|ok(?:ay)?|sure|no|nope)\b", re.IGNORECASE)
 # A prompt with more characters may contain a document that somebody else wrote.
 MIN_DOCUMENT_CHARACTERS = 800
@@ -243,7 +243,7 @@ def is_demand(sentence: str) -> bool:
     return _DEMAND.search(sentence.lower()) is not None
 
 
-def is_aside(sentence: str) -> bool:
+def only_looks_like_demand(sentence: str) -> bool:
     """Check whether a sentence only looks like a demand: a question, a joke, a doubt or a log line."""
     is_asking = is_question(sentence) or _QUESTION_START.match(sentence) is not None
     return (
@@ -263,7 +263,7 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
     """
     demands: list[tuple[str, RecordPlace]] = []
     templates = _find_templates(facts.prompts.quotes)
-    chosen = _places_of_choices(facts)
+    chosen = _find_places_of_choices(facts)
     for quote in (*_list_latest_quotes(facts.prompts.quotes), *_find_summarized_messages(facts)):
         if (
             quote.place in facts.foreign_prompts
@@ -274,31 +274,33 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
         sentences = list(prose.split_sentences(HEADING.sub("", _select_own_words(quote.text))))
         binding_indexes = []
         for index, sentence in enumerate(sentences):
-            if _is_binding(sentence) and not _is_for_step_before(sentences, index):
+            if _is_binding(sentence) and not _only_adds_to_previous_sentence(sentences, index):
                 binding_indexes.append(index)
         for index in reversed(binding_indexes):
             demands.append((_add_subject(sentences, index), quote.place))
     beginnings: set[str] = set()
     for index in find_binding_statements([text for text, _ in demands]):
         text, place = demands[index]
-        beginning = text[:SAME_DEMAND].lower()
+        beginning = text[:COMPARED_DEMAND_CHARACTERS].lower()
         if beginning not in beginnings and not pull_requests.has_wait_ended(text, place):
             beginnings.add(beginning)
             yield make_entry(text, place)
     for quote in _find_summarized_rules(facts):
-        beginning = quote.text[:SAME_DEMAND].lower()
+        beginning = quote.text[:COMPARED_DEMAND_CHARACTERS].lower()
         if beginning not in beginnings:
             beginnings.add(beginning)
             yield make_entry(quote.text, quote.place, SUMMARIZED_NOTE)
 
 
-def _places_of_choices(facts: LineageFacts) -> frozenset[RecordPlace]:
+def _find_places_of_choices(facts: LineageFacts) -> frozenset[RecordPlace]:
     """Return the records with the user's answers that are all short enough to be listed as choices."""
-    longest: dict[RecordPlace, int] = {}
-    for said in facts.answers:
-        chosen = said.text.rpartition(" -> ")[2]
-        longest[said.place] = max(longest.get(said.place, 0), len(chosen))
-    return frozenset(place for place, length in longest.items() if length <= MAX_CHOICE_CHARACTERS)
+    max_lengths: dict[RecordPlace, int] = {}
+    for answer in facts.answers:
+        choice = answer.text.rpartition(" -> ")[2]
+        max_lengths[answer.place] = max(max_lengths.get(answer.place, 0), len(choice))
+    return frozenset(
+        place for place, length in max_lengths.items() if length <= MAX_CHOICE_CHARACTERS
+    )
 
 
 def _find_summarized_messages(facts: LineageFacts) -> Iterator[Quote]:
@@ -335,17 +337,17 @@ def _is_binding(sentence: str) -> bool:
     is_style = _STYLE.search(lowered) is not None
     if not is_standing_demand and not is_style and _PREFERENCE.search(lowered) is None:
         return False  # This is the common case, and the check so far takes half of the time.
-    if is_aside(sentence):
+    if only_looks_like_demand(sentence):
         return False
     if sentence.startswith("/compact") or _is_task(sentence) or _is_for_one_answer(sentence):
         return False
-    return is_style or _ONE_TIME_REQUEST.search(_without_assent(sentence)) is None
+    return is_style or _ONE_TIME_REQUEST.search(_remove_leading_reply(sentence)) is None
 
 
 def _is_for_one_answer(sentence: str) -> bool:
     """Check whether a sentence is about the style of one answer and not of every answer."""
     is_style = _STYLE.search(sentence.lower()) is not None
-    is_about_answer = _ONE_ANSWER.match(prose.with_straight_apostrophes(sentence)) is not None
+    is_about_answer = _ONE_ANSWER.match(prose.straighten_apostrophes(sentence)) is not None
     return is_style and is_about_answer and _HABIT_WORD.search(sentence) is None
 
 
@@ -354,15 +356,15 @@ def _is_task(sentence: str) -> bool:
     return _TASK_START.match(sentence) is not None and _STANDING_WORD.search(sentence) is None
 
 
-def _without_assent(sentence: str) -> str:
+def _remove_leading_reply(sentence: str) -> str:
     """Return a sentence without a "yes" or "no" at its start, if enough words follow."""
-    assent = _ASSENT.match(sentence)
-    if assent is None or len(sentence[assent.end() :].split()) < DEMAND_WORDS:
+    assent = _LEADING_REPLY.match(sentence)
+    if assent is None or len(sentence[assent.end() :].split()) < MIN_WORDS_AFTER_REPLY:
         return sentence
     return sentence[assent.end() :]
 
 
-def _is_for_step_before(sentences: Sequence[str], index: int) -> bool:
+def _only_adds_to_previous_sentence(sentences: Sequence[str], index: int) -> bool:
     """Check whether a sentence only adds something to the reply or to the request before it."""
     return _continues_reply(sentences, index) or _describes_task(sentences, index)
 
@@ -562,7 +564,7 @@ def list_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """
     yield from (make_entry(quote.text, quote.place) for quote in facts.questions)
     if quote := facts.words_since_prompt:
-        sentences = prose.sentences_at_end(redact_and_collect(quote.text))
+        sentences = prose.find_last_sentences(redact_and_collect(quote.text))
         for sentence in sentences[-prose.QUESTION_SENTENCES :]:
             if is_question(sentence):
                 yield make_entry(sentence, quote.place)

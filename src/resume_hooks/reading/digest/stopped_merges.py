@@ -84,14 +84,14 @@ def update_stopped_merge(
 
 def _has_stopped(words: Sequence[str], run: ShellRun) -> bool:
     """Check whether the output of a command says that the command stopped at conflicts."""
-    if _is_continuing(words) and _REBASE_END in run.output:
+    if _continues_merge(words) and _REBASE_END in run.output:
         return False
     return _CONFLICT_ROW.search(run.output) is not None or any(
         message in run.output for message in _STOP_MESSAGES
     )
 
 
-def _is_continuing(words: Sequence[str]) -> bool:
+def _continues_merge(words: Sequence[str]) -> bool:
     """Check whether a command has an option that continues or ends a stopped merge."""
     return not _ENDING_OPTIONS.isdisjoint(words)
 
@@ -103,7 +103,7 @@ def _make_stopped_merge(
     paths = []
     for merged_path, other_path in _CONFLICT_ROW.findall(run.output):
         paths.append(merged_path.strip() or other_path)
-    if former_stop is not None and _is_continuing(words):
+    if former_stop is not None and _continues_merge(words):
         command = former_stop.command
     else:
         command = " ".join(["git", *(word for word in words if not word.startswith("-"))])

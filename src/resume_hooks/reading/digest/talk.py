@@ -35,7 +35,7 @@ MAX_TYPED_CHARACTERS = 4_000  # A prompt with more characters is assumed to be p
 # The number of characters of a command's template that are kept to identify the command.
 MAX_TEMPLATE_CHARACTERS = 300
 # The maximum number of characters kept of the template of a request that has no answer yet.
-OPEN_TEMPLATE = 8_000
+MAX_OPEN_TEMPLATE_CHARACTERS = 8_000
 # The numbers of characters that are kept at the start and at the end of a pasted text.
 PASTE_ENDS_CHARACTERS = (900, 500)
 MAX_MESSAGE_CHARACTERS = 12_000  # the maximum number of characters in one message
@@ -93,7 +93,9 @@ def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
     return len(spoken_refs.difference(message.ref for message in messages))
 
 
-def fit_talk(messages: Sequence[TalkMessage], max_characters: int) -> tuple[TalkMessage, ...]:
+def select_fitting_messages(
+    messages: Sequence[TalkMessage], max_characters: int
+) -> tuple[TalkMessage, ...]:
     """Return as many messages as fit, the most important kinds of messages first.
 
     The user's messages come before the last words of turns, and these before the other messages. Of
@@ -138,7 +140,9 @@ def join_talk(
         for message in older:
             if message.kind not in {MessageKind.PENDING, MessageKind.REFUSED, MessageKind.RETURNED}:
                 older_messages.append(message)
-    return fit_talk(_mark_reversals([*older_messages, *newer]), MAX_STORED_CHARACTERS)
+    return select_fitting_messages(
+        _mark_reversals([*older_messages, *newer]), MAX_STORED_CHARACTERS
+    )
 
 
 def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
@@ -172,12 +176,12 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
             return format_prompt(
                 replies.add_answered_words(quote.full_text, _find_previous_words(quote, facts))
             )
-        return format_prompt(quote.full_text, _template_room(quote, facts))
+        return format_prompt(quote.full_text, _find_max_template_characters(quote, facts))
 
-    approved = _plans_in_prompts(facts)
+    approved = _find_plans_in_prompts(facts)
 
     def closing_text(quote: Quote) -> str:
-        return format_text(_without_approved_plan(quote, approved), MAX_MESSAGE_CHARACTERS)
+        return format_text(_replace_approved_plans(quote, approved), MAX_MESSAGE_CHARACTERS)
 
     choice = _MessageChoice()
     later_prompts = LaterPrompts()
@@ -215,17 +219,17 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
     return choice.messages
 
 
-def _plans_in_prompts(facts: LineageFacts) -> list[Quote]:
+def _find_plans_in_prompts(facts: LineageFacts) -> list[Quote]:
     """Return the approved plans that a prompt repeats as a whole."""
-    prompts = {said.place: said.full_text for said in facts.prompts.quotes}
+    prompt_texts = {said.place: said.full_text for said in facts.prompts.quotes}
     plans = []
     for plan in facts.plans:
-        if plan.text and plan.text in prompts.get(plan.place, ""):
+        if plan.text and plan.text in prompt_texts.get(plan.place, ""):
             plans.append(plan)
     return plans
 
 
-def _without_approved_plan(quote: Quote, plans: Sequence[Quote]) -> str:
+def _replace_approved_plans(quote: Quote, plans: Sequence[Quote]) -> str:
     """Return the assistant's words, in which a reference replaces a plan that a later prompt repeats."""
     text = quote.text
     for plan in plans:
@@ -290,14 +294,14 @@ class _MessageChoice:
                 return
             text = format_quote(quote)
             formatted_characters += len(text)
-            key = kind, _repetition_key(text, kind)
+            key = kind, _make_message_key(text, kind)
             if text and len(text) <= self._remaining_characters and key not in self._known_keys:
                 self._known_keys.add(key)
                 self._remaining_characters -= len(text)
                 self.messages.append(_ChosenMessage(quote, kind, text))
 
 
-def _repetition_key(text: str, kind: MessageKind) -> str:
+def _make_message_key(text: str, kind: MessageKind) -> str:
     """Return a text that is equal for repeated messages.
 
     It is the whole text of a request, or the start of any other message.
@@ -370,25 +374,25 @@ def _collect_sentences(messages: Sequence[TalkMessage], kind: MessageKind) -> li
     return sentences
 
 
-def _template_room(quote: Quote, facts: LineageFacts) -> int:
+def _find_max_template_characters(quote: Quote, facts: LineageFacts) -> int:
     """Return the maximum number of characters to keep of the template around the words of a request."""
     if quote is facts.prompts.quotes[-1] and facts.words_since_prompt is None:
-        return OPEN_TEMPLATE
+        return MAX_OPEN_TEMPLATE_CHARACTERS
     return MAX_TEMPLATE_CHARACTERS
 
 
-def format_prompt(text: str, most_template: int = MAX_TEMPLATE_CHARACTERS) -> str:
+def format_prompt(text: str, max_template_characters: int = MAX_TEMPLATE_CHARACTERS) -> str:
     """Return a user's message as it is stored: with every typed word, and with marked pasted texts.
 
-    ``most_template`` is the maximum number of characters kept of the template around a command's
+    ``max_template_characters`` is the maximum number of characters kept of the template around a command's
     words.
     """
     redacted = redact_and_collect(text)
-    template_match = prose.FILLED_IN.fullmatch(redacted)
+    template_match = prose.COMMAND_TEMPLATE.fullmatch(redacted)
     if template_match is None:
         return format_text(_mark_long_text(redacted), MAX_MESSAGE_CHARACTERS)
     template = template_match[2].strip()
-    beginning = keep_beginning(template, most_template).rstrip()
+    beginning = keep_beginning(template, max_template_characters).rstrip()
     omitted_characters = len(template) - len(beginning)
     rows = [_mark_long_text(template_match[1].strip()), "[command's template:]", beginning]
     if omitted_characters:

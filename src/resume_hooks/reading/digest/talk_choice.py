@@ -56,13 +56,13 @@ def choose_talk(
     messages: Sequence[TalkMessage],
     max_characters: int,
     count_characters: CountCharacters,
-    first_current: int,
+    first_current_index: int,
     *,
     is_whole: bool = False,
 ) -> dict[int, str]:
     """Return the texts of the messages to show, by the messages' indexes.
 
-    If ``is_whole`` is True, all messages are shown whole. ``first_current`` is the index of the
+    If ``is_whole`` is True, all messages are shown whole. ``first_current_index`` is the index of the
     first message after the last request.
     """
     if is_whole:
@@ -85,7 +85,7 @@ def choose_talk(
     choice.add_summary(
         sum(count_characters(messages[index], text) for index, text in first_texts.items())
     )
-    choice.add_current_messages(first_current)
+    choice.add_current_messages(first_current_index)
     for index in requests:
         beginning = talk.keep_beginning(messages[index].text, MAX_BEGINNING_CHARACTERS)
         choice.show_longest(index, first_texts[index], beginning)
@@ -188,12 +188,12 @@ class _TalkChoice:
                 talk.shorten_text(text, round(self._remaining_characters * SUMMARY_FRACTION)),
             )
 
-    def add_current_messages(self, first_current: int) -> None:
-        """Show the messages from the index ``first_current`` on, the latest first, in a fraction of the space."""
+    def add_current_messages(self, first_current_index: int) -> None:
+        """Show the messages from the index ``first_current_index`` on, the latest first, in a fraction of the space."""
         min_remaining = self._remaining_characters - round(
             self._remaining_characters * CURRENT_FRACTION
         )
-        for index in range(len(self._messages) - 1, first_current - 1, -1):
+        for index in range(len(self._messages) - 1, first_current_index - 1, -1):
             if self._remaining_characters > min_remaining:
                 self.show_message(index, self._messages[index].text)
 

@@ -173,13 +173,13 @@ def _find_overtaking_answer(
 
 def _reports_finished_work(answer: Quote) -> bool:
     """Check whether an answer starts with a report of finished work and asks or offers nothing."""
-    text = prose.with_straight_apostrophes(answer.text)
+    text = prose.straighten_apostrophes(answer.text)
     return _DONE_REPORT.match(text) is not None and not _asks_or_offers(answer)
 
 
 def _asks_or_offers(answer: Quote) -> bool:
     """Check whether an answer ends with a question or an offer."""
-    return prose.ends_with_question_or_offer(prose.with_straight_apostrophes(answer.text))
+    return prose.ends_with_question_or_offer(prose.straighten_apostrophes(answer.text))
 
 
 def _list_answers(facts: LineageFacts) -> list[Quote]:

@@ -34,7 +34,7 @@ class Mark(NamedTuple):
     place: RecordPlace
 
 
-class WrittenMarks:
+class WrittenOpenWork:
     """The TODO comments and the plans that a session wrote."""
 
     def __init__(self) -> None:

@@ -103,7 +103,7 @@ def assert_requests_match_after_scrub(
     rows = purge_secrets(scan_idle_session(home, path), Where(client_environ(home)))
     assert [row for row in rows if row.state == REMAINING_STATE] == []
     assert str(path) not in {
-        row.location.path for row in scan_idle_session(home, path).places_to_change
+        row.location.path for row in scan_idle_session(home, path).locations_to_change
     }
     assert resume_request(client, home, api, path.stem) == request_without_secrets(whole)
     messages = api.main_requests()[0][

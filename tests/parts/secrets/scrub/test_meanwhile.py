@@ -26,7 +26,7 @@ from resume_hooks.parts.secrets.findings import (
     REMAINING_STATE,
     REMOVED_STATE,
     UNCHANGED_STATE,
-    PlaceWithSecrets,
+    LocationWithSecrets,
 )
 from resume_hooks.parts.secrets.locations import OWN_SESSION, TRANSCRIPT, Location
 from resume_hooks.parts.secrets.purge import purge_secrets
@@ -48,7 +48,7 @@ def session_with_secrets(config_home: ConfigHome) -> Path:
     return write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(said))
 
 
-def scrub_in_place(path: Path, environ: Mapping[str, str]) -> list[PlaceWithSecrets]:
+def scrub_in_place(path: Path, environ: Mapping[str, str]) -> list[LocationWithSecrets]:
     """Scrub a session in place and return its places."""
     return purge_secrets(
         findings.search_everywhere(session_file(str(path)), Where(environ)), Where(environ)

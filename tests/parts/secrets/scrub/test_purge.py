@@ -26,7 +26,7 @@ from resume_hooks.parts.secrets.findings import (
     EXCLUDED_STATE,
     REMAINING_STATE,
     REMOVED_STATE,
-    PlaceWithSecrets,
+    LocationWithSecrets,
     ScrubReach,
 )
 from resume_hooks.parts.secrets.literals import parse_named_secrets
@@ -93,7 +93,7 @@ def planted_home(config_home: ConfigHome) -> Planted:
 
 def scrub_in_place(
     home: ConfigHome, path: Path, wanted: ScrubReach = ALL, values: Mapping[str, str] | None = None
-) -> list[PlaceWithSecrets]:
+) -> list[LocationWithSecrets]:
     """Scrub a session in place and return its places."""
     found = findings.search_everywhere(
         session_file(str(path)), home.where, reach=wanted, named_secrets=values
@@ -139,7 +139,7 @@ def test_no_secret_is_left_anywhere(planted_home: Planted) -> None:
     }
     assert not findings.search_everywhere(
         session_file(str(planted_home.path)), home.where, reach=ALL
-    ).places_to_change
+    ).locations_to_change
 
 
 def test_hard_links_do_not_keep_a_secret(planted_home: Planted) -> None:
@@ -300,7 +300,7 @@ def test_a_named_secret_is_removed_in_all_its_forms(config_home: ConfigHome) -> 
     )
     assert not findings.search_everywhere(
         session_file(str(path)), config_home.where
-    ).places_to_change
+    ).locations_to_change
     scrub_in_place(config_home, path, values=parse_named_secrets(phrase.encode()))
     assert b"staple" not in path.read_bytes()
     assert path.read_bytes().count(b"[secret removed: named]") == 2
@@ -335,7 +335,7 @@ def test_a_session_only_in_the_vault_is_scrubbed(config_home: ConfigHome) -> Non
         config_home.where,
     )
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
-    assert [row.location.kind for row in found.places_to_change] == ["unpacked", "vault"]
+    assert [row.location.kind for row in found.locations_to_change] == ["unpacked", "vault"]
     purge_secrets(found, config_home.where)
     assert places_of_secrets(config_home) == {}
     assert not verify_archived(next(iter(manifest.list_archived(config_home.where))))
@@ -362,7 +362,7 @@ def test_a_secret_in_a_tool_name_and_in_a_key_is_removed(config_home: ConfigHome
     assert b'"mcp__secret_removed"' in path.read_bytes() or b'"secret_removed"' in path.read_bytes()
     assert not findings.search_everywhere(
         session_file(str(path)), config_home.where
-    ).places_to_change
+    ).locations_to_change
 
 
 def test_partial_secrets_in_a_child_are_removed(config_home: ConfigHome) -> None:
@@ -405,7 +405,7 @@ def test_a_printed_secret_is_removed_from_every_record(config_home: ConfigHome) 
     assert value.encode() not in path.read_bytes()
     assert not findings.search_everywhere(
         session_file(str(path)), config_home.where
-    ).places_to_change
+    ).locations_to_change
 
 
 @pytest.fixture(scope="module", name="ways_to_clean")
@@ -499,7 +499,7 @@ def session_with_secret(config_home: ConfigHome) -> Path:
     return path
 
 
-def scrub_one_session(home: ConfigHome, path: Path) -> list[PlaceWithSecrets]:
+def scrub_one_session(home: ConfigHome, path: Path) -> list[LocationWithSecrets]:
     """Scrub a session in place and return the places that still have a secret."""
     remove_scrub_leftovers(home.where)
     rows = purge_secrets(

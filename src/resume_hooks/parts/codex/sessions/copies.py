@@ -28,7 +28,7 @@ from resume_hooks.parts.codex.transcripts.segments import (
 )
 from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where, project_key
 from resume_hooks.storage import removal
-from resume_hooks.storage.hard_links import list_least_recently_used
+from resume_hooks.storage.hard_links import choose_files_to_remove
 from resume_hooks.storage.state_file import replace_state_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE, make_label_record
@@ -49,7 +49,7 @@ class ThreadCopies:
 
     def __init__(self, folder: str, agent: str, where: Where) -> None:
         self._folder = folder
-        self._root = removal.removal_root(folder, where.state)
+        self._root = removal.find_removal_root(folder, where.state)
         self._agent = agent
         self._where = where
 
@@ -166,7 +166,7 @@ class ThreadCopies:
                     removal.remove_file(path, self._root)
                 else:
                     remaining_copies.append((file_status.st_mtime, path, file_status.st_size))
-        for path in list_least_recently_used(
+        for path in choose_files_to_remove(
             remaining_copies,
             sum(copy_bytes for _, _, copy_bytes in remaining_copies) - MAX_COPIES_BYTES,
         ):

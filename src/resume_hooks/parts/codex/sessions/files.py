@@ -46,10 +46,11 @@ class Rollouts:
         self.compressed_count = 0
         self.threads: dict[str, Rollout] = {}
         self._files: dict[str, str] = {}
+        # The compressed version of a file comes after the uncompressed version.
         for rollout in sorted(
             _find_rollouts(codex_home),
             key=lambda listed_rollout: os.path.basename(listed_rollout.path),
-        ):  # The compressed version of a file comes after the uncompressed version.
+        ):
             name = rollout.name
             if name.is_compressed and name.rollout_id in self._files:
                 continue  # Codex has uncompressed this file and will remove the compressed version.

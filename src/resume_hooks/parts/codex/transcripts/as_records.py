@@ -90,26 +90,22 @@ class RecordConverter:
         self._thread_id = thread_id
         self._ids = ItemIds()
         self._parent: str | None = None
-        self._turns: list[
-            tuple[str | None, Record | None]
-        ] = []  # For each turn, the id of the record before it and the turn's prompt.
+        # For each turn, the id of the record before it and the turn's prompt.
+        self._turns: list[tuple[str | None, Record | None]] = []
         # The records of a response whose token count has not been read yet.
         self._pending_records: list[Record] = []
         self._has_result = False
-        self._use_counts: dict[
-            str, int
-        ] = {}  # The number of tool uses in each unanswered call that has several, by call id.
-        self._commands: dict[
-            str, str
-        ] = {}  # The command of each tool use that waits for its output, by the id of the tool use.
+        # The number of tool uses in each unanswered call that has several, by call id.
+        self._use_counts: dict[str, int] = {}
+        # The command of each tool use that waits for its output, by the id of the tool use.
+        self._commands: dict[str, str] = {}
         self._tasks: dict[str, str] = {}  # The running commands, by their task ids.
         self._session_fields: Record = {"cwd": "", "gitBranch": "", "version": "", "entrypoint": ""}
         self._model = ""
         self._goal = GoalState()
         self._is_interrupted = False
-        self._prompt_fields: dict[
-            str, str
-        ] = {}  # The permission mode in which the prompts are sent.
+        # The permission mode in which the prompts are sent.
+        self._prompt_fields: dict[str, str] = {}
         # The field that describes the sandbox. It is empty if the sandbox allows changes.
         self._sandbox_fields: dict[str, str] = {}
 

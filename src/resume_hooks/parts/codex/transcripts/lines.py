@@ -113,9 +113,8 @@ def read_raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
         try:
             while raw := stream.readline(MAX_LINE_BYTES):
                 line_bytes, chunk = len(raw), raw
-                while (
-                    line_bytes >= MAX_LINE_BYTES and chunk and not chunk.endswith(b"\n")
-                ):  # Skip the rest of a line that is too long.
+                # Skip the rest of a line that is too long.
+                while line_bytes >= MAX_LINE_BYTES and chunk and not chunk.endswith(b"\n"):
                     chunk = stream.readline(READ_BUFFER_BYTES)
                     line_bytes += len(chunk)
                 yield number, offset, raw

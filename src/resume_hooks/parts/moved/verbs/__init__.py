@@ -1,4 +1,4 @@
-"""The command-line options of this part's verbs."""
+"""Define the command-line options of ``rehome``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``delete --other-copies``: keep one copy of a session that is in several folders, and delete the others."""
+"""Run ``delete --other-copies``: keep one copy of a session in several folders, and delete the others."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from resume_hooks.system.text import format_count
 
 
 def delete_other_copies(options: DeleteOptions) -> None:
-    """Move all but one copy of a session to the trash.
+    """Move all copies of a session except one to the trash.
 
-    Raise UsageError if --empty-trash is also given, and the same errors as ``choose_copy``.
+    Raise UsageError if the session has only one copy or if --empty-trash is given, and
+    ResumeHooksError if each copy lacks records of another copy.
     """
     if options.empty_trash:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")

@@ -1,4 +1,4 @@
-"""``rehome``: copy every session of a moved folder to its current path."""
+"""Run ``rehome``: copy every session of a moved folder to its current path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from resume_hooks.system.text import format_count
 
 
 def rehome_folder(options: RehomeOptions) -> int:
-    """Copy the sessions of the moved folder. Return 1 if a session could not be copied."""
+    """Copy the sessions of the moved folder, and return the exit code: 1 if a session could not be copied."""
     new_folder = _resolve_folder(options.home or "")
     if not os.path.isdir(new_folder):
         raise UsageError(f"{new_folder} is not a folder", "Name the folder by its current path.")

@@ -1,4 +1,4 @@
-"""``scrub``: write a child without secrets, remove secrets from every place, or list them."""
+"""Run ``scrub``: write a child without secrets, remove secrets from all files, or list them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from resume_hooks.parts.secrets.findings import (
     REMAINING_STATE,
     REMOVED_STATE,
     UNCHANGED_STATE,
-    PlaceWithSecrets,
+    LocationWithSecrets,
     ScrubFindings,
     ScrubReach,
 )
@@ -42,8 +42,10 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MAX_LISTED_SECRETS = 200  # the maximum number of secrets in the text output; ``--json`` lists all
-MAX_LISTED_PLACES = 40  # the maximum number of places to list per state
+MAX_LISTED_SECRETS = (
+    200  # Maximum number of secrets in the text output. ``--json`` lists all secrets.
+)
+MAX_LISTED_LOCATIONS = 40  # Maximum number of files to list for each state.
 _STATE_HEADINGS = {
     UNCHANGED_STATE: "Found in:",
     REMOVED_STATE: "Removed from:",
@@ -63,7 +65,10 @@ _SHORT_VALUES_NOTE = (
 
 
 def scrub_session(options: ScrubOptions) -> int:
-    """Remove the secrets in a child or in place, or list them. Return 1 if some remain."""
+    """Run ``scrub``, and return the exit code.
+
+    It is 1 if secrets remain after a scrub in place, or if ``--list`` found any.
+    """
     _refuse_scrub_options(options)
     if options.listed:
         return list_secrets(options)
@@ -98,8 +103,8 @@ def scrub_session(options: ScrubOptions) -> int:
 
 def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int:
     receipt = None
-    # If this is false, the session itself has no secrets.
-    if any(row.location.relation == OWN_SESSION for row in scrub_findings.places_to_change):
+    # Without this condition, a child would be written for a session that has no secrets.
+    if any(row.location.relation == OWN_SESSION for row in scrub_findings.locations_to_change):
         plan = child.plan_scrubbed_child(
             scrub_findings.session,
             options.where,
@@ -108,7 +113,7 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
         )
         receipt = make_caller(options).write(plan)
     warnings = list(receipt.warnings) if receipt else []
-    if scrub_findings.places_to_change:
+    if scrub_findings.locations_to_change:
         is_foreign = scrub_findings.session.agent != CLAUDE_NAME
         command_words = ["scrub", scrub_findings.session.session_id, "--in-place"]
         for kind in options.kind:
@@ -130,7 +135,7 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
 
 def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> int:
     is_done = False
-    if scrub_findings.places_to_change and not options.dry_run:
+    if scrub_findings.locations_to_change and not options.dry_run:
         if scrub_findings.open_reason:
             raise SessionOpen(
                 f"The session may be open: {scrub_findings.open_reason}",
@@ -149,12 +154,12 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
             rewritten_ids.append(row.location.session_id)
     notes = _collect_part_notes(rewritten_ids, options.where) if is_done else []
     _print_scrub(scrub_findings, options, None, notes, is_done=is_done)
-    was_tried = not options.dry_run and (is_done or not scrub_findings.places_to_change)
+    was_tried = not options.dry_run and (is_done or not scrub_findings.locations_to_change)
     return int(was_tried and any(row.state == REMAINING_STATE for row in scrub_findings.rows))
 
 
 def _collect_part_notes(rewritten_ids: list[str], where: Where) -> list[str]:
-    """Return the notes from parts about rewritten files, given the ids of the files' sessions."""
+    """Return notes for the user from other parts about the rewritten sessions, for example from the team."""
     notes = []
     for notes_after_scrub in seam.find_answers(questions.notes_after_scrub):
         notes += notes_after_scrub(rewritten_ids, where)
@@ -206,17 +211,19 @@ def _format_findings(scrub_findings: ScrubFindings) -> str:
             if row.state == state and (row.kinds or row.reason or state == REMOVED_STATE):
                 rows.append(row)
         if rows:
-            if len(rows) > MAX_LISTED_PLACES:
-                more_lines = [f"  and {len(rows) - MAX_LISTED_PLACES:,} more"]
+            if len(rows) > MAX_LISTED_LOCATIONS:
+                more_lines = [f"  and {len(rows) - MAX_LISTED_LOCATIONS:,} more"]
             else:
                 more_lines = []
             parts.append(
-                "\n".join([heading, *map(_format_place, rows[:MAX_LISTED_PLACES]), *more_lines])
+                "\n".join(
+                    [heading, *map(_format_location, rows[:MAX_LISTED_LOCATIONS]), *more_lines]
+                )
             )
     return "\n\n".join(parts)
 
 
-def _format_place(row: PlaceWithSecrets) -> str:
+def _format_location(row: LocationWithSecrets) -> str:
     location = row.location
     owner = "" if location.relation in {"", OWN_SESSION} else f"{location.relation} "
     counts = _count_by_kind(row.kinds) or ("rebuilt" if location.kind == INDEXED else "")
@@ -229,14 +236,17 @@ def _count_by_kind(kinds: dict[str, int] | Counter[str]) -> str:
 
 
 def _read_named_secrets() -> bytes:
-    """Return the secrets from stdin. On a terminal, prompt for one secret without showing it."""
+    """Return the secrets from stdin. If stdin is a terminal, ask for one secret without showing it."""
     if sys.stdin.isatty():
         return str(click.prompt("Secret", hide_input=True, err=True)).encode()
     return sys.stdin.buffer.read(literals.MAX_NAMED_BYTES + 1)
 
 
 def _refuse_scrub_options(options: ScrubOptions) -> None:
-    """Raise UsageError for contradictory options, or if a confirmation is needed but nobody can answer."""
+    """Raise UsageError for options that cannot be combined.
+
+    Also raise it if a scrub in place must ask for confirmation and the user cannot answer.
+    """
     if not options.listed and (
         list_only_option := next(filter(options.is_given, ("all_sessions", "project", "since")), "")
     ):
@@ -266,7 +276,7 @@ def _refuse_scrub_options(options: ScrubOptions) -> None:
 
 
 def list_secrets(options: ScrubOptions) -> int:
-    """Print the places of secrets. Return 1 if there are any secrets, or places that cannot be read."""
+    """Print the locations of secrets. Return 1 if any file contains secrets or cannot be read."""
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project can't be combined", "Give one of them.")
     sessions, scope = _select_sessions(options)
@@ -288,7 +298,10 @@ def list_secrets(options: ScrubOptions) -> int:
 
 
 def format_audit(audit_result: Audit, scope: str = "") -> str:
-    """Return the list as text: secrets, oldest first, counts by kind, and next steps; ``scope`` names the sessions."""
+    """Return the secrets as text, oldest first, followed by counts by kind and by next steps.
+
+    ``scope`` is a phrase that describes the searched sessions, for example ``of all sessions``.
+    """
     searched_phrase = format_count(audit_result.file_count, "file") + scope
     if not audit_result.leaks:
         return f"No secrets found in {searched_phrase}." + (
@@ -327,7 +340,10 @@ def format_audit(audit_result: Audit, scope: str = "") -> str:
 
 
 def _select_sessions(options: ScrubOptions) -> tuple[set[str] | None, str]:
-    """Return the ids of the sessions to list, or None for all sessions, and a phrase that describes them."""
+    """Return the ids of the sessions to search, and a phrase that describes these sessions.
+
+    The ids are None if all sessions are searched.
+    """
     if options.all_sessions:
         return None, " of all sessions"
     if options.project:

@@ -1,13 +1,14 @@
-"""Export a session as a document for people, in HTML or Markdown, without secrets and home folders.
+"""Export a session as an HTML page or Markdown document, without secrets and paths of home folders.
 
-Each file is scanned once to select and order the records. One module removes secrets and home
-folders from all texts. Another module escapes all foreign text in HTML, and a content policy names
-the page's only style and only script by their digests. A document is written like a session: it is
-checked after writing and then renamed.
+Each file is scanned once in order to select and sort the records. ``redact`` removes the secrets
+and home folders from all texts. ``page.markup`` escapes all texts from a session in HTML. The
+page's content security policy allows only its own style and script, which it names by their
+digests. A document is written like a session: to a temporary file, which is checked and then
+renamed.
 """
 
 from __future__ import annotations
 
 HTML, MARKDOWN, JSON = "html", "md", "json"
-FORMATS = (HTML, MARKDOWN, JSON)  # the formats, which are also the file extensions
-MAX_TEXT_CHARACTERS = 100_000  # the default maximum number of characters in a text
+FORMATS = (HTML, MARKDOWN, JSON)  # The formats. They are also the extensions of the files.
+MAX_TEXT_CHARACTERS = 100_000  # Default maximum number of characters of a text in a document.

@@ -1,7 +1,8 @@
-"""Render a document as Markdown for GitHub: one heading per turn, folded calls, and fences that no text can close.
+"""Format a document as Markdown for GitHub.
 
-The model's own Markdown is kept, but everything that could break the layout or load a resource is
-escaped.
+Each turn has a heading, and calls are folded. Code is in fences that are longer than any fence in
+it. The model's own Markdown is kept, except for markup that could break the layout or load a
+resource, which is escaped.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _BACKTICKS = re.compile(r"`+")
 
 
 def format_document(document: Iterable[Part]) -> Iterator[str]:
-    """Yield the document as Markdown, piece by piece."""
+    """Yield the text of the document as Markdown."""
     for part in document:
         if isinstance(part, CallPart):
             yield from _format_call(part)
@@ -95,7 +96,7 @@ def _format_text(part: parts.TextPart) -> str:
         return f"{heading}\n\n{restrict_markdown(part.text)}"
     if part.speaker == SUMMARY:
         return _format_details_element(SPEAKERS[part.speaker], restrict_markdown(part.text))
-    # replace tabs, because a tab in a quote is narrower and could start a fence
+    # A tab in a quote is narrower than elsewhere, so a text with tabs could start a fence.
     quoted_lines = restrict_markdown(plain_text(part.text).expandtabs(4)).split("\n")
     return f"{heading}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted_lines)
 
@@ -122,7 +123,7 @@ def _format_call(call: CallPart) -> Iterator[str]:
 
 
 def _format_input(call: CallPart) -> str:
-    """Return a call's input, or the changed lines if the call is an edit or several."""
+    """Return the input of a call in a fence. Of an edit, return the changed lines."""
     differences = []
     for edit in list_objects(call.arguments.get("edits")) or [call.arguments]:
         old_text, new_text = edit.get("old_string"), edit.get("new_string")
@@ -137,7 +138,7 @@ def _format_input(call: CallPart) -> str:
 
 
 def _format_difference(old_text: str, new_text: str) -> str:
-    """Return the removed lines, then the added lines."""
+    """Return the lines of the old text with ``-``, followed by the lines of the new text with ``+``."""
     removed_lines = [f"-{line}" for line in old_text.split("\n")] if old_text else []
     added_lines = [f"+{line}" for line in new_text.split("\n")] if new_text else []
     return "\n".join([*removed_lines, *added_lines])
@@ -154,7 +155,7 @@ def _format_details_element(title: str, body: str) -> str:
 
 
 def fence_text(text: str, language: str = "") -> str:
-    """Return a text in a fence that is longer than any run of backticks in the text."""
+    """Return a text in a Markdown fence with more backticks than any run of backticks in the text."""
     content = plain_text(text)
     longest_run = max((len(run) for run in _BACKTICKS.findall(content)), default=0)
     fence = "`" * max(3, longest_run + 1)
@@ -162,7 +163,7 @@ def fence_text(text: str, language: str = "") -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text as one line with all Markdown and HTML characters escaped."""
+    """Return a text as one line in which all special characters of Markdown and HTML are escaped."""
     return _SPECIAL_CHARACTERS.sub(r"\\\1", _escape_html(text))
 
 
@@ -171,11 +172,13 @@ def _escape_html(text: str) -> str:
 
 
 def restrict_markdown(text: str) -> str:
-    """Return Markdown that cannot affect the text around it: no HTML or images, only web links, every fence closed.
+    """Return Markdown that cannot change the text around it.
 
-    The text in a fence is only kept unchanged if the fence begins at the first column, outside
-    lists and quotes, because a list or quote may end before its fence. The text is escaped before
-    it is parsed for fences, so that HTML cannot move them.
+    The result has no HTML and no images, its links lead only to web or mail addresses, and every
+    fence is closed. Text in a fence is kept unchanged if the fence begins at the first column,
+    outside lists and quotes. In a list or quote, text after the end of the fence could otherwise
+    become active. All text is escaped before the fences are searched for, so that HTML cannot move
+    them.
     """
     original_lines = plain_text(text).split("\n")
     lines = [_restrict_line(line) for line in original_lines]
@@ -200,7 +203,7 @@ def restrict_markdown(text: str) -> str:
 
 @cache
 def _build_block_parser() -> MarkdownIt:
-    # markdown-it takes 40 ms to import, and is only needed for a text with a fence.
+    # Imported here because the import takes 40 ms and only a text with a fence needs it.
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).disable(
@@ -209,17 +212,17 @@ def _build_block_parser() -> MarkdownIt:
 
 
 def _restrict_line(line: str) -> str:
-    """Return a line outside a fence with live markup escaped.
+    """Return a line outside a fence with all active markup escaped.
 
-    If the content of a code span needs escapes, the span becomes a ``<code>`` element.
-
-    The result is safe wherever a parser sees the span begin and end, such as in a table or across
-    lines.
+    If a code span contains active markup, it becomes a ``<code>`` element with escaped content. The
+    result is safe even if a parser sees other code spans than this function, for example in a
+    table.
     """
-    # some parsers read a fence line with a vertical bar as a table header
+    # Some parsers read a fence line with a vertical bar as the head of a table.
     if _FENCE.fullmatch(line):
         return _escape_live_markup(line).replace("|", "&#124;")
-    if "```" in line:  # some parsers may read this as a fence, so its code spans are also escaped
+    # Some parsers may read this line as a fence, so its code spans are also escaped.
+    if "```" in line:
         return _escape_live_markup(line)
     safe_spans, position = [], 0
     for span in _CODE_SPAN.finditer(line):

@@ -1,8 +1,8 @@
-"""Build the parts of a document in the order of the conversation. Records are read and redacted one by one.
+"""Build the parts of a document, such as messages and calls, in the order of the conversation.
 
-A call includes its result, wherever the result is in the file. A sub-agent's conversation is part
-of the call that started it. Text that the client added (reminders, listings, hook output) is left
-out.
+Records are read and redacted one by one. The part of a call includes its result, even if other
+records are between them. The conversation of a sub-agent belongs to the call that started it. Text
+that the client added, such as reminders and the output of hooks, is omitted.
 """
 
 from __future__ import annotations
@@ -52,37 +52,37 @@ from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.transcript import read_record
 from resume_hooks.transcripts.trimmable_pieces import tool_calls_of_record
 
-MAX_DESCRIPTION_CHARACTERS = 300  # the maximum number of characters in a call's description
-# the maximum number of characters in the name of a tool, agent, kind of note or branch
+MAX_DESCRIPTION_CHARACTERS = 300  # Maximum number of characters of a call's description.
+# Maximum number of characters of a name, for example of a tool, a sub-agent or a branch.
 MAX_NAME_CHARACTERS = 100
-MAX_TOOLS_PER_TURN = 100  # the maximum number of tools that are listed per turn
-MAX_SUBAGENT_DEPTH = 4  # the maximum depth of nested sub-agents
-MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024  # the maximum number of base64 characters in an image
+MAX_TOOLS_PER_TURN = 100  # Maximum number of tools to list per turn.
+MAX_SUBAGENT_DEPTH = 4  # Maximum depth of nested sub-agents.
+MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024  # Maximum number of base64 characters of an image.
 
 _CLIENT_TAG = re.compile(r"</?(?:local-command|command|bash)-[a-z]+>")
-"""The tags that the client writes around its own commands and their output."""
+"""Matches the tags that the client writes around its own commands and their output."""
 
 
 class PartBuilder:
-    """Builds the parts of conversations. Each sub-agent appears once.
+    """Builds the parts of conversations. Each sub-agent appears only once in the document.
 
-    ``with_thinking`` includes the model's thinking.
+    With ``with_thinking``, the parts include the model's thinking.
     """
 
     def __init__(self, redactor: ExportRedactor, *, with_thinking: bool) -> None:
         self.redactor = redactor
-        self.thoughts = with_thinking
-        self.pictures = 0
+        self.with_thinking = with_thinking
+        self.picture_count = 0
         self._agents: set[str] = set()
 
     def build_turn_part(self, conversation: ExportConversation, line_number: int) -> TurnHeader:
-        """Return the header of the turn whose prompt is in this line."""
+        """Return the header of the turn whose prompt is in the line with this number."""
         turn = conversation.turns_by_line[line_number]
         return TurnHeader(
             number=turn.number,
             time=clock.normalize_timestamp(turn.time),
             words=self.redactor.redact_line(turn.first_words),
-            place=conversation.places_by_line[line_number],
+            place=conversation.states_by_line[line_number],
             tokens=turn.tokens,
             tools={
                 self.shorten_name(tool): count
@@ -92,7 +92,7 @@ class PartBuilder:
         )
 
     def shorten_name(self, text: str) -> str:
-        """Return a name as one short line without secrets."""
+        """Return a name without secrets as one line of at most ``MAX_NAME_CHARACTERS`` characters."""
         return collapse_line(
             plain_line(self.redactor.redact_line(text[: 4 * MAX_NAME_CHARACTERS])),
             MAX_NAME_CHARACTERS,
@@ -101,7 +101,10 @@ class PartBuilder:
     def build_conversation_parts(
         self, conversation: ExportConversation, depth: int = 0
     ) -> Iterator[Part]:
-        """Yield the parts of a conversation. Raise SessionNotFound if the file has changed since it was scanned."""
+        """Yield the parts of a conversation.
+
+        Raise SessionNotFound if the file has changed since its records were selected.
+        """
         agents = {}
         for agent in subagents_of_session(conversation.path):
             agents[agent.name.removeprefix(SUBAGENT_PREFIX)] = agent
@@ -118,7 +121,7 @@ class PartBuilder:
                 yield part
 
     def build_agent_part(self, agent: Subagent, depth: int) -> AgentPart | None:
-        """Return a sub-agent's conversation, or None if it is already in the document."""
+        """Return the part with a sub-agent's conversation, or None if the document already contains it."""
         if agent.path in self._agents:
             return None
         self._agents.add(agent.path)
@@ -139,7 +142,10 @@ class PartBuilder:
 
 
 class _ConversationBuilder:
-    """Builds the parts of one conversation; ``agents`` are the sub-agents whose call has not been found yet, by id."""
+    """Builds the parts of one conversation.
+
+    ``agents`` maps the ids of sub-agents to those sub-agents whose call has not been found yet.
+    """
 
     def __init__(
         self,
@@ -163,7 +169,7 @@ class _ConversationBuilder:
         self._last: tuple[int, Record] = (-1, {})
 
     def build_record_parts(self, node: Node) -> Iterator[Part]:
-        """Yield the parts of one record."""
+        """Yield the parts for one record."""
         record = self._read_record(node)
         kind = records.get_kind(record)
         if kind == records.SYSTEM:
@@ -179,7 +185,7 @@ class _ConversationBuilder:
             yield self._build_text_part(SUMMARY, record_text(record), record)
         elif kind == records.USER and not record.get("isMeta"):
             yield from self._build_user_parts(record)
-        elif kind not in records.CHAIN_KINDS:  # a plain export wrote this record
+        elif kind not in records.CHAIN_KINDS:  # The record was written by a plain export.
             yield from self._build_note_parts(
                 get_string(message, "role") or kind, record_text(record)
             )
@@ -198,7 +204,7 @@ class _ConversationBuilder:
                     yield self._build_text_part(ASSISTANT, get_string(block, "text"), record)
             elif kind in records.THINKING_TYPES:
                 thinking = get_string(block, "thinking").strip()
-                if thinking and self._builder.thoughts:
+                if thinking and self._builder.with_thinking:
                     yield ThinkingPart(self._redactor.redact_and_cut_text(thinking))
             else:
                 yield from self._build_note_parts(kind or "block", block_text(block))
@@ -248,9 +254,8 @@ class _ConversationBuilder:
         )
 
     def _build_call_result(self, call_id: str) -> tuple[ResultPart | None, AgentPart | None]:
-        node = (
-            self._answer_nodes.pop(call_id, None) if call_id in self._call_ids else None
-        )  # show each result once, even if its call is repeated
+        # Each result is shown once, even if the conversation contains its call twice.
+        node = self._answer_nodes.pop(call_id, None) if call_id in self._call_ids else None
         if node is None:
             return None, None
         record = self._read_record(node)
@@ -285,7 +290,7 @@ class _ConversationBuilder:
             data = ""
         if len(data) > MAX_IMAGE_CHARACTERS:
             description, data = f"{description}, left out: {format_bytes(len(data))}", ""
-        self._builder.pictures += bool(data)
+        self._builder.picture_count += bool(data)
         description = self._redactor.redact_line(plain_line(description))
         return MediaPart(
             get_string(block, "type"), get_string(source, "media_type"), data, description

@@ -1,7 +1,7 @@
-"""Plan a document of one or more sessions with one scan of each file, then write it in chunks.
+"""Plan a document of one or more sessions, and then write it.
 
-The records are selected before the first byte is written. Only their positions are kept in memory,
-not their texts.
+Each file is scanned once to select its records, before anything is written. Only the positions of
+the records are kept in memory, not their texts.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
-BATCH_CHARACTERS = 64 * 1024  # the number of characters per write
-MAX_FILE_NAME_CHARACTERS = 60  # the maximum number of characters from the title in a file name
-# the maximum number of characters shown of a folder, and the maximum number of models shown
+BATCH_CHARACTERS = 64 * 1024  # Number of characters to write in one step.
+MAX_FILE_NAME_CHARACTERS = 60  # Maximum number of characters of the title in a file name.
+# Maximum number of characters of a folder that are shown, and maximum number of models.
 MAX_FOLDER_CHARACTERS, MAX_MODELS = 4_096, 20
 
 _UNSAFE_CHARACTERS = re.compile(r"[^\w]+|_+")
 
 
 class DocumentOptions(NamedTuple):
-    """The options of a document: its format, the selected records, and the maximum number of characters in a text."""
+    """The format of a document, and which records and how much of each text it contains."""
 
     format: str
     redact: bool
@@ -51,11 +51,11 @@ class DocumentOptions(NamedTuple):
 
 
 class Document:
-    """A document that can be written once. ``removed_secrets`` and ``picture_count`` are complete after it was written.
+    """A document of one or more sessions, which can be written once.
 
-    ``folders`` are the home folders in its sessions. Each session is read once. Raise
-    SessionNotFound if a session cannot be read, and NotATranscript if a file belongs to another
-    program.
+    ``folders`` are the home folders of the sessions. The counts, for example ``removed_secrets``,
+    are complete after the document was written. Raise SessionNotFound if a session cannot be read,
+    and NotATranscript if a file belongs to another program.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Document:
         self.turns = 0
         self._where = where
         self.redactor = find_secrets_in_sessions(sessions) if options.redact else None
-        self._hide = BundleRedactor(self.redactor) if self.redactor else None
+        self._bundle_redactor = BundleRedactor(self.redactor) if self.redactor else None
         heads_tails = [HeadTail(session.path) for session in sessions]
         self.folders = [home_folder(ends, where) for ends in heads_tails]
         self._redactor = ExportRedactor(
@@ -88,9 +88,8 @@ class Document:
             self.turns += len(head.turns)
             self._session_parts.append((head, conversation))
         title = self._clean_title(heads_tails[-1])
-        plain_letters = self._redactor.redact_line(
-            unicodedata.normalize("NFKC", title)
-        )  # also in the form in which it appears in a file name
+        # Redact the form of the title that the file name will contain.
+        plain_letters = self._redactor.redact_line(unicodedata.normalize("NFKC", title))
         self.name = format_file_name(plain_letters, sessions[-1].session_id, options.format)
 
     def _build_session_part(
@@ -125,33 +124,34 @@ class Document:
         )
 
     def _clean_title(self, ends: HeadTail) -> str:
-        """Return a session's title, redacted before and after it is shortened."""
+        """Return the title of a session without secrets. It is redacted before and after it is shortened."""
         return self._redactor.redact_line(plain_line(ends.make_title(self._redactor.redact_line)))
 
     @property
     def removed_secrets(self) -> dict[str, int] | None:
-        """The number of removed secrets by kind, or None if redaction is off."""
-        if self._hide:
-            return dict(self._redactor.removed_secrets + self._hide.kinds)
+        """The number of removed secrets by kind, or None if nothing is removed."""
+        if self._bundle_redactor:
+            return dict(self._redactor.removed_secrets + self._bundle_redactor.kinds)
         return None
 
     @property
     def picture_count(self) -> int:
-        """The number of images and documents in it, which are not checked for secrets."""
-        return self._builder.pictures
+        """The number of images and documents in the sessions, which are not searched for secrets."""
+        return self._builder.picture_count
 
     @property
     def cut_count(self) -> int:
-        """The number of texts that were too long and were cut with a notice."""
+        """The number of texts that were cut because they were too long. Each of them ends with a notice."""
         return self._redactor.cut_text_count
 
     def chunks(self, carried_session: CarriedSession | None = None) -> Iterator[bytes]:
-        """Yield the bytes of the document. A page may include a session as a bundle (``carried_session``).
+        """Yield the bytes of the document.
 
-        Raise SessionNotFound if a file has changed since it was scanned.
+        A page can contain a session as a bundle for import (``carried_session``). Raise
+        SessionNotFound if a file has changed since its records were selected.
         """
         if self.options.format == JSON:
-            yield from bundle(self.sessions, self._where, self._hide)
+            yield from bundle(self.sessions, self._where, self._bundle_redactor)
             return
         document_parts, session_heads = (
             self._build_parts(carried_session),
@@ -184,7 +184,10 @@ class Document:
 
 
 def format_file_name(title: str, session_id: str, format_name: str) -> str:
-    """Return a document's default file name: words of the title and the id, valid on every file system."""
+    """Return the default file name of a document: words of the title, and the session id.
+
+    The name is valid on every file system.
+    """
     title_words = (
         _UNSAFE_CHARACTERS.sub("-", unicodedata.normalize("NFKC", title).lower())
         .strip("-")[:MAX_FILE_NAME_CHARACTERS]
@@ -211,6 +214,6 @@ def find_lineage_sessions(
         try:
             sessions += [readable_session(path, where)] if path else []
             deleted_ids += [] if path else [ancestor.session_id]
-        except SessionNotFound:  # deleted after it was listed
+        except SessionNotFound:  # The ancestor was deleted after it was listed.
             deleted_ids.append(ancestor.session_id)
     return sessions, deleted_ids

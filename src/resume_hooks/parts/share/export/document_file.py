@@ -1,4 +1,7 @@
-"""Write a document to a private file or to standard output. A file is written completely or not at all."""
+"""Write a document to a private file or to standard output.
+
+A file is written completely or not at all.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,26 @@ from typing import NamedTuple
 
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.storage.atomic import BUFFER_BYTES, create_session
-from resume_hooks.storage.project_files import file_state, is_same_state, write_error
+from resume_hooks.storage.project_files import is_same_state, make_write_error, read_file_state
 from resume_hooks.storage.state_file import discard_temporary, sync_folder, temporary_path
 
 
 class WrittenFile(NamedTuple):
-    """The size and digest of a written file."""
+    """The number of bytes and the digest of a written file."""
 
     byte_count: int
     sha256: str
 
 
 class ChunkCounter:
-    """Counts and hashes the chunks that pass through."""
+    """Counts the bytes of chunks and computes their digest while the chunks are written."""
 
     def __init__(self) -> None:
         self.size = 0
         self._digest = hashlib.sha256()
 
     def count_chunks(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the chunks unchanged."""
+        """Yield the chunks unchanged, and count them."""
         for chunk in chunks:
             self.size += len(chunk)
             self._digest.update(chunk)
@@ -36,12 +39,12 @@ class ChunkCounter:
 
     @property
     def written_file(self) -> WrittenFile:
-        """The size and digest of all chunks so far."""
+        """The number of bytes and the digest of all chunks so far."""
         return WrittenFile(self.size, self._digest.hexdigest())
 
 
 def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
-    """Return the size and digest of chunks without writing them."""
+    """Return the number of bytes and the digest of chunks, without writing the chunks."""
     counter = ChunkCounter()
     for _ in counter.count_chunks(chunks):
         pass
@@ -49,16 +52,16 @@ def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
 
 
 def check_replaceable(path: str, *, force: bool) -> os.stat_result | None:
-    """Return the state of an existing file at ``path`` that may be replaced, or None if there is no file.
+    """Return the state of the file at ``path``, or None if no file exists.
 
-    Raise WriteFailed if the file must not be replaced, if it is a link, or if its folder is
-    missing.
+    Raise WriteFailed if the file exists and ``force`` is false, if it is a link, or if its folder
+    is missing.
     """
     if not os.path.isdir(os.path.dirname(path)):
         raise WriteFailed(
             f"{os.path.dirname(path)} is not a folder", "Name a folder that exists with -o."
         )
-    state = file_state(path)
+    state = read_file_state(path)
     if state is not None and not force:
         raise WriteFailed(
             f"{path} exists already, so it was not replaced",
@@ -70,9 +73,10 @@ def check_replaceable(path: str, *, force: bool) -> os.stat_result | None:
 def write_document(
     path: str, chunks: Iterable[bytes], replaced_status: os.stat_result | None
 ) -> WrittenFile:
-    """Write a document to ``path``, as a new file, or as a replacement for the file with the state ``replaced_status``.
+    """Write a document to ``path``, and return the size and digest of the file.
 
-    After WriteFailed or CheckFailed, an existing file is unchanged, and no new file remains.
+    ``replaced_status`` is the state of the file to replace, or None if there must be no file. After
+    WriteFailed or CheckFailed, an existing file is unchanged, and no new file remains.
     """
     counter = ChunkCounter()
 
@@ -91,12 +95,12 @@ def write_document(
     temporary_file = temporary_path(os.path.dirname(path))
     try:
         create_session(temporary_file, counter.count_chunks(chunks), check_written_file)
-        if not is_same_state(file_state(path), replaced_status):
+        if not is_same_state(read_file_state(path), replaced_status):
             raise OSError(None, "another program changed it meanwhile")  # noqa: TRY301 - said as any other refusal
         os.replace(temporary_file, path)
         sync_folder(os.path.dirname(path))
     except OSError as error:
-        raise write_error(path, error) from error
+        raise make_write_error(path, error) from error
     finally:
         discard_temporary(temporary_file)
     return counter.written_file

@@ -1,7 +1,7 @@
-"""The parts of a document in reading order. Every text in them is already redacted.
+"""Define the parts of a document, such as messages and calls. Every text in them is already redacted.
 
-All output formats use these values and descriptions. The texts are not escaped yet. The module for
-each format escapes them.
+All formats use the same parts and the same phrases, for example those in ``facts``. The texts are
+not escaped. The module for each format escapes them.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.records import Record, get_string, list_objects
 
 USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
-"""The speakers. A summary is text that the model wrote for a compaction or handoff."""
+"""The speakers of messages. A summary is a text that the model wrote for a compaction or handoff.
+"""
 
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
 PLACE_DESCRIPTIONS = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
-TASK_MARKS = {"completed": "x", "in_progress": "~"}  # the checkbox for each state of a to-do item
-MAX_NAMED_TOOLS = 6  # the maximum number of tools that are named per turn
+# Maps the state of a to-do item to the character in its checkbox.
+TASK_MARKS = {"completed": "x", "in_progress": "~"}
+MAX_NAMED_TOOLS = 6  # Maximum number of tools whose names are shown per turn.
 
 
 class TurnHeader(NamedTuple):
     """The header of a turn.
 
-    ``tokens`` is the context size after the turn, or 0 if unknown; ``place`` is live, compacted or
-    branch.
+    ``place`` is ``live``, ``compacted`` or ``branch``. ``tokens`` is the size of the context after
+    the turn, or 0 if it is unknown.
     """
 
     number: int
@@ -40,7 +42,7 @@ class TurnHeader(NamedTuple):
 
     @property
     def facts(self) -> list[str]:
-        """The turn's figures as short phrases."""
+        """Short phrases about the turn, for example its time and its tools."""
         tool_texts = []
         for name, count in list(self.tools.items())[:MAX_NAMED_TOOLS]:
             tool_texts.append(f"{name} {count}" if count > 1 else name)
@@ -56,10 +58,10 @@ class TurnHeader(NamedTuple):
 
 
 class SessionPart(NamedTuple):
-    """The header of a session: its facts, and its turns for the list of turns.
+    """The header of a session, with the turns for the list of turns.
 
-    ``repeated_record_count`` is the number of records that are already in an earlier session of the
-    document.
+    ``repeated_record_count`` is the number of records that an earlier session of the document
+    already contains.
     """
 
     session_id: str
@@ -79,7 +81,7 @@ class SessionPart(NamedTuple):
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """The known facts about a session as pairs of name and value."""
+        """What is known about the session, as pairs of a name and a value."""
         candidate_facts = [
             ("Session", self.session_id),
             ("Project", self.project),
@@ -107,7 +109,7 @@ class SessionPart(NamedTuple):
 
 
 class TextPart(NamedTuple):
-    """A message; ``speaker`` is USER, ASSISTANT or SUMMARY."""
+    """A message. ``speaker`` is ``USER``, ``ASSISTANT`` or ``SUMMARY``."""
 
     speaker: str
     text: str
@@ -121,14 +123,18 @@ class ThinkingPart(NamedTuple):
 
 
 class NotePart(NamedTuple):
-    """An event without a speaker: a compaction, an API error, the output of a local command."""
+    """An event without a speaker: a compaction, an API error, or the output of a local command."""
 
     title: str
     text: str
 
 
 class MediaPart(NamedTuple):
-    """An image or document; ``data`` is base64, or ``""`` if the data was left out or is stored elsewhere."""
+    """An image or document.
+
+    ``data`` is its content in base64, or ``""`` if the content was omitted or is not in the
+    session.
+    """
 
     kind: str
     media_type: str
@@ -144,14 +150,14 @@ class ResultPart(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The result as text. Each image is replaced by a description."""
+        """The result as text, in which a description replaces each image."""
         return "\n".join(
             part if isinstance(part, str) else f"[{part.description}]" for part in self.parts
         )
 
 
 class AgentPart(NamedTuple):
-    """A sub-agent's conversation; ``parts`` can only be iterated once."""
+    """The conversation of a sub-agent. ``parts`` can only be iterated over once."""
 
     name: str
     kind: str
@@ -159,7 +165,7 @@ class AgentPart(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """A tool call: ``description`` is a one-line description, and ``arguments`` is the call's input."""
+    """A tool call with its result. ``arguments`` is its input, and ``description`` is one line."""
 
     tool: str
     description: str
@@ -169,12 +175,12 @@ class CallPart(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The tool's name, or a description if the session only contains the result."""
+        """The name of the tool, or a description if the session contains only the result."""
         return self.tool or "Result without its call"
 
     @property
     def state(self) -> str:
-        """The outcome of the call if it failed, or ``""`` if it succeeded."""
+        """The outcome ``failed`` or ``no answer``, or ``""`` if the call succeeded."""
         if self.result is None:
             return "no answer"
         if self.result.is_failure:
@@ -183,7 +189,7 @@ class CallPart(NamedTuple):
 
     @property
     def tasks(self) -> list[tuple[str, str]]:
-        """The state and text of each to-do item in the call."""
+        """The state and the text of each to-do item in the call."""
         tasks = []
         for todo in list_objects(self.arguments.get("todos")):
             tasks.append((get_string(todo, "status"), get_string(todo, "content")))
@@ -191,11 +197,10 @@ class CallPart(NamedTuple):
 
 
 class EndPart(NamedTuple):
-    """The end of the document, with the number of removed secrets by kind.
+    """The end of the document, which states what was removed.
 
-    ``removed_secrets`` is None if redaction is off.
-
-    ``folder_count`` is the number of replaced home folders, if they were counted.
+    ``removed_secrets`` maps each kind of secret to a number, or is None if nothing was removed.
+    ``folder_count`` is the number of replaced paths of home folders, or 0 if they were not counted.
     """
 
     removed_secrets: dict[str, int] | None
@@ -205,7 +210,7 @@ class EndPart(NamedTuple):
 
     @property
     def sentences(self) -> list[str]:
-        """The sentences of a page that state what was removed."""
+        """The sentences at the end of the document that state what was removed."""
         if self.folder_count:
             folder_phrase = f", in {format_count(self.folder_count, 'place')}"
         else:
@@ -234,7 +239,11 @@ class EndPart(NamedTuple):
 
 
 class CarriedSession(NamedTuple):
-    """The session that a page contains: ``markup_rows`` are its markup, with the counts of removed content."""
+    """The session that a page contains, as markup.
+
+    ``markup_rows`` are the lines of the markup, and ``end_part`` counts what was removed from the
+    session.
+    """
 
     end_part: EndPart
     markup_rows: Iterable[str]

@@ -1,7 +1,7 @@
-"""Redact a document. Every text is redacted here once, before it is formatted.
+"""Redact a document. Every text is redacted once in this module before it is formatted.
 
-Secrets become placeholders, home folders become ``~``, and a text that is too long is cut with a
-notice. Texts are cut after they are redacted, so that no part of a secret remains.
+Placeholders replace secrets, and ``~`` replaces home folders. A text that is too long is cut, and a
+notice is added. Texts are cut after they are redacted, so that no part of a secret remains.
 """
 
 from __future__ import annotations
@@ -16,19 +16,23 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.records import Record
 
 LOOKAHEAD_CHARACTERS = 16_384
-"""The number of characters after a cut that are also searched for secrets; more than any private key has."""
+"""The number of characters after a cut that are also searched for secrets. No private key is
+longer."""
 
-# up to this depth, a tool's input keeps its structure; deeper values become text
+# The maximum nesting depth at which the input of a tool keeps its structure. A deeper value becomes
+# text.
 MAX_NESTING_DEPTH = 40
-MAX_WORD_CHARACTERS = 500  # a longer value is not a single word that its key could mark as a secret
+MAX_WORD_CHARACTERS = (
+    500  # A key such as ``password`` is not taken into account for a value with more characters.
+)
 
 
 class ExportRedactor:
-    """Redacts texts; ``removed_secrets`` counts the removed secrets by kind.
+    """Redacts texts, and counts the removed secrets by kind in ``removed_secrets``.
 
-    ``cut_text_count`` is the number of texts that were cut. ``redactor`` knows the secrets found in
-    the sessions, which are removed from every text. If it is None, secrets and home folders are
-    kept, and ``removed_secrets`` is empty. ``max_characters`` is in characters; 0 means no limit.
+    ``redactor`` knows the secrets in the sessions, which are removed from every text. If it is
+    None, secrets and home folders are kept. ``max_characters`` is the maximum length of a text, or
+    0 for no limit. ``cut_text_count`` is the number of texts that were cut.
     """
 
     def __init__(
@@ -43,10 +47,10 @@ class ExportRedactor:
         self.cut_text_count = 0
         self._redactor = redactor
         self._max_characters = max_characters
-        self._homes = HomeFolders(where, folders) if redactor else None
+        self._home_folders = HomeFolders(where, folders) if redactor else None
 
     def redact_and_cut_text(self, text: str) -> str:
-        """Return a text without its secrets, cut to the character limit."""
+        """Return a text without secrets, cut after the maximum number of characters."""
         text_length = len(text)
         if not 0 < self._max_characters < text_length:
             return self._clean_text(text, self.removed_secrets)
@@ -54,7 +58,7 @@ class ExportRedactor:
             text[: self._max_characters + LOOKAHEAD_CHARACTERS], self.removed_secrets
         )
         # A secret may begin before the end of the searched text and continue after it. So no text
-        # near that end is shown, even if redaction shortened the text before it.
+        # near that end is shown, even if redaction has shortened the text before it.
         if text_length > self._max_characters + LOOKAHEAD_CHARACTERS:
             end_position = min(self._max_characters, len(clean_text) - LOOKAHEAD_CHARACTERS)
         else:
@@ -65,12 +69,10 @@ class ExportRedactor:
         return f"{clean_text[: max(end_position, 0)]}\n[cut: {text_length - max(end_position, 0):,} characters more]"
 
     def redact_line(self, text: str) -> str:
-        """Return a short text, such as a title, without its secrets. It is not cut.
+        """Return a short text, such as a title, without secrets. The secrets are not counted.
 
-        The removed secrets are not counted.
-
-        If the text was shortened earlier, its last word is dropped, because it may be part of a
-        secret that no rule recognises.
+        The text is not cut. If it ends with an ellipsis because it was shortened earlier, its last
+        word is removed. That word may be part of a secret that no rule recognises.
         """
         if self._redactor and text.endswith("…"):
             last_word = text.rsplit(None, 1)[-1]
@@ -82,12 +84,12 @@ class ExportRedactor:
             return text
         clean_text, secrets = self._redactor.redact_and_list_secrets(text)
         removed_secrets.update(secret.kind for secret in secrets)
-        if self._homes:
-            return self._homes.hide_homes(clean_text)[0]
+        if self._home_folders:
+            return self._home_folders.hide_homes(clean_text)[0]
         return clean_text
 
     def redact_block(self, block: Record) -> Record:
-        """Return a message block, or a whole message, with every text redacted."""
+        """Return a content block, or a whole message, in which every text is redacted."""
         redacted_block = self._redact_value(block, 0)
         if isinstance(redacted_block, dict):
             return redacted_block
@@ -99,7 +101,8 @@ class ExportRedactor:
         if isinstance(value, (dict, list)) and depth > MAX_NESTING_DEPTH:
             return self.redact_and_cut_text(fields_text({"": value}))
         if isinstance(value, dict):
-            if value.get("type") == "base64":  # image data; the renderer checks that it is not text
+            # The value is the data of an image. The format's module checks that it is not text.
+            if value.get("type") == "base64":
                 return value
             return {
                 self.redact_line(key): self._redact_field(key, inner_value, depth + 1)
@@ -110,7 +113,10 @@ class ExportRedactor:
         return value
 
     def _redact_field(self, key: str, value: object, depth: int) -> object:
-        """Redact a value together with its key, because a key such as ``password`` may mark the value as a secret."""
+        """Redact a value together with its key.
+
+        A key such as ``password`` may be the only sign that the value is a secret.
+        """
         if (
             isinstance(value, str)
             and 0 < len(value) <= MAX_WORD_CHARACTERS

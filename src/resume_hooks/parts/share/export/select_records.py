@@ -1,7 +1,8 @@
-"""Select and order the records of a session for a document, in one scan before the first write.
+"""Select and sort the records of a session for a document, in one scan before the document is written.
 
-By default, all records that led to the session's end are selected, including compacted ones. The
-alternatives are the records that a resume would send, or all records. Their content is read later.
+By default, all records that led to the session's end are selected, including records before a
+compaction. The other choices are only the records that a resume would send, and all records. The
+content of the records is read later.
 """
 
 from __future__ import annotations
@@ -22,25 +23,28 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
 
 CONVERSATION, LIVE_ONLY, ALL_RECORDS = "whole", "live", "all"
-"""The records in a document: including compacted ones, only those that a resume would send, or all branches."""
+"""Which records a document contains: those that led to the session's end, only those that a resume
+would send, or the records of all branches."""
 
-# The maximum number of compactions to trace back; only a forged file has more, and each needs a
+# Maximum number of compactions whose earlier records are shown. Only a forged file has more, and
+# each takes time.
 # walk.
 MAX_SHOWN_COMPACTIONS = 200
 
 
 class ExportConversation(NamedTuple):
-    """A session's records in the document's order. Unlinked records have no id.
+    """The records of a session in the order of the document.
 
-    ``turns_by_line`` and ``places_by_line`` are keyed by the prompt's line.
-    ``repeated_record_count`` is the number of records that were left out because their ids were
-    already known.
+    ``turns_by_line`` maps the line number of a prompt to its turn. ``states_by_line`` maps the line
+    number of a record to ``live``, ``compacted`` or ``branch``. ``repeated_record_count`` is the
+    number of records that were omitted because the document already contains them. A record without
+    a uuid has the id ``""``.
     """
 
     path: str
     nodes: tuple[Node, ...]
     turns_by_line: dict[int, TurnScan]
-    places_by_line: dict[int, str]
+    states_by_line: dict[int, str]
     tokens: int
     models: tuple[str, ...]
     damaged_line_count: int
@@ -50,12 +54,10 @@ class ExportConversation(NamedTuple):
 def select_conversation(
     session: SessionFile, record_range: str, known_ids: set[str], observers: Sequence[Observer] = ()
 ) -> ExportConversation:
-    """Return a session's conversation without the records whose uuids are in ``known_ids``.
+    """Return the conversation of a session without the records whose uuids are in ``known_ids``.
 
-    The uuids of the returned records are added to ``known_ids``.
-
-    Raise SessionNotFound if the file cannot be read, and NotATranscript if it belongs to another
-    program.
+    The uuids of the returned records are added to ``known_ids``. Raise SessionNotFound if the file
+    cannot be read, and NotATranscript if it belongs to another program.
     """
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
     record_scan = _RecordScan()
@@ -67,29 +69,29 @@ def select_conversation(
     if transcript.nodes:
         nodes_to_show = _select_nodes(transcript, live_nodes, earlier_nodes, record_range)
     else:
-        nodes_to_show = record_scan.loose
+        nodes_to_show = record_scan.unlinked_nodes
     live_lines = {node.number for node in live_nodes}
     earlier_lines = {node.number for node in earlier_nodes}
     new_nodes: list[Node] = []
-    places_by_line: dict[int, str] = {}
+    states_by_line: dict[int, str] = {}
     for node in nodes_to_show:
         if known_ids & record_scan.record_ids(node.number):
             continue
         new_nodes.append(node)
-        # records without links, or with a separate chain, are live
+        # If the records have no links, or if they form a separate chain, all of them are live.
         if node.number in live_lines or not live_lines:
-            places_by_line[node.number] = LIVE
+            states_by_line[node.number] = LIVE
         elif node.number in earlier_lines:
-            places_by_line[node.number] = COMPACTED
+            states_by_line[node.number] = COMPACTED
         else:
-            places_by_line[node.number] = BRANCH
+            states_by_line[node.number] = BRANCH
     for node in new_nodes:
         known_ids |= record_scan.record_ids(node.number)
     return ExportConversation(
         path=session.path,
         nodes=tuple(new_nodes),
         turns_by_line={turn.line: turn for turn in observer.turns if turn.number},
-        places_by_line=places_by_line,
+        states_by_line=states_by_line,
         tokens=next((turn.tokens for turn in reversed(observer.turns) if turn.tokens), 0),
         models=tuple(transcript.models),
         damaged_line_count=len(transcript.bad_lines),
@@ -103,12 +105,13 @@ def _select_nodes(
     earlier_nodes: Sequence[Node],
     record_range: str,
 ) -> list[Node]:
-    """Return the linked records in a range, each line once.
+    """Return the records that ``record_range`` selects, each of them once.
 
     ``earlier_nodes`` are the records before the compactions.
     """
     if not live_nodes:
-        # a sub-agent's own file is a single chain, in which all records are marked as a side chain
+        # The file of a sub-agent contains a single chain, whose records are all marked as a side
+        # chain.
         nodes = transcript.nodes
     elif record_range == ALL_RECORDS:
         nodes = [node for node in transcript.nodes if not node.sidechain]
@@ -124,10 +127,13 @@ def _select_nodes(
 
 
 class _RecordScan:
-    """An observer that collects the unlinked records with content, and the ids of all records."""
+    """An observer of a transcript that collects the uuids of all records.
+
+    It also collects the records without a uuid that have content.
+    """
 
     def __init__(self) -> None:
-        self.loose: list[Node] = []
+        self.unlinked_nodes: list[Node] = []
         self._ids: dict[int, frozenset[str]] = {}
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
@@ -140,19 +146,19 @@ class _RecordScan:
                     filter(None, map(records.call_id, records.list_calls(record)))
                 )
                 unlinked_node.results = tuple(records.answered_calls(record))
-                self.loose.append(unlinked_node)
+                self.unlinked_nodes.append(unlinked_node)
             return
         self._ids[line.number] = frozenset(filter(None, (node.uuid, records.copied_from(record))))
 
     def record_ids(self, number: int) -> frozenset[str]:
-        """Return the uuids of the record in a line: its own uuid, and the uuid of the record that it copies."""
+        """Return the uuid of the record in a line, and the uuid of the record from which it was copied."""
         return self._ids.get(number, frozenset())
 
 
 def _find_dropped_nodes(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
-    """Yield the records that each compaction dropped, from the last compaction to the first.
+    """Yield the records before each compaction, beginning with the last compaction.
 
-    Each tuple is in the order of the conversation.
+    Each tuple contains the records since the previous compaction, in the order of the conversation.
     """
     chain: Sequence[Node] = transcript.chain
     for _ in range(MAX_SHOWN_COMPACTIONS):

@@ -1,9 +1,9 @@
-"""Write and read a page that contains its session: one file for any browser and for ``import``.
+"""Write and read a page that contains its session.
 
-The bundle is at the end of the page, compressed with gzip and encoded as base64, in a script
-element that browsers neither run nor show. Its digest precedes it. Secrets and home folders are
-removed from the page and the bundle. On import, the bundle is unpacked into a private file, and
-rejected if anything was changed.
+The same file can be read in a browser and imported with ``import``. The session is a bundle at the
+end of the page, compressed with gzip and encoded as base64. It is in a script element that browsers
+neither run nor show, after its digest. Secrets and home folders are removed from the page and from
+the bundle. An import unpacks the bundle into a private file and rejects a changed bundle.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ PAGE_OPTIONS = DocumentOptions(
     record_range=CONVERSATION,
     max_text_characters=MAX_TEXT_CHARACTERS,
 )
-"""The page shows all records that led to the session's end."""
+"""The options of a page: it shows all records that led to the session's end."""
 
 BUNDLE_START = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
-"""The text before the digest.
+"""The text before the digest of the bundle.
 
-The page's text is escaped, so a conversation cannot contain this text.
+A conversation on the page cannot contain this text, because the page's text is escaped.
 """
 
 DATA_START = '">'
@@ -51,12 +51,15 @@ BUNDLE_END = "</script>"
 RESEND_REMEDY = "Ask for the file again, sent unchanged."
 
 _SHA256_DIGEST = re.compile(rb"[0-9a-f]{64}")
-_ROW_BYTES = 3 * 1024  # the number of bytes per row before the base64 encoding
-_GZIP_WINDOW_BITS = 31  # zlib's ``wbits`` value for the gzip format
+_ROW_BYTES = 3 * 1024  # Number of bytes per line of base64, before the encoding.
+_GZIP_WINDOW_BITS = 31  # The value of zlib's ``wbits`` for the gzip format.
 
 
 class PackedBundle(NamedTuple):
-    """A session's compressed bundle in an unnamed file; ``redactor`` counts removed content."""
+    """The compressed bundle of a session, in a temporary file without a name.
+
+    ``redactor`` counts what was removed from the session.
+    """
 
     stream: BinaryIO
     sha256: str
@@ -64,9 +67,9 @@ class PackedBundle(NamedTuple):
     redactor: BundleRedactor
 
     def chunks(self, document: Document) -> Iterator[bytes]:
-        """Yield the page of the same sessions, including the bundle.
+        """Yield the page of a document, with the bundle at its end.
 
-        Raise the errors of ``Document.chunks``.
+        Raise SessionNotFound if a session's file has changed since its records were selected.
         """
         end_part = EndPart(
             dict(self.redactor.kinds), self.redactor.pictures, 0, self.redactor.folders
@@ -83,11 +86,10 @@ class PackedBundle(NamedTuple):
 
 @contextlib.contextmanager
 def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
-    """Pack the bundle of a document's sessions for the duration of the block.
+    """Pack the sessions of a document into a temporary file for the duration of the block.
 
-    A crash leaves no file behind.
-
-    Raise SessionNotFound if a session cannot be read, and WriteFailed on a disk error.
+    A crash leaves no file behind. Raise SessionNotFound if a session cannot be read, and
+    WriteFailed if the file cannot be written.
     """
     redactor = BundleRedactor(document.redactor or Redactor(), HomeFolders(where, document.folders))
     counter = ChunkCounter()
@@ -104,7 +106,8 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
             stream.writelines(counter.count_chunks([compressor.flush()]))
             stream.flush()
         except OSError as error:
-            with contextlib.suppress(OSError):  # the buffer is still full, so closing fails as well
+            # The buffer is still full, so closing the file fails as well.
+            with contextlib.suppress(OSError):
                 stack.close()
             raise WriteFailed(
                 f"The bundle could not be packed: {error.strerror or error}",
@@ -115,11 +118,9 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
 
 @contextlib.contextmanager
 def unpack_carried_bundle(staged: StagedFile, max_bytes: int, where: Where) -> Iterator[StagedFile]:
-    """Unpack the session in a page for the duration of the block.
+    """Unpack the bundle in a page for the duration of the block. Yield any other file unchanged.
 
-    Any other file is returned unchanged.
-
-    Raise ImportFailed if the bundle was truncated or changed, or unpacks to more than
+    Raise ImportFailed if the bundle was truncated or changed, or if it unpacks to more than
     ``max_bytes`` bytes.
     """
     if not is_web_page(staged.path):
@@ -142,7 +143,7 @@ def unpack_carried_bundle(staged: StagedFile, max_bytes: int, where: Where) -> I
 
 
 def _read_packed_chunks(page: mmap.mmap, start: int) -> Iterator[bytes]:
-    """Yield the packed bundle in chunks. Raise ImportFailed if its digest does not match."""
+    """Yield the compressed bundle in a page. Raise ImportFailed if its digest does not match."""
     sha256, position = page[start : start + 64], start + 64 + len(DATA_START)
     end = page.find(BUNDLE_END.encode(), position)
     if (
@@ -161,9 +162,9 @@ def _read_packed_chunks(page: mmap.mmap, start: int) -> Iterator[bytes]:
 
 
 def _decode_rows(page: mmap.mmap, start: int, end: int) -> Iterator[bytes]:
-    """Yield the decoded bytes of the rows between two offsets.
+    """Yield the decoded bytes of the lines of base64 between two offsets. Raise ImportFailed.
 
-    A mail program may have changed the line ends of the rows.
+    The line ends are ignored, because a mail program may have changed them.
     """
     remainder = b""
     try:

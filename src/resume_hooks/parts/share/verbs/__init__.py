@@ -1,4 +1,4 @@
-"""The command-line options of this part's verbs."""
+"""Define the command-line options of export, share and import."""
 
 from __future__ import annotations
 

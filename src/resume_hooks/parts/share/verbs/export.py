@@ -1,4 +1,4 @@
-"""``export``: write a session as a document for people, or as a bundle for another machine."""
+"""Run ``export``: write a session as a document for people, or as a bundle for another machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STDOUT_NAME = "-"
 
 
 def export_session(options: ExportOptions) -> None:
-    """Write the document."""
+    """Write the document, and print the result."""
     document_options = _build_document_options(options)
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     if document_options.format == JSON and session.agent != CLAUDE_NAME:
@@ -59,7 +59,7 @@ def export_session(options: ExportOptions) -> None:
 
 
 def _build_document_options(options: ExportOptions) -> DocumentOptions:
-    """Return the document's options. Raise UsageError if they contradict each other."""
+    """Return the options of the document. Raise UsageError if the user's options cannot be combined."""
     options.refuse_combination("everything", "live")
     if options.as_json and options.output == STDOUT_NAME:
         raise UsageError(
@@ -86,7 +86,10 @@ def _build_document_options(options: ExportOptions) -> DocumentOptions:
 def select_sessions(
     session: SessionFile, options: ExportOptions | ShareOptions
 ) -> tuple[list[SessionFile], list[str]]:
-    """Return the sessions for ``--lineage``, oldest first, and notes about deleted ancestors."""
+    """Return the sessions to export, oldest first, and notes for the user about deleted ancestors.
+
+    With ``--lineage``, the session's ancestors are included.
+    """
     if not options.lineage or subagent_name(session.path) is not None:
         return [session], []
     sessions, deleted_ids = find_lineage_sessions(session, options.where)
@@ -94,7 +97,11 @@ def select_sessions(
 
 
 def resolve_output_path(output: str | None, file_name: str) -> str:
-    """Return the absolute path of the output file."""
+    """Return the absolute path of the file to write.
+
+    ``output`` is a file, a folder or None. If it is not a file, ``file_name`` is the name of the
+    file.
+    """
     path = os.path.join(current_folder(), os.path.expanduser(output or ""))
     return os.path.abspath(
         os.path.join(path, file_name) if output is None or os.path.isdir(path) else path
@@ -102,7 +109,7 @@ def resolve_output_path(output: str | None, file_name: str) -> str:
 
 
 def _print_document(document: Document, warnings: list[str]) -> None:
-    """Print the document to standard output, and notes to standard error."""
+    """Print the document to standard output, and the notes to standard error."""
     try:
         for chunk in document.chunks():
             sys.stdout.buffer.write(chunk)
@@ -120,7 +127,7 @@ def _print_document(document: Document, warnings: list[str]) -> None:
 def build_receipt(
     document: Document, path: str, written_file: WrittenFile, *, is_written: bool
 ) -> dict[str, Any]:
-    """Return the receipt of a document in its JSON format."""
+    """Return the result of an export as the fields of its JSON format."""
     session = document.sessions[-1]
     return {
         "session_id": session.session_id,
@@ -160,7 +167,7 @@ def _format_receipt(data: dict[str, Any]) -> str:
 
 
 def format_removed_secrets(secrets: dict[str, int] | None) -> str:
-    """Return a description of the removed secrets."""
+    """Return the number of removed secrets of each kind as text."""
     if secrets is None:
         return "not searched for"
     kind_counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(secrets.items()))

@@ -1,4 +1,4 @@
-"""``import``: create a session of this folder from a file or standard input."""
+"""Run ``import``: create a session of this folder from a file or from standard input."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BACKUPS_NOTE = "A bundle has no file backups: rewind-files starts without any."
 
 
 def import_transcript(options: ImportOptions) -> None:
-    """Create sessions from the source."""
+    """Import the file or standard input, and print the result."""
     refuse_start_in_other_folder(options)
     if options.source == STDIN_NAME and options.start:
         raise UsageError(
@@ -54,7 +54,7 @@ def import_transcript(options: ImportOptions) -> None:
     with _open_source(options.source, options.max_bytes) as source:
         if is_bundle(source.path):
             sessions, warnings = _import_bundle(source, spec, caller)
-            # the receipt describes the last session, because that is the exported one
+            # The last session of a bundle is the one that the user exported.
             receipt = sessions[-1].receipt
             receipt = receipt._replace(warnings=(*receipt.warnings, *warnings))
             fields = {"imported": None, "bundle": sessions}
@@ -78,7 +78,11 @@ def import_transcript(options: ImportOptions) -> None:
 
 
 def import_file(source: str, home: str) -> tuple[Receipt, str]:
-    """Answer ``questions.import_file``. The receipt for a bundle describes its last session."""
+    """Import a file into the folder ``home``, and return the receipt and the text of the result.
+
+    This function answers ``questions.import_file``. The receipt for a bundle describes its last
+    session.
+    """
     spec, caller = ImportSpec(canonical_path(home)), Caller(Where())
     with _open_source(source, MAX_IMPORT_BYTES) as import_source:
         if is_bundle(import_source.path):
@@ -90,7 +94,7 @@ def import_file(source: str, home: str) -> tuple[Receipt, str]:
 
 @contextlib.contextmanager
 def _open_source(source: str, max_bytes: int) -> Iterator[ImportSource]:
-    """Copy the source to a private file for the duration of the block."""
+    """Copy the file or standard input to a private file for the duration of the block."""
     if is_address(source):
         raise UsageError("Web addresses are not supported", IMPORT_ADDRESS)
     if source == STDIN_NAME:
@@ -168,7 +172,7 @@ def _format_import(outcome: ImportOutcome) -> str:
 def _import_bundle(
     source: ImportSource, spec: ImportSpec, caller: Caller
 ) -> tuple[list[ImportedSession], list[str]]:
-    """Import all sessions of a bundle, and return them with notes about the bundle."""
+    """Import all sessions of a bundle. Return them, and notes for the user about the bundle."""
     with unpack_bundle(source.path, caller.where) as bundled_sessions:
         imported_sessions = import_sessions(bundled_sessions, source.name, spec, caller)
         damaged_count = sum(session.checksums.damaged for session in bundled_sessions)

@@ -1,4 +1,7 @@
-"""``share``: write a session as one file that a colleague reads in a browser and continues with ``import``."""
+"""Run ``share``: write a session as one file for a colleague.
+
+The colleague reads the file in a browser and continues the session with ``import``.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ REPOSITORY_NOTE = "The file is in the repository {root}: take care not to commit
 
 
 def share_session(options: ShareOptions) -> None:
-    """Show the counts of removed content, ask for confirmation, and write the file."""
+    """Show what will be removed, ask for confirmation, and write the file."""
     is_asking = options.must_ask("Sharing")
     session = options.locate_session()
     sessions, warnings = select_sessions(session, options)
@@ -75,14 +78,14 @@ def share_session(options: ShareOptions) -> None:
         (
             "to go on",
             f"resume-hooks import {quote_word(path.rpartition('/')[2])}",
-        ),  # the command is for the recipient's shell
+        ),  # The command is for the shell of the recipient.
     ]
     closing_text = "" if is_confirmed else "\n\nNothing was written."
     options.print_answer(receipt_data, lambda: facts_table(facts) + closing_text, warnings)
 
 
 def _count_removed_content(bundle: PackedBundle) -> list[tuple[str, object]]:
-    """Return the counts of removed content, never the content itself."""
+    """Return rows with the number of removed secrets, home folders and images."""
     redactor = bundle.redactor
     rows: list[tuple[str, object]] = [
         ("secrets", format_removed_secrets(dict(redactor.kinds))),

@@ -1,4 +1,4 @@
-"""The command-line options of the stats verb."""
+"""Define the command-line options of ``stats``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``stats``: print statistics of sessions, savings by children, first edits, and hook durations."""
+"""Run ``stats``: print statistics of sessions, savings by children, first edits, and hooks."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line
 
-MAX_SHOWN_PARTS = 6  # the maximum number of entries of our folder to show, largest first
+MAX_SHOWN_PARTS = 6  # Maximum number of files and folders in the state folder to show.
 
 
 def print_stats(options: StatsOptions) -> None:
-    """Print the statistics."""
+    """Print the statistics, or the cost of thresholds with ``--threshold``."""
     options.refuse_combination("since", "month")
     options.refuse_combination("everywhere", "project")
-    day = (
-        clock.format_timestamp(parse_time_option(options.since))[:10] if options.since else ""
-    )  # or "" for all days
+    # The empty string selects all days.
+    day = clock.format_timestamp(parse_time_option(options.since))[:10] if options.since else ""
     if options.month:
         day = f"{datetime.now(UTC):%Y-%m}-01"
     folder = find_project_folder(options.project)
@@ -141,7 +140,7 @@ def _format_heading(data: dict[str, Any]) -> str:
 
 
 def _format_numbers(*numbers: int) -> list[str]:
-    """Return numbers with a comma between the thousands."""
+    """Return the numbers as texts with a comma between the thousands."""
     return [f"{number:,}" for number in numbers]
 
 
@@ -206,7 +205,7 @@ def _format_hooks(statistics: Statistics) -> str:
 
 
 def _format_own_folder(state: Sequence[FolderSize]) -> str:
-    """Return the size of our own folder, and of its largest parts, or ``""`` if it is empty."""
+    """Return the size of the state folder and of the largest folders in it, or ``""`` if it is empty."""
     if not state:
         return ""
     total = format_bytes(sum(part.size for part in state))

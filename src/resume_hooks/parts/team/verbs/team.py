@@ -55,10 +55,8 @@ _MORE_SESSIONS_NOTES = [
 
 def push_sessions(options: PushOptions) -> None:
     """Push sessions, or print what a push would send."""
-    from resume_hooks.parts.team import (
-        background,
-        pushing,
-    )  # Imported here because the import takes 80 ms.
+    # Imported here because the import takes 80 ms.
+    from resume_hooks.parts.team import background, pushing
 
     team = membership.get_joined_team(options.where)
     if options.everything and options.locators:
@@ -178,10 +176,8 @@ def print_search(options: SearchOptions) -> None:
 
 def resume_from_team(options: ResumeOptions) -> None:
     """Create a local session from one of the team's sessions, and optionally start the client."""
-    from resume_hooks.cli.child import (
-        refuse_start_in_other_folder,
-        refuse_start_without_client,
-    )  # Imported here because only this action needs it.
+    # Imported here because only this action needs it.
+    from resume_hooks.cli.child import refuse_start_in_other_folder, refuse_start_without_client
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.derive.verbs.import_ import ImportSpec
     from resume_hooks.parts.team import fetching

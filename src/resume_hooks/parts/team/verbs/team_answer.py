@@ -84,9 +84,8 @@ def connect_to_read(options: VerbOptions) -> Iterator[Database]:
     the client.
     """
     if is_model_shell() or (not sys.stdout.isatty() and is_below_client(options.where)):
-        from resume_hooks.parts.team import (
-            background,
-        )  # Imported here because a search by the user does not need it.
+        # Imported here because a search by the user does not need it.
+        from resume_hooks.parts.team import background
 
         background.check_model_search_allowed(options.where)
     with connect_to_team(membership.get_joined_team(options.where).service) as db:
@@ -101,10 +100,8 @@ def read_team_lineage(
 
     The server provides the ancestors that are not on this machine.
     """
-    from resume_hooks.parts.team.ancestry import (
-        extend_lineage,
-        fetch_server_lineage,
-    )  # Imported here because only a lineage needs it.
+    # Imported here because only a lineage needs it.
+    from resume_hooks.parts.team.ancestry import extend_lineage, fetch_server_lineage
 
     with connect_to_read(options) as db:
         try:

@@ -51,9 +51,8 @@ def create_schema(options: InitOptions) -> None:
                 )
             db.run_statement(sql)
     if options.upgrade:
-        with connect_to_team(
-            service, any_version=options.sql
-        ):  # A database whose schema version is too new is refused.
+        # A database whose schema version is too new is refused.
+        with connect_to_team(service, any_version=options.sql):
             if sql:
                 text = f"The database has schema version {SCHEMA_VERSION} now."
             else:

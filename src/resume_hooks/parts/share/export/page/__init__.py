@@ -1,11 +1,9 @@
-"""Render a document as one HTML file that works offline and without scripts, with folding, search and printing.
+"""Format a document as one HTML file that works offline and without scripts.
 
-The page is written in chunks: the head with the content policy, the list of turns, the turns, the
-end.
-
-The page loads nothing: images are embedded, and the content policy names the only style and the
-only script by their digests. Turns fold without the script. Search, copying and the switches need
-it.
+The page is written in this order: the head with the content security policy, the list of turns, the
+turns, the end. The page loads nothing. Images are embedded, and the policy names the only style and
+the only script by their digests. Turns can be unfolded without the script. Only searching, copying
+and the switches need it.
 """
 
 from __future__ import annotations
@@ -59,11 +57,12 @@ from resume_hooks.transcripts.records import (
 )
 
 SHELLS = frozenset({"Bash", "PowerShell"})
-PROSE_KEYS = ("plan", "prompt")  # tool inputs that are prose, such as a plan or a sub-agent's task
-MAX_UNFOLDED_LINES = 60  # edits with fewer changed lines than this are unfolded
-# Notes with fewer characters than this are on the same line as their heading.
+# The tool inputs that are prose, such as a plan or a sub-agent's task.
+PROSE_KEYS = ("plan", "prompt")
+MAX_UNFOLDED_LINES = 60  # An edit with fewer changed lines is unfolded.
+# A note with fewer characters is on the same line as its heading.
 MAX_UNFOLDED_NOTE_CHARACTERS = 200
-MAX_UNFOLDED_TURNS = 3  # if a page has at most this many turns, they are unfolded
+MAX_UNFOLDED_TURNS = 3  # The turns of a page with at most this number of turns are unfolded.
 CARRIED_NOTICE = (
     "This file also contains the session. To continue it, in the folder of the project: "
     "resume-hooks import FILE."
@@ -77,9 +76,10 @@ def build_page(
     sessions: Iterable[SessionPart],
     carried_session: CarriedSession | None = None,
 ) -> Iterator[str]:
-    """Yield the document as a page; ``sessions`` fill the list of turns.
+    """Yield the markup of a page.
 
-    ``carried_session`` is added at the end.
+    ``document`` are its parts, and ``sessions`` the headers for the list of turns.
+    ``carried_session`` is a bundle at the end of the page.
     """
     session_heads = list(sessions)
     yield from _build_page_head(session_heads)
@@ -166,7 +166,7 @@ def _build_button(name: str, label: str, title: str) -> Html:
 
 
 def _build_turn_list(session_heads: list[SessionPart]) -> Html:
-    """Return the list of turns, one list per session."""
+    """Return the list of turns as markup, with one list for each session."""
     turn_lists = []
     for index, head in enumerate(session_heads):
         rows = []
@@ -195,14 +195,17 @@ def _build_turn_list(session_heads: list[SessionPart]) -> Html:
 
 
 def _format_turn_anchor(session_index: int, turn: TurnHeader) -> str:
-    """Return a turn's anchor: its number, with the session's number as a prefix from the second session on."""
+    """Return the HTML id of a turn, for example ``t3``, or ``s2t3`` in the second session."""
     if session_index:
         return f"s{session_index + 1}t{turn.number}"
     return f"t{turn.number}"
 
 
 def _build_document_markup(document: Iterable[Part], *, is_unfolded: bool) -> Iterator[str]:
-    """Yield the markup of parts. An open turn is closed before the next turn, the next session and the end."""
+    """Yield the markup of the parts.
+
+    The element of a turn is closed before the next turn, before the next session and at the end.
+    """
     session, in_turn = -1, False
     for part in document:
         if in_turn and isinstance(part, (SessionPart, TurnHeader, EndPart)):
@@ -333,7 +336,7 @@ def _build_call_markup(call: CallPart) -> Iterator[str]:
 
 
 def _read_edits(call: CallPart) -> list[tuple[str, str]]:
-    """Return the pairs of old and new text in an edit.
+    """Return the pairs of old and new text in the input of an edit.
 
     If the call wrote a whole file, the old text is empty.
     """

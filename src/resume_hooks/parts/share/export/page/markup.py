@@ -1,8 +1,7 @@
-"""Convert foreign text to HTML. No other module does this.
+"""Convert texts from a session to HTML.
 
-Every text that is not already ``Html`` is escaped here.
-
-The names of elements and attributes are constants; their values and contents are untrusted.
+This is the only module that creates markup. It escapes every text that is not ``Html``. The names
+of elements and attributes are constants, but their values and contents are not trusted.
 """
 
 from __future__ import annotations
@@ -17,39 +16,46 @@ _CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-"""Matches control characters, and characters that reorder or hide text, except joiners that scripts and emoji need."""
+"""Matches control characters, and characters that reorder or hide text. Joiners are excluded,
+because scripts and emoji need them."""
 
 _VOID_ELEMENTS = frozenset({"br", "hr", "img", "input", "meta"})
 
 
 class Html(str):
-    """Markup. Only this package creates it."""
+    """Markup, in which all foreign text is escaped. Only this package creates it."""
 
     __slots__ = ()
 
 
 def show_control_characters(text: str) -> str:
-    """Return a text with visible characters only: colour codes are removed, other control characters spelled out."""
+    """Return a text in which every character is visible.
+
+    Colour codes are removed, and other control characters become their code points, such as
+    ``[U+0007]``.
+    """
     lines = remove_escape_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL_CHARACTERS.sub(lambda match: f"[U+{ord(match[0]):04X}]", lines)
 
 
 def escape_html(text: str) -> Html:
-    """Return a text as markup that is safe as content and in double-quoted attributes."""
+    """Return a text as markup that is safe as the content of an element and in double-quoted attributes."""
     if isinstance(text, Html):
         return text
     return Html(html.escape(show_control_characters(text), quote=True))
 
 
 def join_markup(parts: Iterable[str]) -> Html:
-    """Return the concatenated parts. Each part that is not markup is escaped."""
+    """Return the parts as one markup. Each part that is not ``Html`` is escaped."""
     return Html("".join([escape_html(part) for part in parts]))
 
 
 def build_start_tag(name: str, /, **attributes: str | bool) -> Html:
-    """Return a start tag. In attribute names, a trailing underscore is removed and other underscores become hyphens.
+    """Return the start tag of an element.
 
-    An attribute with the value True has no value in the tag; one with the value False is omitted.
+    In the names of attributes, a trailing underscore is removed and other underscores become
+    hyphens. An attribute with the value True is written without a value, and one with the value
+    False is omitted.
     """
     attribute_texts = []
     for key, value in attributes.items():
@@ -61,7 +67,7 @@ def build_start_tag(name: str, /, **attributes: str | bool) -> Html:
 
 
 def build_element(name: str, /, *content: str, **attributes: str | bool) -> Html:
-    """Return an element with its content."""
+    """Return an element with its attributes and its content. Content that is not ``Html`` is escaped."""
     opening_tag = build_start_tag(name, **attributes)
     if name in _VOID_ELEMENTS:
         return opening_tag

@@ -1,8 +1,9 @@
-"""Render code and prose on the page.
+"""Format code and prose for the page.
 
-Pygments colours code if the language is known and the text is short. Each code box has a copy
-button. markdown-it parses the model's prose. Only the elements in a fixed table reach the page:
-HTML is shown as text, images become text links, and links only lead to web or mail addresses.
+Pygments colours a code if its language is known and its text is short. Each code box has a copy
+button. markdown-it parses the model's prose, and only the elements in a fixed table reach the page.
+HTML in the prose is shown as text, images become text links, and links lead only to web or mail
+addresses.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 MAX_COLOURED_CHARACTERS, MAX_COLOURED_LINES, MAX_COLOURED_LINE_CHARACTERS = 8_000, 300, 400
 """The maximum number of characters, of lines, and of characters per line in coloured code.
 
-Some lexers are slow on longer texts. For example, a long run of one character can take seconds.
+Some lexers are slow with longer texts. For example, they can take seconds for a long run of the
+same character.
 """
 
 LEXERS_BY_LANGUAGE = {
@@ -43,7 +45,7 @@ LEXERS_BY_LANGUAGE = {
     "typescript": "typescript", "yaml": "yaml", "yml": "yaml", "zsh": "bash", "h": "c", "hpp": "cpp", "cc": "cpp",
     "cfg": "ini", "mjs": "javascript", "pyi": "python", "xml": "html",
 }  # fmt: skip
-"""The lexer for a fence's language or for a file extension."""
+"""Maps the language of a fence or the extension of a file to the lexer for it."""
 
 TOKEN_CLASSES = (
     ("Token.Comment", "tc"),
@@ -60,31 +62,34 @@ TOKEN_CLASSES = (
     ("Token.Generic.Deleted", "td"),
     ("Token.Generic.Inserted", "ti"),
 )
-"""The CSS class for each kind of token."""
+"""Maps each kind of token to its CSS class."""
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""The image types that contain only pixels and no code."""
+"""The types of images that contain only pixels and no code."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
-# The maximum number of lines per side to compare; in a longer text, every line counts as changed.
+# Maximum number of lines per text to compare. In a longer text, every line is shown as changed.
 MAX_COMPARED_LINES = 400
-CONTEXT_LINES = 3  # the number of unchanged lines shown before and after a change
+CONTEXT_LINES = 3  # The number of unchanged lines to show before and after a change.
 DIFFERENCE_SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 
-MAX_PROSE_CHARACTERS = 30_000  # a text with more characters is shown as typed, not as Markdown
+MAX_PROSE_CHARACTERS = (
+    30_000  # A text with more characters is shown as it was typed, not as Markdown.
+)
 
 ELEMENTS_BY_TAG = {
     "p": "p", "blockquote": "blockquote", "ul": "ul", "ol": "ol", "li": "li", "em": "em", "strong": "strong", "s": "s",
     "table": "table", "thead": "thead", "tbody": "tbody", "tr": "tr", "th": "th", "td": "td",
     "h1": "h4", "h2": "h4", "h3": "h5", "h4": "h5", "h5": "h6", "h6": "h6",
 }  # fmt: skip
-"""The HTML element for each of the parser's elements. Headings are smaller than those of the page."""
+"""Maps each element of the parser to an HTML element. Headings are smaller than the page's own
+headings."""
 
 _ALLOWED_LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
 
 
 def build_code_markup(text: str, language: str = "", description: str = "") -> Html:
-    """Return a code box; ``language`` is a fence's language, which may be any text."""
+    """Return a box with code. ``language`` is the language of a fence, which may be any text."""
     coloured_code = _colour_code(text, LEXERS_BY_LANGUAGE.get(language.strip().lower(), ""))
     return build_element(
         "div",
@@ -95,7 +100,7 @@ def build_code_markup(text: str, language: str = "", description: str = "") -> H
 
 
 def find_language(path: str) -> str:
-    """Return a file's language by its extension, or ``""`` if it is unknown."""
+    """Return the language of a file according to its extension, or ``""`` if it is unknown."""
     return os.path.splitext(path)[1][1:].lower()
 
 
@@ -105,7 +110,7 @@ def _colour_code(text: str, lexer_name: str) -> str:
     lines = text.split("\n")
     if len(lines) > MAX_COLOURED_LINES or max(map(len, lines)) > MAX_COLOURED_LINE_CHARACTERS:
         return text
-    # Pygments takes 30 ms to import, and is only needed for a page with code.
+    # Imported here because the import takes 30 ms and only a page with code needs it.
     from pygments.lexers import get_lexer_by_name
 
     lexer = get_lexer_by_name(lexer_name)
@@ -123,7 +128,7 @@ def _colour_code(text: str, lexer_name: str) -> str:
 
 
 def build_picture_markup(picture: MediaPart) -> Html:
-    """Return an image, or its description."""
+    """Return an image as markup, or its description if it has no data or an unsafe type."""
     if (
         picture.kind == IMAGE
         and picture.media_type in IMAGE_TYPES
@@ -137,7 +142,7 @@ def build_picture_markup(picture: MediaPart) -> Html:
 
 
 def build_difference_markup(old_text: str, new_text: str) -> Html:
-    """Return the difference between two texts."""
+    """Return the difference between two texts as markup."""
     rows = [build_element("span", f"{DIFFERENCE_SIGNS[kind]} {line}\n" if DIFFERENCE_SIGNS[kind] else f"{line}\n",
                     class_=f"d-{kind}")
             for kind, line in _compare_lines(old_text, new_text)]  # fmt: skip
@@ -149,12 +154,12 @@ def build_difference_markup(old_text: str, new_text: str) -> Html:
 
 
 def count_changed_lines(old_text: str, new_text: str) -> tuple[int, int]:
-    """Return the numbers of removed and added lines."""
+    """Return the number of removed lines and the number of added lines."""
     kinds = [kind for kind, _ in _compare_lines(old_text, new_text)]
     return kinds.count("del"), kinds.count("ins")
 
 
-@lru_cache(maxsize=8)  # cached, because a call first needs the counts and then the lines
+@lru_cache(maxsize=8)  # Cached because a call first needs the counts and then the lines.
 def _compare_lines(old_text: str, new_text: str) -> tuple[tuple[str, str], ...]:
     return tuple(
         _compute_difference_rows(
@@ -183,7 +188,7 @@ def _compute_difference_rows(
 
 
 def build_prose_markup(text: str) -> Html:
-    """Return a text as rendered Markdown."""
+    """Return the markup for a text in Markdown."""
     if len(text) > MAX_PROSE_CHARACTERS:
         return build_verbatim_markup(text)
     return build_element(
@@ -197,13 +202,13 @@ def build_prose_markup(text: str) -> Html:
 
 
 def build_verbatim_markup(text: str) -> Html:
-    """Return a text as typed."""
+    """Return the markup for a text that is shown as it was typed."""
     return build_element("div", text, class_="typed", dir="auto")
 
 
 @cache
 def _build_prose_parser() -> MarkdownIt:
-    # markdown-it takes 40 ms to import, and is only needed for a page.
+    # Imported here because the import takes 40 ms and only a page needs it.
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False})
@@ -211,7 +216,7 @@ def _build_prose_parser() -> MarkdownIt:
 
 
 def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
-    """Return the markup of tokens; an unknown token becomes its text."""
+    """Return the markup for tokens of the parser. An unknown token becomes its text."""
     parts: list[Html] = []
     for token in tokens:
         if token.type == "inline":
@@ -222,7 +227,7 @@ def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
             )
         elif token.type == "code_inline":
             parts.append(build_element("code", token.content))
-        # a link to any other target keeps its text but gets no href
+        # A link to another target is shown as text without an href.
         elif token.type == "link_open":
             target = str(token.attrGet("href") or "")
             attributes = {
@@ -249,7 +254,7 @@ def _build_token_markup(tokens: Sequence[Token]) -> list[Html]:
 
 def _build_token_element(token: Token) -> Html:
     name = ELEMENTS_BY_TAG[token.tag]
-    if token.hidden:  # a paragraph in a list without blank lines has no element
+    if token.hidden:  # The parser hides the paragraphs in a list without blank lines.
         return Html("\n")
     if token.nesting < 0:
         end_tag = "</table></div>" if name == "table" else f"</{name}>"
