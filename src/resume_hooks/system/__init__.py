@@ -1,4 +1,4 @@
-"""The machine and the programs on it: clipboard, terminal, tmux, git's files, the ``claude`` executable.
+"""Use the machine and its programs: clipboard, terminal, tmux, git's files, ``claude``.
 
 May import only the ground layer. Must not know what a session is.
 """

@@ -1,9 +1,9 @@
-"""Our log of bugs: the code locations of failures, without any text of a session or a user.
+"""Log bugs: where in the code a failure occurred, without any text from a session or from a user.
 
-An entry contains the time, the version, the verb or trigger, and code locations. It has no error
-message, because that may quote a transcript, and no environment. A file larger than ``MAX_LOG_BYTES``
-bytes replaces the older generation. Standard library only and readable by Python 3.9: the installer
-uses it for its own log.
+An entry contains the time, the version, the verb or trigger, and code locations. It does not
+contain the error message, which may quote a transcript, or environment variables. When the log file
+reaches ``MAX_LOG_BYTES`` bytes, it is renamed and replaces the previous old log. The installer also
+uses this module for its own log, so it needs only the standard library and Python 3.9.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ except ImportError:  # Windows
 
 LOG_FOLDER = "log"
 LOG_NAME = "errors.log"
-OLDER_SUFFIX = ".1"  # the suffix of the older generation
-MAX_LOG_BYTES = 256 * 1024  # the size in bytes at which a new generation begins
-MAX_FRAMES = 40  # the number of innermost frames to record, because a recursion has a thousand
+OLDER_SUFFIX = ".1"  # the suffix of the old log's name
+MAX_LOG_BYTES = 256 * 1024  # size in bytes at which the log is renamed and a new one begins
+MAX_FRAMES = 40  # maximum number of innermost frames to record, because a recursion may have a thousand
 
 _MODE = 0o600
 _MAX_OPEN_ATTEMPTS = 10
@@ -32,12 +32,12 @@ _PACKAGE = "resume_hooks"
 
 
 def log_file(where: Optional[Where] = None) -> str:
-    """Return the path of our log, which may not exist."""
+    """Return the path of the log, which may not exist."""
     return os.path.join((where or Where()).state, LOG_FOLDER, LOG_NAME)
 
 
 def log_bug(command: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
-    """Log the code locations of an error; ``command`` is the verb or trigger that failed.
+    """Log where in the code an error occurred. ``command`` is the verb or trigger that failed.
 
     Return the log's path, or ``""`` if the log could not be written.
     """
@@ -65,9 +65,9 @@ def log_bug(command: str, version: str, error: BaseException, where: Optional[Wh
 
 
 def open_log(path: str) -> int:
-    """Open a private log for appending without waiting or following links; rotate a full log first.
+    """Open a private log file for appending. Rename it first if it is full.
 
-    Raise OSError on failure.
+    The call never waits and follows no symbolic link. Raise OSError on failure.
     """
     safe_flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for _ in range(_MAX_OPEN_ATTEMPTS):
@@ -79,7 +79,7 @@ def open_log(path: str) -> int:
 
 
 def read_log_entries(where: Optional[Where] = None) -> List[str]:
-    """Return the entries of both generations, oldest first."""
+    """Return the entries of the old log and of the log, oldest first."""
     path = log_file(where)
     text = b""
     for name in (path + OLDER_SUFFIX, path):
@@ -93,32 +93,31 @@ def read_log_entries(where: Optional[Where] = None) -> List[str]:
 
 
 def _rotate_log(path: str, descriptor: int) -> bool:
-    """Rename a full log to the older generation; only one of several writers succeeds.
+    """Rename a full log to the old log. If several processes try this, only one of them does it.
 
-    Return whether the caller must reopen the path.
-
-    A writer that opened the file before the rename writes to the older generation.
+    Return whether the caller must open the log again. A process that opened the log before the
+    rename writes its entry to the old log.
     """
     if fcntl is not None:
-        # if the system has no locks, the older generation may be incomplete
+        # Without locks, a process may still append an entry to the old log after this.
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
             os.replace(path, path + OLDER_SUFFIX)
     except FileNotFoundError:
-        pass  # another writer has just renamed it
+        pass  # Another process has just renamed the log.
     except OSError:
-        return False  # if the folder cannot be changed, let the file grow rather than lose an entry
+        return False  # The folder cannot be changed. The log grows beyond its limit, so that no entry is lost.
     return True
 
 
 def _traceback_locations(error: BaseException) -> List[str]:
-    """Return the traceback's locations, innermost last.
+    """Return the code locations of an error's traceback, the innermost last.
 
-    Our files are shown with their path in the package, other files only with their name.
+    Our own files have their path in the package, and other files have only their name.
     """
-    import traceback  # imported late, because only a bug needs it
+    import traceback  # Imported here because only a bug needs it.
 
     frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
     locations = []

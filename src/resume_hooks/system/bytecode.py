@@ -1,10 +1,10 @@
-"""Repair compiled modules (``.pyc``) that a full disk cut off when Python wrote them.
+"""Repair compiled modules (``.pyc`` files) that were cut off because the disk was full.
 
-Python 3.11 and older, and the first releases of 3.12 and 3.13, keep such a file (their gh-126606).
-Each import of the module then fails, also after there is space again.
+Python 3.11 and older, and the first releases of 3.12 and 3.13, keep such a file (CPython issue
+126606). Each import of the module then fails, even after there is free space again.
 
-This module stays so small that its own compiled form fits into one block of a disk, which is written
-whole or not at all. Standard library, Python 3.9.
+This module is small enough that its own ``.pyc`` file fits into one block of a disk, which is
+written completely or not at all. It needs only the standard library and Python 3.9.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _get_code = SourceFileLoader.get_code
 
 
 def repair_bytecode_on_import() -> None:
-    """From now on, load a module whose compiled form is damaged from its source, and delete that form."""
+    """Make imports delete a damaged ``.pyc`` file and load the module from its source instead."""
     SourceFileLoader.get_code = _get_code_or_repair  # type: ignore[assignment, method-assign]  # typeshed knows two SourceLoaders
 
 
 def _get_code_or_repair(loader: SourceLoader, name: str) -> CodeType | None:
     try:
         return _get_code(loader, name)
-    except (EOFError, ValueError, TypeError):  # the errors of marshal
-        from importlib.util import cache_from_source  # only a damaged file needs this import
+    except (EOFError, ValueError, TypeError):  # These errors mean that the compiled form is damaged.
+        from importlib.util import cache_from_source  # Imported here because only a damaged file needs it.
 
         path = loader.get_filename(name)
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""Run a program with a text as input and capture its output, with limits on time and size.
+"""Run a program with a text as its input and capture its output, with limits on time and size.
 
-Invariant: when ``run_captured`` returns or raises, no process of the program's group is still
+After ``run_captured`` has returned or raised an error, no process of the program's group is
 running.
 """
 
@@ -28,15 +28,17 @@ _ENDING_SIGNALS = (
 
 @contextlib.contextmanager
 def catch_ending_signals() -> Iterator[threading.Event]:
-    """Yield an event that Ctrl+C, SIGTERM and SIGHUP set.
+    """Yield an event that is set when Ctrl+C, SIGTERM or SIGHUP arrives.
 
-    Only the main thread receives signals, so in other threads the event is never set.
+    In a thread other than the main thread, the event is never set, because only the main thread
+    receives signals.
     """
     event = threading.Event()
     old_handlers = {}
     try:
         for number in _ENDING_SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup
+            # A signal that is ignored, for example under nohup, stays ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
                 old_handlers[number] = signal.signal(number, lambda *_: event.set())
     except ValueError:
         pass
@@ -47,22 +49,24 @@ def catch_ending_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-# the maximum number of bytes of output, because a verbose client repeats its whole input
+# Maximum number of bytes of output. It is large because a client in verbose mode repeats its whole
+# input.
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
-MAX_ERROR_BYTES = 64 * 1024  # the maximum number of bytes of error output to capture
+MAX_ERROR_BYTES = 64 * 1024  # maximum number of bytes of error output to keep
 CHUNK_BYTES = 256 * 1024
-# the number of seconds between checks whether the program has exited while a child process keeps
-# its pipes open
+# Number of seconds between checks whether the program has exited. Its pipes may stay open because a
+# child process of the program has them.
 POLL_SECONDS = 0.05
-# the number of seconds between SIGTERM and SIGKILL: client 2.1.329 gives a hook one second after Esc
+# Number of seconds between SIGTERM and SIGKILL. It is short because client 2.1.329 gives a hook one
+# second after Esc.
 TERMINATION_GRACE_SECONDS = 0.5
 
 
 class CapturedOutput(NamedTuple):
-    """A program's exit status and output. ``status`` is negative for a signal.
+    """The exit status and the output of a program; ``status`` is negative if a signal ended it.
 
-    If ``timed_out`` or ``too_large``, we ended the program: it ran too long, or its output was too
-    large.
+    If ``timed_out`` or ``too_large`` is true, we ended the program because it ran too long or its
+    output was too large.
     """
 
     status: int
@@ -77,16 +81,14 @@ def run_captured(
 ) -> CapturedOutput:
     """Run ``command`` in ``folder`` with ``text`` on stdin for at most ``limit`` seconds.
 
-    Raise OSError if it can't be started.
-
-    Ctrl+C, SIGTERM and SIGHUP end the program and then raise KeyboardInterrupt. On Windows raise
-    OSError.
+    If Ctrl+C, SIGTERM or SIGHUP arrives, end the program and raise KeyboardInterrupt. Raise OSError
+    if the program can't be started, and always on Windows.
     """
     if not hasattr(os, "killpg"):
         raise OSError(errno.ENOSYS, "this system can't end a program's child processes")
     pipe = subprocess.PIPE
-    # Otherwise an exception from a signal handler could occur between the program's start and the
-    # code that ends it.
+    # If a signal raised an exception, it could do so after the program's start and before the code
+    # that ends it. Therefore signals only set an event.
     with catch_ending_signals() as interrupted:
         process = programs.start_program(
             command,
@@ -123,7 +125,10 @@ class _PipeExchange:
         self._left = memoryview(text)
 
     def run(self, interrupted: threading.Event) -> None:
-        """Write the input and read the outputs until the program ends, exceeds a limit, or a signal arrives."""
+        """Write the input and read the outputs.
+
+        Stop when the program ends, exceeds a limit, or a signal arrives.
+        """
         process = self._process
         with selectors.DefaultSelector() as waiting:
             for stream, event in (
@@ -149,13 +154,14 @@ class _PipeExchange:
                     ):
                         waiting.unregister(key.fileobj)
                         key.data()
-                # The program's children may continue to run and hold the pipes. Do not wait for
+                # Children of the program may continue to run and have the pipes open, so do not
+                # wait for them.
                 # them.
                 if ended and not any(key.events == selectors.EVENT_READ for key, _ in ready):
                     return
 
     def _write_input(self, descriptor: int) -> bool:
-        """Write part of the input. Return True once all is written or the program has closed its stdin."""
+        """Write a part of the input. Return True after the last part, or if the program has closed its stdin."""
         try:
             self._left = self._left[os.write(descriptor, self._left[:CHUNK_BYTES]) :]
         except BlockingIOError:
@@ -165,7 +171,7 @@ class _PipeExchange:
         return not self._left
 
     def _read_output(self, key: selectors.SelectorKey) -> bool:
-        """Read part of a stream. Return True at the end of the stream."""
+        """Read a part of an output stream. Return True at the end of the stream."""
         chunk = os.read(key.fd, CHUNK_BYTES)
         if key.fileobj is self._process.stdout:
             self.out += chunk
@@ -188,5 +194,5 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _signal_group(group: int, number: int) -> None:
-    with contextlib.suppress(OSError):  # the group has ended
+    with contextlib.suppress(OSError):  # The group has already ended.
         os.killpg(group, number)

@@ -1,6 +1,6 @@
-"""The client's installation: its executable and version, its plugins and their hooks.
+"""Read facts about the installed client: its program and version, its plugins and their hooks.
 
-Read-only; a damaged file counts as empty.
+Files are only read. A damaged file counts as empty.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from resume_hooks.system import programs
 from resume_hooks.system.claude_settings import settings_files
 from resume_hooks.system.subprocesses import run_and_read_output
 
-OLDEST_TESTED_CLIENT = (2, 1, 112)  # the oldest client in the plugin's tests
-VERSION_TIMEOUT_SECONDS = 10  # the time limit of ``claude --version`` in seconds
+OLDEST_TESTED_CLIENT = (2, 1, 112)  # the oldest client with which the plugin is tested
+VERSION_TIMEOUT_SECONDS = 10  # time limit in seconds for ``claude --version``
 
 
 def find_client(where: Where) -> str | None:
-    """Return the path of the client's program: on PATH, or in the folders that its installers use.
+    """Return the path of the client's program, or None if it is not installed.
 
-    Return None if it is not installed.
+    It is searched for on PATH, and then in the folders to which the client's installers write it.
     """
     installer_folders = (
         os.path.join(where.config, "local"),
@@ -34,7 +34,7 @@ def find_client(where: Where) -> str | None:
 def read_client_version() -> tuple[int, ...] | None:
     """Return the version of the client on PATH, such as (2, 1, 329).
 
-    Return None if it is missing or does not answer.
+    Return None if there is no client on PATH or if it does not print its version.
     """
     out = run_and_read_output(
         ["claude", "--version"], os.environ, time.monotonic() + VERSION_TIMEOUT_SECONDS
@@ -47,7 +47,7 @@ def read_client_version() -> tuple[int, ...] | None:
 
 
 def settings_file_with_flag(key: str, cwd: str) -> str:
-    """Return the settings file of the highest precedence in which ``key`` is true, or ``""``."""
+    """Return the settings file with the highest precedence that sets ``key`` to true, or ``""``."""
     return next(
         (
             path
@@ -59,7 +59,7 @@ def settings_file_with_flag(key: str, cwd: str) -> str:
 
 
 def enabled_plugins(cwd: str) -> dict[str, bool]:
-    """Return whether each plugin (``name@marketplace``) is enabled, according to the settings of highest precedence."""
+    """Return each plugin (``name@marketplace``) with True if the client's settings enable it."""
     is_enabled: dict[str, bool] = {}
     for path in settings_files(cwd, Where()):
         plugins = read_json_object(path).get("enabledPlugins")
@@ -71,7 +71,11 @@ def enabled_plugins(cwd: str) -> dict[str, bool]:
 
 
 def iterate_prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
-    """Yield every UserPromptSubmit hook of settings and plugins as (settings file or plugin, command)."""
+    """Yield the command of every UserPromptSubmit hook.
+
+    The first value of each pair is the settings file or the name of the plugin that contains the
+    hook.
+    """
     for path in settings_files(cwd, Where()):
         for command in _iterate_hook_commands(read_json_object(path).get("hooks")):
             yield (path, command)
@@ -93,7 +97,7 @@ def iterate_prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
 
 
 def read_marketplace(name: str) -> object:
-    """Return the client's entry for a marketplace, or None."""
+    """Return the client's entry for a marketplace, or None if it is not known to the client."""
     return read_json_object(os.path.join(Where().config, "plugins", "known_marketplaces.json")).get(
         name
     )

@@ -1,7 +1,4 @@
-"""The client's own settings, read-only, from the lowest precedence to the highest.
-
-A damaged file counts as empty.
-"""
+"""Read the client's own settings. A damaged settings file counts as empty."""
 
 from __future__ import annotations
 
@@ -13,17 +10,22 @@ from resume_hooks.paths import Where, read_json_object
 
 RETENTION_KEY = "cleanupPeriodDays"
 
-# the default number of days after its last write until the client deletes a transcript
+# Number of days after its last write after which the client deletes a transcript, unless a setting
+# changes it.
 DEFAULT_RETENTION_DAYS = 30
 MIN_WINDOW_TOKENS = (
-    100_000  # the minimum number of tokens; clients reject a smaller window for compaction
+    100_000  # clients ignore a compaction window with fewer tokens
 )
-# the largest number of days that dates can be computed with; it means for ever
+# Maximum number of days for computations with dates. It stands for "never".
 MAX_RETENTION_DAYS = 1_000_000
 
 
 def settings_files(cwd: str, where: Where) -> list[str]:
-    """Return the client's settings files from the lowest precedence to the highest: user, project, local, managed."""
+    """Return the paths of the client's settings files, from the lowest precedence to the highest.
+
+    They are the settings of the user, the project, the user for this project, and the
+    administrator.
+    """
     return [
         os.path.join(where.config, "settings.json"),
         os.path.join(cwd, ".claude", "settings.json"),
@@ -33,12 +35,12 @@ def settings_files(cwd: str, where: Where) -> list[str]:
 
 
 def find_policy_file(where: Where) -> str:
-    """Return the file of the organization's policy that applies to this machine, or ``""``.
+    """Return the path of the settings file by which an organization manages this machine, or ``""``.
 
-    Any managed setting makes a policy (2.1.332): the machine's file, a file in the folder next to
-    it, or the settings that the client fetched for a Team or Enterprise account. Under a policy,
-    the client ignores compaction by plugins' modules and the answers of its classic hooks to a
-    compaction.
+    The file may be the administrator's file, a file in the folder next to it, or the settings that
+    the client fetched for a Team or Enterprise account. If there is such a file (measured with
+    2.1.332), the client does not let modules of plugins compact, and ignores what its classic hooks
+    answer to a compaction.
     """
     folder = _managed_folder()
     try:
@@ -58,7 +60,7 @@ def find_policy_file(where: Where) -> str:
 
 
 def _managed_folder() -> str:
-    """Return the folder of an administrator's settings for all users of the machine."""
+    """Return the folder with the administrator's settings for all users of this machine."""
     folders = {
         "darwin": "/Library/Application Support/ClaudeCode",
         "win32": "C:\\Program Files\\ClaudeCode",
@@ -67,10 +69,11 @@ def _managed_folder() -> str:
 
 
 def read_compaction_window(cwd: str, model: str, where: Where) -> int:
-    """Return the window in tokens that settings define for a ``model`` in ``cwd``, or 0 for the model's own window.
+    """Return the size in tokens of the window after which the client compacts, or 0.
 
-    The order is that of Claude Code 2.1.330: the environment variable, then the row of the model,
-    which /autocompact writes, then the value for all models in the settings file.
+    0 means that the model's own window is used. As in Claude Code 2.1.330, the environment variable
+    comes first, then the setting for this model, which /autocompact writes, and then the setting
+    for all models.
     """
     variable = where.environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")
     if variable.isdecimal():
@@ -97,9 +100,9 @@ def read_compaction_window(cwd: str, model: str, where: Where) -> int:
 
 
 class Retention(NamedTuple):
-    """How long a client keeps transcripts: ``days`` after their last write (None: for ever).
+    """For how many days after its last write the client keeps a transcript (None: it never deletes it).
 
-    ``path`` is the settings file that decides.
+    ``path`` is the settings file with this setting, or ``""`` if it is the default.
     """
 
     days: int | None
@@ -107,13 +110,12 @@ class Retention(NamedTuple):
 
 
 def read_client_retention(cwd: str, where: Where) -> Retention:
-    """Return ``cleanupPeriodDays`` of a client started in ``cwd``.
+    """Return the setting ``cleanupPeriodDays`` of a client that starts in ``cwd``.
 
-    The setting applies to the transcripts of all folders.
-
-    The level of highest precedence that sets the value decides. If any level has anything except a
-    whole number from 1, transcripts are kept for ever, because clients do not clean up in this case
-    (2.1.112, 2.1.329; in 2.1.42, 0 meant for ever).
+    The client applies the setting to the transcripts of all folders. The settings file with the
+    highest precedence decides. If any of the files contains a value that is not a whole number
+    above 0, the client deletes no transcripts (2.1.112, 2.1.329; in 2.1.42 only 0 had this
+    meaning).
     """
     retention = Retention(DEFAULT_RETENTION_DAYS, "")
     for path in settings_files(cwd, where):
@@ -127,15 +129,15 @@ def read_client_retention(cwd: str, where: Where) -> Retention:
 
 
 def read_retention_days(cwd: str, where: Where) -> int | None:
-    """Return the number of days that a client started in ``cwd`` keeps a transcript after its last write.
+    """Return how many days after its last write a client that starts in ``cwd`` keeps a transcript.
 
-    Return None if it keeps transcripts for ever.
+    Return None if the client never deletes transcripts.
     """
     return read_client_retention(cwd, where).days
 
 
 def read_managed_retention() -> tuple[str, int]:
-    """Return the path of this machine's managed settings file, and the retention that it sets in days (0: none)."""
+    """Return the path of the administrator's settings file, and its ``cleanupPeriodDays`` (0: not set)."""
     path = settings_files("", Where())[-1]
     days = read_json_object(path).get(RETENTION_KEY)
     return path, min(days, MAX_RETENTION_DAYS) if isinstance(

@@ -1,8 +1,8 @@
-"""Copy text to the clipboard of the user at the keyboard, and report the method.
+"""Copy a text to the clipboard of the user at the keyboard, and report the method.
 
-Invariant: "copied" is reported only for text that was read back or that tmux accepted; anything
-unconfirmed is "sent". Nothing runs longer than ``COPY_TIMEOUT_SECONDS`` except the program that
-owns the selection. Standard library, Python 3.9.
+The result is "copied" only if the text was read back or tmux accepted it. Any other success is
+"sent". No program runs longer than ``COPY_TIMEOUT_SECONDS``, except a program that must run to keep
+the text on the clipboard. This module needs only the standard library and Python 3.9.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 if TYPE_CHECKING:
     from resume_hooks.system.clipboard_tools import Tool
 
-COPY_TIMEOUT_SECONDS = 2.0  # the time limit in seconds for all methods together
-# the number of seconds reserved for tmux and the terminal if a clipboard program hangs
+COPY_TIMEOUT_SECONDS = 2.0  # time limit in seconds for all methods together
+# Number of seconds that are reserved for tmux and the terminal, in case a clipboard program hangs.
 TERMINAL_RESERVE_SECONDS = 0.6
 
 COPY_METHODS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
@@ -30,11 +30,12 @@ OSC_52 = "OSC 52"
 def copy_text(
     text: str, *, method: str = "auto", environ: Mapping[str, str] | None = None
 ) -> CopyResult:
-    """Copy ``text`` by the first method that works, or only by ``method`` (one of ``COPY_METHODS``, else ValueError).
+    """Copy ``text`` by the first method that works, or only by ``method``.
 
-    ``environ`` (default: that of this process) determines the available methods, and is the
-    programs' environment. A missing program never raises. Empty text is not copied. Text with lone
-    surrogates is not copied either, because no clipboard accepts it.
+    ``environ`` (default: that of this process) determines which methods are available, and is the
+    environment of the programs. If no method works, or if a program is missing, the text is not
+    copied. An empty text is not copied. A text with unpaired surrogates is not copied either,
+    because no clipboard accepts it. Raise ValueError if ``method`` is not one of ``COPY_METHODS``.
     """
     if method not in COPY_METHODS:
         raise ValueError(f"method must be one of {', '.join(COPY_METHODS)}, not {method!r}")
@@ -63,8 +64,8 @@ def copy_text(
 
 
 def list_clipboard_methods(environ: Mapping[str, str] | None = None) -> list[str]:
-    """Return the names of the methods that ``copy_text`` would try here, in order, without starting a program."""
-    from resume_hooks.system import terminal  # imported late, as explained below
+    """Return the names of the methods that ``copy_text`` would try, in order, without copying a text."""
+    from resume_hooks.system import terminal  # Imported here as explained below.
 
     env = dict(os.environ if environ is None else environ)
     names = []
@@ -77,14 +78,19 @@ def list_clipboard_methods(environ: Mapping[str, str] | None = None) -> list[str
     return names
 
 
-# Each method is imported on first use, because the import takes 10 to 20 ms. Cards import only
+# Each method is imported only when it is used, because its import takes 10 to 20 ms. Cards need
+# only ``CopyResult``.
 # ``CopyResult``.
 
 
 def _copy_with_programs(
     text: str, env: Mapping[str, str], deadline: float, method: str
 ) -> CopyResult | None:
-    """Copy to this machine's clipboard. With ``auto``, first check whether the user sits at this machine."""
+    """Copy to this machine's clipboard with a clipboard program.
+
+    With the method "auto", do not use this machine's own clipboard if the user sits at another
+    machine.
+    """
     from resume_hooks.system import clipboard_tools
 
     if method == "auto":
@@ -113,7 +119,7 @@ def _list_reachable_tools(env: Mapping[str, str], deadline: float) -> list[Tool]
 def _is_remote_user(env: Mapping[str, str], deadline: float) -> bool:
     """Check whether the user sits at another machine.
 
-    Inside tmux, ask tmux, because the pane may have been opened from another machine.
+    Inside tmux, tmux is asked, because the user may have attached to it from another machine.
     """
     if env.get("TMUX"):
         from resume_hooks.system import terminal

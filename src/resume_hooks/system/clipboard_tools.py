@@ -1,8 +1,8 @@
-"""Runs each platform's clipboard programs: through pyperclip if it is installed, otherwise directly.
+"""Run the clipboard programs of each platform, through pyperclip if it is installed, or else directly.
 
-We choose the program ourselves, because pyperclip may load Qt and ignores ssh. Invariant: a copy is
-confirmed only by reading the same text back, because pyperclip does not check the exit status. Uses
-only the standard library and runs on Python 3.9.
+We choose the program ourselves, because pyperclip may load Qt and does not consider ssh. A copy is
+confirmed only by reading the same text back, because pyperclip does not check the program's exit
+status. This module needs only the standard library and Python 3.9.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from typing import NamedTuple
 from resume_hooks.system import programs, subprocesses
 
 SETTLE_SECONDS = (
-    0.3  # the number of seconds that a program may need to own the selection after it exits
+    0.3  # number of seconds that a program may need after its exit until the clipboard has the text
 )
 
 
 class Tool(NamedTuple):
-    """A clipboard program: its command to copy and, if that is quick, its command to read the text back.
+    """A clipboard program: ``put`` is its command to copy a text, and ``get`` its command to read it.
 
-    ``pyperclip`` is the name of the program in pyperclip.
+    ``get`` is empty if reading would be slow. ``pyperclip`` is the name by which pyperclip knows
+    the program.
     """
 
     name: str
@@ -35,8 +36,8 @@ class Tool(NamedTuple):
     locale: str = ""
 
 
-# Without a UTF-8 locale, pbcopy assumes another encoding. pbpaste makes the inverse error, so
-# reading back does not show it.
+# Without a UTF-8 locale, pbcopy assumes another encoding. pbpaste makes the same error in the other
+# direction, so reading the text back would not reveal it.
 PBCOPY = Tool("pbcopy", ("pbcopy",), ("pbpaste",), "pbcopy", locale="en_US.UTF-8")
 WL_COPY = Tool("wl-copy", ("wl-copy",), ("wl-paste", "-n", "-t", "text"), "wl-clipboard")
 XCLIP = Tool(
@@ -46,14 +47,19 @@ XCLIP = Tool(
     "xclip",
 )
 XSEL = Tool("xsel", ("xsel", "-b", "-i"), ("xsel", "-b", "-o"), "xsel")
-# These programs are not read back, because that would start PowerShell, which takes a second or
+# The text is not read back from these programs, because that would start PowerShell, which takes a
+# second or more.
 # more.
 CLIP_EXE = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
 WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
 
 
 def list_available_tools(env: Mapping[str, str], *, is_remote: bool = False) -> list[Tool]:
-    """Return the available clipboard programs, best first. If ``is_remote``, return only forwarded ones."""
+    """Return the clipboard programs that are available, the best first.
+
+    If ``is_remote``, return only programs whose clipboard is that of the user's own machine,
+    through ssh or waypipe.
+    """
     tools = []
     for tool in _iterate_tools(env, is_remote):
         if programs.find_program(tool.put[0], env):
@@ -70,10 +76,10 @@ def _iterate_tools(env: Mapping[str, str], is_remote: bool) -> Iterator[Tool]:
         elif "WSL_DISTRO_NAME" in env or "microsoft" in os.uname().release.lower():
             yield CLIP_EXE
     wayland, display = env.get("WAYLAND_DISPLAY", ""), env.get("DISPLAY", "")
-    # A local compositor names its socket wayland-0; waypipe adds letters.
+    # A compositor on this machine has a socket named wayland-0. waypipe adds letters to the name.
     if wayland and not (is_remote and wayland.rstrip("0123456789") == "wayland-"):
         yield WL_COPY
-    # ssh -X sets localhost:10.0; a display without a host belongs to this machine.
+    # ssh -X sets DISPLAY to localhost:10.0. A display without a host belongs to this machine.
     if display and not (is_remote and display.startswith((":", "unix:", "/"))):
         yield XCLIP
         yield XSEL
@@ -82,7 +88,7 @@ def _iterate_tools(env: Mapping[str, str], is_remote: bool) -> Iterator[Tool]:
 def import_pyperclip() -> ModuleType | None:
     """Import pyperclip, or return None if the engine's packages are not installed."""
     try:
-        # Imported late, because only a copy needs it, and it takes 17 ms.
+        # Imported here because the import takes 17 ms and only a copy needs it.
         import pyperclip
     except ImportError:
         return None
@@ -99,9 +105,8 @@ def copy_with_tools(
 ) -> tuple[str, bool] | None:
     """Copy with the first of ``tools`` that succeeds, through the module ``pyperclip`` if it is given.
 
-    Return None if none of them succeeded before ``deadline``.
-
-    Otherwise return the program's name, and whether the same text was read back.
+    Return the program's name and whether the same text was read back, or None if no program
+    succeeded before ``deadline``.
     """
     for tool in tools:
         if time.monotonic() >= deadline:
@@ -134,7 +139,8 @@ def _make_pyperclip_copy(tool: Tool, text: str, pyperclip: ModuleType) -> Callab
 
 
 def _make_process_copy(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[[], bool]:
-    # the import takes 9 ms unless pyperclip already loaded it; it happens before the fork, which is
+    # The import takes 9 ms unless pyperclip has already imported it. It happens before the fork,
+    # whose time is limited.
     # timed
     import subprocess
 
@@ -149,9 +155,10 @@ def _make_process_copy(tool: Tool, text: str, env: Mapping[str, str]) -> Callabl
 def _clipboard_contains(
     tool: Tool, data: bytes, env: Mapping[str, str], deadline: float
 ) -> bool | None:
-    """Check whether the clipboard contains ``data``; return None if it does not answer.
+    """Check whether the clipboard contains ``data``. Return None if the program does not answer.
 
-    xsel and wl-copy exit before they own the selection, so the answer may be wrong for a moment.
+    xsel and wl-copy exit shortly before the clipboard has the text, so the check is repeated for
+    ``SETTLE_SECONDS``.
     """
     settle_deadline = time.monotonic() + SETTLE_SECONDS
     while subprocesses.run_and_read_output(tool.get, env, deadline) != data:

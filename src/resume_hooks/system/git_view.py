@@ -1,11 +1,10 @@
-"""Ask git about a repository with untrusted settings, through a git folder of our own.
+"""Ask git about a repository whose settings are untrusted, through a git folder of our own.
 
-Invariant: git never uses the repository's own git folder. Our folder links to the repository's
-references, index and objects, which are data, and has a complete configuration of its own. So git
-can't run any filter, hook, monitor, external diff, pager, remote or include, whatever the
-repository's configuration and attributes say. Git reads the settings that we need from that
-configuration as a plain file (``git config --file``), and we copy the values of a list of harmless
-keys.
+git never uses the repository's own git folder. Our folder links to the repository's references,
+index and objects, which are only data, and has its own complete configuration. Therefore git cannot
+run a filter, hook, monitor, external diff, pager or remote that the repository's configuration or
+attributes name. git reads the settings that we need from the repository's configuration as a plain
+file (``git config --file``), and we copy only harmless ones.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from resume_hooks.system import programs
 from resume_hooks.system.git_worktrees import worktree_git_folders
 from resume_hooks.system.subprocesses import kill_group
 
-PIPE_BYTES = 1 << 18  # the maximum number of bytes that git can write before we read
-MAX_HEAD_BYTES = 4_096  # the maximum size of a ``HEAD`` file in bytes
-MAX_SHARED_INDEXES = 100  # the maximum number of shared index files to link for a split index
-MAX_VALUES = 100  # the maximum number of values to copy from the repository's settings
-KILL_GRACE_SECONDS = 0.1  # the number of seconds to wait for a killed run
+PIPE_BYTES = 1 << 18  # maximum number of bytes that git can write before we read them
+MAX_HEAD_BYTES = 4_096  # maximum size in bytes of a ``HEAD`` file
+MAX_SHARED_INDEXES = 100  # maximum number of shared index files to link; a split index uses them
+MAX_VALUES = 100  # maximum number of settings to copy from a repository
+KILL_GRACE_SECONDS = 0.1  # number of seconds to wait until a killed process has ended
 
 BRANCH_PREFIX = "refs/heads/"
 
@@ -43,7 +42,8 @@ _ENVIRONMENT = {
     "GIT_TRACE2_EVENT": "0",
     "GIT_TRACE2_PERF": "0",
 }
-"""Variables that forbid git to read settings of its own, use the network, take locks or write traces."""
+"""Environment variables with which git reads no other settings, uses no network, takes no locks and
+writes no traces."""
 
 _PASSED_VARIABLES = ("LANG", "LC_ALL", "SYSTEMROOT")
 _FIXED_OPTIONS = (
@@ -67,7 +67,10 @@ _HARMLESS_SETTINGS = {
     "core.eol": ("lf", "crlf", "native"),
     "core.checkstat": ("default", "minimal"),
 }
-"""The settings of a repository or a user to copy, and their allowed values. They decide how files are compared."""
+"""The settings that are copied from a repository or a user, with their allowed values.
+
+They determine how files are compared.
+"""
 
 _READ_ONLY_KEYS = ("core.bare", "extensions.partialclone")
 _IGNORE_FILE_KEY = "core.excludesfile"
@@ -85,10 +88,10 @@ Settings = list[tuple[str, str]]
 
 
 class GitView:
-    """A view of a repository in which git can't run any code of the repository; a context manager.
+    """A view of a repository in which git cannot run any code of the repository.
 
-    ``branch`` is ``""`` if no branch is checked out. Raise OSError if git or the repository is
-    missing, or cannot be read before the deadline.
+    It is a context manager. ``branch`` is ``""`` if no branch is checked out. Raise OSError if git
+    or the repository is missing, or if the repository cannot be read before the deadline.
     """
 
     def __init__(self, root: str, where: Where, deadline: float) -> None:
@@ -120,13 +123,17 @@ class GitView:
         self._close()
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start ``git`` with these arguments. Leaving the view also ends the process."""
+        """Start ``git`` with these arguments. The process is ended when the context is left."""
         return self._start([*self._options, *words], self._environment)
 
     def output(
         self, run: subprocess.Popen[bytes], deadline: float, data: bytes = b""
     ) -> bytes | None:
-        """Return the output of a git process: ``b""`` if it failed, None if it took too long and was killed."""
+        """Return the output of a git process, or ``b""`` if the process failed.
+
+        If the process is not done at ``deadline``, kill it and return None. ``data`` is written to
+        its stdin.
+        """
         try:
             out, _ = run.communicate(data or None, timeout=max(0.001, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -137,7 +144,7 @@ class GitView:
         return b""
 
     def _make_folder(self) -> None:
-        """Create the git folder and the configuration through which git sees the repository."""
+        """Create our git folder with its configuration and its links to the repository."""
         worktree_folder, common_folder = worktree_git_folders(self.root)
         head = os.fsdecode(read_regular_file(os.path.join(worktree_folder, "HEAD"), MAX_HEAD_BYTES))
         if head.startswith("ref:"):
@@ -184,12 +191,10 @@ class GitView:
         self._copy_settings(*self._settings(os.path.join(common_folder, "config")))
 
     def _settings(self, path: str) -> tuple[Settings, Settings]:
-        """Return the user's and the repository's values for the keys that we need.
+        """Return the settings that we need, first those of the user and then those of the repository.
 
-        Raise TimeoutError if git is slow.
-
-        Git reads both sources: the user's settings with their includes, the repository's file
-        without includes.
+        git reads the user's settings with all included files, but only the repository's own file.
+        Raise TimeoutError if git is too slow.
         """
         environment = programs.program_environment(self._where.environ)
         user_variables: dict[str, str] = {}
@@ -224,10 +229,7 @@ class GitView:
         return user, repository[0] if repository else []
 
     def _copy_settings(self, user_settings: Settings, repository_settings: Settings) -> None:
-        """Copy the harmless settings to git's configuration.
-
-        Also copy the path of the user's ignore file.
-        """
+        """Copy the harmless settings and the path of the user's ignore file to git's configuration."""
         repository_values = dict(repository_settings)
         self.is_bare = (
             repository_values.get("core.bare", "").lower() in {"true", "yes", "on", "1", ""}
@@ -259,7 +261,7 @@ class GitView:
         self._environment |= self._upstream_environment(repository_settings, repository_values)
 
     def _ignore_file(self, configured_path: str) -> str:
-        """Return the path of the user's global ignore file: the one in their settings, or git's default."""
+        """Return the path of the user's global ignore file, from the user's settings or git's default."""
         environ = self._where.environ
         home = environ.get("HOME", "")
         if configured_path.startswith("~/"):
@@ -271,7 +273,7 @@ class GitView:
     def _upstream_environment(
         self, repository_settings: Settings, repository_values: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return environment variables with the upstream reference of the branch."""
+        """Return environment variables by which git knows the upstream branch of the current branch."""
         remote = repository_values.get(f"branch.{self.branch}.remote", "")
         keys = {
             f"branch.{self.branch}.remote",
@@ -307,7 +309,7 @@ class GitView:
         return run
 
     def _close(self) -> None:
-        """End all running processes and remove the folder."""
+        """End all processes that are still running, and remove our folder."""
         for run in self._runs:
             _kill_run(run)
         for folder in filter(
@@ -320,7 +322,10 @@ class GitView:
 
 
 def _make_temporary_folder(where: Where, root: str) -> str:
-    """Create a private folder outside the repository. Importing tempfile would delay a prompt by 5 ms."""
+    """Create a private folder outside the repository.
+
+    The module tempfile is not used, because importing it would delay a prompt by 5 ms.
+    """
     top = programs.temporary_root({**where.environ, "CLAUDE_PROJECT_DIR": root})
     path = os.path.join(top, f"resume-hooks-git-{os.urandom(12).hex()}")
     os.mkdir(path, 0o700)
@@ -328,15 +333,15 @@ def _make_temporary_folder(where: Where, root: str) -> str:
 
 
 def _link_if_exists(target: str, link: str) -> None:
-    """Create ``link`` to ``target`` if the target exists."""
+    """Create the symbolic link ``link`` to ``target`` if the target exists."""
     if os.path.exists(target):
         os.symlink(os.path.abspath(target), link)
 
 
 def _parse_settings(output: bytes) -> Settings:
-    """Parse the output of ``git config --null``: each row is a key, a line feed and a value.
+    """Parse the output of ``git config --null``, in which each row is a key, a line feed and a value.
 
-    A key without a value is true.
+    The value of a key without a value is "true".
     """
     rows = (os.fsdecode(row).partition("\n") for row in output.split(b"\0") if row)
     settings = []
@@ -346,9 +351,9 @@ def _parse_settings(output: bytes) -> Settings:
 
 
 def _kill_run(run: subprocess.Popen[bytes]) -> None:
-    """Kill a run and its children.
+    """Kill a git process and its children.
 
-    Do not read the run's pipe to the end, because a grandchild may keep it open.
+    Its pipe is not read to the end, because a child of a child may keep the pipe open.
     """
     if run.poll() is None:
         kill_group(run.pid)

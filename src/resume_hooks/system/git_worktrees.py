@@ -1,9 +1,10 @@
-"""A folder's project: its repository, with the folders below it, and the repository's other worktrees.
+"""Find the project of a folder.
 
-The facts come from git's own files. For deleted repositories, they come from notes about the first
-start in each folder. No program is run. A note is a small file of three lines: the folder, the
-first record of git's log in the folder (or, for a linked worktree, the path of its git folder), and
-a remote. hooks/new-folder writes it.
+The project consists of the folder's repository, the folders below it, and the repository's other
+worktrees. The data is read from git's own files, and for deleted repositories from notes about the
+first start in each folder. No program is run. hooks/new-folder writes a note when a client starts
+in a folder. It is a small file with three lines: the folder, the first record of git's log in the
+folder (or, for a linked worktree, the path of its git folder), and a remote.
 """
 
 from __future__ import annotations
@@ -28,19 +29,20 @@ from resume_hooks.paths import (
 from resume_hooks.system.invocation import quote_word
 
 FOLDER_NOTE_PREFIX = "folder-"
-MAX_READ_BYTES = 16_384  # the number of bytes to read from a note, or from a file of a repository
-MAX_GIT_LINE_BYTES, MAX_REMOTE_BYTES = 2_000, 1_000  # the size limits of the second and third line
+MAX_READ_BYTES = 16_384  # maximum number of bytes to read from a note or from a file of a repository
+# maximum number of bytes in the second and in the third line of a note
+MAX_GIT_LINE_BYTES, MAX_REMOTE_BYTES = 2_000, 1_000
 _LINK_PREFIX = "gitdir:"
 _URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
 _PASSWORD = re.compile(r"(?<=://)[^/]*@")
 
-MAX_PACKED_REFS_BYTES = 16 * 1024 * 1024  # the number of bytes of packed branches to read
-MAX_WORKTREES = 500  # the number of linked worktrees to read; a repository can list any number
-MAX_GIT_FILE_BYTES = 4_096  # the number of bytes of a ``.git`` file to read
+MAX_PACKED_REFS_BYTES = 16 * 1024 * 1024  # maximum number of bytes to read from git's file of packed branches
+MAX_WORKTREES = 500  # maximum number of linked worktrees to read, because a repository can list any number of them
+MAX_GIT_FILE_BYTES = 4_096  # maximum number of bytes to read from a ``.git`` file
 
 
 class FolderNote(NamedTuple):
-    """A folder's note: ``git`` is the second line, ``remote`` the third line."""
+    """The note about a folder; ``git`` is its second line, and ``remote`` is its third line."""
 
     path: str
     git: str
@@ -48,7 +50,10 @@ class FolderNote(NamedTuple):
 
     @property
     def common(self) -> str:
-        """The git folder that a linked worktree shares with the main worktree, or ``""`` for any other folder."""
+        """The git folder that a linked worktree shares with the main worktree.
+
+        It is ``""`` if the folder is not a linked worktree.
+        """
         if not self.git.startswith(_LINK_PREFIX):
             return ""
         own = os.path.join(self.path, self.git.removeprefix(_LINK_PREFIX).strip())
@@ -56,12 +61,12 @@ class FolderNote(NamedTuple):
 
     @property
     def is_there(self) -> bool:
-        """Whether the repository still exists in the folder."""
+        """Whether the folder still contains a repository."""
         return os.path.lexists(os.path.join(self.path, ".git"))
 
 
 def read_folder_notes(where: Where) -> Iterator[FolderNote]:
-    """Yield the notes of all folders. Damaged notes are skipped."""
+    """Yield the notes of all folders, without damaged notes."""
     home = os.path.join(where.state, "pending")
     try:
         if is_private_folder(home, where):
@@ -83,7 +88,7 @@ def read_folder_notes(where: Where) -> Iterator[FolderNote]:
 
 
 def make_folder_note(folder: str) -> FolderNote:
-    """Return the note that a start in a folder would write now."""
+    """Return the note that a start of the client in a folder would write now."""
     git = os.path.join(folder, ".git")
     first_bytes = _read_first_bytes(
         git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")
@@ -104,9 +109,9 @@ def _read_first_bytes(path: str) -> bytes:
 
 
 class Project:
-    """A project: its working directories, and the ``names`` of its project folders.
+    """A project: its working directories ``folders``, and the ``names`` of its project folders.
 
-    Every folder below the roots ``within`` belongs to it.
+    Every folder below one of the folders ``within`` also belongs to the project.
     """
 
     def __init__(
@@ -118,14 +123,15 @@ class Project:
 
     @cached_property
     def _keys(self) -> frozenset[str]:
-        """The prefixes of the project folders' names, cached because each requires system calls."""
+        """The names of the project folders for the working directories, cut to the length that is compared."""
         return frozenset(project_key(folder)[:MAX_KEY_CHARACTERS] for folder in self.folders)
 
     def contains_session(self, start_folders: Iterable[str], name: str) -> bool:
-        """Check whether a session in the project folder ``name`` that started in these folders belongs to this project.
+        """Check whether a session in the project folder ``name`` belongs to this project.
 
-        Different folders may have the same key, so the directories in the session's file decide if
-        they match the name.
+        ``start_folders`` are the folders in which the session started. Different folders may have a
+        project folder with the same name. Then the start folders decide, if one of them has a
+        project folder with this name.
         """
         if name in self.names:
             return True
@@ -145,7 +151,7 @@ class Project:
     def folder_names(
         self, where: Where, list_known_names: Callable[[], list[str]] | None = None
     ) -> list[str]:
-        """Return the names of the existing project folders that may contain the project's sessions."""
+        """Return the names of the existing project folders in which the project's sessions may be."""
         list_names = list_known_names or (
             lambda: [os.path.basename(path) for path in paths.all_project_folders(where)]
         )
@@ -160,15 +166,16 @@ class Project:
 
 
 def project_of_folder(cwd: str, where: Where) -> Project:
-    """Return a folder's project: its repository with the folders below it, and the other worktrees.
+    """Return the project of a folder.
 
-    The folder set by ``CLAUDE_CODE_PROJECT_DIR_NAME`` contains sessions of every project, so it
-    also belongs to this project.
+    The project consists of the folder's repository, the folders below it, and the repository's
+    other worktrees. The project folder that ``CLAUDE_CODE_PROJECT_DIR_NAME`` names contains
+    sessions of all projects, so it also belongs to this project.
     """
     folders = (*list_worktrees(cwd), *list_removed_worktrees(cwd, where))
     home = canonical_path(
         os.path.expanduser("~")
-    )  # some users keep their home in a repository, with all their projects below it
+    )  # Some users have a repository in their home folder, with all their projects below it.
     roots = (
         folder
         for folder in folders
@@ -179,9 +186,9 @@ def project_of_folder(cwd: str, where: Where) -> Project:
 
 
 def list_worktrees(cwd: str) -> tuple[str, ...]:
-    """Return a folder, its repository's root, and that repository's other worktrees.
+    """Return a folder, the root of its repository, and the repository's other worktrees.
 
-    Run no program.
+    They are found without running a program.
     """
     root = repository_root(canonical_path(cwd))
     if not root:
@@ -197,7 +204,7 @@ def list_worktrees(cwd: str) -> tuple[str, ...]:
 
 
 def list_removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
-    """Return the deleted linked worktrees of a folder's repository, from the notes of starts in them."""
+    """Return the deleted linked worktrees of a folder's repository, according to the folders' notes."""
     common = common_git_folder(cwd)
     notes, resolve = read_folder_notes(where) if common else (), cache(canonical_path)
     removed_notes = (
@@ -207,9 +214,9 @@ def list_removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
 
 
 def find_main_checkout(folder: str, where: Where) -> list[str]:
-    """Return the main checkout of a deleted linked worktree, from the note of a start in it, or an empty list.
+    """Return the main worktree of a deleted linked worktree, according to the folder's note.
 
-    The list is also empty if the main checkout was deleted.
+    The result is empty if there is no such note, or if the main worktree was also deleted.
     """
     common_folders = []
     for note in read_folder_notes(where):
@@ -224,7 +231,10 @@ def find_main_checkout(folder: str, where: Where) -> list[str]:
 
 
 def command_to_recreate_worktree(folder: str, branch: str, where: Where) -> str:
-    """Return the command that recreates a deleted linked worktree, or ``""`` for any other folder."""
+    """Return the command that creates a deleted linked worktree again.
+
+    Return ``""`` if ``folder`` was not a linked worktree.
+    """
     for main in find_main_checkout(folder, where):
         git = os.path.join(main, ".git")
         branch = "" if branch.startswith("-") else branch
@@ -242,7 +252,10 @@ def command_to_recreate_worktree(folder: str, branch: str, where: Where) -> str:
 
 
 def common_git_folder(cwd: str) -> str:
-    """Return the git folder that all worktrees of a folder's repository share, or ``""`` outside any repository."""
+    """Return the git folder that all worktrees of a folder's repository share.
+
+    Return ``""`` if the folder is not in a repository.
+    """
     root = repository_root(canonical_path(cwd))
     if root:
         return _read_common_folder(os.path.join(root, ".git"))
@@ -250,13 +263,16 @@ def common_git_folder(cwd: str) -> str:
 
 
 def worktree_git_folders(root: str) -> tuple[str, str]:
-    """Return the git folder of the worktree at ``root``, and the one that all worktrees of its repository share."""
+    """Return the git folder of the worktree at ``root``, and the git folder that all worktrees share."""
     git = os.path.join(root, ".git")
     return _git_folder_of_worktree(git), _read_common_folder(git)
 
 
 def repository_root(folder: str) -> str:
-    """Return the root of the repository that contains a folder, or ``""``. The path is used as given."""
+    """Return the root of the repository that contains a folder, or ``""``.
+
+    Symbolic links in the path are not resolved.
+    """
     while not os.path.lexists(os.path.join(folder, ".git")):
         parent = os.path.dirname(folder)
         if parent == folder:
@@ -266,7 +282,10 @@ def repository_root(folder: str) -> str:
 
 
 def _git_folder_of_worktree(git: str) -> str:
-    """Return a worktree's own git folder; in a linked worktree the file ``.git`` names it."""
+    """Return a worktree's own git folder, given the path of its ``.git``.
+
+    In a linked worktree, ``.git`` is a file that names the git folder.
+    """
     if os.path.isdir(git):
         return git
     line = _read_first_line(git)
@@ -276,7 +295,10 @@ def _git_folder_of_worktree(git: str) -> str:
 
 
 def _read_common_folder(git: str) -> str:
-    """Return the git folder that all worktrees share; a linked worktree's git folder names it."""
+    """Return the git folder that all worktrees share, given the path of a worktree's ``.git``.
+
+    In a linked worktree, the worktree's own git folder names the shared git folder.
+    """
     own = _git_folder_of_worktree(git)
     if own == git:
         return own
@@ -284,7 +306,10 @@ def _read_common_folder(git: str) -> str:
 
 
 def _iterate_main_folder(common: str) -> Iterator[str]:
-    """Yield the worktree that contains a git folder, if any; bare repositories and submodules have none."""
+    """Yield the main worktree of a git folder, if it has one.
+
+    Bare repositories and submodules have no main worktree in this sense.
+    """
     parent = os.path.dirname(common)
     git_path = os.path.join(parent, ".git")
     if git_path == common or (
@@ -306,7 +331,7 @@ def _iterate_linked_worktrees(common: str) -> Iterator[str]:
 
 
 def _read_first_line(path: str) -> str:
-    """Return the first line of a repository's file, or ``""`` if it can't be read or can't be a path."""
+    """Return the first line of a file, or ``""`` if it cannot be read or cannot be a path."""
     try:
         line = os.fsdecode(
             paths.read_regular_file(path, MAX_GIT_FILE_BYTES).partition(b"\n")[0]

@@ -1,4 +1,8 @@
-"""Commands for the user to type: ours, by name or through the launcher in the plugin's folder, and the client's."""
+"""Write commands for the user to type: commands of resume-hooks and of the client.
+
+A command of resume-hooks uses the program's name, or the path of the launcher in the plugin's
+folder.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +16,22 @@ from resume_hooks.system.text import plain_line
 _ROOT = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 )
-_ENGINE = os.path.join("hooks", "engine")  # the launcher
+_ENGINE = os.path.join("hooks", "engine")  # the program that starts the engine
 
 _CODEX_VARIABLE = "CODEX_THREAD_ID"
 _OUR_COMMAND = re.compile(
     r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])"
 )
-"""A command of ours in a remedy. Elsewhere ``resume-hooks`` is only the program's name."""
+"""Matches the beginning of a command of resume-hooks in a remedy. In other places the name is not a
+command."""
 
 
 def shell_command(words: str) -> str:
-    """Return the shell command that runs our program with the arguments ``words``.
+    """Return the shell command that runs resume-hooks with the arguments ``words``.
 
-    Without the pip package ``resume-hooks`` is not on PATH.
-
-    In the shell of Claude Code's model, that name is a function (see hooks/session-start), which
-    the plugin permits.
+    Without the pip package, ``resume-hooks`` is not on PATH, so the command has the path of the
+    launcher. In the shell of Claude Code's model, ``resume-hooks`` is a function (see
+    hooks/session-start) that the plugin permits.
     """
     if not is_model_shell():
         return _launcher_command(words)
@@ -37,7 +41,11 @@ def shell_command(words: str) -> str:
 
 
 def lasting_shell_command(words: str) -> str:
-    """Return the command for a text that Codex's model may read after an update, which removes the current folder."""
+    """Return a shell command that still works after an update of the plugin.
+
+    Codex's model may read a text with the command later. An update removes the current version's
+    folder, so the command uses the folder of any version.
+    """
     versions = os.path.dirname(_ROOT)
     is_copy = versions.split(os.sep)[-4:-2] == ["plugins", "cache"]
     if not is_copy or not _needs_launcher():
@@ -46,12 +54,12 @@ def lasting_shell_command(words: str) -> str:
 
 
 def format_remedy(remedy: str) -> str:
-    """Format each command in a remedy by ``shell_command``."""
+    """Replace each command of resume-hooks in a remedy with the one from ``shell_command``."""
     return _OUR_COMMAND.sub(lambda _: shell_command(""), remedy)
 
 
 def is_model_shell() -> bool:
-    """Check whether this process runs in the shell of a model, Claude Code's or Codex's."""
+    """Check whether this process runs in the shell of Claude Code's or Codex's model."""
     return ("CLAUDECODE" in os.environ or _CODEX_VARIABLE in os.environ) and not sys.stdout.isatty()
 
 
@@ -66,7 +74,7 @@ def _needs_launcher() -> bool:
 
 
 def _is_on_path() -> bool:
-    # Importing shutil for ``which`` would delay a prompt by 5 ms.
+    # shutil.which is not used, because importing shutil would delay a prompt by 5 ms.
     folders = os.environ.get("PATH", "").split(os.pathsep)
     programs = (
         os.path.join(folder, f"resume-hooks{'.exe' if os.name == 'nt' else ''}")
@@ -76,16 +84,19 @@ def _is_on_path() -> bool:
 
 
 def resume_command(folder: str, session_id: str) -> str:
-    """Return the shell command that resumes a session in the session's own folder."""
+    """Return the shell command that changes to a session's folder and resumes the session."""
     return f"cd {quote_word(folder)} && claude --resume {session_id}"
 
 
 def quote_word(word: str) -> str:
-    """Quote ``word`` for a shell; use ``$'...'``, which bash, zsh and ksh support, for invisible characters."""
+    """Quote ``word`` for a shell.
+
+    A word with invisible characters is quoted as ``$'...'``, which bash, zsh and ksh understand.
+    """
     if plain_line(word) == word:
         return shlex.quote(word)
     try:
-        # restores the bytes of a path that is not UTF-8
+        # This restores the original bytes of a path that is not UTF-8.
         raw = word.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raw = word.encode("utf-8", "surrogatepass")

@@ -1,6 +1,6 @@
-"""Assemble the plugin's own files, from a checkout or an installed wheel, in one folder for the client.
+"""Collect the plugin's own files, from a checkout or an installed wheel, in a folder for the client.
 
-The client copies or reads a plugin's whole folder, so that folder must not contain a checkout's
+The client copies or reads the whole folder of a plugin, so the folder must not contain a checkout's
 ``.venv`` and tests.
 """
 
@@ -26,39 +26,39 @@ PLUGIN_FILES = (
     "README.md",
     "LICENSE",
 )
-"""The plugin's files besides the package in ``src``."""
+"""The plugin's files and folders, except the package in ``src``."""
 
 _ASSEMBLED_MARK = os.path.join("src", "resume_hooks", "__main__.py")
 _PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CHECKOUT_FOLDER = os.path.dirname(
     os.path.dirname(_PACKAGE_FOLDER)
-)  # the plugin's folder if this code runs from it
+)  # This is the plugin's folder if this code runs from a checkout or a plugin.
 
 _BUNDLED_FOLDER = os.path.join(_PACKAGE_FOLDER, "_plugin")
 
 
 def plugin_folder() -> str:
-    """Return the folder of the assembled plugin.
+    """Return the folder in which the plugin's files are collected.
 
-    The client reads it as long as the plugin is installed.
+    The client reads this folder as long as the plugin is installed.
     """
     return os.path.join(Where().state, "plugin")
 
 
 def is_installed_package() -> bool:
-    """Check whether this code runs from an installed package, not from a checkout or a plugin."""
+    """Check whether this code runs from an installed Python package, not from a checkout or a plugin."""
     return not os.path.isfile(os.path.join(CHECKOUT_FOLDER, ".claude-plugin", "plugin.json"))
 
 
 def is_assembled_plugin(folder: str) -> bool:
-    """Check whether ``folder`` is an assembled plugin of ours."""
+    """Check whether ``assemble_plugin`` created this folder."""
     return not os.path.islink(folder) and os.path.isfile(os.path.join(folder, _ASSEMBLED_MARK))
 
 
 def assemble_plugin(target: str) -> None:
-    """Assemble the plugin in the folder ``target``, replacing an older one.
+    """Collect the plugin's files in the folder ``target``, replacing an older version.
 
-    After WriteFailed the existing folder is unchanged.
+    Raise WriteFailed on failure. The existing folder is then unchanged.
     """
     if os.path.lexists(target) and not is_assembled_plugin(target):
         raise WriteFailed(
@@ -81,7 +81,7 @@ def assemble_plugin(target: str) -> None:
         )
         for folder, _, names in os.walk(
             new_folder
-        ):  # doctor reports files of the state folder that others can read
+        ):  # Only the user may read these files. Otherwise doctor reports them, because they are in the state folder.
             for path in (folder, *(os.path.join(folder, name) for name in names)):
                 os.chmod(path, os.stat(path).st_mode & 0o700)
         if os.path.isdir(target):
@@ -98,10 +98,13 @@ def assemble_plugin(target: str) -> None:
 
 
 def _first_reason(error: OSError) -> str:
-    """Return the reason for an error. That of ``copytree`` lists (source, target, reason) for each file."""
+    """Return the reason of an error.
+
+    An error of ``copytree`` has a list with the source, the target and the reason for each file.
+    """
     if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
         message = str(
             error.args[0][0][2]
-        )  # "[Errno 28] No space left on device: 'source' -> 'target'"
+        )  # For example: "[Errno 28] No space left on device: 'source' -> 'target'"
         return message.rpartition("] ")[2].partition(": ")[0]
     return error.strerror or str(error)

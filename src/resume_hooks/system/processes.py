@@ -1,13 +1,14 @@
-"""The processes above this process: the client that runs it, the process that started the client, the terminal.
+"""Find the processes above this process: the client, the process that started it, and the terminal.
 
-Standard library, Python 3.9. Other users' processes are read but never changed.
+Other users' processes are read but never changed. This module needs only the standard library and
+Python 3.9.
 
-The check whether the client itself started this process, and not a shell of the model, relies on
-measurements with 2.1.329 and 2.1.330. A process that a hooks module starts is the client's own
-child and stays in the client's kernel session. Each shell of the model leads a new session, and no
-process in that session can rejoin the client's session. So the parent process must be a client that
-lists itself and runs in our own session. No other client may be above it, because the model may
-have started a client of its own.
+The module also checks whether the client itself started this process, rather than a shell of the
+model. The check relies on measurements with 2.1.329 and 2.1.330. A process that a hooks module
+starts is the client's own child and is in the client's kernel session. Each shell of the model
+starts a new kernel session, and no process in it can return to the client's. So the parent process
+must be a client that lists itself and is in our kernel session. There must be no other client above
+it, because the model may have started a client of its own.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from typing import Dict, NamedTuple, Optional, Set
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.system.subprocesses import run_and_read_output
 
-MAX_ANCESTORS = 64  # the maximum number of ancestors to follow; real chains have a dozen
-PS_TIMEOUT_SECONDS = 2.0  # the time limit in seconds for ``ps``, on systems without /proc
+MAX_ANCESTORS = 64  # maximum number of ancestors to follow; a real process has about a dozen
+PS_TIMEOUT_SECONDS = 2.0  # time limit in seconds for ``ps`` on systems without /proc
 
 _HELPER_PROGRAMS = (
     "sh",
@@ -40,12 +41,15 @@ _HELPER_PROGRAMS = (
 
 _process_cache: Dict[int, Process] = {}
 
-# the interpreter of a client installed by npm
+# Finds the program that interprets a client installed by npm.
 _find_interpreter = re.compile(r"/(?:node|bun)[^/]*\Z").search
 
 
 class Process(NamedTuple):
-    """A running process. ``tty`` is its terminal's device number on Linux, elsewhere the name that ``ps`` shows."""
+    """A running process; ``parent`` is the process id of its parent.
+
+    ``tty`` is the device number of its terminal on Linux, and elsewhere the name that ``ps`` shows.
+    """
 
     pid: int
     parent: int
@@ -70,9 +74,10 @@ def iterate_ancestors(pid: Optional[int] = None) -> Iterator[Process]:
 
 
 def find_client_pid() -> Optional[int]:
-    """Return the process id of the client that runs this hook.
+    """Return the process id of the client that runs this hook, or None.
 
-    The id is CLAUDE_PID (2.1.220 and later), or that of the first ancestor that is not a helper.
+    It is CLAUDE_PID (2.1.220 and later), or the id of the first ancestor that is not a shell or
+    another helper program.
     """
     pid = os.environ.get("CLAUDE_PID", "")
     if pid.isdecimal():
@@ -86,7 +91,7 @@ def find_client_pid() -> Optional[int]:
 
 
 def read_process_start_time(pid: int) -> str:
-    """Return a process's start time in kernel ticks, as clients record it; ``""`` if unknown."""
+    """Return a process's start time in kernel ticks, as clients record it, or ``""`` if unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             return stream.read().rpartition(b")")[2].split()[19].decode()
@@ -106,7 +111,7 @@ def _read_proc(pid: int) -> Optional[Process]:
             raw = stream.read().decode("utf-8", "replace")
     except OSError:
         return None
-    # The process name is in parentheses and may contain spaces and parentheses.
+    # The name is in parentheses, and may itself contain spaces and parentheses.
     name = raw[raw.find("(") + 1 : raw.rfind(")")]
     fields = raw[raw.rfind(")") + 1 :].split()
     return Process(pid, int(fields[1]), name, fields[4])
@@ -130,15 +135,15 @@ def _process_table() -> Dict[int, Process]:
 
 
 def is_started_by_client(where: Where) -> bool:
-    """Check whether this process's parent is a client that only a person can have started.
+    """Check whether this process's parent is a client that a person, and not a model, has started.
 
-    Return False if unknown.
+    Return False if that is unknown.
     """
     parent = os.getppid()
     try:
         if os.getsid(0) != os.getsid(parent):
             return False
-    except (OSError, AttributeError):  # Windows has no kernel sessions
+    except (OSError, AttributeError):  # Windows has no kernel sessions.
         return False
     ancestor_pids = [parent, *(process.pid for process in iterate_ancestors(parent))]
     return [pid for pid in ancestor_pids if _is_client(pid, where, *_initial_config_home(pid))] == [
@@ -147,7 +152,7 @@ def is_started_by_client(where: Where) -> bool:
 
 
 def is_below_client(where: Where) -> bool:
-    """Check whether a client started this process, directly or through other processes; False if unknown."""
+    """Check whether there is a client among the ancestors of this process. Return False if unknown."""
     return any(
         _is_client(process.pid, where, *_initial_config_home(process.pid))
         for process in iterate_ancestors()
@@ -155,9 +160,9 @@ def is_below_client(where: Where) -> bool:
 
 
 def read_client_command(where: Where) -> list[str]:
-    """Return the command line of the nearest client above this process, for starting another client.
+    """Return the command that started the nearest client above this process, without its options.
 
-    Return an empty list if the command line is unknown.
+    The command can start another client. Return an empty list if it is unknown.
     """
     pid = next(
         (process.pid for process in iterate_ancestors() if _is_client(process.pid, where)), 0
@@ -179,9 +184,9 @@ def read_client_command(where: Where) -> list[str]:
 
 
 def _is_client(pid: int, *homes: Where) -> bool:
-    """Check whether a process is a client that one of its config homes lists.
+    """Check whether a process is a client that one of these config homes lists.
 
-    The process id must not have been reused.
+    If another process has the client's id now, return False.
     """
     current_start = read_process_start_time(pid)
     entries = (
@@ -194,10 +199,10 @@ def _is_client(pid: int, *homes: Where) -> bool:
 
 
 def _initial_config_home(pid: int) -> list[Where]:
-    """Return a process's config home from its initial environment, or an empty list if it cannot be read.
+    """Return the config home that a process had when it started, or an empty list if it cannot be read.
 
-    A shell below a client can set another home for our process, but cannot change the client's
-    initial environment.
+    A shell below a client can set another config home for our process, but cannot change the
+    environment with which the client started.
     """
     try:
         with open(f"/proc/{pid}/environ", "rb") as stream:

@@ -1,10 +1,12 @@
-"""The only Python code that starts programs. For the shell scripts, hooks/programs does the same.
+"""Start programs. No other Python module does so; for shell scripts there is hooks/programs.
 
-Invariant: a project never decides which program is started. A program is searched for outside the
-project, runs in the root folder and gets only listed variables. The project therefore cannot place
-files in the program's working folder or above it. A caller that needs another folder or the whole
-environment passes ``folder`` or ``environ``. Standard library, Python 3.9. Late imports save
-milliseconds of a prompt.
+A project must never determine which program is started. A program is searched for outside the
+project, runs in the root folder, and gets only the listed environment variables. The project
+therefore cannot put files into the program's working folder or above it. A caller that needs
+another folder or the whole environment passes ``folder`` or ``environ``.
+
+This module needs only the standard library and Python 3.9. Some modules are imported late, which
+saves a prompt some milliseconds.
 """
 
 from __future__ import annotations
@@ -35,20 +37,22 @@ _PASSED_VARIABLES = frozenset(
     | {"PIP_DEFAULT_TIMEOUT", "UV_HTTP_TIMEOUT", "UV_NATIVE_TLS"}
     | {"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "WINDIR"}
 )  # fmt: skip
-"""The variables that a program gets, for the user and the locale, displays, and network access.
+"""The environment variables that every program gets: for the user, displays, and network access.
 
-For pip and uv they include the package sources. Packages that we install must match our digests.
+They include the package sources of pip and uv, because packages that we install must match our
+digests anyway.
 """
 
 _PASSED_PATH_VARIABLES = frozenset(
     {"HOME", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
     | {"SSL_CERT_DIR", "SSL_CERT_FILE", "PIP_CERT", "APPDATA", "LOCALAPPDATA", "USERPROFILE"}
 )
-"""Variables that name a file that influences a program. Each is passed unless its file is in the project."""
+"""Variables with the path of a file or folder. They are passed unless the path is in the project.
+"""
 
 
 def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
-    """Return the listed variables of ``env``, with a PATH that excludes the project's folders."""
+    """Return the environment for a program: the listed variables of ``env``, and PATH without the project."""
     projects = project_roots(env)
     passed_variables = {}
     for name, value in env.items():
@@ -57,7 +61,7 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
     if "HOME" in env:
         passed_variables["HOME"] = (
             user_home()
-        )  # HOME may be set by the project, and pip and others read their settings there
+        )  # The project may have set HOME, in which pip and other programs look for their settings.
     for name in _PASSED_PATH_VARIABLES & env.keys():
         if is_outside_projects(env[name], projects):
             passed_variables[name] = env[name]
@@ -65,7 +69,7 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
 
 
 def search_path(env: Mapping[str, str]) -> str:
-    """Return PATH without relative folders and without the project's folders.
+    """Return the folders of PATH that are absolute and not in the project.
 
     The result is never ``""``, which would mean the current folder.
     """
@@ -74,7 +78,10 @@ def search_path(env: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=8)
 def _compute_search_path(path: str, projects: Tuple[str, ...]) -> str:
-    """Implement ``search_path`` with a cache, because resolving all folders takes a millisecond."""
+    """Compute the result of ``search_path``.
+
+    It is cached, because resolving all folders takes a millisecond.
+    """
     return (
         os.pathsep.join(
             folder for folder in path.split(os.pathsep) if is_outside_projects(folder, projects)
@@ -84,13 +91,12 @@ def _compute_search_path(path: str, projects: Tuple[str, ...]) -> str:
 
 
 def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
-    """Return the absolute path of the program ``name``, a name or a path.
+    """Return the absolute path of a program, given its name or path.
 
-    Return None if it is not found outside the project.
-
-    Importing shutil for ``which`` would take 6 ms.
+    Return None if the program is not found outside the project. shutil.which is not used, because
+    importing shutil takes 6 ms.
     """
-    if name == sys.executable:  # already running
+    if name == sys.executable:  # This program is already running.
         return name
     suffixes = ("", ".exe") if os.name == "nt" else ("",)
     if os.path.dirname(name):
@@ -109,7 +115,10 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
 
 
 def temporary_root(env: Mapping[str, str]) -> str:
-    """Return the folder for temporary folders: TMPDIR, unless it is in the project, which could plant files in it."""
+    """Return the folder in which temporary folders are created.
+
+    It is TMPDIR, unless that is in the project, which could put files there.
+    """
     configured_folder = env.get("TMPDIR") or env.get("TEMP", "")
     is_outside = is_outside_projects(configured_folder, project_roots(env))
     if is_outside and os.path.isdir(configured_folder):
@@ -125,13 +134,12 @@ def start_program(
     environ: Optional[Mapping[str, str]] = None,
     **options: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a program; all other arguments are passed to ``Popen``.
+    """Start a program. ``options`` are passed to ``subprocess.Popen``.
 
-    Raise FileNotFoundError if ``find_program`` does not find it.
-
-    ``env`` is our environment, which determines the project. ``folder`` and ``environ`` are for
+    ``env`` is our environment, from which the project is known. ``folder`` and ``environ`` are for
     programs that need another folder or more variables: the user's editor, our own code, git with a
-    folder of ours, and the client.
+    folder of ours, and the client. Raise FileNotFoundError if ``find_program`` does not find the
+    program.
     """
     import subprocess
 
@@ -148,9 +156,9 @@ def start_program(
 def run_program(
     words: Sequence[str], env: Mapping[str, str], *, timeout: Optional[float] = None, **options: Any
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program by ``start_program`` and wait until it exits.
+    """Run a program as ``start_program`` does, and wait until it exits.
 
-    If it times out, kill it and raise ``subprocess.TimeoutExpired``.
+    If it does not exit within ``timeout`` seconds, kill it and raise ``subprocess.TimeoutExpired``.
     """
     import subprocess
 
@@ -166,9 +174,9 @@ def run_program(
 def replace_process(
     program: str, words: Sequence[str], folder: str, environ: Mapping[str, str]
 ) -> NoReturn:
-    """Replace this process by the client, with the user's whole environment, as if the user started it in ``folder``.
+    """Replace this process with the client, as if the user had started it in ``folder``.
 
-    Raise OSError on failure.
+    The client gets the environment ``environ``. Raise OSError on failure.
     """
     os.chdir(folder)
     os.execve(program, [program, *words], environ)  # noqa: S606 - no shell is wanted

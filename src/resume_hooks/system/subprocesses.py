@@ -1,7 +1,7 @@
-"""Run programs or functions that may hang, in a process with a time limit.
+"""Run a program or a function that may hang in another process, with a time limit.
 
-Invariant: these processes never inherit our pipes, so that our own output ends with our process. A
-process that exceeds its time limit is killed. Standard library, Python 3.9.
+A process that exceeds its time limit is killed. The processes do not inherit our pipes, so our own
+output ends when our process ends. This module needs only the standard library and Python 3.9.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from resume_hooks.untrusted_folders import ROOT_FOLDER
 def run_and_read_output(
     command: Sequence[str], env: Mapping[str, str], deadline: float, data: bytes = b""
 ) -> bytes | None:
-    """Run ``command`` with ``data`` on stdin and return its stdout.
+    """Run ``command`` with ``data`` on stdin, and return its stdout.
 
-    Return None if the program is missing, fails, or is killed at ``deadline``.
-
-    Use this only for programs without background children. A child that keeps stdout open would
-    delay us until the deadline.
+    Return None if the program is missing, fails, or is killed at ``deadline``. Do not use this
+    function for a program that leaves children in the background: a child that keeps stdout open
+    would delay us until the deadline.
     """
     if programs.find_program(command[0], env) is None:
         return None
-    # imported late, because it takes 9 ms and a machine without a clipboard does not need it
+    # Imported here because the import takes 9 ms, and a machine without a clipboard does not need
+    # it.
     import subprocess
 
     pipe, null, remaining = (
@@ -57,16 +57,19 @@ def run_and_read_output(
 def run_with_deadline(
     deadline: float, work: Callable[[], bool], env: Mapping[str, str]
 ) -> bool | None:
-    """Run ``work`` and return its result: False if it raises, None if it is not done by ``deadline`` (time.monotonic).
+    """Run ``work`` in another process and return its result.
 
-    ``work`` runs in a forked process and session of its own, with /dev/null as stdin, stdout and stderr.
-    The folder and environment are those that ``programs`` uses, because a library may start
-    programs. If the result is None, the whole process group is killed. If it is True or False,
-    children of the process may continue to run.
+    Return False if it raises an error, and None if it is not done by ``deadline`` (compared with
+    ``time.monotonic``).
+
+    The process is forked and has its own kernel session. Its stdin, stdout and stderr are
+    /dev/null. Because a library may start programs, it has the folder and the environment that
+    ``programs`` uses. If the result is None, the whole process group is killed. Otherwise children
+    of the process may continue to run.
     """
     if not hasattr(
         os, "fork"
-    ):  # on Windows, its clipboard calls run in this process, and take at most half a second
+    ):  # On Windows the work is done in this process. The clipboard calls there take at most half a second.
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             return work()
         return False
@@ -83,7 +86,7 @@ def run_with_deadline(
 
 def _run_in_fork(work: Callable[[], bool], env: Mapping[str, str]) -> int:
     with warnings.catch_warnings():
-        # Python 3.12 warns that a fork may hang in a process with threads; in this case the
+        # Python 3.12 warns that a fork may hang in a process with threads. If it hangs, the
         # deadline ends it.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
@@ -101,12 +104,16 @@ def _run_in_fork(work: Callable[[], bool], env: Mapping[str, str]) -> int:
         os.environ.update(program_variables)
         code = 0 if work() else 1
     finally:
-        # Every exception ends here: this process must never return into its parent's code.
+        # The forked process must end here, even after an exception, and never continue with its
+        # parent's code.
         os._exit(code)
 
 
 def _wait_for_exit(pid: int, read_end: int, deadline: float) -> bool | None:
-    """Wait until the process ``pid`` closes its pipe, and then for its exit status."""
+    """Wait until a process closes its pipe, or kill it at ``deadline``.
+
+    Return whether it succeeded, or None if it was killed.
+    """
     has_ended = False
     try:
         has_ended = bool(
@@ -117,7 +124,7 @@ def _wait_for_exit(pid: int, read_end: int, deadline: float) -> bool | None:
         if not has_ended:
             kill_group(pid)
         status = 1
-        with contextlib.suppress(ChildProcessError):  # the kernel reaps it if SIGCHLD is ignored
+        with contextlib.suppress(ChildProcessError):  # If SIGCHLD is ignored, the kernel discards the exit status.
             status = os.waitpid(pid, 0)[1]
     if has_ended:
         return status == 0
@@ -125,14 +132,14 @@ def _wait_for_exit(pid: int, read_end: int, deadline: float) -> bool | None:
 
 
 def kill_group(pid: int) -> None:
-    """Kill a group's leader and its whole group.
+    """Kill a process and its whole process group.
 
-    On Windows, which has no groups, kill only the process.
+    Windows has no process groups, so only the process is killed there.
     """
     if not hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGTERM)
         return
-    for kill in (os.killpg, os.kill):  # the group may not exist yet if the process has just started
+    for kill in (os.killpg, os.kill):  # A process that has just started may not have its group yet.
         with contextlib.suppress(OSError):
             kill(pid, signal.SIGKILL)

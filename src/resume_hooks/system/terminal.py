@@ -1,8 +1,8 @@
-"""The user's terminal, found through the processes above this one, its clipboard (OSC 52), and the surrounding tmux.
+"""Find the user's terminal through the processes above this one, and write to its clipboard (OSC 52).
 
-Invariants: bytes are written only to a terminal device of this user, and never past the deadline. A
-text that tmux passed on to a terminal is never confused with one that stayed in tmux. Standard
-library, Python 3.9.
+Also copy to the tmux in which this process runs. Bytes are written only to a terminal device of
+this user, and never after the deadline. The result says whether tmux passed a text on to a terminal
+or only kept it. This module needs only the standard library and Python 3.9.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from collections.abc import Mapping
 from resume_hooks.system import subprocesses
 from resume_hooks.system.processes import iterate_ancestors
 
-# the number of base64 bytes that most terminals accept in one sequence (xterm, hterm)
+# Maximum number of base64 bytes in a sequence that most terminals accept, such as xterm and hterm.
 MAX_BASE64_BYTES = 74_994
-# the number of bytes that GNU screen passes through at once, including the wrapping
+# Maximum number of bytes, with their wrapping, that GNU screen passes on at a time.
 SCREEN_CHUNK_BYTES = 768
-PTY_MAJOR_NUMBERS = range(136, 144)  # Linux device numbers of pseudo-terminals, 256 terminals each
+PTY_MAJOR_NUMBERS = range(136, 144)  # major device numbers of pseudo-terminals on Linux; each has 256 terminals
 
 _TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
 
 ONLY_IN_TMUX_NOTE = "only in tmux: prefix ] pastes it"
-"""The note for a text that tmux could not pass on to a terminal.
+"""The note about a text that tmux has kept but could not pass on to a terminal.
 
-The prefix is Ctrl+B unless the user changed it.
+The prefix is Ctrl+B unless the user has changed it.
 """
 
 
 def find_terminal_device() -> str | None:
-    """Return the nearest ancestor's terminal if it belongs to this user and is not a text console.
+    """Return the device of the terminal to which this process belongs, or None.
 
-    A hook has no terminal of its own. A Linux text console has no clipboard, and the programs of a
-    desktop may run below it.
+    A hook has no terminal of its own, so the nearest ancestor with a terminal is used. Return None
+    if the terminal belongs to another user. Also return None if it is a Linux text console, because
+    that has no clipboard and programs of a desktop may run below it.
     """
     for process in iterate_ancestors():
         path = device_path(process.tty)
@@ -54,7 +55,10 @@ def find_terminal_device() -> str | None:
 
 
 def device_path(tty: str) -> str | None:
-    """Return a terminal's device file from a device number (Linux) or the name in ``ps``, such as ``ttys003``."""
+    """Return the path of a terminal's device, or None.
+
+    ``tty`` is a device number (on Linux) or the name that ``ps`` shows, such as ``ttys003``.
+    """
     if tty.lstrip("-").isdigit():
         return _linux_device_path(int(tty))
     path = os.path.join("/dev", tty)
@@ -64,7 +68,11 @@ def device_path(tty: str) -> str | None:
 
 
 def _linux_device_path(number: int) -> str | None:
-    """Return the device file for a Linux number: 12 bits of major between the lower 8 and upper 12 bits of minor."""
+    """Return the path of the device with this number on Linux, or None.
+
+    In the number, the lower 8 bits and the upper 12 bits are the minor number, and the 12 bits
+    between them are the major number.
+    """
     if number <= 0:
         return None
     major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
@@ -81,10 +89,11 @@ def _is_our_device(status: os.stat_result) -> bool:
 
 
 def build_osc52_sequence(text: str, environ: Mapping[str, str]) -> bytes:
-    """Build the sequence that copies ``text`` to the terminal's clipboard, wrapped for tmux and screen.
+    """Return the escape sequence that copies ``text`` to the terminal's clipboard.
 
-    Return ``b""`` for empty or too long text, and for terminals without a clipboard. Raise
-    ValueError for lone surrogates.
+    The sequence is wrapped for tmux and screen if necessary. Return ``b""`` if the text is empty or
+    too long, or if the terminal has no clipboard. Raise ValueError if the text contains an unpaired
+    surrogate.
     """
     payload = base64.b64encode(text.encode("utf-8"))
     terminal_type = environ.get("TERM", "")
@@ -92,13 +101,14 @@ def build_osc52_sequence(text: str, environ: Mapping[str, str]) -> bytes:
         return b""
     unwrapped = b"\x1b]52;c;" + payload + b"\x07"
     if environ.get("TMUX") or terminal_type.startswith("tmux"):
-        # tmux accepts the first sequence with set-clipboard on, the second with allow-passthrough
-        # on, and drops the other.
+        # tmux accepts the first sequence if set-clipboard is on, and the second if
+        # allow-passthrough is on. It ignores a sequence that it does not accept.
         return unwrapped + b"\x1bPtmux;" + unwrapped.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
     if environ.get("STY"):
         return _wrap_for_screen(unwrapped)
     if terminal_type.startswith("screen"):
-        # Over ssh, the terminal may be tmux or screen. Each drops the other's sequence.
+        # Over ssh, it is unknown whether the terminal is tmux or screen. Each of them ignores the
+        # sequence for the other.
         return unwrapped + _wrap_for_screen(unwrapped)
     return unwrapped
 
@@ -114,7 +124,8 @@ def _wrap_for_screen(sequence: bytes) -> bytes:
 def send_sequence(sequence: bytes, device: str, deadline: float) -> bool:
     """Write ``sequence`` to a terminal.
 
-    Return False if writing fails or is not done by ``deadline`` (monotonic).
+    Return False if it could not be written completely by ``deadline`` (compared with
+    ``time.monotonic``).
     """
     try:
         descriptor = os.open(device, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
@@ -130,28 +141,32 @@ def send_sequence(sequence: bytes, device: str, deadline: float) -> bool:
 
 
 def _write_sequence(descriptor: int, sequence: bytes, deadline: float) -> bool:
-    """Write everything at once if possible, because the client also writes to the terminal and may write in between."""
+    """Write a sequence, with a single call if possible.
+
+    The client also writes to the terminal, and could otherwise write in the middle of the sequence.
+    """
     while sequence:
         if not select.select([], [descriptor], [], max(0.0, deadline - time.monotonic()))[1]:
             return False
         try:
             sequence = sequence[os.write(descriptor, sequence) :]
         except BlockingIOError:
-            # select reported that the terminal is writable, but its buffer is full
+            # The terminal was reported as writable, but its buffer is full.
             time.sleep(0.005)
     return True
 
 
 def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
-    """Copy ``text`` to tmux's buffer and to the terminal; return ``tmux``, or ``ONLY_IN_TMUX_NOTE`` without a terminal.
+    """Copy ``text`` to tmux's buffer and to the terminal.
 
-    Return ``""`` if tmux refused because it has exited, or is older than 3.2 and lacks ``-w``. In
-    the latter case, tmux's buffer alone would not be the user's clipboard, and OSC 52 is more
-    likely to work.
+    Return "tmux", or ``ONLY_IN_TMUX_NOTE`` if tmux could not pass the text on to a terminal. Return
+    ``""`` if tmux does not run any more, or is older than 3.2 and does not know the option ``-w``.
+    Without the option, the text would be only in tmux's buffer, and OSC 52 is more likely to reach
+    the user's clipboard.
     """
     if _run_tmux(["load-buffer", "-w", "-"], env, deadline, text.encode("utf-8")) is None:
         return ""
-    # load-buffer also succeeds in a detached session, and on a terminal without a clipboard.
+    # load-buffer succeeds even if no terminal is attached or if the terminal has no clipboard.
     client = _run_tmux(["display-message", "-p", "#{client_name}"], env, deadline)
     capabilities = _run_tmux(["show-messages", "-T"], env, deadline)
     if client and capabilities and _has_clipboard(client.strip(), capabilities):
@@ -160,9 +175,10 @@ def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
 
 
 def is_attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
-    """Check whether the terminal that was attached last came over ssh, which a pane's environment does not show.
+    """Check whether the terminal that was last attached to tmux is on another machine.
 
-    Return None if unknown.
+    The environment of a tmux pane does not show that, so tmux is asked. Return None if it is
+    unknown.
     """
     answer = _run_tmux(["show-environment", "SSH_CONNECTION"], env, deadline)
     if answer is None:
@@ -171,7 +187,11 @@ def is_attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None
 
 
 def _has_clipboard(client: str, capabilities: str) -> bool:
-    """Check whether tmux's list, which has a heading for each terminal, shows the capability Ms for ``client``."""
+    """Check whether tmux lists the capability Ms for the terminal of ``client``.
+
+    A terminal with this capability has a clipboard that tmux can set. The list has a heading for
+    each terminal.
+    """
     is_client = False
     for line in capabilities.split("\n"):
         if line.startswith("Terminal "):

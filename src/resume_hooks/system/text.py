@@ -1,9 +1,7 @@
-"""Foreign text made safe for a terminal: its control characters never reach the screen.
+"""Make untrusted text safe for a terminal, without control characters. Also compute its width.
 
-This module also computes the width of text on the screen.
-
-Titles, folders and branches come from transcripts, which anyone may have written. Standard library,
-Python 3.9.
+Titles, folders and branches come from transcripts, which may have been written by anyone. This
+module needs only the standard library and Python 3.9.
 """
 
 from __future__ import annotations
@@ -16,11 +14,10 @@ from typing import Any
 _SEQUENCE = (
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)"
 )
-"""A whole escape sequence: colours and cursor moves, titles and links.
+"""Matches a whole escape sequence that sets a colour, moves the cursor, or sets a title or a link.
 
-For any other sequence, only the escape character is removed.
-
-Most patterns are compiled on first use, because every hook loads this module.
+Of any other sequence, only the escape character is removed. Most patterns are compiled when they
+are first used, because every hook imports this module.
 """
 
 _LINE_BREAK = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
@@ -28,18 +25,20 @@ _CONTROLS = (
     "\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
     "\u2060-\u2064\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 )
-"""Control characters, and characters that reorder or hide text on the screen."""
+"""Control characters, and characters that change the order of text on the screen or are invisible.
+"""
 
 _CONTROL = f"[{_CONTROLS}]"
 _SURROGATE = "[\ud800-\udfff]"
 _NOT_PLAIN = re.compile(
     f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]"
-)  # any character that ``plain_text`` removes or replaces
-# the number of characters of a long word; a longer word may be a token, a key or an address with a
+)  # Matches any character that ``plain_text`` removes or replaces.
+# A word of at least this number of characters may be a token, a key or an address with a password,
+# so it is not cut in the middle.
 # password
 LONG_WORD_CHARACTERS = 16
 WORD_BEGINNING_CHARACTERS = (
-    8  # the number of characters to keep of such a word at the beginning of a line
+    8  # number of characters that are kept of a long word at the beginning of a line
 )
 
 _VISIBLE_ASCII = "".join(map(chr, range(33, 127)))
@@ -47,32 +46,35 @@ _PATH = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
 
 
 def remove_escape_sequences(text: str) -> str:
-    """Remove escape sequences, which would otherwise stick to the following words."""
+    """Remove escape sequences, whose letters would otherwise become part of the next word."""
     if "\x1b" in text or "\x9b" in text:
         return re.sub(_SEQUENCE, "", text)
     return text
 
 
 def plain_text(text: str) -> str:
-    """Remove all control characters except tabs and line feeds, and replace lone surrogates by U+FFFD."""
-    # most texts are plain, and this check takes a tenth of the time of the replacements
+    """Remove control characters except tabs and line feeds.
+
+    Other line breaks become line feeds, and unpaired surrogates become U+FFFD.
+    """
+    # Most texts are plain, and this check takes only a tenth of the time of the replacements.
     if not _NOT_PLAIN.search(text):
         return text
     lines = re.sub(_LINE_BREAK, "\n", re.sub(_SEQUENCE, "", text))
     return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL, "", lines))
 
 
-_ADDRESS = r"(https?://\S+)"  # a client makes a link of it, so it must not be escaped
-_MARKDOWN_SIGN = r"[\\`*_~\[\]<&|]"  # inside a line
+_ADDRESS = r"(https?://\S+)"  # matches an address, of which the client makes a link, so that it must not be escaped
+_MARKDOWN_SIGN = r"[\\`*_~\[\]<&|]"  # matches a character that has a meaning inside a line
 _BEFORE_MARKER = r"\s*(?=[-+](?:\s|$)|#+(?:\s|$)|>|-{2,}\s*$|=+\s*$)|\s*\d{1,9}(?=[.)](?:\s|$))"
-"""The text before a character that makes a line a list item, a heading, a quote or a rule."""
+"""Matches the text before a character that would make the line a list item, a heading, a quote or a
+rule."""
 
 
 def escape_markdown(text: str) -> str:
-    """Escape ``text`` for a program that shows Markdown, so that each character and line break stays.
+    """Escape ``text`` for a program that displays Markdown, so that it shows every character.
 
-    Indented lines below an empty line, which Markdown shows as code, are left unchanged. On its
-    first line, ``text`` follows other words.
+    Markdown displays an indented line after an empty line as code, so such lines are not escaped.
     """
     lines = []
     is_code, is_below_empty = False, False
@@ -103,14 +105,14 @@ def _escape_line(line: str) -> str:
 
 
 TAG_BRACKET = "\u2039"
-"""The replacement for the angle bracket of a tag that must be shown as plain words."""
+"""The character that replaces the angle bracket of a tag, so that the tag is displayed as text."""
 
 
 def replace_matches(text: str, changes: Sequence[tuple[re.Pattern[str], str]]) -> str:
-    """Replace every match of each pattern, including matches that appear only in the plain form of the letters.
+    """Replace every match of each pattern.
 
-    Full-width letters and invisible characters can hide a match. In this case the result has the
-    plain letters.
+    Full-width letters and invisible characters can hide a match. If there is a hidden match, the
+    result has plain letters.
     """
     replaced = _replace_all(text, changes)
     letters = plain_text(replaced)
@@ -131,12 +133,12 @@ def _replace_all(text: str, changes: Sequence[tuple[re.Pattern[str], str]]) -> s
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace each lone surrogate, which UTF-8 can't encode, by a question mark."""
+    """Replace each unpaired surrogate, which UTF-8 cannot encode, with a question mark."""
     return text.encode("utf-8", "replace").decode()
 
 
 def replace_all_surrogates(value: Any) -> Any:
-    """Apply ``replace_surrogates`` to every string in a JSON value."""
+    """Apply ``replace_surrogates`` to every string in a JSON value, including keys."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict):
@@ -150,7 +152,7 @@ def replace_all_surrogates(value: Any) -> Any:
 
 
 def plain_line(text: str) -> str:
-    """Return ``plain_text`` on one line.
+    """Return ``plain_text`` with line feeds and tabs replaced by spaces.
 
     Repeated spaces are kept, because they may belong to a path.
     """
@@ -158,11 +160,11 @@ def plain_line(text: str) -> str:
 
 
 def shorten_line(line: str, max_characters: int) -> str:
-    """Cut a line to ``max_characters`` with an ellipsis.
+    """Cut a line to ``max_characters``, with an ellipsis at its end.
 
-    Never cut inside a long word, because half a token is no longer recognised as a secret. Drop the
-    word instead, or, for a path or an address, the part after its last slash. If the line contains
-    nothing else, keep the word's beginning.
+    A long word is not cut in the middle, because half a token would not be recognized as a secret.
+    The whole word is left out, or, for a path or an address, the part after its last slash. If
+    nothing else remains of the line, the beginning of the word is kept.
     """
     if len(line) <= max_characters:
         return line
@@ -183,14 +185,14 @@ def shorten_line(line: str, max_characters: int) -> str:
 
 
 def utf16_length(text: str) -> int:
-    """Return a text's length in UTF-16 units, as JavaScript clients count."""
+    """Return the length of a text in UTF-16 units, which is the length that JavaScript clients use."""
     if text.isascii():
         return len(text)
     return len(_utf16(text)) // 2
 
 
 def cut_to_utf16_units(text: str, max_units: int) -> str:
-    """Return the longest prefix of a text with at most ``max_units`` UTF-16 units."""
+    """Return the longest beginning of a text that has at most ``max_units`` UTF-16 units."""
     if text.isascii():
         return text[:max_units]
     return _utf16(text)[: 2 * max_units].decode("utf-16-le", "ignore")
@@ -206,12 +208,12 @@ def format_count(count: int, noun: str) -> str:
 
 
 def collapse_line(text: str, max_characters: int) -> str:
-    """Collapse the white space in ``text`` and cut the text by ``shorten_line``."""
+    """Replace each run of white space in ``text`` with a space, and cut the result with ``shorten_line``."""
     return shorten_line(" ".join(text.split()), max_characters)
 
 
 def quote_name(name: str) -> str:
-    """Quote a name for use in a sentence if it contains characters that are unusual in names."""
+    """Put a name in quotes if it contains unusual characters, for use in a sentence."""
     if _NAME.fullmatch(name):
         return name
     return '"{}"'.format(name.replace('"', "'"))
@@ -219,18 +221,18 @@ def quote_name(name: str) -> str:
 
 _NAME = re.compile(r"[\w./@+#=~-]+")
 
-_NO_WIDTH = {"Mn", "Me", "Cf"}  # categories of characters that take no column
+_NO_WIDTH = {"Mn", "Me", "Cf"}  # Unicode categories of characters that take no column
 
 
 def text_width(text: str) -> int:
-    """Return the width of ``text`` on a terminal in columns: two for a wide letter, none for an accent."""
+    """Return the number of columns of ``text`` on a terminal. A wide letter has two, an accent none."""
     if text.isascii():
         return len(text)
     return sum(map(_letter_width, text))
 
 
 def fit_columns(text: str, max_columns: int) -> str:
-    """Cut ``text`` to ``max_columns`` with an ellipsis."""
+    """Cut ``text`` to ``max_columns`` on a terminal, with an ellipsis at its end."""
     if text_width(text) <= max_columns:
         return text
     if max_columns < 1:
