@@ -66,7 +66,11 @@ def test_a_folder_is_noted_once_and_read_once(
     stamps_folder(plugin).parent.chmod(0o700)
     (noted,) = read_folder_notes(Where(plugin.env))
     assert noted == make_folder_note(str(repository))
-    assert (noted.remote, noted.common, noted.is_there) == ("https://host/it@2.git", "", True)
+    assert (noted.remote, noted.common_git_folder, noted.has_repository) == (
+        "https://host/it@2.git",
+        "",
+        True,
+    )
     assert "(initial): one" in noted.git
     before = note.stat().st_mtime_ns
     assert engine_arguments_at_start(plugin, repository, "resume") == []
@@ -166,7 +170,7 @@ def test_the_note_of_a_linked_worktree_names_its_repository(
     stamps_folder(plugin).chmod(0o700)
     stamps_folder(plugin).parent.chmod(0o700)
     (noted,) = read_folder_notes(Where(plugin.env))
-    assert (noted.path, noted.common) == (str(tree), str(repository / ".git"))
+    assert (noted.path, noted.common_git_folder) == (str(tree), str(repository / ".git"))
 
 
 def test_the_end_of_a_session_in_a_worktree_leaves_a_note(

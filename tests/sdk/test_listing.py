@@ -254,4 +254,4 @@ def test_a_folder_without_a_repository_is_a_project(config_home: ConfigHome) -> 
         write_session(config_home.project(cwd), session_id(number), records)
     assert [info.session_id for info in list_sessions(CWD)] == [session_id(1)]
     assert [row.session_id for row in list_project(CWD, config_home.where)] == [session_id(1)]
-    assert project_of_folder(CWD, config_home.where).within == ()
+    assert project_of_folder(CWD, config_home.where).root_folders == ()

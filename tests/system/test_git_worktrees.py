@@ -106,7 +106,7 @@ def test_contains_session_compares_folders(started: list[str], key: str, *, held
 
     The name of its project folder is not enough, because different folders may have the same name.
     """
-    project = Project(("/w/a_b", "/w/repo"), within=("/w/repo",), names=("named",))
+    project = Project(("/w/a_b", "/w/repo"), root_folders=("/w/repo",), names=("named",))
     assert project.contains_session(started, key) is held
 
 
@@ -114,7 +114,9 @@ def test_folder_names_of_a_project(config_home: ConfigHome) -> None:
     """A project's folder names are those of its worktrees and of existing folders below them."""
     for folder in ("/w/repo", "/w/repo/sub", "/w/repo-two", "/w/other"):
         config_home.project(folder)
-    names = Project(("/w/repo", "/w/new"), within=("/w/repo",)).folder_names(config_home.where)
+    names = Project(("/w/repo", "/w/new"), root_folders=("/w/repo",)).folder_names(
+        config_home.where
+    )
     assert names == [
         project_key(folder) for folder in ("/w/repo", "/w/new", "/w/repo/sub", "/w/repo-two")
     ]

@@ -122,7 +122,9 @@ def project_scope_of_folder(cwd: str, where: Where) -> Scope:
     """
     project = git_worktrees.project_of_folder(cwd, where)
     return Scope(
-        folders=project.folders, root_folders=project.within, projects=frozenset(project.names)
+        folders=project.folders,
+        root_folders=project.root_folders,
+        projects=frozenset(project.names),
     )
 
 

@@ -24,7 +24,9 @@ LOG_FOLDER = "log"
 LOG_NAME = "errors.log"
 OLDER_SUFFIX = ".1"  # the suffix of the old log's name
 MAX_LOG_BYTES = 256 * 1024  # size in bytes at which the log is renamed and a new one begins
-MAX_FRAMES = 40  # maximum number of innermost frames to record, because a recursion may have a thousand
+MAX_FRAMES = (
+    40  # maximum number of innermost frames to record, because a recursion may have a thousand
+)
 
 _MODE = 0o600
 _MAX_OPEN_ATTEMPTS = 10

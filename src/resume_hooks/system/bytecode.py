@@ -29,8 +29,14 @@ def repair_bytecode_on_import() -> None:
 def _get_code_or_repair(loader: SourceLoader, name: str) -> CodeType | None:
     try:
         return _get_code(loader, name)
-    except (EOFError, ValueError, TypeError):  # These errors mean that the compiled form is damaged.
-        from importlib.util import cache_from_source  # Imported here because only a damaged file needs it.
+    except (
+        EOFError,
+        ValueError,
+        TypeError,
+    ):  # These errors mean that the compiled form is damaged.
+        from importlib.util import (
+            cache_from_source,
+        )  # Imported here because only a damaged file needs it.
 
         path = loader.get_filename(name)
         with contextlib.suppress(OSError):

@@ -122,7 +122,7 @@ class _PipeExchange:
         self.out, self.err = bytearray(), bytearray()
         self.timed_out = self.too_large = False
         self._process, self._deadline = process, deadline
-        self._left = memoryview(text)
+        self._remaining_input = memoryview(text)
 
     def run(self, interrupted: threading.Event) -> None:
         """Write the input and read the outputs.
@@ -163,12 +163,14 @@ class _PipeExchange:
     def _write_input(self, descriptor: int) -> bool:
         """Write a part of the input. Return True after the last part, or if the program has closed its stdin."""
         try:
-            self._left = self._left[os.write(descriptor, self._left[:CHUNK_BYTES]) :]
+            self._remaining_input = self._remaining_input[
+                os.write(descriptor, self._remaining_input[:CHUNK_BYTES]) :
+            ]
         except BlockingIOError:
             return False
         except OSError:
             return True
-        return not self._left
+        return not self._remaining_input
 
     def _read_output(self, key: selectors.SelectorKey) -> bool:
         """Read a part of an output stream. Return True at the end of the stream."""

@@ -13,9 +13,7 @@ RETENTION_KEY = "cleanupPeriodDays"
 # Number of days after its last write after which the client deletes a transcript, unless a setting
 # changes it.
 DEFAULT_RETENTION_DAYS = 30
-MIN_WINDOW_TOKENS = (
-    100_000  # clients ignore a compaction window with fewer tokens
-)
+MIN_WINDOW_TOKENS = 100_000  # clients ignore a compaction window with fewer tokens
 # Maximum number of days for computations with dates. It stands for "never".
 MAX_RETENTION_DAYS = 1_000_000
 

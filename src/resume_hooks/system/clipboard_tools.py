@@ -22,15 +22,15 @@ SETTLE_SECONDS = (
 
 
 class Tool(NamedTuple):
-    """A clipboard program: ``put`` is its command to copy a text, and ``get`` its command to read it.
+    """A clipboard program: ``copy_command`` is its command to copy a text, and ``read_command`` its command to read it.
 
-    ``get`` is empty if reading would be slow. ``pyperclip`` is the name by which pyperclip knows
+    ``read_command`` is empty if reading would be slow. ``pyperclip`` is the name by which pyperclip knows
     the program.
     """
 
     name: str
-    put: tuple[str, ...]
-    get: tuple[str, ...] = ()
+    copy_command: tuple[str, ...]
+    read_command: tuple[str, ...] = ()
     pyperclip: str = ""
     encoding: str = "utf-8"
     locale: str = ""
@@ -62,7 +62,7 @@ def list_available_tools(env: Mapping[str, str], *, is_remote: bool = False) -> 
     """
     tools = []
     for tool in _iterate_tools(env, is_remote):
-        if programs.find_program(tool.put[0], env):
+        if programs.find_program(tool.copy_command[0], env):
             tools.append(tool)
     return tools
 
@@ -118,7 +118,7 @@ def copy_with_tools(
             copy = _make_process_copy(tool, text, environment)
         if not subprocesses.run_with_deadline(deadline, copy, environment):
             continue
-        if tool.get:
+        if tool.read_command:
             is_confirmed = _clipboard_contains(
                 tool, text.encode(tool.encoding), environment, deadline
             )
@@ -145,7 +145,7 @@ def _make_process_copy(tool: Tool, text: str, env: Mapping[str, str]) -> Callabl
     import subprocess
 
     def copy() -> bool:
-        with programs.start_program(tool.put, env, stdin=subprocess.PIPE) as process:
+        with programs.start_program(tool.copy_command, env, stdin=subprocess.PIPE) as process:
             process.communicate(text.encode(tool.encoding))
         return process.returncode == 0
 
@@ -161,7 +161,7 @@ def _clipboard_contains(
     ``SETTLE_SECONDS``.
     """
     settle_deadline = time.monotonic() + SETTLE_SECONDS
-    while subprocesses.run_and_read_output(tool.get, env, deadline) != data:
+    while subprocesses.run_and_read_output(tool.read_command, env, deadline) != data:
         if time.monotonic() >= deadline:
             return None
         if time.monotonic() >= settle_deadline:

@@ -29,14 +29,18 @@ from resume_hooks.paths import (
 from resume_hooks.system.invocation import quote_word
 
 FOLDER_NOTE_PREFIX = "folder-"
-MAX_READ_BYTES = 16_384  # maximum number of bytes to read from a note or from a file of a repository
+MAX_READ_BYTES = (
+    16_384  # maximum number of bytes to read from a note or from a file of a repository
+)
 # maximum number of bytes in the second and in the third line of a note
 MAX_GIT_LINE_BYTES, MAX_REMOTE_BYTES = 2_000, 1_000
 _LINK_PREFIX = "gitdir:"
 _URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
 _PASSWORD = re.compile(r"(?<=://)[^/]*@")
 
-MAX_PACKED_REFS_BYTES = 16 * 1024 * 1024  # maximum number of bytes to read from git's file of packed branches
+MAX_PACKED_REFS_BYTES = (
+    16 * 1024 * 1024
+)  # maximum number of bytes to read from git's file of packed branches
 MAX_WORKTREES = 500  # maximum number of linked worktrees to read, because a repository can list any number of them
 MAX_GIT_FILE_BYTES = 4_096  # maximum number of bytes to read from a ``.git`` file
 
@@ -49,7 +53,7 @@ class FolderNote(NamedTuple):
     remote: str
 
     @property
-    def common(self) -> str:
+    def common_git_folder(self) -> str:
         """The git folder that a linked worktree shares with the main worktree.
 
         It is ``""`` if the folder is not a linked worktree.
@@ -60,7 +64,7 @@ class FolderNote(NamedTuple):
         return os.path.dirname(os.path.dirname(os.path.normpath(own)))
 
     @property
-    def is_there(self) -> bool:
+    def has_repository(self) -> bool:
         """Whether the folder still contains a repository."""
         return os.path.lexists(os.path.join(self.path, ".git"))
 
@@ -111,14 +115,17 @@ def _read_first_bytes(path: str) -> bytes:
 class Project:
     """A project: its working directories ``folders``, and the ``names`` of its project folders.
 
-    Every folder below one of the folders ``within`` also belongs to the project.
+    Every folder below one of the ``root_folders`` also belongs to the project.
     """
 
     def __init__(
-        self, folders: tuple[str, ...], within: tuple[str, ...] = (), names: tuple[str, ...] = ()
+        self,
+        folders: tuple[str, ...],
+        root_folders: tuple[str, ...] = (),
+        names: tuple[str, ...] = (),
     ) -> None:
         self.folders = folders
-        self.within = within
+        self.root_folders = root_folders
         self.names = names
 
     @cached_property
@@ -136,7 +143,7 @@ class Project:
         if name in self.names:
             return True
         folders = [cwd for cwd in start_folders if cwd]
-        if any(cwd.startswith(folder + os.sep) for cwd in folders for folder in self.within):
+        if any(cwd.startswith(folder + os.sep) for cwd in folders for folder in self.root_folders):
             return True
         if name[:MAX_KEY_CHARACTERS] not in self._keys:
             return False
@@ -160,7 +167,9 @@ class Project:
             for cwd in self.folders
             for name in paths.project_folder_names(cwd, where, list_names)
         )
-        prefixes = tuple(f"{project_key(folder)[:MAX_KEY_CHARACTERS]}-" for folder in self.within)
+        prefixes = tuple(
+            f"{project_key(folder)[:MAX_KEY_CHARACTERS]}-" for folder in self.root_folders
+        )
         names_below = (name for name in list_names() if prefixes and name.startswith(prefixes))
         return list(dict.fromkeys([*self.names, *key_names, *names_below]))
 
@@ -208,7 +217,9 @@ def list_removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
     common = common_git_folder(cwd)
     notes, resolve = read_folder_notes(where) if common else (), cache(canonical_path)
     removed_notes = (
-        note for note in notes if resolve(note.common) == resolve(common) and not note.is_there
+        note
+        for note in notes
+        if resolve(note.common_git_folder) == resolve(common) and not note.has_repository
     )
     return tuple(dict.fromkeys(canonical_path(note.path) for note in removed_notes))
 
@@ -220,8 +231,8 @@ def find_main_checkout(folder: str, where: Where) -> list[str]:
     """
     common_folders = []
     for note in read_folder_notes(where):
-        if note.common and canonical_path(note.path) == canonical_path(folder):
-            common_folders.append(note.common)
+        if note.common_git_folder and canonical_path(note.path) == canonical_path(folder):
+            common_folders.append(note.common_git_folder)
     return [
         main
         for common in common_folders[:1]

@@ -124,7 +124,9 @@ def _wait_for_exit(pid: int, read_end: int, deadline: float) -> bool | None:
         if not has_ended:
             kill_group(pid)
         status = 1
-        with contextlib.suppress(ChildProcessError):  # If SIGCHLD is ignored, the kernel discards the exit status.
+        with contextlib.suppress(
+            ChildProcessError
+        ):  # If SIGCHLD is ignored, the kernel discards the exit status.
             status = os.waitpid(pid, 0)[1]
     if has_ended:
         return status == 0

@@ -22,7 +22,9 @@ from resume_hooks.system.processes import iterate_ancestors
 MAX_BASE64_BYTES = 74_994
 # Maximum number of bytes, with their wrapping, that GNU screen passes on at a time.
 SCREEN_CHUNK_BYTES = 768
-PTY_MAJOR_NUMBERS = range(136, 144)  # major device numbers of pseudo-terminals on Linux; each has 256 terminals
+PTY_MAJOR_NUMBERS = range(
+    136, 144
+)  # major device numbers of pseudo-terminals on Linux; each has 256 terminals
 
 _TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")

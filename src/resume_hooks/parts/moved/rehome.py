@@ -103,7 +103,7 @@ def list_recorded_former_folders(new_folder: str, where: Where) -> list[str]:
     current_note = make_folder_note(new_folder)
     missing_starts = []
     for start in read_folder_notes(where):
-        if not start.is_there and canonical_path(start.path) != canonical_path(new_folder):
+        if not start.has_repository and canonical_path(start.path) != canonical_path(new_folder):
             missing_starts.append(start)
     moved_folders = _select_folders_with_sessions(
         (start.path for start in missing_starts if start.git and start.git == current_note.git),
@@ -140,7 +140,7 @@ def find_sessions_with_messages(folder: str, where: Where) -> list[SessionFile]:
 def is_folder_in_place(folder: str, where: Where) -> bool:
     """Check whether a folder exists and still contains the repository that session starts have recorded."""
     has_moved = any(
-        start.path == folder and not start.is_there for start in read_folder_notes(where)
+        start.path == folder and not start.has_repository for start in read_folder_notes(where)
     )
     return os.path.isdir(folder) and not has_moved
 
