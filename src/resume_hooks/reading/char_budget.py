@@ -122,7 +122,6 @@ def fit_pieces(
         3
         # If the first estimate of the space for gaps and notices was too small, try again with less
         # space.
-        # again
     ):
         text = "\n".join(
             [

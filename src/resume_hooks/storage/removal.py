@@ -21,7 +21,7 @@ from collections.abc import Iterator
 _HAS_DESCRIPTOR_CALLS = os.unlink in os.supports_dir_fd and hasattr(os, "fwalk")
 _OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
-_MAX_REMOVAL_ATTEMPTS = 3  # the number of attempts to empty a folder
+_MAX_REMOVAL_ATTEMPTS = 3  # The number of attempts to remove a folder.
 
 
 def remove_permanently(path: str, root: str, *, follow_root: bool = False) -> None:

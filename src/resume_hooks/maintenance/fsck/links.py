@@ -377,7 +377,6 @@ class _BranchDepths:
             first_id, fork, turns = self._depths[ancestor.uuid]
         # Use the nearest record of the live history, because a parallel call is not on the live
         # path.
-        # path
         else:
             live_ancestors = (
                 pending_node

@@ -89,7 +89,6 @@ from resume_hooks.transcripts.transcript import pause_garbage_collection
 MAX_ANCESTOR_BYTES = 100_000_000
 # The maximum total size of the sub-agents' files that are read, in bytes. The files of the
 # sub-agents that ended last are read first.
-# first
 MAX_SUBAGENT_BYTES = 20_000_000
 
 MAX_READ_BYTES = 200_000_000

@@ -29,7 +29,6 @@ OPEN_ERRORS_FRACTION = 0.15
 DECIDING_FRACTION = 0.3
 # The fraction of the space that open failures and all the latest edits may use together, before the
 # latest other calls are added.
-# calls
 EDITS_FRACTION = 0.35
 # The fraction of the space that committed edits may use if the last request is about a review and
 # there are no uncommitted edits.

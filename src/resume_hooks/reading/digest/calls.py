@@ -58,11 +58,11 @@ MAX_REMOVED_CHARACTERS = 600
 MAX_PASSED_CHECK_CHARACTERS = 160
 # The maximum number of characters shown of the output of a failed run that was repeated and passed.
 MAX_FIXED_FAILURE_CHARACTERS = 700
-# an end of this many times its shown length is redacted, because a secret in it is shorter than
-# that
+# Of a long output, only the two ends are redacted. Each has this many times the characters that are
+# shown of it, so that a secret at the cut is still recognized.
 REDACTED_MULTIPLE = 4
-# calls that fill this many times the available space are collected before the calls to show are
-# chosen
+# Calls are collected until they fill this many times the available space. Then the calls to show are
+# chosen.
 COLLECTED_MULTIPLE = 2
 # The maximum number of characters shown of a file that was read before the last request and is not
 # related to that request.

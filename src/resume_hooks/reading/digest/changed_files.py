@@ -240,7 +240,6 @@ def _add_listed_files(
     """
     # If git listed a file before the first command that may change files, the session did not
     # change the file.
-    # earlier.
     working_orders = (
         c.run.place.order
         for c in commands

@@ -46,7 +46,6 @@ TURN_CUT_SHORT = "the last request came before the turn with these last words wa
 
 # The format of a digest without talk, as version 0.2.0 wrote it. Its entries include the prompts
 # and the last answer.
-# answer
 FORMER_VERSION = 1
 # The maximum number of lines at a child's start that are searched for its digest.
 MAX_SEARCHED_LINES = 8

@@ -46,10 +46,12 @@ STAGED_LABEL = "staged for the next commit"
 UNTRACKED_LABEL = "not tracked by git"
 CONFLICTS_LABEL = "in conflict, to be resolved"
 MAX_FOREIGN_COMMITS = 5  # The maximum number of commits by others that are named.
-MAX_NAMED_FILES = 8  # the maximum number of uncommitted files that are named
+MAX_NAMED_FILES = 8  # The maximum number of uncommitted files that are named.
 # The maximum number of characters in the names of the uncommitted files together.
 MAX_NAMES_CHARACTERS = 270
-MAX_RUNNING_TASKS = 3  # the maximum number of running sub-agents and commands that are named
+MAX_RUNNING_TASKS = (
+    3  # The maximum number of sub-agents and of commands that are listed as running.
+)
 # The number of characters of a plan that are searched for the plan's title.
 MAX_PLAN_CHARACTERS = 4_000
 # The maximum number of characters in a line about an unanswered call, or in a line of files.

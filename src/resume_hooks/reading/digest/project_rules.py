@@ -30,8 +30,8 @@ from resume_hooks.system.text import format_count
 MAX_READ_CHARACTERS = 40_000  # The maximum number of characters of the instructions that are read.
 # The maximum number of rules and the maximum number of commands that are quoted.
 MAX_RULES, MAX_COMMANDS = 12, 12
-MAX_RULE_CHARACTERS = 400  # the maximum number of characters in a rule
-MAX_HEADINGS_CHARACTERS = 700  # the maximum number of characters in the row of headings
+MAX_RULE_CHARACTERS = 400  # The maximum number of characters in a rule.
+MAX_HEADINGS_CHARACTERS = 700  # The maximum number of characters in the row of headings.
 MAX_PROMPTS = 12  # The number of latest prompts whose words are compared with headings.
 MAX_PROMPT_CHARACTERS = 2_000  # The maximum number of characters that are read of each prompt.
 GAP_MARK = " …"  # The end of a quoted item of a list if the next items of the list are not quoted.

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from resume_hooks.reading.digest import prose
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-MAX_REPLY_CHARACTERS = 48  # the maximum number of characters in a short reply
-MAX_REPLY_WORDS = 7  # the maximum number of words of a short reply
+MAX_REPLY_CHARACTERS = 48  # The maximum number of characters in a short reply.
+MAX_REPLY_WORDS = 7  # The maximum number of words in a short reply.
 # The maximum number of characters quoted of the words to which a reply refers.
 MAX_QUOTED_CHARACTERS = 200
 ANSWERED_MARK = "[in answer to: "

@@ -27,7 +27,7 @@ MAX_GIT_SECONDS = 0.3
 NO_QUERY = "not asked"
 NO_ANSWER = "no answer"
 REWRITTEN_NOTE = "rewritten after it was pushed: needs a force-push"
-MAX_BRANCH_CHARACTERS = 80  # the maximum number of characters in a branch's name
+MAX_BRANCH_CHARACTERS = 80  # The maximum number of characters shown of a branch's name.
 # The number of bytes at the end of a branch's reflog that are searched for earlier tips of the
 # branch.
 MAX_REFLOG_BYTES = 1 << 20
@@ -104,7 +104,6 @@ class GitQuery:
             self._root = ""
         # The first query returns git's settings. A thread waits for the answer, so the caller does
         # not wait.
-        # wait.
         self._query_thread = threading.Thread(
             target=self._start_queries, args=(start_time, where), daemon=True
         )

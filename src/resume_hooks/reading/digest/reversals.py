@@ -29,7 +29,6 @@ _LOG_LINE = compile_lazily(r"\W*(?:\d+[.:]\d|[\u2500-\u27bf$>|])")
 _MEASUREMENT = compile_lazily(r"(?<![\w.-])(\d[\d.,:]*)\s?(%|[^\W\d_]{2,})")
 _QUOTED_TEXT = compile_lazily(r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"")
 # This pattern and the next two match lower-case text. Ignoring case would double the search time.
-# time.
 _STATING_WORD = compile_lazily(
     r"\b(?:is|are|be|was|equals?|means|cap|limit|budget|deadline|max(?:imum)?|min(?:imum)?|at most|at least|prefers?|"
     r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b"

@@ -453,7 +453,6 @@ _REMOTE_PROGRAMS = ("gh ", "glab ", "curl", "wget", "git ")
 # The number of words at the start of a simple command in which its purpose is searched.
 MAX_CHECK_WORDS = 4
 # The number of words at the start of a simple command in which words for queries are searched.
-# something
 MAX_QUERY_WORDS = 3
 _QUERY_WORDS = frozenset(
     {"which", "where", "info", "list", "ls", "search", "version", "outdated", "why", "env"}

@@ -24,13 +24,13 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 _FILLER_WORDS = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
 _DEMAND = compile_lazily(
-    rf"""(?:\A\W*(?:/\S+\s+)?|[,;:.\u2013\u2014-]\s+|\b(?:{_FILLER_WORDS})\b[ ,:.-]*)  # an imperative clause
+    rf"""(?:\A\W*(?:/\S+\s+)?|[,;:.\u2013\u2014-]\s+|\b(?:{_FILLER_WORDS})\b[ ,:.-]*)  # An imperative clause.
       (?:(?:do\s+not|don'?t|never|always|avoid|stop|prefer|ensure|make\s+sure|be\s+sure|remember|keep|stick\s+to|use|leave|
            no\s+longer|let'?s\s+(?:not|use|keep|only|set|rename|cut|leave|stick|avoid|prefer|drop|skip|call|go\s+with))\s+\S
       | (?:add|write|run|follow|create|do|fix|put|call|commit|push|check|delete|remove)\b[^?]*
         \b(?:only|first(?=\W*\Z|[,;.]|\s\()|instead|but\s+not|before\s+\w+ing|don'?t|for\s+now|no\s+\w+|never|always
            |as\s+\w+\s+as)\b)
-    | \b(?:  # one look at a place inside of a word, where most are
+    | \b(?:  # Most positions are inside a word. They are excluded by a single check.
         (?<!\bi\s)(?:must|should|shall|(?:has|have|ought|is|are)\s+to)(?:\s+(?:not|never|always|also|be))*\s+\w
       | (?:must|should)n'?t\b
       | (?:we|you|it|they|that|this)\s+(?:only\s+)?needs?\s+to\b
@@ -97,7 +97,6 @@ MIN_DEMAND_WORDS = 8
 # The maximum number of characters of a client's summary that are searched for the user's messages.
 MAX_SUMMARY_CHARACTERS = 60_000
 # A message that a summary quotes is compared with the prompts by this number of characters.
-# recognized
 COMPARED_CHARACTERS = 50
 # Two versions of one demand have this number of characters at the start in common.
 COMPARED_DEMAND_CHARACTERS = 80

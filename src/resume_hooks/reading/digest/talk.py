@@ -38,7 +38,7 @@ MAX_TEMPLATE_CHARACTERS = 300
 MAX_OPEN_TEMPLATE_CHARACTERS = 8_000
 # The numbers of characters that are kept at the start and at the end of a pasted text.
 PASTE_ENDS_CHARACTERS = (900, 500)
-MAX_MESSAGE_CHARACTERS = 12_000  # the maximum number of characters in one message
+MAX_MESSAGE_CHARACTERS = 12_000  # The maximum number of characters in one message.
 # The maximum number of characters shown of the assistant's words between two calls.
 MAX_NARRATION_CHARACTERS = 1_500
 # Shorter words between two calls are left out, because a text such as "All tests pass." does not
@@ -550,8 +550,7 @@ def keep_ending(text: str, max_characters: int) -> str:
     return f"…{text[start + 1 :]}"
 
 
-# the minimum number of characters in a message's conclusion (if the message is that long), and the
-# maximum
+# The minimum and the maximum number of characters in the conclusion of a long message.
 CONCLUSION_CHARACTERS = (800, 1_600)
 
 
