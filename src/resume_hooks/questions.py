@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 # Questions at a session's start. Their functions run even before the engine is installed, unless
 # the docstring says otherwise.
-# otherwise.
 
 
 @declare_question

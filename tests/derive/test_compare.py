@@ -165,7 +165,6 @@ def test_estimates_with_a_cold_cache(config_home: ConfigHome) -> None:
     assert [rows[name].turns_to_pay_off for name in (GO_ON, TRIM, HANDOFF)] == [None, 1, 1]
     # The compaction sends all tokens once more. The tokens after it follow those that it has just
     # cached.
-    # cached.
     assert rows[COMPACT].uncached_tokens == 110_300 + rows[COMPACT].tokens_after - SHARED
 
 

@@ -106,7 +106,6 @@ def test_the_cost_of_two_turns() -> None:
         # The first costs are equal, and all later requests cost less.
         (Strategy("x", 50_000, 99_000, 1_000), WARM, DEFAULT_CACHE_SECONDS, ONE, 2),
         # A model reads 60,000 tokens first: 99,500 against 11,150. 88,350 / 5,000 = 17.67.
-        # 17.67.
         (TRIM._replace(separate_cost=60_000), WARM, DEFAULT_CACHE_SECONDS, ONE, 19),
     ],
 )

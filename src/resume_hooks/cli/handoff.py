@@ -221,12 +221,10 @@ def _run_editor(path: str) -> None:
     command = _find_editor_command()
     # Ctrl+C is left to the editor, as in git. The handler is a function, because a program would
     # inherit SIG_IGN.
-    # handler.
     former_handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         # The editor is the user's own program, so it runs in the user's current folder with the
         # user's environment.
-        # environment.
         status = programs.run_program(
             [*command, path], os.environ, folder=os.getcwd(), environ=os.environ
         ).returncode

@@ -155,7 +155,6 @@ def _command_line(command: ShellCall, names: TranscriptNames, max_characters: in
     command_text = collapse_line(plain_line(command.command), max_characters)
     # The reference names the record with the command's output. The call is directly before that
     # record.
-    # answer.
     reference = names.reference(command.result_line if command.result_line >= 0 else command.number)
     return " · ".join(
         [

@@ -62,7 +62,6 @@ from resume_hooks.transcripts.records import USER, get_kind, get_message, parse_
 
 # A next step has at most this number of characters. A longer text belongs into a file that the step
 # names.
-# names
 MAX_STEP_CHARACTERS = 20_000
 TITLE_LINE = 1
 """The line number of a child's title.

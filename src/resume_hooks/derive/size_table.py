@@ -70,7 +70,6 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
     fixed_tokens = default_after - digest_length / CHARACTERS_PER_TOKEN
     # If the calls do not fill the space for them, the opening contains all calls. A larger size
     # would not add any.
-    # none.
     conversation_length = round(conversation_tokens * CHARACTERS_PER_TOKEN)
     if digest_length + MAX_CALL_CHARACTERS < opening_lengths[
         default_tokens
@@ -90,7 +89,6 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
             tokens_after = round(fixed_tokens + (length + call_characters) / CHARACTERS_PER_TOKEN)
         # Calls are counted only at the default size. A larger size contains at least these calls,
         # and a smaller size at most these.
-        # calls.
         if tokens > default_tokens:
             tokens_after = max(tokens_after, default_after)
         elif tokens < default_tokens:

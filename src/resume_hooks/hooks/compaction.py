@@ -59,7 +59,6 @@ MAX_RESULT_FRACTION = 0.8
 MAX_FACTS_CHARACTERS = 3_900
 # The name of the note which says that the user has seen the alternatives to the client's
 # compaction.
-# compaction
 ALTERNATIVES_NOTE = "asked-compaction.json"
 
 SHRUNK_REMARK = "The session was full and was shrunk in place (compaction {chosen}). "

@@ -53,7 +53,6 @@ MAX_READ_BYTES = (
 STRONG_CONFIDENCE, FAIR_CONFIDENCE = 0.6, 0.25
 # Score of a turn that is first in both the ranking of turns and the ranking of records. A turn that
 # contains the exact phrase is given the same score.
-# score
 FIRST_RANK_SCORE = 2.0
 # A question with fewer or more terms than these limits has the same confidence as a question at the
 # limit.

@@ -36,7 +36,6 @@ MIN_PART_LETTERS = (
 )
 # If no indexed word begins with a typed word, the word is shortened until an indexed word matches
 # it, but not below this length.
-# it
 MIN_PREFIX_LETTERS = 5
 MIN_MISSPELLED_LETTERS = 4  # a shorter word is never treated as a misspelling
 MIN_SIMILARITY = 0.75  # minimum similarity (0 to 1) of a misspelled word and its correction

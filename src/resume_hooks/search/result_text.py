@@ -28,7 +28,6 @@ MAX_INTERPRETATION_CHARACTERS = 400
 MIN_CUT_HIT_CHARACTERS = 60  # minimum number of characters to which a hit may be cut
 # Maximum number of characters to show of a question with one wording, and of each wording if there
 # are several.
-# several
 MAX_QUESTION_CHARACTERS, MAX_WORDING_CHARACTERS = 120, 60
 # A hit lists the missing words only if the question has at most this number of words. For longer
 # questions, it shows only its strength.

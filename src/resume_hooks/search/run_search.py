@@ -142,7 +142,6 @@ class Searcher:
         ):
             # If a term was found nowhere, it may be misspelled. A file without any of the terms may
             # contain its correct form.
-            # term.
             checked_files = [file for file in checked_files if file.term_numbers]
         return len(self._index.unindexed_files) - len(checked_files)
 

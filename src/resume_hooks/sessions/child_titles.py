@@ -27,7 +27,6 @@ MAX_COUNTER_DIGITS = 4
 MAX_CHILD_TITLE_CHARACTERS = 1_000
 # Number of seconds to wait while another process has locked the titles of a folder. Checking a
 # large child takes a few seconds.
-# few
 TITLE_LOCK_SECONDS = 10.0
 Kind = Literal[
     "back", "fork", "handoff", "import", "rehome", "repair", "rollover", "scrub", "smart-trim", "trim", "untrim"

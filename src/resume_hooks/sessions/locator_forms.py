@@ -310,7 +310,6 @@ MIN_PREFIX_CHARACTERS = (
 )
 # Minimum length of a part of a title in bytes: three ASCII letters, or one character of a script in
 # which it can be a word.
-# word
 MIN_TITLE_PART_BYTES = 3
 
 LIST_REMEDY = "See resume-hooks sessions for what there is."

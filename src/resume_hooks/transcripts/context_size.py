@@ -60,7 +60,6 @@ _UUID_FIELD = re.compile(rb'"uuid":"([^"]+)"')
 
 # If the first count is larger than the usual first request times this ratio, the start of the file
 # is missing.
-# missing
 MIN_FOREIGN_RATIO = 1.5
 
 

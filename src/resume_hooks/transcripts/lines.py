@@ -26,13 +26,11 @@ BOM = b"\xef\xbb\xbf"
 SEARCH_CHUNK_BYTES = 256 * 1024  # A search reads this number of bytes at a time.
 # This number of bytes before the end of the part that was read is compared. If these bytes are
 # unchanged, a program only appended to the file.
-# to
 COMPARED_BYTES = 1_024
 STEP_BYTES = (
     64 * 1024
     # Nearby lines are read in steps of this number of bytes. A line count is stored after each
     # step.
-    # step
 )
 
 
@@ -172,7 +170,6 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
         while line_end > 0:
             # A line feed at the end of the chunk belongs to this line. Any other line feed ends the
             # line before.
-            # line.
             line_feed = chunk.rfind(b"\n", 0, line_end if later_lines else line_end - 1)
             if line_feed < 0:
                 later_lines.append(chunk[:line_end])

@@ -30,7 +30,6 @@ MAX_PLACEHOLDER_OFFSET = 1_000
 NOTICE_SEARCH_CHARACTERS = (
     # A notice of another tool is searched in this number of characters at the end of a text. It may
     # be long, because it names a file.
-    # text
     4_500
 )
 _RESPONSE_BEGINNINGS = ("[Claude response trimmed - ", "[Assistant message trimmed - ")

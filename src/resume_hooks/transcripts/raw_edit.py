@@ -22,7 +22,6 @@ _USAGE_START = b'"usage":{'
 _CONTENT_START = b'"content":'
 # At most this number of occurrences of a field's text is tried. Each try parses the line, which may
 # be long.
-# long
 _MAX_OCCURRENCES = 32
 
 _TOKEN_COUNT, _ZERO_COUNT = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'

@@ -8,7 +8,6 @@ Request = dict[str, Any]
 
 # The client's prompt-suggestion request looks like a turn and also has tools. This is the beginning
 # of its last message.
-# all.
 _SUGGESTION = "[SUGGESTION MODE:"
 
 

@@ -29,7 +29,6 @@ class TmuxTui(Terminal):
     def _launch(self, command: list[str], env: dict[str, str]) -> None:
         # The path of a socket may have at most 107 bytes. The path of a test's folder is often
         # longer, so the socket gets a folder with a short path.
-        # passes.
         self._folder = Path(tempfile.mkdtemp(prefix="rh-tmux-"))
         self._name = f"rh-{uuid.uuid4().hex[:8]}"
         self._env = env | {"TMUX_TMPDIR": str(self._folder)}

@@ -47,7 +47,6 @@ OUTSIDE_PROJECT_WARNING = (
 
 # Children of another agent's sessions get this client version in their records: the oldest tested
 # version.
-# client
 FOREIGN_VERSION = "2.1.42"
 # If another agent continues a session, the child is of one of these kinds.
 CROSS_AGENT_KINDS = frozenset({"handoff", "rollover", "fork"})

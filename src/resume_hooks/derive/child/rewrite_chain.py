@@ -116,7 +116,6 @@ def collect_edits(
         if node.number in transcript.lenient_lines:
             # This edit makes the writer serialize the parsed record, in which an invalid character
             # is U+FFFD. The API refuses the original bytes.
-            # original.
             edits.append(_copy_record)
         edits += _list_edits_for_kind(node)
         if edits:
@@ -409,7 +408,6 @@ class ChainRewrite(Body):
                 while kept_record is not None:
                     # The next record is read first, because the last kept record gets the latest
                     # time. Omitted records may follow the last kept record in the source.
-                    # it
                     next_record = next(kept_records, None)
                     index, node, body = kept_record
                     if self.lineage and index >= self.lineage_index and not chain_writer.introduced:

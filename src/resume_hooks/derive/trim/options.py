@@ -17,7 +17,6 @@ MAX_PROTECTED_RESULTS = (
 )
 # By default, outputs and inputs with more characters than this are trimmed. A placeholder for a
 # shorter one would save too little.
-# little
 DEFAULT_THRESHOLD = 500
 DEFAULT_KEEP_RECENT = (
     2  # the default number of turns at the end that are kept, because the current work needs them

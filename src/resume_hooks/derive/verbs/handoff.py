@@ -184,7 +184,6 @@ def _plan_again_and_write(
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     # The handoff is planned again, because during the edit other children may have been written,
     # and the parent may have grown.
-    # grown.
     parent = parent.read_again()
     child = agents.draft_child(
         parent, "handoff", caller.where, caller.output_dir, target_agent=spec.target_agent

@@ -401,7 +401,6 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
     )
     # These lines describe the environment to the model: the last complete description and its later
     # changes, the context of the last turn, and the last settings of the thread.
-    # summaries.
     world_state_lines, turn_context_lines, settings_lines = (
         list[RolloutLine](),
         list[RolloutLine](),

@@ -174,7 +174,6 @@ def _select_offerable_pieces(
     """Yield the contents that the rules have not chosen and that are worth offering, oldest first."""
     # The last long answer of a turn is the turn's result. Shorter answers after it are never
     # offered.
-    # offered.
     texts = []
     for piece in material.pieces:
         if piece.kind == TEXT_PIECE:

@@ -121,7 +121,6 @@ def opened_index(
     except IndexDamaged as error:
         # Some damage is found only when a search reads the damaged page. Deleting the index makes
         # the next search rebuild it.
-        # index.
         with contextlib.suppress(IndexUnusable):
             forget_index(where)
         error.remedy = "Run the command again: the index is then rebuilt."
