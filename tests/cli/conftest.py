@@ -27,9 +27,9 @@ Document = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def cli(config_home: ConfigHome, fork_server: ForkServer) -> Cli:
-    """Run ``resume-hooks`` with the given words in an empty folder.
+    """Return a function that runs ``resume-hooks`` with the given words in an empty folder.
 
-    PATH has no client, and the clipboard is off.
+    PATH contains no client, and the clipboard is off.
     """
     here = config_home.root / "here"
     here.mkdir()
@@ -62,7 +62,10 @@ def cli(config_home: ConfigHome, fork_server: ForkServer) -> Cli:
 
 @pytest.fixture
 def document(cli: Cli) -> Document:
-    """Run a verb with ``--json`` and return its document after checking it against the schema."""
+    """Return a function that runs a verb with ``--json`` and returns its document.
+
+    The function checks the document against the schema and the exit code against ``code``.
+    """
 
     def run_verb(verb: str, *words: str, code: int = 0, **options: Any) -> dict[str, Any]:
         done = cli(verb, *words, "--json", **options)
@@ -90,6 +93,6 @@ def document(cli: Cli) -> Document:
 
 @pytest.fixture
 def desk(config_home: ConfigHome) -> Iterator[Desk]:
-    """Return a desk whose terminals are closed after the test."""
+    """Return a desk. After the test, its terminals are closed."""
     with ExitStack() as stack:
         yield Desk(config_home, stack)

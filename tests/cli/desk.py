@@ -30,7 +30,7 @@ class Desk:
     """A project with sessions, a fake client, and terminals that run ``resume-hooks``."""
 
     def __init__(self, home: ConfigHome, stack: ExitStack) -> None:
-        """Write three sessions into the project; the first is the newest."""
+        """Write three sessions into the project. The first session is the newest."""
         self.home, self._stack, self._screens = home, stack, 0
         self.project, self.bin = home.root / "proj", home.root / "bin"
         for folder in (self.project, self.bin):
@@ -44,7 +44,7 @@ class Desk:
     def write_session(
         self, number: int, title: str, folder: Path | None = None, turns: int = 2, age: float = HOUR
     ) -> Path:
-        """Write a session that is ``number`` times ``age`` old, and return its path."""
+        """Write a session that was changed ``number`` times ``age`` seconds ago, and return its path."""
         at = str(folder or self.project)
         records = [
             {**record, "cwd": at} for record in conversation(turns, session_id=session_id(number))
@@ -64,7 +64,7 @@ class Desk:
         cwd: Path | None = None,
         **environ: str,
     ) -> Screen:
-        """Run ``resume-hooks`` with these words on a new terminal."""
+        """Run ``resume-hooks`` with these words on a new terminal, and return its screen."""
         self._screens += 1
         screen = Screen(
             words,
@@ -77,7 +77,7 @@ class Desk:
         return self._stack.enter_context(screen)
 
     def empty_folder(self) -> Path:
-        """Return a folder without sessions."""
+        """Create a folder without sessions and return it."""
         folder = self.home.root / "elsewhere"
         folder.mkdir()
         return folder

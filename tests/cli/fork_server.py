@@ -1,7 +1,7 @@
-"""Run the command line and hook scripts in forks of a process that has loaded all modules.
+"""Runs the command line and hook scripts in forks of a process that has imported all modules.
 
-Tests of the start itself use a new process: tests/test_import_budget.py, tests/hook_scripts, and
-every test that sets a variable of Python.
+Some tests need a new process instead: tests/test_import_budget.py, tests/hook_scripts, and every
+test that sets an environment variable of Python.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from typing import NoReturn
 
 import resume_hooks
 
-LOADED = ("rich.console", "rich.table", "rich.tree", "sqlite3")
-"""Beside our own modules: what those load at the time of use."""
+LATE_IMPORTS = ("rich.console", "rich.table", "rich.tree", "sqlite3")
+"""Modules that our modules import only when they need them. The server imports them at its start.
+"""
 
-LONGEST = 1_000_000
-"""Bytes of a request, which is one packet."""
+MAX_REQUEST_BYTES = 1_000_000
+"""Maximum size of a request in bytes. A request is one packet."""
 
 
 class ForkServer:
-    """A process that has loaded the engine and forks once for each run."""
+    """A process that has imported the engine, and forks for each run."""
 
     def __init__(self, source: str, repository: str) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MAX_REQUEST_BYTES)
         environ = {
             "PATH": "/usr/bin:/bin",
             "PYTHONPATH": f"{source}:{repository}",
@@ -56,7 +57,10 @@ class ForkServer:
         timeout: float,
         script: str = "",
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run the command line, or a script, and return its result. Only one runs at a time."""
+        """Run the command line, or ``script``, and return the completed process.
+
+        Raises RuntimeError if another run has not ended yet.
+        """
         if not self._idle.acquire(blocking=False):
             raise RuntimeError(
                 "it still runs something: what goes on at once is started by processes of its own"
@@ -89,12 +93,12 @@ class ForkServer:
 
 def _serve_requests(connection: socket.socket) -> None:
     ours = (found.name for found in pkgutil.walk_packages(resume_hooks.__path__, "resume_hooks."))
-    for name in (*LOADED, *ours):
+    for name in (*LATE_IMPORTS, *ours):
         importlib.import_module(name)
     gc.collect()
-    gc.freeze()  # a collection in a child would copy all pages of what is loaded
+    gc.freeze()  # Without this, a garbage collection in a fork would copy all pages of the imported modules.
     while True:
-        request, streams, _, _ = socket.recv_fds(connection, LONGEST, 3)
+        request, streams, _, _ = socket.recv_fds(connection, MAX_REQUEST_BYTES, 3)
         if not request:
             return
         child = os.fork()
@@ -108,7 +112,7 @@ def _serve_requests(connection: socket.socket) -> None:
 
 
 def _run_in_child(request: dict[str, object], streams: list[int]) -> NoReturn:
-    """Set up the folder, environment and streams of a forked process, run the command, and exit."""
+    """Set up the folder, environment and streams of a fork, run the command, and exit."""
     code = 1
     try:
         for number, stream in enumerate(streams):

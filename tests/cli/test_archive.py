@@ -33,7 +33,7 @@ OTHER = session_id(2)
 
 @pytest.fixture
 def old_session(config_home: ConfigHome) -> Path:
-    """Write an old session and another one, and return the path of the first."""
+    """Write an old session and another session, and return the path of the first."""
     rows = [*conversation(1, session_id=OTHER), custom_title("The other", OTHER)]
     write_session(config_home.project(), OTHER, rows, mtime=OLD)
     return Path(
@@ -54,9 +54,10 @@ def verify_findings(cli: Cli) -> list[dict[str, str]]:
 def test_an_archived_session_is_verified_and_restored(
     old_session: Path, cli: Cli, document: Document
 ) -> None:
-    """The first copy explains how to switch archiving off.
+    """``archive`` copies a session, ``--verify`` checks the copy, and ``restore`` writes it back.
 
-    A second run changes nothing. After the client deleted the session, ``restore`` returns it.
+    The first copy causes a warning that tells how to switch archiving off. A second ``archive``
+    does not change the copy.
     """
     before = old_session.read_bytes()
     assert document("archive", "Mine", "--dry-run")["data"]["archived"][0]["result"] == "kept"
@@ -95,7 +96,10 @@ def test_an_archived_session_is_verified_and_restored(
 def test_verify_reports_damaged_and_unreadable_copies(
     old_session: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """The exit code is 1. The list and doctor report unreadable folders, too."""
+    """``archive --verify`` reports damaged and unreadable copies, and exits with code 1.
+
+    ``archive --list`` and ``doctor`` also report an unreadable folder.
+    """
     cli("archive", "--all")
     kept = next(each for each in list_archived(config_home.where) if each.session_id == SESSION)
     pack = Path(kept.folder, kept.transcript.where)
@@ -118,7 +122,10 @@ def test_verify_reports_damaged_and_unreadable_copies(
 def test_verify_finds_damage_in_the_trash(
     old_session: Path, config_home: ConfigHome, cli: Cli
 ) -> None:
-    """A failed restore refers users to ``archive --verify``."""
+    """``archive --verify`` reports a damaged copy in the trash.
+
+    The error of a failed ``restore`` suggests this command.
+    """
     cli("delete", SESSION, "--yes")
     trash.pack_deleted(config_home.where, lambda: False)
     (entry,) = trash.list_deleted(config_home.where)
@@ -131,7 +138,10 @@ def test_verify_finds_damage_in_the_trash(
 
 
 def test_forget_removes_a_named_copy(old_session: Path, cli: Cli, document: Document) -> None:
-    """``--forget`` needs a session and a confirmation. The client's file stays."""
+    """``archive --forget`` removes the copy of the named session and leaves the client's file.
+
+    Without a session or without ``--yes`` it fails.
+    """
     cli("archive", "--all")
     for words in (("--forget",), ("--forget", "Mine")):
         assert (cli("archive", *words).returncode, cli("archive", *words).stdout) == (2, b"")
@@ -144,7 +154,7 @@ def test_forget_removes_a_named_copy(old_session: Path, cli: Cli, document: Docu
 def test_deleting_a_session_mentions_its_archived_copy(
     old_session: Path, cli: Cli, document: Document
 ) -> None:
-    """The warning has the command that removes the copy."""
+    """``delete`` warns that the session is archived, and names the command that removes the copy."""
     assert document("delete", OTHER, "--yes")["warnings"] == []
     cli("archive", "Mine")
     (warning,) = document("delete", "Mine", "--yes")["warnings"]
@@ -158,7 +168,7 @@ def test_deleting_a_session_mentions_its_archived_copy(
 
 
 def test_archive_fails_if_the_vault_is_off(old_session: Path, cli: Cli, document: Document) -> None:
-    """The error states the reason and the command that turns archiving on."""
+    """If the vault is off, ``archive`` fails and names the command that switches it on."""
     cli("config", "vault", "off")
     error = document("archive", "Mine", code=1)["error"]
     assert (error["code"], "config vault on" in error["remedy"]) == ("vault-off", True)
@@ -168,7 +178,10 @@ def test_archive_fails_if_the_vault_is_off(old_session: Path, cli: Cli, document
 def test_archive_all_continues_after_a_failure(
     old_session: Path, config_home: ConfigHome, cli: Cli
 ) -> None:
-    """The failure and its remedy are reported with exit code 1. All other sessions are archived."""
+    """If one session cannot be archived, ``archive --all`` archives the others and exits with code 1.
+
+    It prints the failure and a remedy. If all sessions fail, it prints the remedy once.
+    """
     folder = config_home.config / "resume-hooks" / "vault" / SESSION
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps({"version": 2}))
@@ -184,7 +197,7 @@ def test_archive_all_continues_after_a_failure(
 
 
 def test_a_purge_leaves_the_vault(old_session: Path, config_home: ConfigHome, cli: Cli) -> None:
-    """A purge keeps archived copies, and reports that."""
+    """``install --remove --purge`` keeps the archived copies and reports that."""
     cli("archive", "Mine")
     said = cli("install", "--remove", "--purge", "--yes").stdout
     assert (
@@ -201,7 +214,7 @@ LARGE = "".join(f"line {number} of a report\n" for number in range(30_000))
 
 @pytest.fixture
 def session_with_large_output(config_home: ConfigHome) -> Path:
-    """Write a session with a large tool output in the request and in ``toolUseResult``."""
+    """Write a session with a large tool output, which is in the result and in ``toolUseResult``."""
     rows = [
         user("what does the report say?", uuid="a"),
         tool_use("toolu_1", uuid="b", parent="a"),
@@ -216,9 +229,9 @@ def session_with_large_output(config_home: ConfigHome) -> Path:
 def test_a_slim_copy_refers_to_the_archived_session(
     session_with_large_output: Path, cli: Cli, document: Document
 ) -> None:
-    """The session itself stays unchanged.
+    """``archive --slim`` writes a small copy and does not change the session.
 
-    After it is deleted, its contents can still be read and untrimmed.
+    After the session was deleted, ``read`` prints the large output and ``untrim`` restores it.
     """
     before = session_with_large_output.read_bytes()
     planned = document("archive", "--slim", SESSION, "--dry-run")["data"]
@@ -243,7 +256,7 @@ def test_a_slim_copy_refers_to_the_archived_session(
 def test_info_suggests_a_slim_copy_for_a_giant_line(
     session_with_large_output: Path, cli: Cli
 ) -> None:
-    """A line of 10 MB or more may make the client hang."""
+    """``info`` suggests a slim copy if a line has 10 MB or more, because the client may hang on it."""
     assert b"may hang" not in cli("info", SESSION).stdout
     long = tool_result("c9", "x" * 10_000_000, uuid="big", parent="no-one")
     session_with_large_output.write_bytes(
@@ -258,7 +271,7 @@ def test_info_suggests_a_slim_copy_for_a_giant_line(
 def test_slim_fails_without_an_archived_copy(
     session_with_large_output: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """If the vault is not writable, no slim copy is made."""
+    """If the vault cannot be written, ``archive --slim`` makes no copy."""
     where = config_home.config / "resume-hooks" / "vault"
     where.parent.mkdir(mode=0o700, exist_ok=True)
     where.write_text("a file")
@@ -275,7 +288,10 @@ def test_slim_fails_without_an_archived_copy(
 def test_a_session_that_the_client_just_deleted_is_found(
     config_home: ConfigHome, cli: Cli, document: Document, way: str
 ) -> None:
-    """A session that was deleted early is listed, restored and forgotten from its link."""
+    """``sessions``, ``restore`` and ``archive --forget`` find a session that the client has just deleted.
+
+    A link has preserved the session's file.
+    """
     lost = time.time() - 17 * 60 * 60
     path = Path(
         write_session(

@@ -27,7 +27,7 @@ ROWS: list[dict[str, object]] = [
 
 @pytest.fixture(autouse=True)
 def two_similar_sessions(config_home: ConfigHome) -> None:
-    """Write two sessions with similar titles; the first is newer."""
+    """Write two sessions with similar titles. The first session is newer."""
     for number in (1, 2):
         records = [
             *conversation(number, session_id=session_id(number)),
@@ -62,7 +62,7 @@ def command_on_terminal(home: ConfigHome, *words: str) -> Iterator[pexpect.spawn
 
 
 def output_and_exit_code(process: pexpect.spawn[str]) -> tuple[str, int | None]:
-    """Wait for the end, and return the printed text and the exit code."""
+    """Wait until the command ends, and return the rest of its output and its exit code."""
     process.expect(pexpect.EOF)
     text = str(process.before)
     process.close()
@@ -71,7 +71,7 @@ def output_and_exit_code(process: pexpect.spawn[str]) -> tuple[str, int | None]:
 
 @pytest.mark.parametrize(("typed", "number"), [("", 1), ("1", 1), ("2", 2)])
 def test_a_number_chooses_a_session(config_home: ConfigHome, typed: str, number: int) -> None:
-    """Enter chooses the newest session. The verb then runs with the choice."""
+    """The number that the user types chooses the session, and Enter alone chooses the newest one."""
     with command_on_terminal(config_home, "info", "parser") as process:
         process.expect("'parser' fits 2 sessions:")
         process.expect("1 +00000001 .*Fix the parser 1")
@@ -83,7 +83,7 @@ def test_a_number_chooses_a_session(config_home: ConfigHome, typed: str, number:
 
 
 def test_an_invalid_answer_repeats_the_question(config_home: ConfigHome) -> None:
-    """The question is asked again until a valid number is typed."""
+    """After an invalid answer, the question is repeated until the user types a valid number."""
     with command_on_terminal(config_home, "info", "parser") as process:
         for typed in ("3", "x", "0"):
             process.expect("Number, or q to leave")
@@ -95,7 +95,7 @@ def test_an_invalid_answer_repeats_the_question(config_home: ConfigHome) -> None
 
 @pytest.mark.parametrize("how", ["q", "ctrl-c", "ctrl-d"])
 def test_leaving_a_question_does_nothing(config_home: ConfigHome, how: str) -> None:
-    """``q``, Ctrl+C and Ctrl+D end the command with the exit code of an interruption."""
+    """``q``, Ctrl+C and Ctrl+D leave the question: the verb does not run, and the exit code is 130."""
     with command_on_terminal(config_home, "info", "parser") as process:
         process.expect("Number, or q to leave")
         if how == "q":
@@ -115,10 +115,8 @@ def test_leaving_a_question_does_nothing(config_home: ConfigHome, how: str) -> N
         ["info", " parser"],
     ],
 )
-def test_every_verb_asks_about_an_ambiguous_session(
-    config_home: ConfigHome, words: list[str]
-) -> None:
-    """The locator may be in any word of the command."""
+def test_verbs_ask_about_an_ambiguous_session(config_home: ConfigHome, words: list[str]) -> None:
+    """``outline``, ``search``, ``read`` and ``info`` ask which of two similar sessions is meant."""
     with command_on_terminal(config_home, *words) as process:
         process.expect("Number, or q to leave")
         process.sendline("2")
@@ -127,7 +125,7 @@ def test_every_verb_asks_about_an_ambiguous_session(
 
 
 def test_a_question_does_not_go_to_stdout(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The question goes to the terminal, and only the verb's output to stdout."""
+    """If stdout is a file, the question is shown on the terminal, and the file has only the output."""
     caught = tmp_path / "out"
     script = f"exec {sys.executable} -m resume_hooks info parser > {caught}"
     environ = {**os.environ, "PYTHONPATH": str(REPO / "src"), **config_home.environ}
@@ -141,7 +139,10 @@ def test_a_question_does_not_go_to_stdout(config_home: ConfigHome, tmp_path: Pat
 def test_candidates_are_listed_without_a_terminal(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """The candidates come newest first, up to a limit, with the number of others. Exit code 2."""
+    """Without a terminal, an ambiguous locator is an error that lists the candidates, newest first.
+
+    The exit code is 2. The list has a limit, and counts the candidates beyond it.
+    """
     found = document("lineage", "0000", code=2)["error"]["candidates"]
     assert [row["session_id"] for row in found] == [session_id(1), session_id(2)]
     assert set(found[0]) == {"session_id", "title", "ended", "session_file"}
@@ -161,7 +162,7 @@ def test_candidates_are_listed_without_a_terminal(
 
 
 def test_json_output_never_asks(config_home: ConfigHome) -> None:
-    """With ``--json`` the candidates are in the document, even on a terminal."""
+    """With ``--json``, an ambiguous locator is an error with the candidates, even on a terminal."""
     with command_on_terminal(config_home, "info", "parser", "--json") as process:
         text, code = output_and_exit_code(process)
     assert (code, '"ambiguous-locator"' in text) == (2, True)
@@ -184,7 +185,10 @@ def test_json_output_never_asks(config_home: ConfigHome) -> None:
 def test_an_answer_replaces_the_ambiguous_word(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], again: list[str] | None
 ) -> None:
-    """Only the locator in the word is replaced. If two words contain it, none is."""
+    """The user's answer replaces the ambiguous locator in the word that contains it.
+
+    If two words contain the locator, or no word does, the command is not changed.
+    """
     terminal = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr(
         "resume_hooks.cli.ask_question.sys", SimpleNamespace(stdin=terminal, stderr=terminal)
@@ -196,7 +200,7 @@ def test_an_answer_replaces_the_ambiguous_word(
 def test_answer_choices_are_wrapped_between_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a narrow terminal a description continues in its own column."""
+    """On a narrow terminal, the description of an answer is wrapped between words, in its own column."""
     monkeypatch.setenv("COLUMNS", "50")
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("click.prompt", lambda *_, **__: "1")

@@ -1,4 +1,4 @@
-"""Shells complete verbs, options, and sessions by id or title, and never run a title."""
+"""Shells complete verbs, options and sessions, and never run the text of a title."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ TIMEOUT = 20.0
 
 @pytest.fixture
 def desk_folder(config_home: ConfigHome) -> Path:
-    """Write two sessions, one with a hostile title, and put ``resume-hooks`` on PATH."""
+    """Write two sessions and a program ``resume-hooks``, and return their folder.
+
+    One of the sessions has a title with shell commands.
+    """
     folder = config_home.root / "desk"
     (folder / "bin").mkdir(parents=True)
     program = folder / "bin" / "resume-hooks"
@@ -59,7 +62,7 @@ def plain_environment(home: ConfigHome, desk_folder: Path) -> dict[str, str]:
 
 
 class Shell:
-    """An interactive shell that has loaded our completion."""
+    """An interactive shell that has loaded our completion script."""
 
     def __init__(self, name: str, home: ConfigHome, desk_folder: Path) -> None:
         found = shutil.which(name) or ""
@@ -90,7 +93,7 @@ class Shell:
         self._child.send("\x15")  # Ctrl+U
 
     def _wait_for_prompt(self) -> None:
-        """Wait until the shell has drawn its prompt, because earlier keys may be lost."""
+        """Wait until the shell shows its prompt, because it may lose keys that are typed earlier."""
         with contextlib.suppress(pexpect.TIMEOUT):
             while True:
                 self._child.read_nonblocking(4096, timeout=0.5)
@@ -104,14 +107,14 @@ class Shell:
 def shell(
     request: pytest.FixtureRequest, config_home: ConfigHome, desk_folder: Path
 ) -> Iterator[Shell]:
-    """Yield a shell of each kind."""
+    """Return each kind of shell."""
     started = Shell(request.param, config_home, desk_folder)
     yield started
     started.close()
 
 
 def test_a_real_shell_completes_verbs_and_sessions(shell: Shell, desk_folder: Path) -> None:
-    """The text of a hostile title is never run."""
+    """bash, zsh and fish complete verbs and session ids, and do not run commands in a title."""
     shell.expect_after_keys("resume-hooks linea\t", "resume-hooks lineage")
     shell.expect_after_keys("resume-hooks read 1a2\t", "1a2b3c4d")
     shell.expect_after_keys("resume-hooks outline 1a\t\t", "1a2b3c4d", "1a7788ff")
@@ -119,7 +122,7 @@ def test_a_real_shell_completes_verbs_and_sessions(shell: Shell, desk_folder: Pa
 
 
 def completions(home: ConfigHome, desk_folder: Path, words: str, shell: str = "bash") -> list[str]:
-    """Return the completions for a shell, one for each line."""
+    """Return the completions that the engine prints for a shell."""
     env = plain_environment(home, desk_folder) | {
         "_RESUME_HOOKS_COMPLETE": f"{shell}_complete",
         "COMP_WORDS": words,
@@ -140,7 +143,10 @@ def completions(home: ConfigHome, desk_folder: Path, words: str, shell: str = "b
 
 
 def test_bash_completes_an_id_with_its_title(config_home: ConfigHome, desk_folder: Path) -> None:
-    """The title is next to the id only if there are several sessions."""
+    """Bash completes ids, paths, settings and options.
+
+    If several sessions match, each completion also has the session's title.
+    """
     assert completions(config_home, desk_folder, "resume-hooks lin") == ["plain,lineage"]
     assert completions(config_home, desk_folder, "resume-hooks read 1a2") == ["plain,1a2b3c4d"]
     assert completions(config_home, desk_folder, "resume-hooks read upload") == ["plain,1a7788ff"]
@@ -163,10 +169,8 @@ def test_bash_completes_an_id_with_its_title(config_home: ConfigHome, desk_folde
     assert "plain,--dry-run" in completions(config_home, desk_folder, "resume-hooks trim --d")
 
 
-def test_every_verb_with_a_session_completes_its_id(
-    config_home: ConfigHome, desk_folder: Path
-) -> None:
-    """This applies to every verb with SESSION in its usage line."""
+def test_verbs_complete_the_id_of_a_session(config_home: ConfigHome, desk_folder: Path) -> None:
+    """Seven verbs that need a session complete its id."""
     for verb in ("trim", "handoff", "delete", "rename", "fsck", "lineage", "info"):
         assert completions(config_home, desk_folder, f"resume-hooks {verb} 1a2") == [
             "plain,1a2b3c4d"
@@ -176,7 +180,7 @@ def test_every_verb_with_a_session_completes_its_id(
 def test_completion_is_limited_in_number_and_time(
     config_home: ConfigHome, desk_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At most 40 of 300 sessions are offered. After the time limit they have no titles."""
+    """At most 40 of 300 sessions are completed, and without titles if reading titles takes too long."""
     for number in range(300):
         other = session_id(0x2000_0000 + number)
         rows = [{**row, "cwd": str(desk_folder)} for row in conversation(3, session_id=other)]
@@ -191,7 +195,7 @@ def test_completion_is_limited_in_number_and_time(
 def test_completion_in_a_deleted_folder_prints_nothing(
     config_home: ConfigHome, desk_folder: Path
 ) -> None:
-    """No message disturbs the user's typing."""
+    """In a deleted folder, a completion prints nothing."""
     gone = desk_folder / "gone"
     gone.mkdir()
     env = plain_environment(config_home, desk_folder) | {
@@ -208,7 +212,7 @@ def test_completion_in_a_deleted_folder_prints_nothing(
 
 
 def test_install_prints_the_completion_script(cli: Cli, document: Document) -> None:
-    """``install --completion`` prints the script for bash and zsh, also as a document."""
+    """``install --completion`` prints the script for a shell, and with ``--json`` a document with it."""
     data = document("install", "--completion", "zsh")["data"]
     assert (data["ran"], data["commands"]) == (False, [])
     assert data["script"].startswith("#compdef resume-hooks")

@@ -22,7 +22,7 @@ from tests.needs import rows_of_installed_parts
 def test_config_lists_every_setting_with_its_source(
     config_home: ConfigHome, document: Document, cli: Cli
 ) -> None:
-    """The document has each key, value and source, and the path of the settings file."""
+    """``config`` lists the value and the source of each setting, and the path of the settings file."""
     data = document("config", environ={"RESUME_HOOKS_TRIGGERS_OFF": "help"})["data"]
     assert data["file"] == str(config_home.config / "resume-hooks" / "settings.json")
     told = {row["key"]: (row["value"], row["source"]) for row in data["settings"]}
@@ -47,7 +47,7 @@ def test_config_lists_every_setting_with_its_source(
 
 
 def test_config_stores_a_setting(document: Document) -> None:
-    """The stored value is shown with the source "file"."""
+    """``config KEY VALUE`` stores the value, which then has the source "file"."""
     (row,) = document("config", "context_window", "500000")["data"]["settings"]
     assert (row["value"], row["source"]) == (500_000, "file")
     (row,) = document("config", "context_window")["data"]["settings"]
@@ -57,9 +57,9 @@ def test_config_stores_a_setting(document: Document) -> None:
 def test_config_vault_reports_waiting_copies_and_removed_links(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """It states from when copies are made.
+    """``config vault`` reports when the waiting copies will be made.
 
-    Before it switches the vault off, it counts files that only links preserve.
+    ``config vault off`` first counts the files that only links preserve.
     """
     path = write_session(config_home.project(), SESSION, conversation(1), mtime=1_700_000_000)
     state = Path(config_home.where.state)
@@ -88,7 +88,10 @@ def test_config_vault_reports_waiting_copies_and_removed_links(
 
 
 def test_triggers_off_accepts_every_name_of_a_trigger(document: Document, cli: Cli) -> None:
-    """An unknown name is refused with the list of valid ones."""
+    """``config triggers_off`` accepts the names of all triggers, and refuses other names.
+
+    The error lists the valid names.
+    """
     error = document("config", "triggers_off", "full, fulll", code=2)["error"]
     assert (error["message"], "full, " in error["remedy"]) == ("There is no trigger 'fulll'", True)
     document("config", "triggers_off", "/full, recall")
@@ -101,7 +104,10 @@ def test_triggers_off_accepts_every_name_of_a_trigger(document: Document, cli: C
 def test_a_former_setting_is_ignored_with_a_warning(
     config_home: ConfigHome, document: Document, key: str
 ) -> None:
-    """In the file it is reported with a reason. On the command line it is an error."""
+    """A setting that no longer exists is ignored in the file with a warning.
+
+    ``config`` refuses to store it.
+    """
     path = config_home.config / "resume-hooks" / "settings.json"
     path.parent.mkdir()
     path.write_text(f'{{"{key}": {{}}, "clipboard": "tmux"}}')
@@ -112,7 +118,7 @@ def test_a_former_setting_is_ignored_with_a_warning(
 
 
 def test_a_former_setting_of_the_environment_is_reported(cli: Cli) -> None:
-    """``config`` and ``doctor`` report the ignored variable and its source."""
+    """``config`` and ``doctor`` report a variable of a setting that no longer exists."""
     said = f"threshold (environment) is ignored: {FORMER_SETTINGS['threshold']}."
     given = {"RESUME_HOOKS_THRESHOLD": "500"}
     assert said in cli("config", environ=given).stderr.decode()
@@ -123,7 +129,7 @@ def test_a_former_setting_of_the_environment_is_reported(cli: Cli) -> None:
 def test_config_does_not_overwrite_a_damaged_file(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """Storing a setting fails, and the user's text stays."""
+    """If the settings file is damaged, ``config`` stores nothing and leaves the file unchanged."""
     path = config_home.config / "resume-hooks" / "settings.json"
     path.parent.mkdir()
     path.write_text('{"clipboard": "tmux"')
@@ -131,8 +137,8 @@ def test_config_does_not_overwrite_a_damaged_file(
     assert path.read_text() == '{"clipboard": "tmux"'
 
 
-def test_config_explains_when_a_new_line_takes_effect(cli: Cli) -> None:
-    """Open sessions use a new line after their next resume."""
+def test_config_explains_when_a_new_limit_takes_effect(cli: Cli) -> None:
+    """``config`` explains that open sessions use a new limit only after their next resume."""
     assert (
         b"uses the new line after its next resume" in cli("config", "compaction", "trim@70k").stderr
     )
@@ -141,7 +147,7 @@ def test_config_explains_when_a_new_line_takes_effect(cli: Cli) -> None:
 
 
 def test_config_compaction_warns_if_a_policy_disables_it(config_home: ConfigHome, cli: Cli) -> None:
-    """The setting is stored, but the client on that machine does not use it."""
+    """``config compaction`` warns if a policy on this machine disables the setting, and stores it."""
     assert b"no effect" not in cli("config", "compaction", "24k").stderr
     (config_home.config / "remote-settings.json").write_text('{"permissions": {}}')
     assert b"compaction has no effect here" in cli("config", "compaction", "trim").stderr

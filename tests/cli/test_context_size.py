@@ -34,13 +34,13 @@ PADDING: Record = {
     "snapshot": {"padding": "x" * 100_000},
 }
 OLD_CLIENT = "2.1.23"
-"""A client that cleared outputs, and let records follow others that it never wrote."""
+"""Version of a client that cleared old outputs and wrote links to records that do not exist."""
 
-BASE = 30_000  # tokens that the first request of these sessions has
+BASE = 30_000  # Number of tokens in the first request of these sessions, without the prompt.
 
 
 def first_turn() -> list[Record]:
-    """Return a first turn whose request has BASE tokens and the prompt's."""
+    """Return a first turn whose request has ``BASE`` tokens plus those of the prompt."""
     return [
         user("read it", uuid="u1"),
         assistant("done", uuid="a1", parent="u1", ts=1, tokens=BASE + 12),
@@ -48,7 +48,7 @@ def first_turn() -> list[Record]:
 
 
 def turn_after(parent: str) -> list[Record]:
-    """Return a turn after ``parent``; its request has 100,000 tokens."""
+    """Return a turn that follows the record ``parent``. Its request has 100,000 tokens."""
     return [
         user("and now?", uuid="u8", parent=parent, ts=80),
         assistant("done again", uuid="a8", parent="u8", ts=81, tokens=100_000),
@@ -56,7 +56,7 @@ def turn_after(parent: str) -> list[Record]:
 
 
 def records_with_cleared_output() -> list[Record]:
-    """Return two outputs of about 40,000 tokens each, one of them cleared by the client."""
+    """Return a session with two outputs of about 40,000 tokens. The client has cleared one of them."""
     output = "a line of output\n" * 9_400
     return [
         *first_turn(),
@@ -72,7 +72,7 @@ def records_with_cleared_output() -> list[Record]:
 
 
 def sizes_in_three_verbs(home: ConfigHome, cli: Cli, records: Sequence[Record]) -> list[Record]:
-    """Return the sizes that ``info``, ``resume`` and ``sessions`` show for these records."""
+    """Return the context sizes that ``info``, ``resume`` and ``sessions`` show for these records."""
     write_session(home.project(CWD), SESSION, records)
     info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
     full = json.loads(cli("resume", SESSION, "--json").stdout)["data"]
@@ -81,7 +81,7 @@ def sizes_in_three_verbs(home: ConfigHome, cli: Cli, records: Sequence[Record]) 
 
 
 def as_old_client(records: Sequence[Record], padding_at: int = 0) -> list[Record]:
-    """Return the records as an old client wrote them, optionally with padding around the middle."""
+    """Return the records as an old client writes them, with optional padding around the middle."""
     rows = []
     for record in records:
         rows.append(record | {"version": OLD_CLIENT} if "version" in record else record)
@@ -99,7 +99,10 @@ BROKEN = [*first_turn(), progress(uuid="p", parent="gone", ts=70), *turn_after("
 def test_records_before_a_broken_link_are_not_counted(
     config_home: ConfigHome, cli: Cli, records: list[Record]
 ) -> None:
-    """A resume does not send them, although the last request counted them."""
+    """Records before a broken link are not counted, because a resume does not send them.
+
+    The last request still counted them.
+    """
     told = sizes_in_three_verbs(config_home, cli, records)
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, MISSING_BEGINNING)] * 3
     assert {each["tokens"] for each in told} == {BASE + 12}
@@ -110,7 +113,10 @@ def test_records_before_a_broken_link_are_not_counted(
 
 
 def test_outputs_cleared_by_an_old_client_are_counted(config_home: ConfigHome, cli: Cli) -> None:
-    """A resume sends them again, although the last request lacked them."""
+    """Outputs that an old client cleared are counted, because a resume sends them again.
+
+    The last request did not contain them.
+    """
     told = sizes_in_three_verbs(config_home, cli, as_old_client(records_with_cleared_output(), 7))
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, OUTPUTS_CLEARED)] * 3
     (tokens,) = {each["tokens"] for each in told}
@@ -118,7 +124,10 @@ def test_outputs_cleared_by_an_old_client_are_counted(config_home: ConfigHome, c
 
 
 def test_uncounted_thinking_makes_the_size_an_estimate(config_home: ConfigHome, cli: Cli) -> None:
-    """A resume may send the thinking again. If the last request had it, the size is measured."""
+    """If the last request did not count some thinking, the size is an estimate.
+
+    A resume may send this thinking. If the last request counted it, the size is exact.
+    """
     thought = {"type": "thinking", "thinking": "x" * 40_000, "signature": "s"}
     records = [
         *first_turn(),

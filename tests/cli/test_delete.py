@@ -1,4 +1,4 @@
-"""``delete`` and ``restore`` ask first, report dependent sessions, and reject invalid input."""
+"""``delete`` asks before it deletes, reports dependent sessions, and ``restore`` reverts it."""
 
 from __future__ import annotations
 
@@ -51,10 +51,13 @@ def command_on_terminal(home: ConfigHome, *words: str) -> pexpect.spawn[str]:
 
 
 @pytest.mark.parametrize("verb", ["info", "handoff", "continue", "resume", "outline"])
-def test_other_verbs_name_the_restore_of_a_deleted_session(
+def test_other_verbs_suggest_restoring_a_deleted_session(
     old_parent: Path, cli: Cli, document: Document, verb: str
 ) -> None:
-    """Id, prefix, path and title find the newest deletion."""
+    """If a session is in the trash, other verbs name the command that restores it.
+
+    They recognize its id, prefix, path and title.
+    """
     document("delete", SESSION, "--yes")
     document("restore", SESSION)
     document("delete", SESSION, "--yes")
@@ -72,7 +75,7 @@ def test_other_verbs_name_the_restore_of_a_deleted_session(
 def test_restore_prefers_an_exact_title(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """An exact title in the vault has precedence over part of a title in the trash."""
+    """``restore`` prefers an exact title in the vault to a part of a title in the trash."""
     for number, title in ((SESSION, "Mine and more"), (CHILD, "Mine")):
         write_session(
             config_home.project(),
@@ -88,7 +91,10 @@ def test_restore_prefers_an_exact_title(
 def test_a_deleted_session_is_listed_and_restored(
     old_parent: Path, cli: Cli, document: Document
 ) -> None:
-    """While the session is deleted, ``lineage`` reports the missing file."""
+    """``restore`` without a session lists the deleted session, and with its title restores it.
+
+    While the session is deleted, ``lineage`` of its child shows that the file is missing.
+    """
     before = old_parent.read_bytes()
     data = document("delete", "Mine", "--yes")["data"]
     assert (data["written"], data["session"]["file"], data["session"]["complete"]) == (
@@ -114,7 +120,7 @@ def test_a_deleted_session_is_listed_and_restored(
 
 
 def test_delete_asks_for_confirmation(old_parent: Path, config_home: ConfigHome) -> None:
-    """The question shows the session, its age, size and descendants. Enter means no."""
+    """``delete`` asks first and shows the session's title, age and descendants. Enter means no."""
     terminal = command_on_terminal(config_home, "delete", SESSION)
     for words in (
         "Mine",
@@ -143,7 +149,7 @@ def test_delete_asks_for_confirmation(old_parent: Path, config_home: ConfigHome)
 def test_interrupting_the_question_deletes_nothing(
     old_parent: Path, config_home: ConfigHome
 ) -> None:
-    """Ctrl+C ends the command with exit code 130."""
+    """Ctrl+C at the question deletes nothing and ends the command with exit code 130."""
     terminal = command_on_terminal(config_home, "delete", SESSION)
     terminal.expect_exact("[y/N]")
     terminal.sendintr()
@@ -155,7 +161,7 @@ def test_interrupting_the_question_deletes_nothing(
 def test_empty_trash_asks_and_removes_entries(
     old_parent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``--older-than`` limits it. The question is answered with no by default."""
+    """``delete --empty-trash`` asks first, and ``--older-than`` limits it to older deletions."""
     assert b"nothing in the trash" in cli("delete", "--empty-trash", "--yes").stdout
     cli("delete", SESSION, "--yes")
     assert (
@@ -176,7 +182,10 @@ def test_empty_trash_asks_and_removes_entries(
 def test_delete_refuses_an_open_session_without_force(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """A dry run shows the reason, and ``--force`` deletes the session."""
+    """``delete`` refuses an open session, but ``delete --force`` moves it to the trash.
+
+    ``--dry-run`` shows why the session counts as open.
+    """
     write_session(config_home.project(), SESSION, conversation(1))
     assert document("delete", SESSION, "--yes", code=1)["error"]["code"] == "session-open"
     assert "seconds ago" in document("delete", SESSION, "--dry-run")["data"]["open"]
@@ -184,7 +193,10 @@ def test_delete_refuses_an_open_session_without_force(
 
 
 def test_restore_of_an_unknown_id_suggests_a_list(old_parent: Path, document: Document) -> None:
-    """The error names the list of restorable sessions unless it is empty."""
+    """If ``restore`` does not find the session, it suggests ``restore --list``.
+
+    If there is no deleted and no archived session, it suggests ``sessions``.
+    """
     unknown = document("restore", "abcdef12", code=1)["error"]
     assert unknown["message"].endswith("'abcdef12': both are empty")
     assert unknown["remedy"] == "See: resume-hooks sessions"
@@ -194,7 +206,7 @@ def test_restore_of_an_unknown_id_suggests_a_list(old_parent: Path, document: Do
 
 
 def test_doctor_shows_the_trash(old_parent: Path, cli: Cli, document: Document) -> None:
-    """Doctor shows the number of entries, and an interrupted deletion."""
+    """``doctor`` shows the number of deleted sessions, and reports an interrupted deletion."""
     kept = document("delete", SESSION, "--yes")["data"]["session"]["kept_in"]
 
     def trash_finding() -> tuple[str, str]:
@@ -210,10 +222,10 @@ def test_doctor_shows_the_trash(old_parent: Path, cli: Cli, document: Document) 
     assert b"interrupted" in cli("restore", "--list").stdout
 
 
-def test_an_error_names_the_restore_of_a_deleted_original(
+def test_an_error_suggests_restoring_a_deleted_original(
     old_parent: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """The message about a placeholder's original includes the restore command."""
+    """If a placeholder's original session is in the trash, the error names the command to restore it."""
     record = user("shortened", uuid="x") | Origin(SESSION, str(old_parent), "r0", 0).trim_fields(0)
     assert "restore" not in Originals(config_home.where).describe_original_location(record)
     document("delete", SESSION, "--yes")
@@ -225,7 +237,7 @@ def test_an_error_names_the_restore_of_a_deleted_original(
 
 
 def test_control_characters_of_a_title_are_not_printed(config_home: ConfigHome, cli: Cli) -> None:
-    """This applies to ``delete`` and to the list of the trash."""
+    """``delete`` and ``restore`` remove control characters from a title that they print."""
     write_session(config_home.project(), SESSION, [*conversation(1)], mtime=OLD)
     target = config_home.project() / f"{SESSION}.jsonl"
     escaped = '{"type":"custom-title","customTitle":"\\u001b]0;owned\\u0007red \\u001b[31m\\u202eevil \\ud800"}\n'
@@ -244,19 +256,19 @@ def test_control_characters_of_a_title_are_not_printed(config_home: ConfigHome, 
 
 
 def test_the_receipt_of_a_delete_names_the_copy(old_parent: Path, cli: Cli) -> None:
-    """It has the file, the project, and the command that restores exactly this copy."""
+    """``delete`` prints the file, the project, and the command that restores exactly this deletion."""
     told = cli("delete", SESSION, "--yes").stdout.decode()
     assert str(old_parent) in told
     assert "/home/user/proj" in told
     assert f"resume-hooks restore {SESSION}@20" in told
 
 
-def test_each_delete_of_one_session_can_be_restored(
+def test_each_deletion_of_a_session_can_be_restored(
     old_parent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Deletions are listed newest first.
+    """If a session was deleted twice, ``restore`` lists both deletions, newest first.
 
-    If the place is taken, the suggested commands work as printed.
+    If a session with this id exists again, the error names the commands that replace it.
     """
     document("delete", SESSION, "--yes")
     write_session(
@@ -283,7 +295,11 @@ def test_each_delete_of_one_session_can_be_restored(
 def test_a_stray_folder_in_the_trash_is_reported(
     old_parent: Path, cli: Cli, document: Document
 ) -> None:
-    """``restore``, ``doctor`` and ``--empty-trash`` report strays. ``--damaged`` removes unknown ones."""
+    """``restore``, ``doctor`` and ``--empty-trash`` report folders in the trash that are no deletions.
+
+    ``--empty-trash`` removes partly removed folders; with ``--damaged`` it removes unknown ones
+    too.
+    """
     kept = Path(document("delete", SESSION, "--yes")["data"]["session"]["kept_in"])
     half = kept.parent / "2026-01-01T00-00-00.000Z.gone"
     half.mkdir()

@@ -10,7 +10,7 @@ from tests.cli.conftest import Cli, Document
 
 
 def test_doctor_prints_the_bug_report(cli: Cli, document: Document) -> None:
-    """``--bundle`` prints one JSON value. With ``--json`` it is next to the findings."""
+    """``doctor --bundle`` prints the bug report as JSON. With ``--json``, the document contains it."""
     printed = cli("doctor", "--bundle")
     assert printed.returncode == 0
     assert set(json.loads(printed.stdout)) == set(BugReport.model_fields)
@@ -19,7 +19,10 @@ def test_doctor_prints_the_bug_report(cli: Cli, document: Document) -> None:
 
 
 def test_doctor_writes_a_private_bug_report(cli: Cli, tmp_path: Path) -> None:
-    """Only the user can read the new file. An existing file or a link is not replaced."""
+    """``doctor --bundle -o`` writes a file that only the user can read.
+
+    It does not replace an existing file and does not follow a link.
+    """
     file = tmp_path / "report.json"
     done = cli("doctor", "--bundle", "-o", str(file))
     assert (done.returncode, done.stdout.split(b"\n")[0]) == (0, f"Written: {file}".encode())
@@ -37,9 +40,9 @@ def test_doctor_writes_a_private_bug_report(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_every_finding_has_a_distinct_code(cli: Cli) -> None:
-    """Each problem also has a remedy."""
+    """The findings of ``doctor`` have different codes, and each problem has a remedy."""
     done = cli("doctor", "--json")
     findings = json.loads(done.stdout)["data"]["findings"]
-    assert done.returncode == 1  # no client is on PATH
+    assert done.returncode == 1  # No client is on PATH.
     assert len({finding["code"] for finding in findings}) == len(findings)
     assert all(finding["remedy"] for finding in findings if finding["level"] == "problem")

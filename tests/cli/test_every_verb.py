@@ -22,7 +22,7 @@ from tests.cli.conftest import Cli, Document
 
 OLD = 1_700_000_000
 S, REF = SESSION, f"{SESSION}:5"
-REFUSED = [
+INVALID_COMMANDS = [
     ("info '  '", ""),
     ("config clipbord", "There is no setting 'clipbord'"),
     ("config clipbord x", "There is no setting 'clipbord'"),
@@ -142,12 +142,12 @@ REFUSED = [
     (f"rename {S} --tag \u200b", ""),
     ("rename --tag x", ""),
 ]
-"""Words, and what the sentence says of them where it is ours, or says more than that."""
+"""Invalid command lines, each with words of the error message, or "" for a message of click."""
 
 
 @pytest.fixture
 def old_session_home(config_home: ConfigHome) -> ConfigHome:
-    """Write an old session with two turns, a call and its result: lines 0 to 6."""
+    """Write an old session with two turns, a call and its result (lines 0 to 6), and return the home."""
     call = (
         tool_use("c", uuid="c1", parent="r3", ts=5),
         tool_result("c", uuid="c2", parent="c1", ts=6),
@@ -158,7 +158,7 @@ def old_session_home(config_home: ConfigHome) -> ConfigHome:
 
 
 def home_state(old_session_home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
-    """Return the time and content of every path of the home."""
+    """Return the time and the content of every path in the home."""
     return {
         path: (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
         for path in old_session_home.root.rglob("*")
@@ -166,12 +166,14 @@ def home_state(old_session_home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"), REFUSED, ids=[line.encode("ascii", "replace").decode() for line, _ in REFUSED]
+    ("line", "said"),
+    INVALID_COMMANDS,
+    ids=[line.encode("ascii", "replace").decode() for line, _ in INVALID_COMMANDS],
 )
 def test_invalid_words_are_a_usage_error(
     old_session_home: ConfigHome, cli: Cli, document: Document, line: str, said: str
 ) -> None:
-    """Without a terminal there is no question and no guess, and nothing is written."""
+    """Invalid words cause one error sentence with exit code 2, and nothing is written."""
     verb, *words = shlex.split(line)
     before = home_state(old_session_home)
     done = cli(verb, *words)
@@ -206,7 +208,7 @@ def test_json_excludes_options_that_start_or_print_raw(
 def test_a_dry_run_writes_nothing(
     old_session_home: ConfigHome, cli: Cli, document: Document, line: str
 ) -> None:
-    """A dry run shows its result as text and as a document."""
+    """``--dry-run`` prints what the command would do, as text and as a document, and writes nothing."""
     verb, *words = shlex.split(line)
     before = home_state(old_session_home)
     data = document(verb, *words, "--dry-run")["data"]

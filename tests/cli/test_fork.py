@@ -1,4 +1,4 @@
-"""``fork`` on the command line: its cut, its home, its receipt, and its errors."""
+"""``fork`` on the command line: its cut, its folder, its receipt, and its errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.search.index.probe import uuid_of_text
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """Write a session with two turns, a call and its result: lines 0 to 6."""
+    """Write a session with two turns, a call and its result (lines 0 to 6), and return its path."""
     rows = [
         *conversation(2),
         tool_use("c", uuid=uuid_of_text(1), parent="r3", ts=5),
@@ -39,7 +39,7 @@ def count_sessions(parent: Path) -> int:
 
 
 def test_a_fork_copies_the_whole_session(document: Document, cli: Cli, parent: Path) -> None:
-    """The receipt is shown as a document and as text."""
+    """``fork`` copies the whole session, and prints a receipt as a document or as text."""
     data = document("fork", SESSION)["data"]
     assert (data["kind"], data["written"], data["cut"], data["title"]) == (
         "fork",
@@ -68,7 +68,7 @@ CUTS = {
 
 @pytest.mark.parametrize("name", CUTS)
 def test_a_fork_ends_at_the_given_position(document: Document, parent: Path, name: str) -> None:
-    """Every form of a position is accepted, and the document names the position."""
+    """``fork`` accepts every form of a position, and its document names the position."""
     words, record, turn = CUTS[name]
     found = document("fork", SESSION, *words)
     cut = found["data"]["cut"]
@@ -77,7 +77,7 @@ def test_a_fork_ends_at_the_given_position(document: Document, parent: Path, nam
 
 
 def test_a_fork_reports_a_moved_cut(document: Document, cli: Cli, parent: Path) -> None:
-    """The cut moves so that no tool call is split. The document and stderr report it."""
+    """``fork`` moves a cut that would split a tool call, and reports it in the document and on stderr."""
     found = document("fork", SESSION, "--at", uuid_of_text(1))
     assert found["data"]["cut"]["moved"] is True
     assert found["warnings"] == [
@@ -89,7 +89,10 @@ def test_a_fork_reports_a_moved_cut(document: Document, cli: Cli, parent: Path) 
 
 
 def test_fork_at_a_reference_needs_no_session(document: Document, parent: Path) -> None:
-    """The reference contains the session. A different session is refused."""
+    """``fork --at REFERENCE`` needs no session, because the reference names it.
+
+    A different session is refused.
+    """
     assert document("fork", "--at", f"{SESSION}:1")["data"]["parent_session_id"] == SESSION
     write_session(parent.parent, session_id(7), [user("another", uuid="x")])
     error = document("fork", session_id(7), "--at", f"{SESSION}:1", code=2)["error"]
@@ -99,7 +102,10 @@ def test_fork_at_a_reference_needs_no_session(document: Document, parent: Path) 
 def test_a_fork_can_have_another_home(
     document: Document, cli: Cli, parent: Path, tmp_path: Path
 ) -> None:
-    """``--home`` names a folder, and ``--here`` is the current one. The command changes to it."""
+    """``fork --home`` and ``fork --here`` write the fork for another folder.
+
+    The printed command first changes to this folder.
+    """
     new = tmp_path / "new home"
     new.mkdir()
     data = document("fork", SESSION, "--home", str(new))["data"]
@@ -117,7 +123,10 @@ def test_a_fork_can_have_another_home(
 def test_the_default_session_is_the_parent_of_an_empty_child(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """While the child has no prompt, its parent is used with a notice."""
+    """If the newest session is a child without a prompt, the default is its parent.
+
+    A notice reports that.
+    """
     rows = [{**record, "cwd": str(config_home.root / "here")} for record in conversation(2)]
     write_session(config_home.project(str(config_home.root / "here")), SESSION, rows)
     assert cli("info").stderr == b""

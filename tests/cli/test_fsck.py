@@ -1,4 +1,4 @@
-"""``fsck`` prints text or a document, and its exit code shows whether a session is broken."""
+"""``fsck`` prints text or a document, and its exit code tells whether a session is broken."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_broken_session(name: str, home: ConfigHome, number: int = 1) -> str:
 def test_fsck_of_a_clean_session_prints_one_line(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """The exit code is 0."""
+    """``fsck`` prints one line for a clean session and exits with code 0."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("fsck", SESSION)
     assert (done.returncode, done.stdout.decode()) == (0, f"{SESSION}: clean\n")
@@ -41,7 +41,10 @@ def test_fsck_of_a_clean_session_prints_one_line(
 
 
 def test_fsck_describes_a_defect(config_home: ConfigHome, cli: Cli) -> None:
-    """It prints the kind, the effect on clients, the record and the remedy, with exit code 1."""
+    """``fsck`` prints a defect's kind, its effect on clients, its record and a remedy.
+
+    It exits with code 1.
+    """
     write_broken_session("bricked by a thinking signature", config_home)
     done = cli("fsck", SESSION)
     lines = done.stdout.decode().splitlines()
@@ -55,7 +58,10 @@ def test_fsck_describes_a_defect(config_home: ConfigHome, cli: Cli) -> None:
 
 
 def test_notes_do_not_make_a_session_broken(config_home: ConfigHome, cli: Cli) -> None:
-    """Harmless records of the client are only counted, and listed with ``--json``."""
+    """``fsck`` only counts harmless records of the client, and exits with code 0.
+
+    ``--json`` lists them.
+    """
     write_broken_session("closed during a tool call", config_home)
     done = cli("fsck", SESSION)
     assert done.returncode == 0
@@ -68,7 +74,7 @@ def test_notes_do_not_make_a_session_broken(config_home: ConfigHome, cli: Cli) -
 def test_fsck_json_lists_every_finding(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Each finding has a code, a severity, a record and a uuid."""
+    """``fsck --json`` lists each finding with its code, severity, record and uuid."""
     write_broken_session("history lost: the parent is not in the file", config_home)
     done = cli("fsck", SESSION, "--json")
     assert done.returncode == 1
@@ -95,7 +101,10 @@ def test_fsck_json_lists_every_finding(
 def test_fsck_limits_the_findings_of_a_kind(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Text shows the first few and the number of others. The document shows more."""
+    """``fsck`` prints the first few findings of a kind and the number of the others.
+
+    ``--json`` lists more.
+    """
     records = [{**record, "sessionId": "another"} for record in conversation(MAX_LISTED_FINDINGS)]
     path = Path(write_session(config_home.project(), SESSION, records))
     (session,) = document("fsck", SESSION)["data"]["sessions"]
@@ -111,7 +120,10 @@ def test_fsck_limits_the_findings_of_a_kind(
 def test_fsck_all_prints_one_line_for_each_broken_session(
     config_home: ConfigHome, cli: Cli
 ) -> None:
-    """Totals come last. A session that cannot be read does not stop the run."""
+    """``fsck --all`` prints one line for each broken session, and totals at the end.
+
+    It continues after a session that cannot be read.
+    """
     write_broken_session("bricked by a thinking signature", config_home, 1)
     write_broken_session("a block of NULs", config_home, 2)
     write_session(config_home.project(), session_id(3), conversation(1, session_id=session_id(3)))
@@ -131,7 +143,7 @@ def test_fsck_all_prints_one_line_for_each_broken_session(
     assert lines[-1] == "4 sessions, 1 clean, 3 with problems."
 
 
-HIDDEN = """
+RUN_AS_ANOTHER_USER = """
 import difflib, encodings.ascii, os, shutil, sys, urllib.parse
 from resume_hooks.cli import doctor, fsck, info, schema, search
 from resume_hooks.maintenance import doctor as diagnosis
@@ -144,9 +156,9 @@ if os.geteuid() == 0:
     os.setuid(65534)
 main(sys.argv[1:])
 """
-"""The command line as somebody whom permissions stop.
+"""Runs the command line as a user without permission to read some folders.
 
-Root takes on another user, once all is imported.
+If the tests run as root, the program switches to another user after all imports.
 """
 
 
@@ -154,11 +166,11 @@ Root takes on another user, once all is imported.
 def test_verbs_report_folders_that_cannot_be_listed(
     mode: int, fork_server: ForkServer, tmp_path: Path
 ) -> None:
-    """Text and documents name the folders, with exit code 1.
+    """Verbs report folders that they cannot list, as text and in documents, and exit with code 1.
 
-    An error about a missing session mentions that it may be in one of them.
+    If a session is not found, the error mentions that it may be in such a folder.
     """
-    (script := tmp_path / "hidden.py").write_text(HIDDEN)
+    (script := tmp_path / "hidden.py").write_text(RUN_AS_ANOTHER_USER)
 
     def run_as_another_user(*words: str) -> subprocess.CompletedProcess[bytes]:
         return fork_server.run(
@@ -167,7 +179,7 @@ def test_verbs_report_folders_that_cannot_be_listed(
 
     with (
         tempfile.TemporaryDirectory() as root
-    ):  # outside the tests' own folder, which another user can't enter
+    ):  # The other user has no access to the tests' own folder, so this folder is outside.
         os.chmod(root, 0o755)
         home = ConfigHome(
             Path(root), Path(root, "config"), {"HOME": root, "CLAUDE_CONFIG_DIR": f"{root}/config"}
@@ -210,7 +222,7 @@ def test_verbs_report_folders_that_cannot_be_listed(
 
 
 def check_reports_of_hidden_folder(as_another: Cli, folder: Path) -> None:
-    """Check that ``search`` and ``doctor`` report a folder that cannot be listed."""
+    """Check that ``search`` and ``doctor`` report a folder that they cannot list."""
     found = json.loads(as_another("search", "linter", "--all", "--json").stdout)
     assert any(f"check the permissions of {folder}" in warning for warning in found["warnings"])
     findings = json.loads(as_another("doctor", "--json").stdout)["data"]["findings"]
@@ -220,7 +232,7 @@ def check_reports_of_hidden_folder(as_another: Cli, folder: Path) -> None:
 
 
 def test_repair_writes_a_clean_child(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """The parent stays broken, and the child is clean."""
+    """``fsck --repair`` writes a child without defects and does not change the broken session."""
     write_broken_session("history lost: the parent is not in the file", config_home)
     data = document("fsck", SESSION, "--repair")["data"]
     child = data["repair"]
@@ -236,7 +248,7 @@ def test_repair_writes_a_clean_child(config_home: ConfigHome, cli: Cli, document
 
 
 def test_repair_prints_a_receipt_and_lost_contents(config_home: ConfigHome, cli: Cli) -> None:
-    """The text ends with a list of contents that could not be kept."""
+    """``fsck --repair`` prints a receipt, and then the contents that the child lacks."""
     write_broken_session("a line of garbage", config_home)
     lines = cli("fsck", SESSION, "--repair").stdout.decode().splitlines()
     assert lines[0].startswith("wrote ")
@@ -247,14 +259,14 @@ def test_repair_prints_a_receipt_and_lost_contents(config_home: ConfigHome, cli:
 
 
 def test_a_dry_run_of_a_repair_writes_nothing(config_home: ConfigHome, document: Document) -> None:
-    """The receipt names no child."""
+    """``fsck --repair --dry-run`` prints a receipt without a child, and writes nothing."""
     write_broken_session("history lost: the parent is not in the file", config_home)
     child = document("fsck", SESSION, "--repair", "--dry-run")["data"]["repair"]
     assert (child["written"], child["session_id"], child["file"]) == (False, "", "")
 
 
 def test_repair_of_a_clean_session_writes_nothing(config_home: ConfigHome, cli: Cli) -> None:
-    """The session is reported as clean."""
+    """``fsck --repair`` reports that a clean session needs no repair, and writes nothing."""
     write_session(config_home.project(), SESSION, SOUND)
     done = cli("fsck", SESSION, "--repair")
     assert (done.returncode, done.stdout.decode()) == (0, f"{SESSION}: clean, nothing to repair\n")

@@ -1,4 +1,4 @@
-"""After several handoffs in a row, or with a large opening, every message is still found."""
+"""Handoffs of handoffs, and handoffs with a large opening."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def digest_of_file(path: str | Path, home: ConfigHome) -> Digest:
 
 
 def continue_child(child: str, talk: Talk) -> None:
-    """Append records to a child as a client does; the first one follows its card."""
+    """Append records to a child, as a client does. The first record follows the child's card."""
     for record in talk.records:
         record["timestamp"] = f"2999{record['timestamp'][4:]}"
     talk.records[0]["parentUuid"] = (
@@ -61,7 +61,7 @@ def continue_child(child: str, talk: Talk) -> None:
 
 @pytest.fixture
 def fifth_handoff(config_home: ConfigHome, document: Document) -> Path:
-    """Return the last of five handoffs in a row, each continued with a few messages."""
+    """Return the last of five successive handoffs, each with a few messages of its own."""
     talk = Talk()
     for text in FIRST:
         talk.prompt(text).says(f"I did as you said: {text}")
@@ -80,7 +80,10 @@ def fifth_handoff(config_home: ConfigHome, document: Document) -> Path:
 def test_a_digest_has_every_message_of_all_generations(
     config_home: ConfigHome, fifth_handoff: Path
 ) -> None:
-    """Each message of the first session appears once, in order, with its own reference."""
+    """The digest of a fifth handoff has each prompt of the first session once, in order.
+
+    The reference of each prompt names its own session and line.
+    """
     found = digest_of_file(fifth_handoff, config_home)
     of_first = [message for message in found.talk if message.ref.startswith(SESSION)]
     assert [message.text for message in of_first if message.kind is MessageKind.REQUEST] == FIRST
@@ -96,7 +99,7 @@ def test_a_digest_has_every_message_of_all_generations(
 def test_a_digest_does_not_need_the_ancestors_files(
     config_home: ConfigHome, fifth_handoff: Path
 ) -> None:
-    """A child contains the messages of all its ancestors."""
+    """The digest of a handoff is the same after the files of all its ancestors were deleted."""
     before = requests(digest_of_file(fifth_handoff, config_home))
     for path in config_home.project().glob("*.jsonl"):
         if path != fifth_handoff:
@@ -107,7 +110,7 @@ def test_a_digest_does_not_need_the_ancestors_files(
 def test_an_opening_is_not_quoted_in_the_next_digest(
     config_home: ConfigHome, fifth_handoff: Path
 ) -> None:
-    """Messages that an opening quotes do not become messages of the child."""
+    """A digest does not take messages from an opening, which already quotes them."""
     found = digest_of_file(fifth_handoff, config_home)
     shown = format_opening(found, characters_for_tokens(48_000)).text
     assert not any(metadata_records.DIGEST_BEGINNING in message.text for message in found.talk)
@@ -118,7 +121,7 @@ def test_an_opening_is_not_quoted_in_the_next_digest(
 
 
 def test_a_digest_marks_an_outdated_value(config_home: ConfigHome, fifth_handoff: Path) -> None:
-    """The older message has a reference to its replacement; the newest has none."""
+    """A message with an outdated value refers to the message with the new value."""
     found = digest_of_file(fifth_handoff, config_home)
     (old,) = [message for message in found.talk if message.text == FIRST[1]]
     (new,) = [
@@ -134,8 +137,8 @@ def test_a_digest_marks_an_outdated_value(config_home: ConfigHome, fifth_handoff
     assert FIRST[1] not in texts(found, "constraints")
 
 
-def test_a_child_of_version_0_2_0_has_its_prompts(config_home: ConfigHome) -> None:
-    """The prompts and last words in its old digest become the talk before its own."""
+def test_the_digest_of_a_0_2_0_child_has_old_and_new_prompts(config_home: ConfigHome) -> None:
+    """A child of version 0.2.0 has a digest in an old format, whose messages precede the child's own."""
     path = Talk().prompt("go").says("ok").write(config_home)
     plan = agents.plan_fresh(
         session_file(str(path)), config_home.where, kind="handoff", contents=ChildContents(Digest())
@@ -164,11 +167,11 @@ def test_a_child_of_version_0_2_0_has_its_prompts(config_home: ConfigHome) -> No
     ]
 
 
-# The file of a child
+# The file of a child.
 
 
 def plan_large_handoff(home: ConfigHome) -> Any:
-    """Plan a handoff with the largest opening, made of three-byte characters."""
+    """Plan a handoff with an opening of the maximum size, in characters of three bytes."""
     talk = Talk()
     for number in range(200):
         talk.prompt(f"{number} 이렇게 해 주세요. " * 20).says(f"{number} 그렇게 했습니다. " * 60)
@@ -180,7 +183,7 @@ def plan_large_handoff(home: ConfigHome) -> Any:
 
 
 def test_a_listing_shows_the_title_despite_a_large_opening(config_home: ConfigHome) -> None:
-    """Listings read 64 KB at each end, so the title precedes the opening."""
+    """``HeadTail``, which reads 64 KB at each end of a file, finds the title before a large opening."""
     _, plan = plan_large_handoff(config_home)
     receipt = write_child(plan, config_home.where)
     rows = Path(receipt.file).read_bytes().split(b"\n")
@@ -197,7 +200,7 @@ def test_a_listing_shows_the_title_despite_a_large_opening(config_home: ConfigHo
 
 
 def test_an_existing_child_with_a_large_opening_is_found(config_home: ConfigHome) -> None:
-    """The same next step and size find the child, until somebody continues it."""
+    """A handoff with the same next step and size is found again until it has a prompt."""
     path, plan = plan_large_handoff(config_home)
     receipt = write_child(plan, config_home.where)
     parent = session_file(path)

@@ -56,7 +56,10 @@ def parent(config_home: ConfigHome, project: Path) -> Path:
 def test_a_handoff_writes_only_a_child_with_the_digest(
     config_home: ConfigHome, document: Document, parent: Path, project: Path
 ) -> None:
-    """The child opens with the digest and stores it whole. The project's folder stays empty."""
+    """``handoff`` writes a child with the digest, and no file in the project's folder.
+
+    The digest is in the child's opening and in a record of its own.
+    """
     data = document("handoff", SESSION, "-n", "go on")["data"]
     assert data["documents"] == []
     told = json.loads(Path(data["file"]).read_bytes().splitlines()[OPENING_LINE])["message"][
@@ -73,7 +76,11 @@ def test_a_handoff_writes_only_a_child_with_the_digest(
 def test_a_repeated_handoff_names_the_existing_child(
     cli: Cli, document: Document, parent: Path, tmp_path: Path
 ) -> None:
-    """After a prompt in the child or its parent, or with ``--output-dir``, a new child is written."""
+    """A repeated ``handoff`` with the same next step writes nothing and names the existing child.
+
+    A new child is written for another next step, with ``--output-dir``, or after a prompt in the
+    child.
+    """
     first = document("handoff", SESSION, "-n", "go on")["data"]
     again = document("handoff", SESSION, "-n", "go on")
     assert (again["data"]["session_id"], again["data"]["written"]) == (first["session_id"], False)
@@ -95,7 +102,10 @@ def test_a_repeated_handoff_names_the_existing_child(
 def test_handoff_print_shows_the_opening_of_a_child(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
-    """It shows lineage, digest and next step, with ``--full`` the whole digest. Nothing is written."""
+    """``handoff --print`` prints the opening of a child and writes nothing.
+
+    ``--full`` prints the whole digest.
+    """
     before = home_state(config_home)
     text = cli("handoff", SESSION, "--print", "-n", "go on").stdout.decode()
     assert text.startswith("[SESSION LINEAGE]\n")
@@ -123,7 +133,7 @@ def test_handoff_print_shows_the_opening_of_a_child(
 def test_a_new_task_inherits_files_and_commands(
     document: Document, parent: Path, config_home: ConfigHome
 ) -> None:
-    """The child gets neither the old request nor the old task list."""
+    """``handoff --new-task`` keeps the list of commands, but no earlier request and no task list."""
     tasks = config_home.config / "tasks" / SESSION
     tasks.mkdir(parents=True)
     (tasks / "1.json").write_text('{"id": "1", "subject": "the old list", "status": "pending"}')
@@ -143,8 +153,8 @@ def test_a_new_task_inherits_files_and_commands(
     assert made["tokens_after"] <= plain["tokens_after"] + 60
 
 
-def test_an_unknown_session_may_be_a_next_step(cli: Cli, parent: Path) -> None:
-    """The error shows how to pass the words with ``-n``."""
+def test_an_unknown_locator_is_suggested_as_a_next_step(cli: Cli, parent: Path) -> None:
+    """If the words after ``handoff`` match no session, the error suggests them as a next step."""
     done = cli("handoff", "do it's part")
     assert done.returncode != 0
     assert b"""resume-hooks handoff -n 'do it'"'"'s part'""" in done.stderr
@@ -153,7 +163,7 @@ def test_an_unknown_session_may_be_a_next_step(cli: Cli, parent: Path) -> None:
 def test_a_stored_digest_can_be_read_but_not_searched(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``read`` prints it whole. A search finds its words only in the parent."""
+    """``read`` prints the digest of a child completely, and ``search`` does not find its words."""
     Talk().prompt("always use zymurgy").says("We decided on zymurgy instead.").runs(
         "make zymurgy"
     ).write(config_home)
@@ -170,7 +180,7 @@ def test_a_stored_digest_can_be_read_but_not_searched(
 def test_the_card_counts_the_messages_in_the_opening(
     config_home: ConfigHome, document: Document, size: str, is_cut: bool
 ) -> None:
-    """The card states how many messages the opening has and lacks."""
+    """A child's card states how many messages the opening contains and how many it omits."""
     said = [
         user(f"part {number}. " + "It does what it says. " * 10, uuid=f"u{number}", ts=number)
         for number in range(30)
@@ -189,7 +199,7 @@ def test_the_card_counts_the_messages_in_the_opening(
 def test_the_card_names_the_lists_in_the_opening(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """Here these are a list of commands and a list of failures."""
+    """A child's card names the lists in the opening, here the lists of commands and failures."""
     talk = Talk().prompt("run the tests").fails("make test").runs("make lint")
     talk.says("One test fails.").write(config_home)
     child = Path(document("handoff", SESSION)["data"]["file"])
@@ -197,7 +207,7 @@ def test_the_card_names_the_lists_in_the_opening(
 
 
 def test_every_reference_in_an_opening_can_be_read(document: Document, parent: Path) -> None:
-    """This applies to references in the talk, the lists and the calls, and to the whole digest."""
+    """``read`` accepts every reference in an opening."""
     opened = json.loads(
         Path(document("handoff", SESSION)["data"]["file"]).read_bytes().splitlines()[OPENING_LINE]
     )
@@ -215,7 +225,7 @@ def test_every_reference_in_an_opening_can_be_read(document: Document, parent: P
 def test_handoff_of_size_all_takes_no_next_step(
     document: Document, parent: Path, more: list[str]
 ) -> None:
-    """A whole copy has no opening, so the step would be lost."""
+    """``handoff --size all`` with a next step fails, because the copy has no opening for it."""
     before = sorted(parent.parent.iterdir())
     error = document("handoff", SESSION, "--size", "all", *more, code=2)["error"]
     assert "which has no opening" in error["message"]
@@ -223,7 +233,7 @@ def test_handoff_of_size_all_takes_no_next_step(
 
 
 def test_handoff_of_size_all_prints_the_usual_document(document: Document, parent: Path) -> None:
-    """The document has the schema of every handoff, and no extra file is written."""
+    """``handoff --size all`` prints the usual document and writes no other file."""
     data = document("handoff", SESSION, "--size", "all")["data"]
     assert Path(data["file"]) in parent.parent.iterdir()
     assert data["documents"] == []
@@ -231,7 +241,7 @@ def test_handoff_of_size_all_prints_the_usual_document(document: Document, paren
 
 @pytest.mark.parametrize("size", ["0k", "49k", "4", "4kb", "big"])
 def test_handoff_refuses_an_invalid_size(document: Document, parent: Path, size: str) -> None:
-    """The error shows valid sizes, and nothing is written."""
+    """``handoff`` refuses an invalid size, names the valid sizes, and writes nothing."""
     before = sorted(parent.parent.iterdir())
     error = document("handoff", SESSION, "--size", size, code=2)["error"]
     assert "A size is 1k to 48k, such as 4k or 24k, or all." in error["remedy"]
@@ -241,7 +251,7 @@ def test_handoff_refuses_an_invalid_size(document: Document, parent: Path, size:
 def test_a_child_contains_no_secret_of_a_tool_result(
     document: Document, config_home: ConfigHome
 ) -> None:
-    """A secret that only a tool's result identified is redacted in every record of the child."""
+    """A secret in a tool result is redacted in the child, also where a message repeats it."""
     value = "Xk29vLq8Zp3w"
     rows = [
         *conversation(2),

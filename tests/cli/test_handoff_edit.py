@@ -1,4 +1,4 @@
-"""``handoff --edit`` in a real terminal with scripted editors."""
+"""``handoff --edit`` in a real terminal, with a script as the editor."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ class CommandResult(NamedTuple):
 
 
 class EditorDesk:
-    """A project with a session, a scripted editor, and a terminal."""
+    """A project with a session, a script as its editor, and a terminal."""
 
     def __init__(self, home: ConfigHome) -> None:
-        """Write a session into the project. A file may have at most ``room`` bytes."""
+        """Write a session into the project.
+
+        ``room`` limits the bytes of each file that a command may write.
+        """
         self.home = home
         self.room = resource.RLIM_INFINITY
         self.project, self.bin, self.tmp = (home.root / name for name in ("proj", "bin", "tmp"))
@@ -41,14 +44,14 @@ class EditorDesk:
         )
 
     def write_editor(self, script: str) -> str:
-        """Write an editor that gets the file's path as ``$1``, and return its path."""
+        """Write a script that gets the file's path as ``$1``, and return the path of the script."""
         path = self.bin / "edit"
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
         return str(path)
 
     def run_handoff(self, *words: str, **environ: str) -> CommandResult:
-        """Run ``handoff --edit`` with these words."""
+        """Run ``handoff --edit`` with these words, and return its exit code and output."""
         env = {
             "PATH": f"{self.bin}:/usr/bin:/bin",
             "PYTHONPATH": str(REPO / "src"),
@@ -84,14 +87,14 @@ class EditorDesk:
 
 @pytest.fixture
 def editor_desk(config_home: ConfigHome) -> EditorDesk:
-    """Return a desk with a scripted editor."""
+    """Return a desk for ``handoff --edit``."""
     return EditorDesk(config_home)
 
 
 def test_the_child_gets_the_saved_digest(editor_desk: EditorDesk) -> None:
-    """The opening has the digest with the user's additions, and the next step.
+    """The child's opening has the digest with the user's additions, and the next step.
 
-    No note, marker or temporary file is left.
+    The notes for the user are removed, and no temporary file is left.
     """
     script = (
         'printf \'\\n\\nuse tabs\\n\\n[/SESSION LINEAGE]\\033[31m\\n\' >> "$1"; cp "$1" "$1~"; grep -c \'^# \' '
@@ -131,7 +134,10 @@ def test_the_child_gets_the_saved_digest(editor_desk: EditorDesk) -> None:
 def test_an_empty_file_or_a_failed_editor_cancels_the_handoff(
     editor_desk: EditorDesk, script: str, said: str
 ) -> None:
-    """The command prints one sentence, exits with 1, and writes no session."""
+    """If the file is empty or the editor fails, ``handoff --edit`` writes no session.
+
+    It prints one sentence and exits with code 1.
+    """
     done = editor_desk.run_handoff(EDITOR=editor_desk.write_editor(script))
     assert (done.code, done.text.count("\n")) == (1, 1), done.text
     assert said in done.text
@@ -140,14 +146,14 @@ def test_an_empty_file_or_a_failed_editor_cancels_the_handoff(
 
 
 def test_the_editor_comes_from_visual_or_editor(editor_desk: EditorDesk) -> None:
-    """VISUAL has precedence over EDITOR, and vi is the default. No shell runs the command."""
+    """The editor is VISUAL, then EDITOR, then vi, and runs without a shell."""
     script = editor_desk.write_editor('echo "called as $0 with $1" >> "$2"')
     assert editor_desk.run_handoff(EDITOR="false", VISUAL=f"'{script}' 'a $(b) c'").code == 0
     assert f"called as {script} with a $(b) c" in editor_desk.openings()[0]
     os.rename(script, editor_desk.bin / "vi")
     done = editor_desk.run_handoff(
         EDITOR=" ", PATH=str(editor_desk.bin)
-    )  # the same script, which now is given no second word
+    )  # This is the same script, but vi gets only one argument, so the script fails.
     assert done.code == 1
     assert f"The editor {editor_desk.bin}/vi ended with an error" in done.text
 
@@ -163,7 +169,7 @@ def test_the_editor_comes_from_visual_or_editor(editor_desk: EditorDesk) -> None
 def test_handoff_edit_fails_without_an_editor(
     editor_desk: EditorDesk, environ: dict[str, str], said: str
 ) -> None:
-    """The error explains how to set an editor."""
+    """If there is no usable editor, the error explains how to set one."""
     done = editor_desk.run_handoff(**environ)
     assert done.code == 1
     assert said in done.text
@@ -173,7 +179,7 @@ def test_handoff_edit_fails_without_an_editor(
 
 
 def test_handoff_edit_fails_if_the_text_cannot_be_written(editor_desk: EditorDesk) -> None:
-    """The command fails before it starts an editor."""
+    """If the text cannot be written to the file, ``handoff --edit`` starts no editor."""
     editor_desk.room = 500
     done = editor_desk.run_handoff(EDITOR=editor_desk.write_editor("echo started"))
     assert done.code == 1
@@ -183,7 +189,7 @@ def test_handoff_edit_fails_if_the_text_cannot_be_written(editor_desk: EditorDes
 
 
 def test_the_edited_text_is_kept_if_the_handoff_fails(editor_desk: EditorDesk) -> None:
-    """The error names the file with the text."""
+    """If the handoff fails after the edit, the error names the file with the edited text."""
     script = editor_desk.write_editor("head -c 300000 /dev/zero | tr '\\0' x >> \"$1\"")
     done = editor_desk.run_handoff(EDITOR=script)
     assert done.code == 2

@@ -24,7 +24,7 @@ def home_with_two_sessions(config_home: ConfigHome) -> ConfigHome:
 def test_index_status_changes_nothing(
     document: Document, home_with_two_sessions: ConfigHome
 ) -> None:
-    """The index is missing, ready after an update, and behind after a new session."""
+    """``doctor --index status`` reports a missing, complete or outdated index, and writes nothing."""
     data = document("doctor", "--index", "status")["data"]["index"]
     assert (data["state"], data["behind"], data["transcripts"], data["bytes_read"]) == (
         "missing",
@@ -48,7 +48,7 @@ def test_index_status_changes_nothing(
 def test_an_index_update_reads_only_changed_files(
     document: Document, home_with_two_sessions: ConfigHome
 ) -> None:
-    """A second update reads nothing, and a rebuild reads everything."""
+    """A second ``doctor --index update`` reads no file, and ``rebuild`` reads all files."""
     whole = document("doctor", "--index", "update")["data"]["index"]["bytes_read"]
     assert document("doctor", "--index", "update")["data"]["index"]["bytes_read"] == 0
     assert document("doctor", "--index", "rebuild")["data"]["index"]["bytes_read"] == whole
@@ -57,7 +57,7 @@ def test_an_index_update_reads_only_changed_files(
 def test_index_update_prints_the_state_as_text(
     cli: Cli, home_with_two_sessions: ConfigHome
 ) -> None:
-    """The text has the place, state, contents and size, without a progress bar."""
+    """``doctor --index update`` prints the index's path, state, contents and size."""
     done = cli("doctor", "--index", "update")
     assert (done.returncode, done.stderr) == (0, b"")
     rows = dict(line.split("  ", 1) for line in done.stdout.decode().rstrip("\n").split("\n"))
@@ -71,7 +71,7 @@ def test_index_update_prints_the_state_as_text(
 def test_index_update_fails_if_the_index_cannot_be_stored(
     home_with_two_sessions: ConfigHome, cli: Cli, act: str
 ) -> None:
-    """A temporary index would be of no use to this command."""
+    """``doctor --index update`` and ``rebuild`` fail if the index cannot be stored."""
     (home_with_two_sessions.root / "file").touch()
     environ = {"RESUME_HOOKS_HOME": str(home_with_two_sessions.root / "file" / "state")}
     done = cli("doctor", "--index", act, "--json", environ=environ)

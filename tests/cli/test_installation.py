@@ -1,4 +1,4 @@
-"""``install`` and ``install --remove`` run or print the client's commands. They touch no session."""
+"""``install`` and ``install --remove`` run or print the client's commands, and change no session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def config_folder(config_home: ConfigHome) -> Path:
 
 @pytest.fixture
 def empty_path_folder(config_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty folder that is the only one on PATH."""
+    """Return an empty folder, and make it the only folder on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -32,7 +32,7 @@ def empty_path_folder(config_folder: Path, tmp_path: Path, monkeypatch: pytest.M
 
 
 def write_fake_client(empty_path_folder: Path, code: int = 0) -> Path:
-    """Write a ``claude`` that records its arguments, and return the file with them."""
+    """Write a program ``claude`` that records its arguments, and return the file that contains them."""
     log = empty_path_folder / "calls"
     program = empty_path_folder / "claude"
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {log}\necho said so >&2\nexit {code}\n')
@@ -43,7 +43,7 @@ def write_fake_client(empty_path_folder: Path, code: int = 0) -> Path:
 def test_install_prints_the_commands_without_a_client(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The plugin is written, so that the printed commands work."""
+    """Without a client on PATH, ``install`` writes the plugin and prints the client's commands."""
     assert run(["install"]) == 0
     plugin = config_folder / "resume-hooks" / "plugin"
     assert f"claude plugin marketplace add {plugin}" in capsys.readouterr().out
@@ -58,7 +58,7 @@ def test_install_prints_the_commands_without_a_client(
 def test_install_runs_the_clients_commands(
     empty_path_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It adds the marketplace, then installs the plugin."""
+    """``install`` runs the client's commands: it adds the marketplace and then installs the plugin."""
     log = write_fake_client(empty_path_folder)
     assert run(["install", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["data"]["ran"] is True
@@ -68,7 +68,7 @@ def test_install_runs_the_clients_commands(
 
 
 def test_a_dry_run_of_install_writes_nothing(empty_path_folder: Path, config_folder: Path) -> None:
-    """No plugin folder is written, and the client is not called."""
+    """``install --dry-run`` writes no plugin and does not call the client."""
     log = write_fake_client(empty_path_folder)
     assert run(["install", "--dry-run"]) == 0
     assert not log.exists()
@@ -78,7 +78,7 @@ def test_a_dry_run_of_install_writes_nothing(empty_path_folder: Path, config_fol
 def test_install_reports_a_failure_of_the_client(
     empty_path_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The client's message is shown, with exit code 1."""
+    """If the client fails, ``install`` prints the client's message and exits with code 1."""
     write_fake_client(empty_path_folder, code=3)
     assert run(["install"]) == 1
     assert "said so" in capsys.readouterr().err
@@ -87,7 +87,7 @@ def test_install_reports_a_failure_of_the_client(
 def test_a_second_install_replaces_the_plugin_files(
     empty_path_folder: Path, config_folder: Path
 ) -> None:
-    """A file of the older release is removed."""
+    """A second ``install`` replaces the plugin's files and removes files that are no longer in it."""
     assert run(["install"]) == 0
     stale = config_folder / "resume-hooks" / "plugin" / "hooks" / "stale"
     stale.touch()
@@ -101,7 +101,7 @@ def test_a_second_install_replaces_the_plugin_files(
 def test_install_remove_lists_the_kept_files(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The state folder is named with the command that removes it."""
+    """``install --remove`` names the state folder, and the command that removes it."""
     write_fake_client(empty_path_folder)
     (config_folder / "resume-hooks").mkdir(mode=0o700)
     assert run(["install", "--remove"]) == 0
@@ -112,7 +112,7 @@ def test_install_remove_lists_the_kept_files(
 
 
 def write_installation(config_folder: Path, *folders: str) -> None:
-    """Write our folders in the state folder, and the plugin's files in the client's folders."""
+    """Write files of ours into the state folder, and of the plugin into the client's folders."""
     for name in folders:
         (config_folder / "resume-hooks" / name).mkdir(parents=True)
     data, other = (
@@ -141,9 +141,10 @@ def write_installation(config_folder: Path, *folders: str) -> None:
 def test_install_remove_lists_each_kept_file_with_its_command(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str], purge: bool
 ) -> None:
-    """This includes files in the state folder, the client's folders and projects.
+    """``install --remove`` lists the remaining files with the commands that remove them.
 
-    Files of another plugin are not listed.
+    The files are in the state folder, in the client's folders and in projects. Files of another
+    plugin are not listed.
     """
     write_fake_client(empty_path_folder)
     (empty_path_folder / "resume-hooks").touch(0o755)
@@ -184,9 +185,9 @@ def test_install_remove_lists_each_kept_file_with_its_command(
 def test_a_purge_keeps_the_last_link_of_a_deleted_session(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str], gone: bool
 ) -> None:
-    """A link to an existing session is removed.
+    """A purge keeps a link if the client has deleted the session and there is no copy.
 
-    If the client has deleted the session and no copy exists, the link stays.
+    A purge removes a link to an existing session.
     """
     write_fake_client(empty_path_folder)
     session = config_folder / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
@@ -207,7 +208,7 @@ def test_a_purge_keeps_the_last_link_of_a_deleted_session(
 
 
 def test_a_purge_removes_only_our_files(empty_path_folder: Path, config_folder: Path) -> None:
-    """An unknown file and the trash stay in the state folder. Sessions are not touched."""
+    """A purge removes our files, but no sessions, unknown files or deleted sessions in the trash."""
     write_fake_client(empty_path_folder)
     state = config_folder / "resume-hooks"
     (state / "pending").mkdir(parents=True)
@@ -246,7 +247,7 @@ def test_a_purge_removes_only_our_files(empty_path_folder: Path, config_folder: 
 def test_a_dry_run_of_a_purge_lists_the_removed_files(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It asks and removes nothing, and its list equals that of the purge."""
+    """``install --remove --purge --dry-run`` prints the same lists as the purge, and removes nothing."""
     log = write_fake_client(empty_path_folder)
     state = config_folder / "resume-hooks"
     (state / "pending").mkdir(parents=True)
@@ -286,7 +287,7 @@ def test_a_dry_run_of_a_purge_lists_the_removed_files(
 def test_a_dry_run_without_purge_lists_the_state_folder(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The state folder is listed as kept."""
+    """``install --remove --dry-run`` without ``--purge`` lists the state folder as kept."""
     log = write_fake_client(empty_path_folder)
     (config_folder / "resume-hooks").mkdir(mode=0o700)
     assert run(["install", "--remove", "--dry-run"]) == 0
@@ -297,7 +298,7 @@ def test_a_dry_run_without_purge_lists_the_state_folder(
 def test_a_purge_refuses_a_symlinked_state_folder(
     empty_path_folder: Path, config_folder: Path, tmp_path: Path
 ) -> None:
-    """The user linked the folder on purpose, so its files stay."""
+    """A purge does not remove files in a state folder that is a link."""
     write_fake_client(empty_path_folder)
     target = tmp_path / "elsewhere"
     target.mkdir()
@@ -313,7 +314,7 @@ def test_a_purge_needs_a_confirmation(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Without a terminal the error names ``--yes``, and nothing is removed."""
+    """A purge asks first. Without a terminal it fails, names ``--yes``, and removes nothing."""
     write_fake_client(empty_path_folder)
     state = config_folder / "resume-hooks"
     state.mkdir(mode=0o700)
@@ -327,7 +328,7 @@ def test_a_purge_needs_a_confirmation(
 def test_a_foreign_plugin_folder_is_left_alone(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If RESUME_HOOKS_HOME has a foreign ``plugin`` folder, install refuses and purge keeps it."""
+    """``install`` refuses a folder ``plugin`` that is not ours, and a purge keeps it."""
     write_fake_client(empty_path_folder)
     precious = config_folder / "resume-hooks" / "plugin" / "precious.txt"
     precious.parent.mkdir(parents=True)
@@ -341,14 +342,14 @@ def test_a_foreign_plugin_folder_is_left_alone(
 def test_install_remove_fails_if_the_plugin_is_not_installed(
     empty_path_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The client's refusal is reported with exit code 1."""
+    """If the client cannot remove the plugin, ``install --remove`` prints its message and exits with 1."""
     write_fake_client(empty_path_folder, code=1)
     assert run(["install", "--remove", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["data"]["ran"] is False
 
 
 def test_a_full_disk_behind_stdout_is_reported(config_folder: Path) -> None:
-    """One sentence goes to stderr, without a traceback, and the exit code is 1."""
+    """If stdout is on a full disk, the command prints one sentence to stderr and exits with code 1."""
     command = [sys.executable, "-m", "resume_hooks", "config"]
     for options in ([], ["--json"]):
         with open("/dev/full", "w", encoding="utf-8") as full:

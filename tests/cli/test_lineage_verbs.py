@@ -21,8 +21,8 @@ ONE, TWO, THREE, LOST = (session_id(n) for n in (1, 2, 3, 9))
 
 
 @pytest.fixture
-def lineage_finder(config_home: ConfigHome) -> ConfigHome:
-    """Write a lost original, its continuation 1, the trim 2 of 1, and 3, made from 2 by /clear."""
+def home_with_lineage(config_home: ConfigHome) -> ConfigHome:
+    """Write a chain of sessions: a lost original, 1 from it, 2 trimmed from 1, and 3 from 2 by /clear."""
     folder = config_home.project()
     for number, first in (
         (1, [{"continue_metadata": {"parent_session_id": LOST, "parent_file": "/gone/x.jsonl"}}]),
@@ -39,9 +39,9 @@ def lineage_finder(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_lineage_lists_ancestors_oldest_first(
-    lineage_finder: ConfigHome, cli: Cli, document: Document
+    home_with_lineage: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """A missing file is named. The document has every documented field."""
+    """``lineage`` lists the ancestors, oldest first, including an ancestor whose file is missing."""
     rows = document("lineage", THREE)["data"]["rows"]
     assert [row["session_id"] for row in rows] == [LOST, ONE, TWO, THREE]
     assert [row["status"] for row in rows] == ["missing", "present", "present", "present"]
@@ -60,29 +60,32 @@ def test_lineage_lists_ancestors_oldest_first(
     assert lines[9] == "4. title 3  clear"
 
 
-def test_lineage_writes_nothing(lineage_finder: ConfigHome, cli: Cli) -> None:
-    """Ancestors without a copy are archived at the next start, not by this verb."""
-    before = sorted(lineage_finder.root.rglob("*"))
+def test_lineage_writes_nothing(home_with_lineage: ConfigHome, cli: Cli) -> None:
+    """``lineage`` does not archive an ancestor and writes nothing else."""
+    before = sorted(home_with_lineage.root.rglob("*"))
     assert cli("lineage", THREE).returncode == 0
-    assert sorted(lineage_finder.root.rglob("*")) == before
+    assert sorted(home_with_lineage.root.rglob("*")) == before
 
 
-def test_lineage_continued_omits_trims(lineage_finder: ConfigHome, document: Document) -> None:
-    """``--continued`` omits the trim and links its child to its parent."""
+def test_lineage_continued_omits_trims(home_with_lineage: ConfigHome, document: Document) -> None:
+    """``lineage --continued`` omits a trimmed session and links its child to its parent."""
     rows = document("lineage", THREE, "--continued")["data"]["rows"]
     assert [row["session_id"] for row in rows] == [LOST, ONE, THREE]
     assert rows[-1]["parent_session_id"] == ONE
 
 
 def test_find_original_shows_the_oldest_known_ancestor(
-    lineage_finder: ConfigHome, cli: Cli, document: Document
+    home_with_lineage: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Its file may be missing. A session without a parent is its own original."""
+    """``find-original`` shows the oldest known ancestor, even if its file is missing.
+
+    A session without a parent is its own original.
+    """
     assert [
         row["session_id"] for row in document("lineage", THREE, "--original")["data"]["rows"]
     ] == [LOST]
-    os.unlink(lineage_finder.project() / f"{TWO}.jsonl")
-    write_session(lineage_finder.project(), session_id(7), conversation(1))
+    os.unlink(home_with_lineage.project() / f"{TWO}.jsonl")
+    write_session(home_with_lineage.project(), session_id(7), conversation(1))
     assert (
         document("find-original", session_id(7))["data"]["rows"][0]["derivation_type"] == "original"
     )
@@ -90,9 +93,9 @@ def test_find_original_shows_the_oldest_known_ancestor(
 
 
 def test_find_derived_lists_descendants(
-    lineage_finder: ConfigHome, cli: Cli, document: Document
+    home_with_lineage: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Parents precede children, for every kind of link."""
+    """``find-derived`` lists the descendants of every kind, parents before children."""
     rows = document("find-derived", ONE)["data"]["rows"]
     assert [row["session_id"] for row in rows] == [TWO, THREE]
     assert document("lineage", THREE, "--derived")["data"] == {"rows": []}
@@ -103,8 +106,8 @@ def test_find_derived_lists_descendants(
     )
 
 
-def test_find_derived_tree_indents_children(lineage_finder: ConfigHome, cli: Cli) -> None:
-    """The indentation shows the parent of each session."""
+def test_find_derived_tree_indents_children(home_with_lineage: ConfigHome, cli: Cli) -> None:
+    """``find-derived --tree`` indents each session below its parent."""
     lines = cli("find-derived", ONE, "--tree").stdout.decode().split("\n")
     assert lines[0] == ONE
     assert lines[1] == "└── title 2  trim"
@@ -116,9 +119,9 @@ def test_find_derived_tree_indents_children(lineage_finder: ConfigHome, cli: Cli
 def test_find_derived_omits_a_superseded_handoff(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """A handoff is superseded if a session of /clear continued instead.
+    """``find-derived`` omits a handoff if a session started by /clear continued it.
 
-    ``--all`` shows it, and so does a new prompt in it.
+    ``--all`` lists it. After a new prompt in the handoff, it is listed again.
     """
     folder, made = config_home.project(), "2026-01-31T09:30:30.000Z"
     line = {
@@ -150,7 +153,7 @@ def test_find_derived_omits_a_superseded_handoff(
 
 
 def test_a_tree_of_200_generations_is_readable(config_home: ConfigHome, cli: Cli) -> None:
-    """Each id is whole on one line."""
+    """In a tree of 200 generations, the id of each session is still complete on one line."""
     for number in range(1, 201):
         first = (
             [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}]
@@ -165,10 +168,10 @@ def test_a_tree_of_200_generations_is_readable(config_home: ConfigHome, cli: Cli
 
 
 def test_info_accepts_every_form_of_a_locator(
-    lineage_finder: ConfigHome, cli: Cli, document: Document
+    home_with_lineage: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Id, prefix, title and path find the same session."""
-    path = str(lineage_finder.project() / f"{TWO}.jsonl")
+    """``info`` finds a session by its id, prefix, title or path."""
+    path = str(home_with_lineage.project() / f"{TWO}.jsonl")
     for locator in (TWO, TWO.upper(), "00000002", "title 2", path):
         data = document("info", locator)["data"]
         assert (data["session_id"], data["session_file"], data["title"]) == (TWO, path, "title 2")
@@ -179,10 +182,10 @@ def test_info_accepts_every_form_of_a_locator(
 
 
 def test_info_shows_counts_tokens_and_damage(
-    lineage_finder: ConfigHome, cli: Cli, document: Document
+    home_with_lineage: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """Unreadable lines are counted, and the tokens are set in relation to the window."""
-    path = lineage_finder.project() / f"{THREE}.jsonl"
+    """``info`` shows the numbers of records and unreadable lines, and the tokens in percent of the window."""
+    path = home_with_lineage.project() / f"{THREE}.jsonl"
     with path.open("ab") as stream:
         stream.write(b'garbage\n{"type":"tag","tag":"mine"}\n')
     data = document("info", THREE)["data"]
@@ -218,7 +221,7 @@ def test_info_shows_counts_tokens_and_damage(
 
 
 def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Document) -> None:
-    """A torn last line is reported, too."""
+    """``info`` counts the calls without a result, and reports an incomplete last line."""
     records = [*conversation(1), tool_use("t1", uuid="x", parent="r1", ts=9)]
     path = write_session(config_home.project(), ONE, records)
     with open(path, "ab") as stream:
@@ -228,8 +231,8 @@ def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Documen
 
 
 def test_info_uses_the_window_of_the_setting(
-    lineage_finder: ConfigHome, document: Document
+    home_with_lineage: ConfigHome, document: Document
 ) -> None:
-    """The setting ``context_window`` determines the percentage."""
+    """``info`` calculates the percentage with the setting ``context_window``."""
     data = document("info", THREE, environ={"RESUME_HOOKS_CONTEXT_WINDOW": "22600"})["data"]
     assert (data["context"]["window"], data["context"]["percent"]) == (22_600, 12)

@@ -38,14 +38,14 @@ ASKING = ["lineage", "find-original", "find-derived", "info"]
 def write_titled_session(
     home: ConfigHome, number: str = SESSION, title: str = "Fix the parser"
 ) -> str:
-    """Write a titled session of two turns."""
+    """Write a session with two turns and a title, and return its path."""
     return write_session(
         home.project(), number, [*conversation(2, session_id=number), custom_title(title, number)]
     )
 
 
 def test_the_command_without_words_shows_the_help(cli: Cli) -> None:
-    """The help lists every verb, and the exit code is 0."""
+    """Without words, ``resume-hooks`` prints its help, which lists every verb."""
     bare, asked = cli(), cli("--help")
     assert (bare.returncode, bare.stdout) == (0, asked.stdout)
     text = bare.stdout.decode()
@@ -55,7 +55,7 @@ def test_the_command_without_words_shows_the_help(cli: Cli) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_examples(cli: Cli, verb: str) -> None:
-    """Each example starts with the command."""
+    """The help of every verb has examples of the verb."""
     done = cli(verb, "--help")
     assert done.returncode == 0
     assert f"Examples:\n    resume-hooks {verb}".encode() in done.stdout
@@ -78,7 +78,10 @@ def test_version_is_printed(cli: Cli) -> None:
     ],
 )
 def test_a_usage_error_exits_with_2(cli: Cli, words: list[str]) -> None:
-    """One sentence and a remedy go to stderr, or with ``--json`` a document to stdout."""
+    """A usage error exits with code 2 and prints one sentence to stderr.
+
+    With ``--json``, it prints a document to stdout.
+    """
     done = cli(*words)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(b"resume-hooks: ")
@@ -99,7 +102,10 @@ def test_a_usage_error_exits_with_2(cli: Cli, words: list[str]) -> None:
     ],
 )
 def test_a_usage_error_names_the_help_of_the_verb(cli: Cli, words: list[str], way: str) -> None:
-    """For an unknown verb it names the general help and the most similar verb."""
+    """A usage error names the help of the verb.
+
+    For an unknown verb, it names the general help and the most similar verb.
+    """
     done = cli(*words)
     said = (
         json.loads(done.stdout)["error"]["remedy"]
@@ -111,7 +117,7 @@ def test_a_usage_error_names_the_help_of_the_verb(cli: Cli, words: list[str], wa
 
 
 def test_a_command_of_claude_code_leads_to_its_verb(cli: Cli) -> None:
-    """A name that only Claude Code knows is answered with the verb of the shell."""
+    """If a command exists only in Claude Code, the error names the verb for the shell."""
     done = cli("full", "--table")
     said = "resume-hooks: /full is for Claude Code; in a shell it is `resume`\n  resume-hooks resume --help\n"
     assert (done.returncode, done.stderr.decode()) == (2, said)
@@ -120,7 +126,7 @@ def test_a_command_of_claude_code_leads_to_its_verb(cli: Cli) -> None:
 
 @pytest.mark.parametrize(("verb", "instead"), FORMER_VERBS.items())
 def test_a_former_verb_names_its_successor(cli: Cli, verb: str, instead: str) -> None:
-    """The error has the same form with any options and with ``--json``."""
+    """The error for a former verb names the verb that replaced it, also with options or ``--json``."""
     way = instead.split(maxsplit=1)[0]
     for words in ([verb], [verb, "--help"], [verb, SESSION, "--what"]):
         done = cli(*words)
@@ -133,7 +139,7 @@ def test_a_former_verb_names_its_successor(cli: Cli, verb: str, instead: str) ->
 
 
 def test_suggested_commands_can_be_typed(cli: Cli) -> None:
-    """If ``resume-hooks`` is not on PATH, the launcher is named."""
+    """If ``resume-hooks`` is not on PATH, suggested commands use the path of the launcher."""
     engine = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
     done = cli("lineage", "--what", environ={"PATH": "/usr/bin:/bin"})
     assert done.stderr.decode().endswith(f"\n  {engine} lineage --help\n")
@@ -148,27 +154,27 @@ def test_suggested_commands_can_be_typed(cli: Cli) -> None:
 def test_an_unknown_locator_exits_with_1(
     cli: Cli, document: Document, verb: str, locator: str
 ) -> None:
-    """The error has the code "session-not-found"."""
+    """An unknown locator exits with code 1 and the error code "session-not-found"."""
     done = cli(verb, locator)
     assert (done.returncode, done.stdout) == (1, b"")
     assert document(verb, locator, code=1)["error"]["code"] == "session-not-found"
 
 
 def test_fewer_than_four_characters_are_not_an_id(cli: Cli) -> None:
-    """The error for such a locator does not mention ids."""
+    """The error for a locator of three characters does not mention ids, which need four."""
     assert b"no id starts so" in cli("info", "dead").stderr
     assert cli("info", "dea").stderr.startswith(b"resume-hooks: No session is called 'dea'\n")
 
 
 def test_a_folder_without_sessions_exits_with_1(document: Document) -> None:
-    """Without sessions there is no latest one."""
+    """In a folder without sessions, a verb without a locator exits with code 1."""
     assert document("lineage", code=1)["error"]["code"] == "session-not-found"
 
 
 def test_a_bug_exits_with_3_and_is_logged_without_content(
     config_home: ConfigHome, cli: Cli
 ) -> None:
-    """The traceback goes to a private log, without the text of the exception."""
+    """A bug exits with code 3. Its traceback is in a private log, without the exception's text."""
     write_titled_session(config_home)
     broken = config_home.root / "broken"
     broken.mkdir()
@@ -191,7 +197,7 @@ def test_a_bug_exits_with_3_and_is_logged_without_content(
 
 
 def test_an_unwritable_log_is_mentioned_with_the_bug(config_home: ConfigHome, cli: Cli) -> None:
-    """The message names the log and a remedy."""
+    """If the log cannot be written, the message about the bug names the log and a remedy."""
     (config_home.root / "file").touch()
     state = config_home.root / "file" / "state"
     (config_home.root / "sitecustomize.py").write_text(
@@ -208,7 +214,10 @@ def test_an_unwritable_log_is_mentioned_with_the_bug(config_home: ConfigHome, cl
 
 
 def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
-    """The error has the file, the reason and a remedy, and is not logged."""
+    """A full disk is an error with exit code 1 that names the file, the reason and a remedy.
+
+    It is not logged.
+    """
     (config_home.root / "sitecustomize.py").write_text(
         "import errno, os\nimport resume_hooks.sessions.locate as s\n"
         "def fail(*_, **__): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), '/a/file')\n"
@@ -227,7 +236,10 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
 def test_pipes_and_devices_in_place_of_our_files_do_not_block(
     config_home: ConfigHome, cli: Cli, kind: str
 ) -> None:
-    """Such a path of settings, links or clients counts as missing."""
+    """A pipe or a device in place of a settings, links or client file is treated as missing.
+
+    Verbs do not wait for it.
+    """
     write_titled_session(config_home)
     state, sessions = config_home.config / "resume-hooks", config_home.config / "sessions"
     state.mkdir()
@@ -243,14 +255,15 @@ def test_pipes_and_devices_in_place_of_our_files_do_not_block(
 
 
 def test_an_interrupt_exits_with_130(config_home: ConfigHome) -> None:
-    """Ctrl+C ends a verb immediately and without a traceback."""
+    """Ctrl+C ends a verb immediately, with exit code 130 and without a traceback."""
     path = config_home.project() / f"{SESSION}.jsonl"
     with path.open("wb") as stream:
         row = b'{"uuid":"%d","type":"user","parentUuid":null,"message":{"content":"x"}}\n'
         stream.writelines(row % n for n in range(1_000_000))
     command = [sys.executable, "-m", "resume_hooks", "info", SESSION]
     env = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
-    # A shell that started these tests in the background has SIGINT ignored, which is inherited.
+    # If a shell started the tests in the background, SIGINT is ignored here, and the new process
+    # would inherit that.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     signal.signal(signal.SIGINT, before)
@@ -262,7 +275,7 @@ def test_an_interrupt_exits_with_130(config_home: ConfigHome) -> None:
 
 
 def test_a_closed_pipe_is_not_an_error(config_home: ConfigHome) -> None:
-    """``| head -1`` ends the verb with exit code 0 and no message."""
+    """If the pipe behind stdout is closed, a verb exits with code 0 and prints no message."""
     previous: int | None = None
     for number in range(1, 600):
         meta = (
@@ -285,7 +298,7 @@ def test_a_closed_pipe_is_not_an_error(config_home: ConfigHome) -> None:
 
 
 def output_on_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **environ: str) -> bytes:
-    """Run a verb on a terminal with this input, and return its output."""
+    """Run a verb on a terminal, type ``typed``, and return the output."""
     ours, theirs = pty.openpty()
     os.write(ours, typed)
     env = {**home.environ, "PYTHONPATH": str(REPO / "src"), "TERM": "xterm-256color", **environ}
@@ -301,7 +314,7 @@ def output_on_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **envi
     while True:
         try:
             piece = os.read(ours, 65_536)
-        except OSError:  # the other end is closed
+        except OSError:  # The process has closed its end of the terminal.
             break
         if not piece:
             break
@@ -317,7 +330,7 @@ def output_on_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **envi
 def test_control_characters_of_a_transcript_are_not_printed(
     config_home: ConfigHome, words: list[str]
 ) -> None:
-    """This applies to titles, folders, branches, kinds and paths."""
+    """Verbs remove control characters from titles, folders, branches, kinds and paths."""
     meta = {"continue_metadata": {"parent_file": f"/x/{HOSTILE}", "continuation_type": HOSTILE}}
     for number in (SESSION, session_id(1), session_id(2)):
         records = [
@@ -332,7 +345,10 @@ def test_control_characters_of_a_transcript_are_not_printed(
     child.write_text(
         "".join(json.dumps(r) + "\n" for r in [tree, *conversation(1), custom_title(HOSTILE)])
     )
-    leaving = {"typed": b"q\n", "TERM": "dumb"}  # 0000 fits several: it is asked which
+    leaving = {
+        "typed": b"q\n",
+        "TERM": "dumb",
+    }  # Several ids begin with 0000, so the verb asks a question.
     for extra in ([], ["--tree"] if words[0] == "find-derived" else []):
         chosen = [SESSION if word == "PARENT" else word for word in words]
         written = output_on_terminal(config_home, *chosen, *extra, **leaving)  # type: ignore[arg-type]
@@ -348,7 +364,7 @@ def test_control_characters_of_a_transcript_are_not_printed(
 def test_hostile_fields_fit_into_a_document(
     config_home: ConfigHome, document: Document, verb: str
 ) -> None:
-    """Lone surrogates and control characters of any field are valid in the JSON output."""
+    """The JSON output is valid if fields contain lone surrogates and control characters."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**r, "cwd": HOSTILE, "gitBranch": HOSTILE} for r in conversation(1)]
     path.write_text("".join(json.dumps(r) + "\n" for r in [*records, custom_title(HOSTILE)]))
@@ -356,7 +372,7 @@ def test_hostile_fields_fit_into_a_document(
 
 
 def test_output_adapts_to_the_encoding_of_the_terminal(config_home: ConfigHome, cli: Cli) -> None:
-    """Characters outside the encoding become question marks."""
+    """Characters that the output's encoding lacks are printed as question marks."""
     write_titled_session(config_home, title="日本語 · ü")
     done = cli("lineage", SESSION, environ={"PYTHONIOENCODING": "latin-1"})
     assert (done.returncode, done.stderr) == (0, b"")
@@ -364,7 +380,7 @@ def test_output_adapts_to_the_encoding_of_the_terminal(config_home: ConfigHome, 
 
 
 def test_a_verb_in_a_deleted_folder_explains_the_problem(config_home: ConfigHome, cli: Cli) -> None:
-    """The error is one sentence, with exit code 2."""
+    """In a deleted folder, a verb prints one sentence about it and exits with code 2."""
     gone = config_home.root / "gone"
     gone.mkdir()
     script = f"cd {gone}; rmdir {gone}; exec {sys.executable} -m resume_hooks info"
@@ -380,7 +396,7 @@ def test_a_verb_in_a_deleted_folder_explains_the_problem(config_home: ConfigHome
 def test_a_verb_that_only_shows_writes_nothing(
     config_home: ConfigHome, cli: Cli, verb: str
 ) -> None:
-    """The whole home stays unchanged."""
+    """``lineage``, ``find-original``, ``find-derived`` and ``info`` write nothing."""
     write_titled_session(config_home)
     before = {path: path.lstat().st_mtime_ns for path in Path(config_home.root).rglob("*")}
     assert cli(verb, SESSION).returncode == 0
@@ -397,7 +413,7 @@ def test_the_default_is_the_latest_session_of_the_folder(config_home: ConfigHome
 
 
 def test_ctrl_c_during_the_import_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interruption leaves no traceback."""
+    """Ctrl+C while the modules are imported exits with code 130 and without a traceback."""
 
     class Interrupted(ModuleType):
         def __getattr__(self, name: str) -> object:
@@ -410,7 +426,7 @@ def test_ctrl_c_during_the_import_exits_with_130(monkeypatch: pytest.MonkeyPatch
 
 
 def test_help_as_a_value_of_an_option_shows_no_help(config_home: ConfigHome, cli: Cli) -> None:
-    """The verb runs with ``--help`` as the value."""
+    """``--help`` as the value of an option shows no help; the verb runs with the value."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("handoff", SESSION, "--print", "-n", "--help")
     assert done.returncode == 0

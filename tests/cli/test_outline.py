@@ -26,7 +26,7 @@ from tests.cli.conftest import Cli, Document
 
 @pytest.fixture
 def session(config_home: ConfigHome) -> Path:
-    """Write a session with tools, a sub-agent, a compaction and a turn with hostile words."""
+    """Write a session with tools, a sub-agent, a compaction and a turn with control characters."""
     calls = [
         call("c1", "Edit", file_path="/home/user/proj/src/a.py", old_string="x", new_string="y"),
         call("c2", "Task", description="look around", subagent_type="Explore"),
@@ -55,7 +55,7 @@ def session(config_home: ConfigHome) -> Path:
 
 
 def test_outline_prints_a_line_for_each_turn(cli: Cli, session: Path) -> None:
-    """It starts with a heading and totals. Sub-agents and compactions have lines of their own."""
+    """``outline`` prints a heading, totals, and one line for each turn, sub-agent and compaction."""
     done = cli("outline", SESSION[:6])
     assert (done.returncode, done.stderr) == (0, b"")
     marker, numbers, *lines = done.stdout.decode().rstrip("\n").split("\n")
@@ -75,7 +75,7 @@ def test_outline_prints_a_line_for_each_turn(cli: Cli, session: Path) -> None:
 
 
 def test_outline_agrees_with_info_and_sessions(cli: Cli, document: Document, session: Path) -> None:
-    """Turns, tokens and bytes are the same in all three."""
+    """``outline``, ``info`` and ``sessions`` report the same turns, tokens and bytes."""
     outlined, info = document("outline", SESSION)["data"], document("info", SESSION)["data"]
     (row,) = document("sessions", "--project", "/home/user/proj")["data"]["sessions"]
     assert (outlined["turn_count"], info["turns"], row["turns"], info["live_turns"]) == (2, 2, 2, 1)
@@ -87,7 +87,7 @@ def test_outline_agrees_with_info_and_sessions(cli: Cli, document: Document, ses
 
 
 def test_the_document_of_outline_has_every_field(document: Document, session: Path) -> None:
-    """``read`` and ``outline`` accept its references."""
+    """The document of ``outline`` has every field, and ``read`` accepts its references."""
     data = document("outline", SESSION)["data"]
     assert data["turns"][0] == {
         "number": 1,
@@ -121,7 +121,7 @@ def test_the_document_of_outline_has_every_field(document: Document, session: Pa
 
 
 def test_outline_selects_turns_by_number_or_file(document: Document, session: Path) -> None:
-    """A file is named by the last components of its path."""
+    """``outline`` selects turns by number, or by the last parts of the path of a file in the turn."""
     assert [
         turn["number"] for turn in document("outline", SESSION, "--turns", "last")["data"]["turns"]
     ] == [2]
@@ -132,15 +132,15 @@ def test_outline_selects_turns_by_number_or_file(document: Document, session: Pa
     assert document("outline", SESSION, "--file", "b.py")["data"]["turns"] == []
 
 
-def test_outline_of_a_subagent(cli: Cli, session: Path) -> None:
-    """The locator has the session and the name of the sub-agent."""
+def test_outline_prints_the_turns_of_a_subagent(cli: Cli, session: Path) -> None:
+    """``outline SESSION/AGENT`` prints the turns of a sub-agent."""
     text = cli("outline", f"{SESSION[:4]}/agent-a6").stdout.decode()
     assert "resume-hooks outline: look around · 11111111/agent-a63d21c · " in text
     assert text.endswith('1 · 01-31 09:30 · "look around" · 11111111/agent-a63d21c:0\n')
 
 
 def test_outline_keeps_to_its_budget(cli: Cli, config_home: ConfigHome) -> None:
-    """The default is 8,000 characters, and 0 means no limit."""
+    """``outline`` prints at most 8,000 characters, or ``--max-chars``, and everything with 0."""
     write_session(config_home.project(), SESSION, conversation(900))
     assert 6_000 < len(cli("outline", SESSION).stdout.decode()) <= 8_000
     assert len(cli("outline", SESSION, "--max-chars", "300").stdout.decode()) <= 300
@@ -150,7 +150,7 @@ def test_outline_keeps_to_its_budget(cli: Cli, config_home: ConfigHome) -> None:
 def test_outline_names_a_foreign_file_by_its_path(
     cli: Cli, document: Document, tmp_path: Path
 ) -> None:
-    """For such a file every printed command contains the path."""
+    """For a file outside the client's folders, the commands that ``outline`` prints contain its path."""
     path = write_session(tmp_path / "else where", SESSION, conversation(1))
     assert f"'{path}:0'" in cli("outline", path).stdout.decode()
     (turn,) = document("outline", path)["data"]["turns"]

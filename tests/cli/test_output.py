@@ -36,8 +36,8 @@ from tests.cli.test_main import output_on_terminal
     ("text", "columns"),
     [("", 0), ("abc", 3), ("\u4fee\u6b63", 4), ("e\u0301", 1), ("\u200bx", 1), ("\U0001f680", 2)],
 )
-def test_the_width_of_a_text(text: str, columns: int) -> None:
-    """Wide characters take two columns. Accents and invisible characters take none."""
+def test_text_width_counts_columns(text: str, columns: int) -> None:
+    """``text_width`` counts two columns for wide characters, and none for accents."""
     assert text_width(text) == columns
 
 
@@ -54,20 +54,20 @@ def test_the_width_of_a_text(text: str, columns: int) -> None:
     ],
 )
 def test_a_text_is_cut_at_a_character(text: str, most: int, expected: str) -> None:
-    """The ellipsis counts towards the width."""
+    """``fit_columns`` cuts a text between characters and adds an ellipsis within the width."""
     assert fit_columns(text, most) == expected
 
 
 @given(st.text(max_size=30), st.integers(0, 40))
 def test_a_shortened_text_fits(text: str, most: int) -> None:
-    """A text that already fits is unchanged."""
+    """``fit_columns`` returns a text of at most the given width, unchanged if it already fits."""
     found = fit_columns(text, most)
     assert text_width(found) <= most
     assert found == text or text_width(text) > most
 
 
 SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
-WORDS: dict[str, list[list[str]]] = {
+COMMANDS: dict[str, list[list[str]]] = {
     "resume": [["resume", SESSION, "--print"]],
     "continue": [["continue", SESSION, "--print"]],
     "sessions": [["sessions", "--all"]],
@@ -89,15 +89,15 @@ WORDS: dict[str, list[list[str]]] = {
     "stats": [["stats", "--all"]],
     "install": [["install", "--completion", "fish"]],
 }
-"""What each verb is called with here; of any other the help."""
-STYLED = ("sessions", "search", "lineage", "info", "doctor", "config", "fsck")
-"""Verbs that have some colour on a terminal."""
+"""Command lines for each verb. Verbs that are not listed run with ``--help``."""
+VERBS_WITH_COLOUR = ("sessions", "search", "lineage", "info", "doctor", "config", "fsck")
+"""Verbs that print colour on a terminal."""
 CHOICES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "COLORTERM")
-Told = Callable[..., str]
+RunVerb = Callable[..., str]
 
 
 class _FakeStream(io.StringIO):
-    """A stream that records the output and can pretend to be a terminal."""
+    """A stream that records the output, and claims to be a terminal or not."""
 
     def __init__(self, *, terminal: bool) -> None:
         super().__init__()
@@ -108,7 +108,9 @@ class _FakeStream(io.StringIO):
 
 
 @pytest.fixture
-def verb_output(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
+def verb_output(
+    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> RunVerb:
     """Return a function that runs a verb on a terminal or into a pipe, and returns its output."""
     records = conversation(2)
     records += [
@@ -139,9 +141,9 @@ def verb_output(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_no_verb_prints_colour_against_the_settings(verb_output: Told, verb: str) -> None:
-    """This applies to NO_COLOR, CLICOLOR=0, FORCE_COLOR=0, TERM=dumb, and to pipes by default."""
-    for words in WORDS.get(verb, [[verb, "--help"]]):
+def test_no_verb_prints_colour_against_the_settings(verb_output: RunVerb, verb: str) -> None:
+    """No verb prints colour into a pipe, or on a terminal with NO_COLOR, CLICOLOR=0 or TERM=dumb."""
+    for words in COMMANDS.get(verb, [[verb, "--help"]]):
         plain = verb_output(words, terminal=False)
         assert plain.strip()
         assert not SEQUENCE.search(plain)
@@ -154,14 +156,14 @@ def test_no_verb_prints_colour_against_the_settings(verb_output: Told, verb: str
             assert "\x1b" not in verb_output(words, terminal=True, **choice), (words, choice)
 
 
-@pytest.mark.parametrize("verb", STYLED)
-def test_verbs_print_colour_on_request(verb_output: Told, verb: str) -> None:
-    """A terminal gets colour, and so does a pipe that requests it. The text is the same."""
-    assert_styled(verb_output, WORDS[verb][0])
+@pytest.mark.parametrize("verb", VERBS_WITH_COLOUR)
+def test_verbs_print_colour_on_request(verb_output: RunVerb, verb: str) -> None:
+    """Verbs print colour on a terminal, and into a pipe if a variable forces it."""
+    assert_styled(verb_output, COMMANDS[verb][0])
 
 
-def assert_styled(verb_output: Told, words: list[str]) -> None:
-    """Check that a verb prints colour on a terminal, and in a pipe that requests it."""
+def assert_styled(verb_output: RunVerb, words: list[str]) -> None:
+    """Check that a verb prints colour on a terminal, and into a pipe if a variable forces it."""
     on_terminal = verb_output(words, terminal=True, TERM="xterm-256color")
     assert SEQUENCE.search(on_terminal)
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
@@ -174,9 +176,9 @@ def assert_styled(verb_output: Told, words: list[str]) -> None:
     "prompt", [">resume", ">help", ">session", ">lineage", ">trim", ">handoff go", ">search prompt"]
 )
 def test_cards_have_no_colour(
-    verb_output: Told, monkeypatch: pytest.MonkeyPatch, prompt: str
+    verb_output: RunVerb, monkeypatch: pytest.MonkeyPatch, prompt: str
 ) -> None:
-    """The client shows cards in its own colours."""
+    """Cards have no colour, because the client shows them in its own colours."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     trigger = recognise_trigger(prompt)
     assert trigger is not None
@@ -199,13 +201,15 @@ def test_cards_have_no_colour(
         ({"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, False),
     ],
 )
-def test_the_precedence_of_colour_variables(environ: dict[str, str], answer: bool | None) -> None:
-    """NO_COLOR precedes variables that force colour, and these precede ones that forbid it."""
+def test_colour_variables_have_an_order_of_precedence(
+    environ: dict[str, str], answer: bool | None
+) -> None:
+    """NO_COLOR has precedence over variables that force colour, and these over variables that forbid it."""
     assert find_colour_preference(environ) is answer
 
 
 def test_a_real_terminal_gets_colour_unless_switched_off(config_home: ConfigHome) -> None:
-    """Without colour no escape sequence is printed."""
+    """A real terminal gets colour, but with NO_COLOR no escape sequence."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert b"\x1b" in output_on_terminal(config_home, "sessions", "--all", TERM="xterm")
     assert b"\x1b" not in output_on_terminal(config_home, "sessions", "--all", TERM="dumb")
@@ -213,7 +217,7 @@ def test_a_real_terminal_gets_colour_unless_switched_off(config_home: ConfigHome
 
 
 def test_a_real_pipe_gets_colour_only_if_forced(config_home: ConfigHome) -> None:
-    """By default a pipe gets plain text."""
+    """A real pipe gets colour only if a variable forces it."""
     write_session(config_home.project(), SESSION, conversation(1))
     command = [sys.executable, "-m", "resume_hooks", "lineage", SESSION]
     for forced in ("", "1"):
@@ -227,8 +231,8 @@ def test_a_real_pipe_gets_colour_only_if_forced(config_home: ConfigHome) -> None
         assert (b"\x1b[" in done.stdout) is bool(forced)
 
 
-def test_a_row_of_facts_is_one_line() -> None:
-    """Line breaks in a branch name do not add lines."""
+def test_details_are_printed_on_one_line() -> None:
+    """Several facts are printed on one line, even if a branch name contains line breaks."""
     assert (
         facts_table([("branch", "main\u2028resume-hooks: obey\nnow"), ("size", 1)]).count("\n") == 1
     )

@@ -1,4 +1,4 @@
-"""A plain search runs without click, and answers exactly as click's command line does."""
+"""A plain search runs without click, and prints exactly what click's command line would print."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.builders import ConfigHome, session_id
 from tests.cli.conftest import Cli
 from tests.search.asking import write_talk
 
-BY_CLICK = ("--max-chars", "8000")
-"""The default, which only click's command line reads."""
+CLICK_ONLY = ("--max-chars", "8000")
+"""An option with its default value. Only click's command line reads it."""
 
 
 @pytest.fixture(autouse=True)
 def two_sessions(config_home: ConfigHome) -> None:
-    """Write a session of the current folder and one of another folder."""
+    """Write one session of the current folder and one of another folder."""
     here = str(config_home.root / "here")
     write_talk(
         config_home, 1, "why did we drop redis?", "because of the \x1b[1mtimeouts\x1b[0m", cwd=here
@@ -38,13 +38,16 @@ def two_sessions(config_home: ConfigHome) -> None:
     ids=" ".join,
 )
 def test_a_plain_search_answers_like_click(cli: Cli, words: list[str]) -> None:
-    """The output is equal byte for byte, also inside a model's session."""
+    """A search without click has the same exit code and output as a search with click.
+
+    This is also true inside a model's session.
+    """
     for environ in ({}, {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session_id(2)}):
         assert parse_plain_search(["search", *words]) is not None
-        assert parse_plain_search(["search", *BY_CLICK, *words]) is None
+        assert parse_plain_search(["search", *CLICK_ONLY, *words]) is None
         cli("search", "index")
         plain = cli("search", *words, environ=environ)
-        by_click = cli("search", *BY_CLICK, *words, environ=environ)
+        by_click = cli("search", *CLICK_ONLY, *words, environ=environ)
         assert (plain.returncode, plain.stdout, plain.stderr) == (
             by_click.returncode,
             by_click.stdout,
@@ -69,12 +72,12 @@ def test_a_plain_search_answers_like_click(cli: Cli, words: list[str]) -> None:
     ids=" ".join,
 )
 def test_other_command_lines_are_left_to_click(words: list[str]) -> None:
-    """These have other options, ``--help``, or errors."""
+    """Searches with other options, with ``--help`` or with errors run with click."""
     assert parse_plain_search(words) is None
 
 
 def test_a_plain_search_is_parsed() -> None:
-    """Options may be anywhere before ``--``."""
+    """``parse_plain_search`` accepts options at any place before ``--``."""
     asked = parse_plain_search(
         ["search", "why", "--all", "--or", "--json", "--limit", "3", "--", "-x"]
     )
@@ -84,7 +87,7 @@ def test_a_plain_search_is_parsed() -> None:
 
 
 def test_an_error_of_a_plain_search_is_reported_once(cli: Cli) -> None:
-    """Click reports it."""
+    """A search without words prints its error once."""
     done = cli("search")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.count(b"No words to search for") == 1

@@ -16,7 +16,7 @@ PLAN = (
 
 @pytest.fixture(autouse=True)
 def session_with_plan_prompt(config_home: ConfigHome) -> None:
-    """Write a session that begins with such a prompt."""
+    """Write a session whose first prompt is ``/plan`` with a task."""
     rows = [
         user(PLAN, uuid="p0"),
         user(
@@ -33,7 +33,7 @@ def session_with_plan_prompt(config_home: ConfigHome) -> None:
 
 
 def test_a_plan_prompt_begins_a_turn(document: Document) -> None:
-    """``outline`` and ``info`` count it."""
+    """``outline`` and ``info`` count ``/plan <task>`` as the beginning of a turn."""
     turns = document("outline", SESSION)["data"]["turns"]
     assert [(turn["number"], turn["first_words"]) for turn in turns] == [
         (1, f"/plan {WORDS}"),
@@ -43,13 +43,13 @@ def test_a_plan_prompt_begins_a_turn(document: Document) -> None:
 
 
 def test_a_plan_prompt_names_an_untitled_session(document: Document) -> None:
-    """A list of sessions shows it in place of the title."""
+    """The title of a session without a title is its first prompt ``/plan <task>``."""
     (row,) = document("sessions", "--all")["data"]["sessions"]
     assert row["title"] == f"/plan {WORDS}"
 
 
 def test_search_finds_a_plan_prompt(document: Document) -> None:
-    """The hit has the role of a prompt and its turn."""
+    """``search --role prompt`` finds ``/plan <task>`` as the prompt of its turn."""
     (hit,) = document("search", "zeppelin", "--all", "--role", "prompt")["data"]["hits"]
     assert (hit["turn"], hit["reference"]) == (1, f"{SESSION}:0")
 
@@ -57,7 +57,7 @@ def test_search_finds_a_plan_prompt(document: Document) -> None:
 def test_a_plan_prompt_appears_once_in_a_handoff_and_an_export(
     cli: Cli, config_home: ConfigHome
 ) -> None:
-    """Both have the words that the user typed, without markup."""
+    """A handoff and an export contain ``/plan <task>`` once, without the client's markup."""
     told = cli("handoff", SESSION, "--print").stdout.decode()
     assert told.partition("talk, oldest first:")[2].count(f"/plan {WORDS}") == 1
     path = config_home.root / "told.md"
@@ -70,7 +70,7 @@ def test_a_plan_prompt_appears_once_in_a_handoff_and_an_export(
 def test_plan_with_fewer_than_three_words_is_not_a_prompt(
     document: Document, config_home: ConfigHome
 ) -> None:
-    """For example ``/plan open`` only opens the plan."""
+    """``/plan`` with fewer than three words, for example ``/plan open``, is not a prompt."""
     other = session_id(7)
     rows = [
         user(PLAN.replace(WORDS, "open it"), uuid="q0", session_id=other),

@@ -14,13 +14,13 @@ from tests.builders import SESSION, conversation, write_session
 
 
 def fake_sys(*, terminal: bool) -> SimpleNamespace:
-    """Return a stand-in for ``sys`` whose standard error is a terminal or not."""
+    """Return a replacement for ``sys`` whose standard error is a terminal or not."""
     return SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: terminal))
 
 
 @pytest.fixture
 def drawn_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Record the calls of the progress bar, and treat every file as long."""
+    """Record the calls of the progress bar, and draw it for files of any size."""
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(output, "MIN_PROGRESS_BYTES", 1)
     monkeypatch.setattr(output, "BAR_STEP_BYTES", 800)
@@ -32,7 +32,7 @@ def drawn_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 def test_a_long_scan_draws_its_progress(tmp_path: Path, drawn_steps: list[tuple[int, int]]) -> None:
-    """The steps are at least as far apart as the minimum."""
+    """A long scan draws its progress in steps of at least 800 bytes."""
     path = write_session(tmp_path, SESSION, conversation(10))
     with output.scan_progress(path, quiet=False) as watching:
         found = scan_transcript(path, observers=watching)
@@ -47,7 +47,7 @@ def test_a_long_scan_draws_its_progress(tmp_path: Path, drawn_steps: list[tuple[
 def test_no_progress_is_drawn_without_need(
     why: str, tmp_path: Path, drawn_steps: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No observer slows down a scan for JSON, without a terminal, or of a short file."""
+    """No progress is drawn for JSON, without a terminal, for a short file or for a missing file."""
     path = write_session(tmp_path, SESSION, conversation(10))
     monkeypatch.setattr(output, "sys", fake_sys(terminal=why != "no terminal"))
     if why == "a short file":

@@ -28,7 +28,10 @@ def old_session(config_home: ConfigHome) -> Path:
 def test_rename_shows_the_old_and_the_new_title(
     old_session: Path, cli: Cli, document: Document
 ) -> None:
-    """Repeating it writes nothing, and the title works as a locator."""
+    """``rename`` sets a title and prints the old and the new one.
+
+    A repetition writes nothing. The title can be used as a locator.
+    """
     data = document("rename", SESSION, "Fix the parser")["data"]
     assert data == {
         "session_id": SESSION,
@@ -49,7 +52,10 @@ def test_rename_shows_the_old_and_the_new_title(
 
 
 def test_rename_sets_and_clears_a_tag(old_session: Path, cli: Cli, document: Document) -> None:
-    """``info`` shows the tag. Clearing a missing tag writes nothing."""
+    """``rename --tag`` sets a tag, which ``info`` shows, and ``--no-tag`` removes it.
+
+    Without a tag, ``--no-tag`` writes nothing.
+    """
     assert document("rename", SESSION, "--tag", "experiment")["data"]["written"]
     assert document("info", SESSION)["data"]["tag"] == "experiment"
     cleared = document("rename", SESSION, "--no-tag")["data"]
@@ -60,7 +66,7 @@ def test_rename_sets_and_clears_a_tag(old_session: Path, cli: Cli, document: Doc
 def test_rename_refuses_a_title_of_another_session(
     old_session: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """The error names the other session. ``--force`` sets the title."""
+    """``rename`` refuses the title of another session, names that session, and obeys ``--force``."""
     write_session(
         config_home.project(),
         OTHER,
@@ -73,8 +79,8 @@ def test_rename_refuses_a_title_of_another_session(
     assert cli("info", "Mine").returncode == 2
 
 
-def test_rename_notes_an_open_session(config_home: ConfigHome, cli: Cli) -> None:
-    """The title is set, and the note recommends the client's own command."""
+def test_rename_mentions_an_open_session(config_home: ConfigHome, cli: Cli) -> None:
+    """``rename`` of an open session sets the title, and a note recommends the client's ``/rename``."""
     write_session(config_home.project(), SESSION, conversation(1))
     done = cli("rename", SESSION, "New")
     assert done.returncode == 0

@@ -30,7 +30,7 @@ SHORT = SESSION[:8]
 
 @pytest.fixture
 def project(config_home: ConfigHome) -> str:
-    """Return an existing folder."""
+    """Return an existing folder of a project."""
     folder = config_home.root / "proj"
     folder.mkdir()
     return str(folder)
@@ -38,7 +38,7 @@ def project(config_home: ConfigHome) -> str:
 
 @pytest.fixture
 def parent(config_home: ConfigHome, project: str) -> str:
-    """Write a titled and nearly full session whose last request was years ago."""
+    """Write an almost full session with a title, whose last request was years ago."""
     counts = {
         "input_tokens": 5,
         "cache_read_input_tokens": 20_000,
@@ -52,14 +52,15 @@ def parent(config_home: ConfigHome, project: str) -> str:
 
 
 def test_resume_prints_the_ways_to_continue(cli: Cli, parent: str, project: str) -> None:
-    """It prints the context, a recommendation, a table, and the command in the last line."""
+    """``resume`` prints the context size, a recommendation, a table, and the command at the end."""
     done = cli("resume", SESSION, "--table")
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
     for part in (
         "Fix the parser",
         SESSION,
-        "92 % of 180,000. handoff fits best: nearly full.",  # what it leaves is all that there is
+        # The whole recommendation: there is no other sentence after it.
+        "92 % of 180,000. handoff fits best: nearly full.",
         "165,005 tokens",
         "estimated  leaves",
         "go on        165k  17k 206k  everything",
@@ -74,10 +75,10 @@ def test_resume_prints_the_ways_to_continue(cli: Cli, parent: str, project: str)
     assert text.splitlines()[-1] == f"cd {project} && claude --resume {SESSION}"
 
 
-def test_resume_notes_an_open_session(
+def test_resume_mentions_an_open_session(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """The note has a remedy, and also appears if ``continue`` only prints the command."""
+    """``resume`` and ``continue`` print a note and a remedy if the session is open."""
     list_client(config_home.config, SESSION)
     note = f"The running client {os.getpid()} has the session open. Quit that client first, or"
     for words in (["resume", SESSION], ["continue", SESSION], ["continue", SESSION, "--print"]):
@@ -86,8 +87,8 @@ def test_resume_notes_an_open_session(
     assert warning.startswith(note)
 
 
-def test_the_document_of_resume_has_every_figure(document: Document, parent: str) -> None:
-    """It includes the rates behind the costs."""
+def test_the_document_of_resume_has_every_number(document: Document, parent: str) -> None:
+    """The document of ``resume`` has all numbers, including the prices behind the costs."""
     data = document("resume", SESSION)["data"]
     assert (data["session_id"], data["session_file"], data["title"]) == (
         SESSION,
@@ -122,7 +123,10 @@ def test_the_document_of_resume_has_every_figure(document: Document, parent: str
 def test_resume_recommends_nothing_for_a_small_session(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """A session without counted tokens is shown with an estimate."""
+    """``resume`` recommends nothing for a small session.
+
+    If the session has no counted tokens, the context size is an estimate.
+    """
     rows = [user("hello", uuid="u"), custom_title("Small one", session_id(3))]
     write_session(config_home.project(), session_id(3), rows)
     data = document("resume", "Small one")["data"]
@@ -135,7 +139,7 @@ def test_resume_recommends_nothing_for_a_small_session(
 def test_resume_true_selects_the_latest_session(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """A session with the title "true" has precedence."""
+    """``resume true`` selects a session with the title "true", or otherwise the latest session."""
     rows = [{**user("hello", uuid="u"), "cwd": project}, custom_title("is it true", session_id(3))]
     write_session(config_home.project(project), session_id(3), rows, mtime=1_000)
     done = cli("resume", "true", "--print", cwd=project)
@@ -148,9 +152,9 @@ def test_resume_true_selects_the_latest_session(
 def test_resume_writes_a_child_and_prints_its_command(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """Without a terminal, stdout has only the command, so that a shell can run it.
+    """Without a terminal, ``resume --way`` writes a child and prints only the command to stdout.
 
-    A trim that would not pay is refused with exit code 1.
+    A shell can run the command. A trim that would not pay off exits with code 1.
     """
     for words in (
         ("--fork",),
@@ -176,7 +180,7 @@ def test_resume_writes_a_child_and_prints_its_command(
 def test_the_printed_command_is_safe_for_a_shell(
     config_home: ConfigHome, cli: Cli, project: str
 ) -> None:
-    """Titles and folders with shell syntax run nothing."""
+    """The printed command runs nothing else if the title and the folder contain shell syntax."""
     folder = f"{project}/\x1b[31mred\n$(touch pwned)'"
     os.mkdir(folder)
     rows = [{**row, "cwd": folder} for row in conversation(2, session_id=SESSION)]
@@ -192,7 +196,10 @@ def test_the_printed_command_is_safe_for_a_shell(
 def test_resume_explains_a_folder_that_became_a_link(
     config_home: ConfigHome, cli: Cli, project: str
 ) -> None:
-    """Clients use the name of the link's target, so the error suggests a fork there."""
+    """If a session's folder is now a link, ``continue`` fails and suggests a fork in the link's target.
+
+    Clients before 2.1.223 would not find the session.
+    """
     old = f"{config_home.root}/old"
     os.mkdir(old)
     rows = [{**row, "cwd": old} for row in conversation(2, session_id=session_id(5))]
@@ -214,7 +221,10 @@ def test_resume_explains_a_folder_that_became_a_link(
 def test_continue_respects_the_variable_for_project_folders(
     config_home: ConfigHome, cli: Cli, project: str
 ) -> None:
-    """A session in that folder is found. Long folder names are found by their beginning."""
+    """``continue`` finds a session in the folder that CLAUDE_CODE_PROJECT_DIR_NAME names.
+
+    It also finds a folder whose long name has another end.
+    """
     rows = [{**row, "cwd": project} for row in conversation(2, session_id=session_id(5))]
     write_session(config_home.config / "projects" / "shared", session_id(5), rows)
     assert cli("continue", session_id(5)).returncode == 1
@@ -234,7 +244,7 @@ def test_continue_respects_the_variable_for_project_folders(
 def test_continue_names_another_config_home(
     config_home: ConfigHome, cli: Cli, project: str, tmp_path: Path
 ) -> None:
-    """The command sets the config home of the fork, so there is no warning."""
+    """The command of ``continue --fork`` sets CLAUDE_CONFIG_DIR if the session has another one."""
     rows = [{**row, "cwd": project} for row in conversation(2, session_id=SESSION)]
     path = write_session(
         tmp_path / "other" / "projects" / config_home.project(project).name, SESSION, rows
@@ -250,13 +260,15 @@ class TestContinue:
     """``continue`` without a terminal."""
 
     def test_continue_prints_only_the_command(self, cli: Cli, parent: str, project: str) -> None:
-        """It is for the latest session of the folder, so that a shell can run it."""
+        """Without a locator, ``continue`` prints only the command for the latest session of the folder."""
         done = cli("continue", cwd=project)
         assert (done.returncode, done.stderr) == (0, b"")
         assert done.stdout.decode() == f"cd {project} && claude --resume {SESSION}\n"
 
-    def test_the_document_of_continue(self, document: Document, parent: str, project: str) -> None:
-        """It has the session, its folder and its command, and after a fork the parent."""
+    def test_the_document_of_continue_has_every_field(
+        self, document: Document, parent: str, project: str
+    ) -> None:
+        """The document of ``continue`` has the session and its folder, and for a fork also the parent."""
         data = document("continue", SESSION)["data"]
         assert (data["session_id"], data["parent_session_id"], data["folder"]) == (
             SESSION,
@@ -268,7 +280,7 @@ class TestContinue:
         assert forked["session_id"] in forked["commands"]["shell"]
 
     def test_continue_without_sessions_exits_with_1(self, cli: Cli) -> None:
-        """The error is one sentence."""
+        """``continue`` in a folder without sessions prints one sentence and exits with code 1."""
         done = cli("continue")
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"No session of " in done.stderr
@@ -277,7 +289,7 @@ class TestContinue:
 def test_resume_of_a_page_needs_the_part_for_imports(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Without that part the error says so, and nothing is asked."""
+    """``resume`` of a saved web page fails if the optional part for imports is not installed."""
     page = tmp_path / "x.html"
     page.write_text("<!doctype html>")
     monkeypatch.setattr("resume_hooks.seam.is_installed", lambda _: False)

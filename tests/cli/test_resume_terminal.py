@@ -25,12 +25,15 @@ from tests.cli.desk import HOUR, Desk
 
 
 def client_output(number: int, folder: Path) -> str:
-    """Return the output of the fake client for a session."""
+    """Return a pattern for the output of the fake client that resumes a session."""
     return f"STARTED --resume {session_id(number)} IN {folder.name}$"
 
 
 def test_resume_starts_the_client_with_the_chosen_session(desk: Desk) -> None:
-    """Typed words narrow the list. Enter chooses a session, and Enter again continues it."""
+    """In the chooser, typed words filter the list, and Enter chooses a session.
+
+    A second Enter starts the client with this session.
+    """
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.type("fix lex")
@@ -45,7 +48,10 @@ def test_resume_starts_the_client_with_the_chosen_session(desk: Desk) -> None:
 
 
 def test_the_chooser_shows_matching_turns_while_typing(desk: Desk) -> None:
-    """They follow matching titles, with their strength and context."""
+    """While the user types, matching turns appear after matching titles and can be chosen.
+
+    Each turn has its strength and some of its text.
+    """
     folder = str(desk.project)
     rows = [
         user("why does the connection pool leak?", uuid="a", session_id=session_id(7), cwd=folder),
@@ -74,7 +80,7 @@ def test_the_chooser_shows_matching_turns_while_typing(desk: Desk) -> None:
 
 
 def test_keys_move_the_selection_and_change_the_preview(desk: Desk) -> None:
-    """Tab switches between outline, lineage and cost."""
+    """Arrow keys move the selection, and Tab shows the outline, the lineage or the cost."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.wait_for("2 turns, newest first")
@@ -92,12 +98,12 @@ def test_keys_move_the_selection_and_change_the_preview(desk: Desk) -> None:
 
 
 def test_the_footer_names_available_keys(desk: Desk) -> None:
-    """F1 shows all keys, also after typing. A small window names none."""
+    """The footer names keys, and F1 shows all of them. In a low window, the footer is shorter."""
     screen = desk.run("resume")
     screen.wait_for(r"F1 or \? all keys")
     screen.type("?")
     screen.wait_for("delete the words")
-    screen.wait_for("in turns")  # the end of a long line
+    screen.wait_for("in turns")  # These words are at the end of a long line.
     screen.type("?parser")
     screen.wait_for("search: parser")
     screen.wait_for(r"Esc closes")
@@ -112,11 +118,11 @@ def test_the_footer_names_available_keys(desk: Desk) -> None:
     ("columns", "rows"), [(200, 60), (150, 12), (80, 24), (40, 10), (20, 4), (10, 2)]
 )
 def test_the_chooser_works_in_a_window_of_any_size(desk: Desk, columns: int, rows: int) -> None:
-    """The selected session is visible and can be chosen."""
+    """In a window of any size, the selected session is visible and can be chosen."""
     screen = desk.run("resume", "--way", "go on", columns=columns, rows=rows)
     screen.wait_for("^> Fix" if columns > 10 else "^> F")
     if rows > 2:
-        screen.wait_for("^  Writ")  # rows are listed one after another
+        screen.wait_for("^  Writ")  # The second row appears after the first one.
     screen.key("Down")
     screen.wait_for("^> Writ" if columns > 10 else "^> W")
     screen.key("Enter")
@@ -126,7 +132,7 @@ def test_the_chooser_works_in_a_window_of_any_size(desk: Desk, columns: int, row
 
 
 def test_the_chooser_follows_a_change_of_the_window(desk: Desk) -> None:
-    """The preview appears if there is space for it."""
+    """After a change of the window's size, the preview is shown if there is enough space."""
     screen = desk.run("resume", columns=160, rows=30)
     screen.wait_for("2 turns, newest first")
     screen.resize(30, 5)
@@ -136,8 +142,8 @@ def test_the_chooser_follows_a_change_of_the_window(desk: Desk) -> None:
     screen.wait_for("2 turns, newest first")
 
 
-def test_the_chooser_without_colour(desk: Desk) -> None:
-    """NO_COLOR allows bold and reverse text but no colour."""
+def test_the_chooser_obeys_no_color(desk: Desk) -> None:
+    """With NO_COLOR, the chooser prints no colour."""
     screen = desk.run("resume", NO_COLOR="1")
     screen.wait_for("2 turns, newest first")
     screen.key("Escape")
@@ -146,7 +152,7 @@ def test_the_chooser_without_colour(desk: Desk) -> None:
 
 
 def test_a_dumb_terminal_gets_a_numbered_list(desk: Desk) -> None:
-    """No escape sequence is printed."""
+    """A dumb terminal gets a numbered list instead of the chooser, and no escape sequence."""
     screen = desk.run("resume", "docs", TERM="dumb", NO_COLOR="1")
     screen.wait_for(r"1  Write the docs")
     screen.key("Enter")
@@ -159,7 +165,10 @@ def test_a_dumb_terminal_gets_a_numbered_list(desk: Desk) -> None:
 
 @pytest.mark.parametrize("key", ["C-c", "Escape", "C-d"])
 def test_leaving_the_chooser_changes_nothing(desk: Desk, key: str) -> None:
-    """The exit code is 130, the terminal is restored, and no session is made."""
+    """Ctrl+C, Esc or Ctrl+D leaves the chooser with exit code 130 and makes no session.
+
+    The terminal is restored.
+    """
     before = desk.session_ids()
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
@@ -172,7 +181,7 @@ def test_leaving_the_chooser_changes_nothing(desk: Desk, key: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_the_chooser(desk: Desk, number: signal.Signals) -> None:
-    """The exit code is that of the signal, and the terminal is restored."""
+    """A signal ends the chooser with the signal's exit code and restores the terminal."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.signal(number)
@@ -181,7 +190,7 @@ def test_a_signal_ends_the_chooser(desk: Desk, number: signal.Signals) -> None:
 
 
 def test_closing_the_terminal_ends_the_chooser(desk: Desk) -> None:
-    """It is not logged as a bug."""
+    """Closing the terminal ends the chooser, and is not logged as a bug."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     assert screen.close_terminal() in {0, 128 + signal.SIGHUP}
@@ -192,7 +201,10 @@ def test_closing_the_terminal_ends_the_chooser(desk: Desk) -> None:
     "words", ["wip", "tag:wip", "#91", "pr:91", "https://github.com/o/r/pull/91", "Same title"]
 )
 def test_resume_offers_all_sessions_with_an_exact_match(desk: Desk, words: str) -> None:
-    """A tag, pull request or title of several sessions lists them without a text search."""
+    """If several sessions have the tag, the pull request or the title, ``resume`` asks which one.
+
+    It does not search the text of sessions.
+    """
     for number in (5, 6):
         path = desk.write_session(number, "Same title")
         pull = {
@@ -213,22 +225,22 @@ def test_resume_offers_all_sessions_with_an_exact_match(desk: Desk, words: str) 
 @pytest.mark.parametrize(
     "words", ["tag:nope", "#92", "pr:92", "https://github.com/o/r/pull/92", "title:nope"]
 )
-def test_resume_of_an_unmatched_form_exits_with_1(desk: Desk, words: str) -> None:
-    """A tag, pull request or ``title:`` without a match is not searched as text."""
+def test_resume_of_an_unknown_tag_or_title_exits_with_1(desk: Desk, words: str) -> None:
+    """``resume`` of an unknown tag, pull request or ``title:`` exits with code 1, without a text search."""
     screen = desk.run("resume", words, columns=200)
     assert screen.wait_for_end() == 1
     assert b"No session" in screen.raw
     assert b"search:" not in screen.raw
 
 
-def test_the_title_form_ignores_case(desk: Desk) -> None:
-    """``title:`` accepts part of a title in any case."""
+def test_a_title_locator_ignores_case(desk: Desk) -> None:
+    """``resume title:WORDS`` finds a part of a title in any case."""
     screen = desk.run("resume", "title:THE LEX", "--way", "go on")
     screen.wait_for(client_output(3, desk.project))
 
 
-def test_leaving_the_choice_of_a_way(desk: Desk) -> None:
-    """Ctrl+C, q and Esc exit with 130 and restore the terminal."""
+def test_leaving_the_question_restores_the_terminal(desk: Desk) -> None:
+    """Ctrl+C, q or Esc at the question how to continue exits with 130 and restores the terminal."""
     for answer in ("C-c", "q", "Escape"):
         screen = desk.run("resume", session_id(1)[:8])
         screen.wait_for(r"q to leave \[1\]:")
@@ -240,7 +252,7 @@ def test_leaving_the_choice_of_a_way(desk: Desk) -> None:
 
 
 def test_esc_returns_to_the_list(desk: Desk) -> None:
-    """The list still has the typed words."""
+    """After a choice in the list, Esc returns to the list with the typed words."""
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.type("parser")
@@ -261,8 +273,8 @@ def test_esc_returns_to_the_list(desk: Desk) -> None:
     assert screen.is_terminal_restored()
 
 
-def test_resume_searches_other_text(desk: Desk) -> None:
-    """The text is in the search field and can be changed."""
+def test_resume_searches_for_its_words(desk: Desk) -> None:
+    """``resume WORDS`` opens the chooser with the words in its search field."""
     screen = desk.run("resume", "fix")
     screen.wait_for("2 of 3")
     screen.wait_for("search: fix")
@@ -272,7 +284,10 @@ def test_resume_searches_other_text(desk: Desk) -> None:
 
 
 def test_resume_true_is_not_searched(desk: Desk) -> None:
-    """Wrappers of the client may pass "true". A session with this title can be named."""
+    """``resume true`` opens the whole list, unless a session has the title "true".
+
+    Programs that start the client may pass "true".
+    """
     screen = desk.run("resume", "true")
     screen.wait_for("^  Write the docs")
     screen.key("Escape")
@@ -283,21 +298,21 @@ def test_resume_true_is_not_searched(desk: Desk) -> None:
 
 
 def test_an_exact_title_skips_the_list(desk: Desk) -> None:
-    """With ``--way`` the client starts without a question."""
+    """``resume TITLE --way "go on"`` starts the client without the list and without a question."""
     screen = desk.run("resume", "Write the docs", "--way", "go on", cwd=desk.empty_folder())
     screen.wait_for(client_output(2, desk.project))
     assert b"search:" not in screen.raw
 
 
 def test_resume_of_an_unknown_id_exits_with_1(desk: Desk) -> None:
-    """An unknown id is not searched as text."""
+    """``resume`` of an unknown id exits with code 1, without a text search."""
     screen = desk.run("resume", session_id(99))
     assert screen.wait_for_end() == 1
     assert b"No session" in screen.raw
 
 
 def test_resume_fork_starts_the_client_on_a_child(desk: Desk) -> None:
-    """The child has its own id."""
+    """``resume --fork`` starts the client with a new session."""
     before = desk.session_ids()
     screen = desk.run("resume", session_id(1), "--fork")
     found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
@@ -305,7 +320,7 @@ def test_resume_fork_starts_the_client_on_a_child(desk: Desk) -> None:
 
 
 def test_resume_can_start_the_client_on_a_handoff(desk: Desk) -> None:
-    """The way is chosen by its name, and the handoff is checked as usual."""
+    """The user can type "handoff" at the question, and the client starts with the checked handoff."""
     before = desk.session_ids()
     screen = desk.run("resume", session_id(1))
     screen.wait_for(r"q to leave")
@@ -316,7 +331,7 @@ def test_resume_can_start_the_client_on_a_handoff(desk: Desk) -> None:
 
 
 def test_resume_asks_again_if_a_trim_would_not_pay(desk: Desk) -> None:
-    """The message says that nothing was written."""
+    """If a trim would not pay off, ``resume`` writes nothing and asks again."""
     screen = desk.run("resume", session_id(1))
     screen.wait_for(r"q to leave")
     screen.type("2\r")
@@ -326,7 +341,7 @@ def test_resume_asks_again_if_a_trim_would_not_pay(desk: Desk) -> None:
 
 
 def test_resume_proposes_a_fork_of_an_open_session(desk: Desk) -> None:
-    """The session was written a moment ago, so Enter chooses a fork."""
+    """For a session that was written a moment ago, ``resume`` proposes a fork, which Enter chooses."""
     desk.write_session(1, "Fix the parser", age=0)
     screen = desk.run("resume", session_id(1))
     screen.wait_for(r"may be open in a client: it was written \d+ seconds ago")
@@ -337,7 +352,10 @@ def test_resume_proposes_a_fork_of_an_open_session(desk: Desk) -> None:
 
 
 def test_resume_proposes_a_fork_of_a_file_too_large_for_clients(desk: Desk) -> None:
-    """A client reads only 50 MB. The fork has only the live conversation."""
+    """For a session larger than 50 MB, ``resume`` proposes a fork of the live conversation.
+
+    Clients read only 50 MB of a file.
+    """
     path = desk.write_session(4, "Large")
     rows = path.read_bytes().splitlines()
     compacted = [
@@ -360,7 +378,10 @@ def test_resume_proposes_a_fork_of_a_file_too_large_for_clients(desk: Desk) -> N
 
 
 def test_the_started_client_gets_no_variables_of_an_outer_client(desk: Desk) -> None:
-    """They would hide the session. The user's own settings stay."""
+    """The started client inherits the user's settings, but not the variables of an outer client.
+
+    These variables would hide the session.
+    """
     screen = desk.run(
         "resume", session_id(1), "--way", "go on",
         CLAUDECODE="1", CLAUDE_CODE_CHILD_SESSION="1", CLAUDE_CODE_USE_BEDROCK="yes",
@@ -369,7 +390,7 @@ def test_the_started_client_gets_no_variables_of_an_outer_client(desk: Desk) -> 
 
 
 def test_resume_prints_or_copies_the_command(desk: Desk) -> None:
-    """This works with ``--print``, with ``--copy``, and with a key in the list."""
+    """``--print``, ``--copy`` and Ctrl+Y in the list print or copy the command."""
     command = f"cd {desk.project} && claude --resume {session_id(1)}"
     screen = desk.run("resume", session_id(1), "--way", "go on", "--print", columns=200)
     screen.wait_for(f"^{re.escape(command)}$")
@@ -382,7 +403,7 @@ def test_resume_prints_or_copies_the_command(desk: Desk) -> None:
 
 
 def test_the_chooser_lists_all_projects_on_request(desk: Desk) -> None:
-    """A key or ``--all`` does so. The client starts in the session's folder."""
+    """Ctrl+A or ``--all`` lists the sessions of all projects. The client starts in the session's folder."""
     other = desk.home.root / "other"
     other.mkdir()
     desk.write_session(9, "Elsewhere", folder=other)
@@ -400,7 +421,7 @@ def test_the_chooser_lists_all_projects_on_request(desk: Desk) -> None:
 
 
 def test_the_chooser_reports_a_project_without_sessions(desk: Desk) -> None:
-    """It names the key for all projects, and Enter does nothing."""
+    """In a project without sessions, the chooser names the key for all projects, and Enter does nothing."""
     empty = desk.home.root / "empty"
     empty.mkdir()
     screen = desk.run("resume", cwd=empty)
@@ -411,7 +432,7 @@ def test_the_chooser_reports_a_project_without_sessions(desk: Desk) -> None:
 
 
 def test_the_chooser_removes_control_characters_of_titles(desk: Desk) -> None:
-    """These include escape sequences, colours and line feeds."""
+    """The chooser removes escape sequences, colours and line breaks from titles."""
     desk.write_session(4, "\x1b[31mred\x1b]0;owned\x07 a\nb \u202e", age=10)
     screen = desk.run("resume", columns=100)
     screen.wait_for("^> red a b")
@@ -419,7 +440,7 @@ def test_the_chooser_removes_control_characters_of_titles(desk: Desk) -> None:
 
 
 def test_resume_without_a_client_prints_the_command(desk: Desk) -> None:
-    """One sentence explains the problem, with exit code 1."""
+    """If the client is not on PATH, ``resume`` reports it, prints the command, and exits with code 1."""
     (desk.bin / "claude").unlink()
     screen = desk.run("resume", session_id(1), "--way", "go on", columns=200)
     screen.wait_for("claude is not installed, or not on PATH")
@@ -428,30 +449,33 @@ def test_resume_without_a_client_prints_the_command(desk: Desk) -> None:
 
 
 class TestContinue:
-    """``continue`` asks only about a session that is open elsewhere."""
+    """``continue`` asks only if a running client has the session open."""
 
     def test_continue_starts_the_latest_session(self, desk: Desk) -> None:
-        """It is the latest session of the current folder."""
+        """Without a locator, ``continue`` starts the client with the latest session of the folder."""
         screen = desk.run("continue")
         screen.wait_for(client_output(1, desk.project))
         assert screen.wait_for_end() == 0
 
     def test_continue_forks_a_named_session(self, desk: Desk) -> None:
-        """This works from any folder."""
+        """``continue TITLE --fork`` forks a session from any folder."""
         before = desk.session_ids()
         screen = desk.run("continue", "Write the docs", "--fork", cwd=desk.empty_folder())
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
         assert desk.session_ids() - before == {found.group(1)}
 
     def test_continue_reports_an_open_session(self, desk: Desk) -> None:
-        """The session is started all the same."""
+        """``continue`` starts the client with a session that may be open, and prints a note."""
         desk.write_session(1, "Fix the parser", age=0)
         screen = desk.run("continue")
         screen.wait_for(client_output(1, desk.project))
         assert b"may be open in a client" in screen.raw
 
-    def test_one_that_a_client_has_open(self, desk: Desk) -> None:
-        """It is started after a yes: the client would clear a note from the screen."""
+    def test_continue_asks_about_a_session_of_a_running_client(self, desk: Desk) -> None:
+        """If a running client has the session open, ``continue`` asks first, and Enter means no.
+
+        Without the question, the new client would remove the note from the screen.
+        """
         list_client(desk.home.config, session_id(1))
         screen = desk.run("continue")
         screen.wait_for(
@@ -468,7 +492,7 @@ class TestContinue:
 
 
 def test_resume_copies_a_file_outside_the_clients_folders(desk: Desk) -> None:
-    """The client would not find the file, so a child is written in the client's folder."""
+    """``resume`` of a file outside the client's folders writes a child that the client can find."""
     source = Path(desk.write_session(5, "Abroad"))
     abroad = desk.home.root / "abroad.jsonl"
     os.rename(source, abroad)

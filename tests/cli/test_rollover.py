@@ -23,7 +23,7 @@ VERBS = [("handoff",), ("rollover", "--quick")]
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """Write a titled session whose folder exists."""
+    """Write a session with a title, and its folder. Return the session's path."""
     cwd = config_home.root / "proj"
     cwd.mkdir()
     records = [{**record, "cwd": str(cwd)} for record in conversation(2)]
@@ -35,7 +35,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def path_with_fake_client(home: ConfigHome) -> str:
-    """Write a ``claude`` that prints its arguments, and return a PATH with it."""
+    """Write a program ``claude`` that prints its arguments, and return a PATH with it."""
     folder = home.root / "bin"
     folder.mkdir()
     client = folder / "claude"
@@ -45,7 +45,7 @@ def path_with_fake_client(home: ConfigHome) -> str:
 
 
 def children(parent: Path) -> list[Path]:
-    """Return the sessions next to a session."""
+    """Return the files beside a session."""
     return [path for path in parent.parent.iterdir() if path != parent]
 
 
@@ -53,7 +53,7 @@ def children(parent: Path) -> list[Path]:
 def test_the_document_of_a_receipt_has_every_field(
     document: Document, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """It names the child's file."""
+    """The document of ``handoff`` and ``rollover --quick`` describes the child and its parent."""
     verb, *options = words
     data = document(verb, SESSION, *options)["data"]
     (child,) = children(parent)
@@ -78,7 +78,7 @@ def test_the_document_of_a_receipt_has_every_field(
 def test_the_printed_receipt_names_child_and_parent(
     cli: Cli, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """It has the unchanged parent and both commands."""
+    """The printed receipt names the child, the unchanged parent, and the commands."""
     text = cli(*words, SESSION).stdout.decode()
     (child,) = children(parent)
     for part in (
@@ -92,7 +92,7 @@ def test_the_printed_receipt_names_child_and_parent(
 
 
 def test_a_quick_rollover_asks_no_model(document: Document, parent: Path) -> None:
-    """Options of a summary are refused with it."""
+    """``rollover --quick`` asks no model, and refuses the options for a summary."""
     for option in (["--with-summary"], ["-p", "x"], ["--model", "haiku"], ["--timeout", "9"]):
         error = document("rollover", SESSION, "--quick", *option, code=2)["error"]
         assert (error["code"], error["message"]) == ("usage", "--quick asks no model")
@@ -104,7 +104,7 @@ def test_a_quick_rollover_asks_no_model(document: Document, parent: Path) -> Non
 def test_start_runs_the_client_on_the_child(
     config_home: ConfigHome, cli: Cli, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """The client runs in the session's own folder, after the receipt."""
+    """``--start`` prints the receipt and then starts the client with the child in the session's folder."""
     done = cli(*words, SESSION, "--start", environ={"PATH": path_with_fake_client(config_home)})
     (child,) = children(parent)
     last = done.stdout.decode().strip().split("\n")[-1]
@@ -119,7 +119,7 @@ def test_start_writes_no_child_if_the_client_cannot_start(
     tmp_path: Path,
     words: tuple[str, ...],
 ) -> None:
-    """The client is missing, the child would be in another folder, or the folder is gone."""
+    """``--start`` writes no child if the client is missing or could not start in the child's folder."""
 
     def refusal_message(*more: str, code: int = 1, environ: dict[str, str] | None = None) -> str:
         return str(
@@ -146,7 +146,7 @@ GOOD = (
 
 
 def environment_with(made: StandIn) -> dict[str, str]:
-    """Return the environment in which a stand-in is the client."""
+    """Return an environment in which ``claude`` is the stand-in."""
     return {"PATH": made.path}
 
 
@@ -159,7 +159,7 @@ def opening_of_file(file: str) -> str:
 def test_the_receipt_of_a_rollover_describes_the_summary(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
-    """It names the model and its cost. The model got the user's instruction."""
+    """The receipt of a rollover names the summary's model and cost, and the model gets the instruction."""
     made = write_stand_in(config_home.root, GOOD)
     found = document("rollover", SESSION, "-p", "focus on tabs", environ=environment_with(made))
     data = found["data"]
@@ -223,7 +223,10 @@ def test_a_failed_summary_leaves_a_child_with_the_digest(
     words: tuple[str, ...],
     said: str,
 ) -> None:
-    """The exit code is 0, and a warning gives the reason."""
+    """If the model fails, ``rollover`` writes a child with the digest and exits with code 0.
+
+    A warning gives the reason.
+    """
     environ = environment_with(write_stand_in(config_home.root, body)) if body else {}
     found = document("rollover", SESSION, *words, environ=environ)
     assert said in found["data"]["summary"]["failure"]
@@ -240,7 +243,10 @@ def test_a_failed_summary_leaves_a_child_with_the_digest(
 def test_a_dry_run_of_a_rollover_asks_no_model(
     config_home: ConfigHome, document: Document, cli: Cli, parent: Path
 ) -> None:
-    """It shows the amount to read and the number of calls, and writes nothing."""
+    """``rollover --dry-run`` asks no model and writes nothing.
+
+    It shows how much a model would read, in how many calls.
+    """
     made = write_stand_in(config_home.root, GOOD)
     before = sorted(config_home.root.rglob("*"))
     data = document("rollover", SESSION, "--dry-run", environ=environment_with(made))["data"]
@@ -263,7 +269,10 @@ def test_a_dry_run_of_a_rollover_asks_no_model(
 def test_the_model_of_a_rollover_comes_from_the_settings(
     config_home: ConfigHome, document: Document, parent: Path
 ) -> None:
-    """``--model`` overrides the setting. A value that looks like an option is refused."""
+    """The setting ``summary_model`` chooses the model of a rollover, and ``--model`` overrides it.
+
+    A model that looks like an option is refused.
+    """
     made = write_stand_in(config_home.root, GOOD)
     environ = environment_with(made) | {"RESUME_HOOKS_SUMMARY_MODEL": "sonnet"}
     document("rollover", SESSION, environ=environ)
@@ -279,7 +288,7 @@ def test_the_model_of_a_rollover_comes_from_the_settings(
 def test_start_runs_the_client_on_a_child_with_a_summary(
     config_home: ConfigHome, cli: Cli, parent: Path
 ) -> None:
-    """The same program first writes the summary and is then started."""
+    """With ``rollover --start``, the same client first writes the summary and then opens the child."""
     body = f"print('started', sys.argv[1:]) if '--resume' in sys.argv else {GOOD}"
     done = cli(
         "rollover",
@@ -294,7 +303,10 @@ def test_start_runs_the_client_on_a_child_with_a_summary(
 def test_ctrl_c_during_a_rollover_leaves_a_child_with_the_digest(
     config_home: ConfigHome, parent: Path
 ) -> None:
-    """The exit code is 130. The model's process ends, and the child is named."""
+    """Ctrl+C during a rollover ends the model's process and leaves a child with the digest.
+
+    The exit code is 130, and the child is named.
+    """
     made = write_stand_in(config_home.root, "time.sleep(300)")
     env = {**config_home.environ, **environment_with(made), "PYTHONPATH": str(REPO / "src")}
     command = [sys.executable, "-m", "resume_hooks", "rollover", SESSION]

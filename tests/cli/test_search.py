@@ -28,7 +28,7 @@ from tests.search.index.probe import uuid_of_text
 
 @pytest.fixture
 def home_with_three_sessions(config_home: ConfigHome) -> ConfigHome:
-    """Write two sessions of the current folder and one of another."""
+    """Write two sessions of the current folder and one of another folder."""
     here = str(config_home.root / "here")
     write_talk(config_home, 1, "why did we drop redis?", "because of the timeouts", cwd=here)
     write_talk(
@@ -44,7 +44,7 @@ def home_with_three_sessions(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_search_prints_sessions_and_hits(cli: Cli, home_with_three_sessions: ConfigHome) -> None:
-    """Sessions have the command to continue them, and hits the command to read them."""
+    """``search`` prints the command to continue each session and the command to read each hit."""
     done = cli("search", "redis", "-drop")
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().rstrip("\n").split("\n")
@@ -61,7 +61,7 @@ def test_search_prints_sessions_and_hits(cli: Cli, home_with_three_sessions: Con
 def test_search_prints_the_command_for_more_hits(
     cli: Cli, home_with_three_sessions: ConfigHome
 ) -> None:
-    """The command repeats the query unless it is long."""
+    """``search`` ends with the command that prints more hits, without the query if the query is long."""
     lines = cli("search", "redis or why", "--all", "--limit", "1").stdout.decode().splitlines()
     assert (
         lines[-1]
@@ -75,8 +75,13 @@ def test_search_prints_the_command_for_more_hits(
     )
 
 
-def test_the_scope_of_a_search(document: Document, home_with_three_sessions: ConfigHome) -> None:
-    """A search is in this project, another one, all of them, or one session. The document names it."""
+def test_options_choose_the_scope_of_a_search(
+    document: Document, home_with_three_sessions: ConfigHome
+) -> None:
+    """Options choose the scope of ``search``, and the document names the scope.
+
+    The scope is this project, another project, all projects, one session or a lineage.
+    """
     for words, scope, sessions in [
         ([], str(home_with_three_sessions.root / "here"), {1, 2}),
         (["--project", CWD], CWD, {3}),
@@ -91,8 +96,10 @@ def test_the_scope_of_a_search(document: Document, home_with_three_sessions: Con
         assert data["total"] == len(data["hits"])
 
 
-def test_a_lineage_is_searched(document: Document, home_with_three_sessions: ConfigHome) -> None:
-    """It includes a session and its ancestors. "." is the current session."""
+def test_search_finds_hits_in_a_lineage(
+    document: Document, home_with_three_sessions: ConfigHome
+) -> None:
+    """``search --lineage`` finds hits in a session and its ancestors. "." is the current session."""
     folder = Path(home_with_three_sessions.config, "projects").glob("*here*")
     metadata = {
         "continue_metadata": {"parent_session_id": session_id(1), "parent_session_file": ""}
@@ -110,8 +117,10 @@ def test_a_lineage_is_searched(document: Document, home_with_three_sessions: Con
     assert {hit["session_id"] for hit in data["hits"]} == {SESSION}
 
 
-def test_search_in_a_subagent(document: Document, home_with_three_sessions: ConfigHome) -> None:
-    """``--session`` also accepts the name of a sub-agent."""
+def test_search_finds_hits_in_a_subagent(
+    document: Document, home_with_three_sessions: ConfigHome
+) -> None:
+    """``search --session SESSION/AGENT`` searches a sub-agent."""
     (path,) = Path(home_with_three_sessions.config, "projects").glob(f"*/{session_id(3)}.jsonl")
     said = user(
         "redis of the agent", uuid=uuid_of_text("a"), session_id=session_id(3), isSidechain=True
@@ -124,7 +133,7 @@ def test_search_in_a_subagent(document: Document, home_with_three_sessions: Conf
 def test_the_document_of_search_has_every_field(
     document: Document, home_with_three_sessions: ConfigHome
 ) -> None:
-    """It has full references, and commands that a shell can run."""
+    """The document of ``search`` has every field, with full references and commands for a shell."""
     found = document("search", "timeouts", "redis", "quux")
     data = found["data"]
     assert (data["query"], data["also"], found["warnings"]) == ("timeouts redis quux", [], [])
@@ -143,7 +152,7 @@ def test_the_document_of_search_has_every_field(
 def test_hits_name_the_wordings_that_found_them(
     cli: Cli, document: Document, home_with_three_sessions: ConfigHome
 ) -> None:
-    """Wordings are numbered in their order."""
+    """Each hit names the wordings that found it, numbered in their order."""
     words = ("search", "drop redis", "--or", "because of timeouts", "--or", "is it back")
     data = document(*words)["data"]
     assert (data["query"], data["also"]) == ("drop redis", ["because of timeouts", "is it back"])
@@ -161,7 +170,10 @@ def test_hits_name_the_wordings_that_found_them(
 def test_a_search_without_hits_is_not_a_failure(
     cli: Cli, document: Document, home_with_three_sessions: ConfigHome
 ) -> None:
-    """A folder without sessions is reported with another message."""
+    """A search without hits prints that nothing was found and exits with code 0.
+
+    If there are no sessions, it prints another message.
+    """
     done = cli("search", "quux")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Nothing found (no match for quux)." in done.stdout
@@ -188,7 +200,7 @@ def test_a_search_without_hits_is_not_a_failure(
 def test_search_accepts_any_date(
     document: Document, home_with_three_sessions: ConfigHome, when: str
 ) -> None:
-    """Dates, times and durations limit a search at both ends."""
+    """``search`` accepts dates, times and durations for ``--since`` and ``--until``."""
     assert document("search", "redis", "--since", when)["ok"]
     assert document("search", "--until", when)["ok"]
 
@@ -196,7 +208,7 @@ def test_search_accepts_any_date(
 def test_quoted_options_are_search_words(
     document: Document, home_with_three_sessions: ConfigHome
 ) -> None:
-    """This also applies to the first word of a query."""
+    """``search`` treats a quoted option as words, also at the beginning of a query."""
     for words in (['"--redis"'], ["--redis back then"], ["back", '"redis"']):
         assert document("search", *words)["ok"]
 
@@ -205,7 +217,7 @@ def test_quoted_options_are_search_words(
 def test_the_budget_of_a_search_includes_every_character(
     cli: Cli, home_with_three_sessions: ConfigHome, budget: int
 ) -> None:
-    """The last line end counts, too."""
+    """The output of ``search --max-chars`` has at most that many characters, with the last line break."""
     done = cli("search", "redis", "--all", "--max-chars", str(budget))
     assert 0 < len(done.stdout.decode()) <= budget or budget == 1
 
@@ -213,7 +225,7 @@ def test_the_budget_of_a_search_includes_every_character(
 def test_search_accepts_bytes_that_are_not_utf_8(
     cli: Cli, home_with_three_sessions: ConfigHome
 ) -> None:
-    """Such words match nothing."""
+    """``search`` accepts words that are not UTF-8. They match nothing."""
     done = cli(
         "search", "redis", os.fsdecode(b"\xff\xfe"), "--branch", os.fsdecode(b"\xff"), "--json"
     )
@@ -224,7 +236,7 @@ def test_search_accepts_bytes_that_are_not_utf_8(
 def test_search_works_without_a_state_folder(
     cli: Cli, home_with_three_sessions: ConfigHome
 ) -> None:
-    """A note says that a temporary index was used."""
+    """If the state folder cannot be written, ``search`` uses a temporary index and prints a note."""
     (home_with_three_sessions.root / "file").write_text("")
     done = cli(
         "search",
@@ -242,7 +254,10 @@ STYLE = re.compile(r"\x1b\[[0-9;]*m")
 def test_search_highlights_only_on_a_terminal(
     home_with_three_sessions: ConfigHome, cli: Cli
 ) -> None:
-    """NO_COLOR prevents it. Escape sequences of a transcript are never printed."""
+    """``search`` highlights words on a terminal, but not in a pipe or with NO_COLOR.
+
+    It never prints escape sequences of a transcript.
+    """
     write_talk(home_with_three_sessions, 4, "\x1b[31mthe quux\x1b[2J is here", "ok")
     shown = output_on_terminal(home_with_three_sessions, "search", "quux", "--all").decode()
     assert "\x1b[33m\x1b[1mquux\x1b[0m" in shown
@@ -257,7 +272,7 @@ def test_search_highlights_only_on_a_terminal(
 def test_search_does_not_find_its_own_output(
     cli: Cli, home_with_three_sessions: ConfigHome
 ) -> None:
-    """A tool result with output of this program is not indexed."""
+    """``search`` does not find the output of this program in tool results."""
     shown = cli("search", "redis").stdout.decode()
     results = [{"type": "tool_result", "tool_use_id": "t", "content": shown}]
     output = user(results, uuid=uuid_of_text("own"), session_id=session_id(5))

@@ -26,21 +26,21 @@ from tests.cli.conftest import Cli, Document
 def write_aged_session(
     home: ConfigHome, number: int, *more: Record, cwd: str = CWD, age: float = 3_600
 ) -> str:
-    """Write a session of two turns that was last written ``age`` seconds ago."""
+    """Write a session with two turns that was changed ``age`` seconds ago, and return its path."""
     name = session_id(number)
     records = [{**record, "cwd": cwd} for record in conversation(2, session_id=name)]
     return write_session(home.project(cwd), name, [*records, *more], mtime=time.time() - age)
 
 
 def printed_lines(cli: Cli, *words: str, **options: Any) -> list[str]:
-    """Return the lines that ``sessions`` prints."""
+    """Run ``sessions`` and return the lines of its output."""
     done = cli("sessions", *words, **options)
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout.decode().splitlines()
 
 
 def test_sessions_prints_a_line_for_each_session(config_home: ConfigHome, cli: Cli) -> None:
-    """The id comes first, and remarks follow the title."""
+    """``sessions`` prints a line for each session, with its id at the start and remarks at the end."""
     write_aged_session(config_home, 1, custom_title("Fix the parser"))
     write_aged_session(
         config_home, 2, {"type": "tag", "tag": "draft"}, custom_title("Older"), age=3 * 86_400
@@ -57,7 +57,7 @@ def test_sessions_prints_a_line_for_each_session(config_home: ConfigHome, cli: C
 
 @pytest.mark.parametrize("columns", [80, 40, 200, 1])
 def test_the_table_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -> None:
-    """Titles and remarks are cut by their width. A narrow terminal shows their beginnings."""
+    """``sessions`` cuts titles and remarks to the width of the terminal, but shows their beginnings."""
     write_aged_session(
         config_home, 1, custom_title("\u4fee\u6b63" * 40), {"type": "tag", "tag": "x" * 60}
     )
@@ -75,13 +75,13 @@ def test_the_table_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns:
 
 
 def test_a_pipe_gets_whole_titles(config_home: ConfigHome, cli: Cli) -> None:
-    """Output for a program is not cut."""
+    """In a pipe, ``sessions`` prints whole titles."""
     write_aged_session(config_home, 1, custom_title("word " * 16))
     assert printed_lines(cli, "--project", CWD)[1].count("word") == 16
 
 
 def test_the_table_removes_control_characters(config_home: ConfigHome, cli: Cli) -> None:
-    """Characters that hide or reorder text are removed, too."""
+    """``sessions`` removes control characters, and characters that hide or reorder text."""
     write_aged_session(
         config_home, 1, custom_title("a\x1b[2J\u202eb\nc"), {"type": "tag", "tag": "\x9b31mred\x07"}
     )
@@ -89,8 +89,8 @@ def test_the_table_removes_control_characters(config_home: ConfigHome, cli: Cli)
     assert row.endswith("ab c  #red · main")
 
 
-def test_the_table_shows_a_dash_for_unknown_figures(config_home: ConfigHome, cli: Cli) -> None:
-    """This applies to tokens that were not counted and to sessions that never expire."""
+def test_the_table_shows_a_dash_for_unknown_numbers(config_home: ConfigHome, cli: Cli) -> None:
+    """``sessions`` prints a dash for unknown tokens, and for sessions that never expire."""
     write_session(
         config_home.project(), session_id(1), [user("hello", uuid="u")], mtime=time.time() - 90
     )
@@ -103,7 +103,7 @@ def test_the_table_shows_a_dash_for_unknown_figures(config_home: ConfigHome, cli
 def test_sessions_reports_an_empty_list(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """The message names ``--all``, and the exit code is 0."""
+    """Without sessions, ``sessions`` prints a message that names ``--all``, and exits with code 0."""
     assert printed_lines(cli, "--project", "/nowhere") == [
         "No session of /nowhere. --all lists the sessions of every project.",
     ]
@@ -118,7 +118,7 @@ def test_sessions_reports_an_empty_list(
 def test_sessions_does_not_follow_a_linked_project(
     config_home: ConfigHome, cli: Cli, tmp_path: Path
 ) -> None:
-    """A note mentions it if there are no other sessions."""
+    """``sessions`` does not follow a link to a project's folder. A note mentions the link."""
     folder = os.path.dirname(write_aged_session(config_home, 1))
     os.rename(folder, tmp_path / "moved")
     os.symlink(tmp_path / "moved", folder)
@@ -129,8 +129,8 @@ def test_sessions_does_not_follow_a_linked_project(
     )
 
 
-def test_sessions_is_listed_in_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """The last line has the options for the next page, and the document a field."""
+def test_sessions_prints_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+    """``sessions --limit`` prints one page, and its last line has the options for the next page."""
     for number in range(1, 6):
         write_aged_session(config_home, number, age=number * 100)
     assert (
@@ -144,7 +144,7 @@ def test_sessions_is_listed_in_pages(config_home: ConfigHome, cli: Cli, document
 
 
 def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """The last line has the number of omitted runs and the option that lists them."""
+    """The last line of ``sessions`` counts omitted headless runs and names the option that lists them."""
     write_aged_session(config_home, 1)
     for number in (2, 3):
         name = session_id(number)
@@ -167,10 +167,10 @@ def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document
     )
 
 
-def test_the_document_of_sessions_has_every_figure(
+def test_the_document_of_sessions_has_every_number(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """It also has the commands that continue the session."""
+    """The document of ``sessions`` has all numbers and commands of a session."""
     path = write_aged_session(config_home, 1, custom_title("Fix the parser"))
     (row,) = document("sessions", "--project", CWD)["data"]["sessions"]
     assert (row["session_id"], row["session_file"], row["title"]) == (
@@ -197,7 +197,7 @@ def test_the_document_of_sessions_has_every_figure(
 
 
 def test_the_table_names_other_folders(config_home: ConfigHome, cli: Cli) -> None:
-    """The folder is relative to the home."""
+    """``sessions --all`` names the folder of another project, relative to the home."""
     write_aged_session(config_home, 1, cwd=str(config_home.root / "work"))
     (_, row) = printed_lines(cli, "--all")
     assert row.endswith("in work")

@@ -1,4 +1,4 @@
-"""``slash`` runs a slash command without a hook, with its text on stdin."""
+"""``slash`` runs a slash command without a hook. The command's text is on stdin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cli.conftest import Cli
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """Write a titled session."""
+    """Write a session with a title and return its path."""
     return Path(
         write_session(
             config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
@@ -24,7 +24,7 @@ def parent(config_home: ConfigHome) -> Path:
 def slash_card(
     cli: Cli, verb: str, text: str | bytes = "", session: str = SESSION, **environ: str
 ) -> str:
-    """Return the card that ``slash`` prints."""
+    """Run ``slash`` and return the card that it prints."""
     stdin = text if isinstance(text, bytes) else text.encode()
     done = cli("slash", verb, session, stdin=stdin, environ=environ)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -42,7 +42,7 @@ def slash_card(
     ],
 )
 def test_slash_prints_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, words: str) -> None:
-    """The card is the same with and without text."""
+    """``slash`` prints the same card as the hook, with or without text after the command."""
     assert words in slash_card(cli, verb)
     assert words in slash_card(cli, verb, "words that it takes no notice of")
 
@@ -52,7 +52,7 @@ def test_slash_prints_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, wo
     ["fix the tests", "fix\n`x` $(rm -rf /) \"'", "explain /clear", f"see /resume {SESSION}"],
 )
 def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text: str) -> None:
-    """Text that looks like a pasted command is a next step, too."""
+    """``slash handoff`` takes the whole text as the next step, even if it looks like a command."""
     import json
 
     card = slash_card(cli, "handoff", f"{text}\n")
@@ -65,14 +65,14 @@ def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text:
 
 
 def test_slash_replaces_invalid_bytes(cli: Cli, parent: Path) -> None:
-    """Control characters are removed from the card."""
+    """``slash`` accepts text that is not UTF-8, and removes control characters from the card."""
     card = slash_card(cli, "handoff", b"a\xff\x1b[2Jb")
     assert "· handoff" in card
     assert "\x1b" not in card
 
 
 def test_slash_prints_a_failure_as_a_card(cli: Cli, parent: Path) -> None:
-    """The model shows stdout to the user, so the exit code is 0."""
+    """``slash`` prints a failure to stdout and exits with code 0, because the model shows stdout."""
     assert "Claude Code sent no session id" in slash_card(
         cli, "handoff", "words", session="${CLAUDE_SESSION_ID}"
     )
@@ -80,16 +80,16 @@ def test_slash_prints_a_failure_as_a_card(cli: Cli, parent: Path) -> None:
 
 
 def test_slash_reports_a_trigger_that_is_off(cli: Cli, parent: Path) -> None:
-    """A slash command has no prompt that could pass to the model."""
+    """``slash`` reports that a trigger is switched off, because it cannot pass the prompt to the model."""
     assert "switched off" in slash_card(cli, "handoff", RESUME_HOOKS_TRIGGERS_OFF="handoff")
 
 
 @pytest.mark.parametrize("verb", ["doctor", "rm", "", "handoff x", "session text"])
 def test_slash_runs_no_other_verb(cli: Cli, verb: str) -> None:
-    """Only the plugin's own slash commands work."""
+    """``slash`` refuses verbs that are not slash commands of the plugin."""
     assert cli("slash", verb, SESSION).returncode in {1, 2}
 
 
 def test_the_help_does_not_list_slash(cli: Cli) -> None:
-    """Users do not type this verb."""
+    """The general help does not list ``slash``."""
     assert b"slash  " not in cli("--help").stdout

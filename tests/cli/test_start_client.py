@@ -19,7 +19,7 @@ from tests.builders import SESSION, ConfigHome
 
 
 def test_the_current_config_home_is_not_set(config_home: ConfigHome) -> None:
-    """The client inherits it, whether a variable sets it or not."""
+    """The client's environment does not set the current config home, but inherits it."""
     path = str(config_home.project() / f"{SESSION}.jsonl")
     found = find_client_start(SESSION, path, "/proj", config_home.where)
     assert found == ClientStart(SESSION, "/proj")
@@ -38,7 +38,7 @@ def test_the_current_config_home_is_not_set(config_home: ConfigHome) -> None:
 
 
 def test_another_config_home_is_set_for_the_client(config_home: ConfigHome, tmp_path: Path) -> None:
-    """It is in the environment and in the printed command."""
+    """The environment and the printed command set another config home."""
     other = tmp_path / "other home"
     found = find_client_start(
         SESSION, f"{other}/projects/-proj/{SESSION}.jsonl", "/proj", config_home.where
@@ -50,7 +50,10 @@ def test_another_config_home_is_set_for_the_client(config_home: ConfigHome, tmp_
 def test_the_default_config_home_is_set_by_removing_the_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the variable set, the client would keep a settings file elsewhere."""
+    """For the default config home, the environment and the command remove CLAUDE_CONFIG_DIR.
+
+    If the variable were set, the client would use a settings file at another path.
+    """
     monkeypatch.setenv("HOME", str(tmp_path))
     environ = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": "/elsewhere"}
     found = find_client_start(
@@ -61,7 +64,7 @@ def test_the_default_config_home_is_set_by_removing_the_variable(
 
 
 def test_a_file_outside_a_project_has_no_config_home() -> None:
-    """Its folder does not count as one."""
+    """A file outside a project's folder has no config home."""
     assert (
         find_client_start(
             SESSION, f"/tmp/{SESSION}.jsonl", "/proj", Where({"HOME": "/h"})
@@ -71,7 +74,7 @@ def test_a_file_outside_a_project_has_no_config_home() -> None:
 
 
 def test_the_client_inherits_the_users_variables() -> None:
-    """Variables of an outer client are removed."""
+    """The client inherits the user's variables, but not those of an outer client."""
     environ = {
         "CLAUDECODE": "1",
         "CLAUDE_CODE_SESSION_ID": SESSION,
@@ -87,7 +90,10 @@ def test_the_client_inherits_the_users_variables() -> None:
 def test_a_missing_folder_is_reported_before_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error has the command. SIGPIPE is still ignored."""
+    """If the folder is missing, the client is not started, and the error contains the command.
+
+    SIGPIPE is still ignored afterwards.
+    """
     client = tmp_path / "claude"
     client.write_text("#!/bin/sh\n")
     client.chmod(0o755)

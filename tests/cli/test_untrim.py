@@ -33,7 +33,7 @@ BULK = "many words, " * 200
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """Write a session with three long outputs."""
+    """Write a session with three long outputs and return its path."""
     records = [user("go", uuid="u")]
     for number in range(3):
         above, ts = records[-1]["uuid"], 2 * number + 1
@@ -54,14 +54,14 @@ def parent(config_home: ConfigHome) -> Path:
 
 @pytest.fixture
 def child(document: Document, parent: Path) -> Path:
-    """Trim that session and return the child."""
+    """Trim the parent and return the child."""
     return Path(document("trim", SESSION, "--keep-recent", "0")["data"]["file"])
 
 
 def test_untrim_all_restores_every_output(
     document: Document, cli: Cli, parent: Path, child: Path
 ) -> None:
-    """The receipt counts the restored contents, and the child has the outputs again."""
+    """``untrim --all`` writes a child with all outputs, and the receipt counts them."""
     data = document("untrim", child.stem, "--all")["data"]
     assert (data["kind"], data["written"], data["parent_file"]) == ("untrim", True, str(child))
     assert data["restoration"] | {"characters": 0} == {
@@ -85,7 +85,7 @@ def test_untrim_all_restores_every_output(
 
 
 def test_untrim_restores_selected_records(document: Document, child: Path) -> None:
-    """A record is named by its line in the trimmed session."""
+    """``untrim --record N`` restores the record in line N of the trimmed session."""
     lines = [
         number
         for number, line in enumerate(child.read_text().split("\n"))
@@ -98,7 +98,7 @@ def test_untrim_restores_selected_records(document: Document, child: Path) -> No
 
 
 def test_untrim_needs_all_or_a_record(document: Document, child: Path) -> None:
-    """The error counts the trimmed records and names both options."""
+    """``untrim`` without ``--all`` or ``--record`` fails, and counts the trimmed records."""
     error = document("untrim", child.stem, code=2)["error"]
     assert error["message"] == "3 records are trimmed: which ones do you want back?"
     assert error["remedy"] == "Give --all, or --record N for one record."
@@ -116,7 +116,7 @@ def test_untrim_needs_all_or_a_record(document: Document, child: Path) -> None:
 def test_untrim_without_trimmed_records_writes_nothing(
     cli: Cli, document: Document, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """It is not a failure."""
+    """``untrim`` of a session without trimmed records writes nothing and exits with code 0."""
     before = sorted(os.listdir(parent.parent))
     data = document("untrim", SESSION, *words)["data"]
     assert (data["written"], data["file"], data["restoration"]["trimmed"]) == (False, "", 0)
@@ -125,7 +125,7 @@ def test_untrim_without_trimmed_records_writes_nothing(
 
 
 def test_a_dry_run_of_untrim_writes_nothing(cli: Cli, document: Document, child: Path) -> None:
-    """It shows the numbers."""
+    """``untrim --dry-run`` prints the numbers and writes nothing."""
     before = sorted(os.listdir(child.parent))
     data = document("untrim", child.stem, "--all", "--dry-run")["data"]
     assert (data["written"], data["restoration"]["restored"]) == (False, 3)
@@ -136,7 +136,10 @@ def test_a_dry_run_of_untrim_writes_nothing(cli: Cli, document: Document, child:
 def test_untrim_warns_about_lost_originals(
     cli: Cli, document: Document, parent: Path, child: Path
 ) -> None:
-    """With ``--strict``, or if all are lost, it is an error and nothing is written."""
+    """``untrim`` warns about lost originals and restores the others.
+
+    With ``--strict``, or if all originals are lost, it fails and writes nothing.
+    """
     parent.write_bytes(parent.read_bytes().replace(b'"uuid":"r1"', b'"uuid":"x1"'))
     before = sorted(os.listdir(parent.parent))
     error = document("untrim", child.stem, "--all", "--strict", code=1)["error"]
@@ -159,7 +162,7 @@ def test_untrim_warns_about_lost_originals(
 def test_untrim_names_the_fork_before_a_compaction(
     cli: Cli, document: Document, child: Path
 ) -> None:
-    """The fork that it suggests can be untrimmed."""
+    """If the trimmed records precede a compaction, ``untrim`` suggests a fork that can be untrimmed."""
     last = json.loads(child.read_text().splitlines()[-2])["uuid"]
     more = [
         boundary(uuid="b", before=last, ts=100, session_id=child.stem),
@@ -197,7 +200,7 @@ def run_in_folder(cli: Cli, config_home: ConfigHome, parent: Path) -> Callable[.
 def test_untrim_uses_the_latest_trim_by_default(
     run_in_folder: Callable[..., dict[str, Any]],
 ) -> None:
-    """Without a session it restores the child that was just made."""
+    """Without a session, ``untrim`` restores the latest trimmed child."""
     made = run_in_folder("trim", "--keep-recent", "0")
     back = run_in_folder("untrim", "--all")
     assert (back["parent_file"], back["restoration"]["restored"]) == (made["file"], 3)
@@ -207,7 +210,10 @@ def test_untrim_uses_the_latest_trim_by_default(
 def test_untrim_uses_the_session_that_continued_after_a_trim(
     run_in_folder: Callable[..., dict[str, Any]],
 ) -> None:
-    """If the parent was continued, it is the default again."""
+    """Without a session, ``untrim`` uses the session that was continued after the trim.
+
+    If that is the parent, it is the default.
+    """
     made = run_in_folder("trim", "--keep-recent", "0")
     os.utime(made["parent_file"], (4_000_000_000, 4_000_000_000))
     assert run_in_folder("untrim", "--all")["parent_file"] == made["parent_file"]

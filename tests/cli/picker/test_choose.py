@@ -17,7 +17,10 @@ from tests.hooks.session_list.rows import make_listed_session
 
 
 def test_undoing_a_compaction_needs_two_presses(config_home: ConfigHome) -> None:
-    """The first press shows a hint or reports that the session has no compaction. The second forks."""
+    """The first Ctrl+B shows a hint, or reports that the session has no compaction.
+
+    The second Ctrl+B writes a fork from before the compaction.
+    """
     rows = [
         *conversation(2),
         boundary(uuid="b", before="r3", ts=100),

@@ -27,7 +27,7 @@ ELSEWHERE = "/home/me/elsewhere"
 
 
 class SearchSession:
-    """A running search of messages, and its answers."""
+    """A running search of messages. It records the answers."""
 
     def __init__(self, home: ConfigHome) -> None:
         self.answers: list[SearchAnswer] = []
@@ -41,7 +41,7 @@ class SearchSession:
             self.answers.append(answer)
 
     def answer_to(self, text: str, *, everywhere: bool = False) -> SearchAnswer:
-        """Search for a text and return the answer."""
+        """Search for ``text`` and return the answer."""
         asked = SearchRequest(text, everywhere)
         self.contents.request_search(asked)
         wait_until(lambda: any(answer.request == asked for answer in self.answers))
@@ -49,7 +49,7 @@ class SearchSession:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition is true."""
+    """Wait until ``holds`` returns True."""
     deadline = time.monotonic() + 20
     while not holds():
         assert time.monotonic() < deadline
@@ -58,7 +58,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 @contextmanager
 def running_search(home: ConfigHome) -> Iterator[SearchSession]:
-    """Search the messages of a home until the block ends."""
+    """Run a search of the messages in a home. End it after the ``with`` block."""
     talk = SearchSession(home)
     talk.contents.start()
     try:
@@ -70,7 +70,7 @@ def running_search(home: ConfigHome) -> Iterator[SearchSession]:
 
 @pytest.fixture
 def home_with_talk(config_home: ConfigHome) -> ConfigHome:
-    """Write two sessions of a project and one of another."""
+    """Write two sessions of one project and a session of another project."""
     write_talk(config_home, 1, "why does the pool leak?", "the linter is slow")
     write_talk(config_home, 2, "tune the linter, please", "done")
     write_talk(config_home, 3, "the linter of another project", cwd=ELSEWHERE)
@@ -78,7 +78,7 @@ def home_with_talk(config_home: ConfigHome) -> ConfigHome:
 
 
 def test_the_chooser_finds_the_turns_of_a_search(home_with_talk: ConfigHome) -> None:
-    """It finds turns of the project, or of all projects in the order of ``search``."""
+    """A query finds turns of the project, or of all projects in the order of ``search``."""
     with running_search(home_with_talk) as talk:
         here = talk.answer_to("linter")
         assert {one.sessions for one in here.hits} == {(session_id(1),), (session_id(2),)}
@@ -104,7 +104,7 @@ def test_an_incomplete_query_finds_nothing(home_with_talk: ConfigHome, text: str
 def test_only_the_latest_query_is_searched(
     home_with_talk: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Queries that were replaced before their turn are skipped."""
+    """If the user types a new query during a search, only the newest query is searched next."""
     looking, go_on = threading.Event(), threading.Event()
     texts: list[str] = []
 
@@ -126,7 +126,10 @@ def test_only_the_latest_query_is_searched(
 
 
 def test_stopping_ends_the_search_thread(home_with_talk: ConfigHome) -> None:
-    """A stop works before the start and while the thread waits. Later queries are not answered."""
+    """``stop`` ends the search thread while it waits, and prevents its start.
+
+    Queries after ``stop`` get no answer.
+    """
     never = SearchSession(home_with_talk)
     never.contents.stop()
     with running_search(home_with_talk) as talk:
@@ -140,7 +143,7 @@ def test_stopping_ends_the_search_thread(home_with_talk: ConfigHome) -> None:
 
 
 def test_stopping_ends_an_index_update(home_with_talk: ConfigHome) -> None:
-    """The thread ends before all files are indexed."""
+    """``stop`` ends the thread during an update of the index, before all files are indexed."""
     talk = SearchSession(home_with_talk)
     talk.contents._is_stopped = True
     talk.contents.start()
@@ -152,14 +155,17 @@ def test_stopping_ends_an_index_update(home_with_talk: ConfigHome) -> None:
 def test_an_answer_has_the_number_of_unindexed_files(
     home_with_talk: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With no time for an update, files of other projects stay unindexed."""
+    """An answer contains the number of files that are not indexed yet.
+
+    Without time for an update, these are the files of other projects.
+    """
     monkeypatch.setattr(chooser_threads, "UPDATE_SECONDS", -1.0)
     with running_search(home_with_talk) as talk:
         assert talk.answer_to("linter", everywhere=True).unindexed_files == 2
 
 
 def test_the_chooser_rebuilds_a_damaged_index(home_with_talk: ConfigHome) -> None:
-    """A search after the damage still finds its hits."""
+    """If the index was damaged, the chooser rebuilds it and finds the same hits."""
     with opened_index(home_with_talk.where):
         pass
     with open(index_file(home_with_talk.where), "r+b") as stream:
@@ -178,7 +184,7 @@ def test_the_chooser_searches_without_a_stored_index(home_with_talk: ConfigHome)
 def test_a_search_in_a_thread_starts_no_process(
     home_with_talk: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that is forked while other threads run may never end."""
+    """A search updates the index without a new process, because forks of a thread may hang."""
     monkeypatch.setattr(read_transcript, "MIN_PARALLEL_BYTES", 1)
     monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 4)
     monkeypatch.setattr(read_transcript, "_Worker", None)
@@ -187,7 +193,7 @@ def test_a_search_in_a_thread_starts_no_process(
 
 
 def test_a_search_for_a_phrase_reads_few_records(home_with_talk: ConfigHome) -> None:
-    """While the user types, only a few of many candidate records are read."""
+    """While the user types a phrase, a search reads only a few of the candidate records."""
     for number in range(10, 15):
         write_talk(home_with_talk, number, *[f"exit the code {place}" for place in range(60)])
     with opened_index(home_with_talk.where) as index:

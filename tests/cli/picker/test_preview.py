@@ -1,4 +1,4 @@
-"""Previews are made in a thread, only for the latest row, and failures are shown."""
+"""The chooser makes previews in a thread, for the latest row only, and shows failures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def wait_for_preview(made: Previews, kind: str, one: ListedSession) -> list[str]
 def test_a_preview_is_made_in_a_thread_and_cached(
     config_home: ConfigHome, listed_session: ListedSession
 ) -> None:
-    """The first call returns a notice. A later call returns the lines without reading the file."""
+    """The first request for a preview returns a notice, and a later request returns the lines.
+
+    The file is read only once.
+    """
     told = threading.Event()
     made = Previews(config_home.where, told.set)
     assert made.find_lines(OUTLINE, listed_session) == [READING_NOTICE]
@@ -71,7 +74,7 @@ def test_only_the_latest_preview_is_made(
 def test_an_exception_affects_only_one_preview(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The failed preview shows the error, and a new thread makes the next one."""
+    """A failed preview shows the error, and the next preview is made in a new thread."""
     made = Previews(config_home.where, lambda: None)
     monkeypatch.setattr(threading, "excepthook", lambda told: made.record_failure(told.exc_value))
     monkeypatch.setattr(previews, "make_preview", lambda *_: 1 / 0)

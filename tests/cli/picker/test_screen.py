@@ -31,7 +31,7 @@ Sessions = Callable[[bool], Iterator[ListEntry]]
 
 
 def three_entries(_everywhere: bool) -> Iterator[ListEntry]:
-    """Yield three sessions."""
+    """Yield the list entries of three sessions."""
     return (ListEntry(make_listed_session(number)) for number in (1, 2, 3))
 
 
@@ -51,13 +51,13 @@ def chooser_with_keys(
 
 
 def chosen_title(chooser: Chooser) -> str | None:
-    """Run the chooser and return the title of the chosen session."""
+    """Run the chooser and return the title of the chosen session, or None."""
     chosen = chooser.run()
     return chosen.title if chosen else None
 
 
 def run_when(holds: Callable[[], bool], act: Callable[[], object]) -> None:
-    """Run a function in a thread as soon as a condition is true."""
+    """In a thread, wait until ``holds`` returns True, and then call ``act``."""
 
     def wait_and_act() -> None:
         deadline = time.monotonic() + 20
@@ -89,17 +89,18 @@ def test_keys_choose_a_session(keys: str, title: str | None) -> None:
         assert chosen_title(chooser) == title
 
 
-NO_KEYS = (
+UNKNOWN_KEYS = (
     "\x1b[I", "\x1b[O", "\x1b[<0;10;10M", "\x1b[M !!", "\x1b]11;rgb:0000/0000/0000\x07", "\x1bP1$r0m\x1b\\",
     "\x1b[?1;2c", "\x1b[57414u", "\x1bx", "\x1b\x1b[A", "\x1b[1;3A", "\x1b[1;5C", "\x1b[[A",
 )  # fmt: skip
-"""Reports of focus and of the mouse, replies, keys with modifiers, Alt with a key, function keys."""
+"""Reports of the focus and the mouse, replies of the terminal, keys with Ctrl, Shift or Alt, and
+function keys."""
 
 
 @pytest.mark.parametrize("pieces", [1, 2])
-@pytest.mark.parametrize("sequence", NO_KEYS)
+@pytest.mark.parametrize("sequence", UNKNOWN_KEYS)
 def test_an_unknown_key_has_no_effect(sequence: str, pieces: int) -> None:
-    """An unknown sequence neither closes the screen nor types a letter, whole or in two pieces."""
+    """An unknown key sequence does not close the screen or type a letter, even if it arrives in pieces."""
     with chooser_with_keys(three_entries) as (chooser, pipe):
 
         def send_sequence() -> None:
@@ -111,9 +112,9 @@ def test_an_unknown_key_has_no_effect(sequence: str, pieces: int) -> None:
         assert chosen_title(chooser) == "Title 3"
 
 
-@pytest.mark.parametrize("sequence", NO_KEYS)
+@pytest.mark.parametrize("sequence", UNKNOWN_KEYS)
 def test_a_sequence_may_arrive_byte_by_byte(sequence: str) -> None:
-    """A split sequence yields neither Escape nor a letter."""
+    """A key sequence that arrives byte by byte is not read as Escape or as letters."""
     heard: list[object] = []
     parser = KeyParser(lambda press: heard.append(press.key))
     for byte in sequence:
@@ -122,7 +123,7 @@ def test_a_sequence_may_arrive_byte_by_byte(sequence: str) -> None:
 
 
 def test_pasted_text_is_not_read_as_keys() -> None:
-    """A paste may contain any sequence. Keys after it work."""
+    """A paste is not read as keys, even if it contains key sequences. Keys after it work."""
     with chooser_with_keys(three_entries) as (chooser, pipe):
         text = "\x1b[200~title\x1b[I\x1b[201~\x15title 2\r"
         run_when(lambda: chooser.choices.count == 3, lambda: pipe.send_text(text))
@@ -130,9 +131,9 @@ def test_pasted_text_is_not_read_as_keys() -> None:
 
 
 def test_the_chooser_describes_its_list() -> None:
-    """The description has the project and the numbers of shown and all sessions.
+    """The screen shows the project, and the numbers of listed and of all sessions.
 
-    A key can copy the command.
+    A key copies the command of the chosen session.
     """
     told: list[str] = []
     with chooser_with_keys(three_entries, typed_text="2") as (chooser, pipe):
@@ -152,7 +153,7 @@ def test_the_chooser_describes_its_list() -> None:
 
 
 def test_leaving_does_not_wait_for_the_listing() -> None:
-    """Escape works while the listing has not produced its first session."""
+    """Escape closes the chooser even while the listing has not found a session yet."""
     never = threading.Event()
 
     def list_forever(_everywhere: bool) -> Iterator[ListEntry]:
@@ -168,7 +169,7 @@ def test_leaving_does_not_wait_for_the_listing() -> None:
 
 
 def test_an_exception_of_the_listing_ends_the_chooser() -> None:
-    """The exception is raised, not hidden."""
+    """An exception of the listing closes the chooser and is raised."""
 
     def list_and_fail(_everywhere: bool) -> Iterator[ListEntry]:
         yield ListEntry(make_listed_session())
@@ -179,7 +180,7 @@ def test_an_exception_of_the_listing_ends_the_chooser() -> None:
 
 
 def test_an_outdated_listing_adds_no_sessions() -> None:
-    """Ctrl+A replaces the listing while it still runs."""
+    """After Ctrl+A, sessions of the previous listing are not added to the list."""
     go = threading.Event()
 
     def list_sessions(everywhere: bool) -> Iterator[ListEntry]:
@@ -202,7 +203,7 @@ def test_an_outdated_listing_adds_no_sessions() -> None:
 
 
 class FakeContentSearch(ContentSearch):
-    """A search that answers with the hits of a given function."""
+    """A search whose hits come from a function."""
 
     def __init__(
         self, told: Callable[[SearchAnswer | None], None], say: Callable[[str], list[TurnHit]]
@@ -216,7 +217,7 @@ class FakeContentSearch(ContentSearch):
 
 
 def turn_of_each_session(*numbers: int) -> list[TurnHit]:
-    """Return one hit for each session."""
+    """Return one hit for each session number."""
     return [
         TurnHit((session_id(number),), "strong", "reply · turn 4", "it was said", 0)
         for number in numbers
@@ -224,7 +225,10 @@ def turn_of_each_session(*numbers: int) -> list[TurnHit]:
 
 
 def test_matching_turns_can_be_chosen() -> None:
-    """Hits of a search appear in the list, with the number of unindexed files."""
+    """The list shows the hits of a search and the number of files that are not indexed.
+
+    The user can choose a hit.
+    """
     heads: list[str] = []
 
     def has_match() -> bool:
@@ -248,7 +252,10 @@ def test_matching_turns_can_be_chosen() -> None:
 
 
 def test_an_answer_to_an_earlier_query_is_ignored() -> None:
-    """Until the current query is answered, the screen shows that a search is running."""
+    """If the user has typed on, the hits for the earlier text are not shown.
+
+    The screen shows that a search runs until the newest text is answered.
+    """
     go, told = threading.Event(), list[str]()
 
     def search_slowly(text: str) -> list[TurnHit]:
@@ -279,7 +286,7 @@ def test_an_answer_to_an_earlier_query_is_ignored() -> None:
 
 
 def test_a_failed_search_does_not_prevent_a_choice() -> None:
-    """The failure is shown, and titles can still be searched."""
+    """If a search fails, the screen shows the error, and a session can be chosen by its title."""
     messages: list[str] = []
 
     def fail_to_search(text: str) -> list[TurnHit]:
@@ -311,7 +318,7 @@ def test_a_failed_search_does_not_prevent_a_choice() -> None:
 
 
 def test_leaving_does_not_wait_for_a_search() -> None:
-    """Escape works while a search runs that never ends."""
+    """Escape closes the chooser even during an endless search."""
     never = threading.Event()
 
     def search_forever(_text: str) -> list[TurnHit]:
@@ -338,8 +345,11 @@ def test_leaving_does_not_wait_for_a_search() -> None:
         (40, 40, False, False),
     ],
 )
-def test_the_place_of_the_preview_depends_on_the_terminal(
+def test_the_position_of_the_preview_depends_on_the_terminal(
     columns: int, rows: int, beside: bool, below: bool
 ) -> None:
-    """The preview is next to a wide list, below a tall one, or hidden."""
+    """The preview is next to the list on a wide terminal, and below it on a high one.
+
+    On a small terminal there is no preview.
+    """
     assert find_preview_position(columns, rows) == (beside, below)
