@@ -1,1 +1,1 @@
-"""Tests; they mirror src/."""
+"""The tests. Their folders have the same structure as src/."""

@@ -1,6 +1,6 @@
-"""Builders of records and session files in the form that the client writes.
+"""Builders of records and session files in the client's format.
 
-Instants are seconds after ``EPOCH`` or ISO strings; uuids may be any string.
+Times are ISO strings or seconds after ``EPOCH``. A uuid may be any string.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 EPOCH = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
-"""A regular expression for any session id."""
+"""A regular expression that matches any session id."""
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 CWD = "/home/user/proj"
@@ -27,7 +27,7 @@ VERSION = "2.1.329"
 
 
 class ConfigHome(NamedTuple):
-    """A temporary config home: ``where`` for functions, ``environ`` for programs."""
+    """A temporary config home: ``where`` is for our functions, ``environ`` for programs."""
 
     root: Path
     config: Path
@@ -35,18 +35,18 @@ class ConfigHome(NamedTuple):
 
     @classmethod
     def at(cls, root: Path) -> Self:
-        """Return an empty config home in its own folder."""
+        """Create an empty config home in ``root``, and return it."""
         config = root / ".claude"
         (config / "projects").mkdir(parents=True)
         return cls(root, config, {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(config)})
 
     @property
     def where(self) -> Where:
-        """Return the paths and the environment for functions."""
+        """Return the paths and the environment for our functions."""
         return Where(self.environ)
 
     def project(self, cwd: str = CWD) -> Path:
-        """Make and return the project folder of a working directory."""
+        """Create and return the project folder of a working directory."""
         folder = self.config / "projects" / project_key(cwd)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -58,7 +58,7 @@ def session_id(number: int) -> str:
 
 
 def instant(ts: float | str) -> str:
-    """Return the instant ``ts`` seconds after EPOCH as in transcripts. Strings are returned unchanged."""
+    """Return the time ``ts`` seconds after ``EPOCH`` as in transcripts. A string is returned unchanged."""
     if isinstance(ts, str):
         return ts
     moment = EPOCH + timedelta(seconds=ts)
@@ -68,7 +68,10 @@ def instant(ts: float | str) -> str:
 def chain_record(
     kind: str, *, uuid: str, parent: str | None, ts: float | str, session_id: str, **extra: Any
 ) -> Record:
-    """Return a linked record with the client's envelope. ``extra`` fields are added or replaced."""
+    """Return a record with a uuid, a parent and the client's common fields.
+
+    ``extra`` adds fields or replaces them.
+    """
     return {
         "parentUuid": parent,
         "isSidechain": False,
@@ -94,7 +97,7 @@ def user(
     session_id: str = SESSION,
     **extra: Any,
 ) -> Record:
-    """Return a user record: a prompt or blocks."""
+    """Return a user record, whose content is a prompt or a list of blocks."""
     message = {"role": "user", "content": content}
     return chain_record(
         "user", uuid=uuid, parent=parent, ts=ts, session_id=session_id, message=message, **extra
@@ -113,11 +116,11 @@ def assistant(
     model: str = "claude-opus-4-5",
     **extra: Any,
 ) -> Record:
-    """Return an assistant record; a string becomes one text block.
+    """Return an assistant record. If ``content`` is a string, it becomes one text block.
 
-    ``tokens`` is the total that the API counted (10 of them output), or a whole usage object; 0
-    omits the usage. Records of one answer share a ``message_id``, which is the record's own by
-    default.
+    ``tokens`` is the total that the API counted (10 of them output), or a whole usage object. With
+    0 the record has no usage. The records of one answer share a ``message_id``; by default, each
+    record has its own.
     """
     message: Record = {
         "model": model,
@@ -169,14 +172,14 @@ def tool_use(
     tool_input: Record | None = None,
     **rest: Any,
 ) -> Record:
-    """Return an assistant record with one tool call; ``rest`` as for ``assistant``."""
+    """Return an assistant record with one tool call. ``rest`` is passed to ``assistant``."""
     return assistant([call(call_id, name, **(tool_input or {}))], uuid=uuid, parent=parent, **rest)
 
 
 def tool_result(
     call_id: str, content: str | list[Record] = "ok", *, uuid: str, parent: str | None, **rest: Any
 ) -> Record:
-    """Return a user record that answers one tool call; ``rest`` as for ``user``."""
+    """Return a user record with the result of one tool call. ``rest`` is passed to ``user``."""
     return user([result(call_id, content)], uuid=uuid, parent=parent, **rest)
 
 
@@ -190,11 +193,11 @@ def repl_script(
     ts: float | str = 0,
     session_id: str = SESSION,
 ) -> list[Record]:
-    """Return a script of the tool REPL with its result, then the calls that it made.
+    """Return a script of the tool REPL and its result, then the calls that the script made.
 
-    Each call has a tool, its input, and the details that the client stores next to a result; an
-    ``Exception`` stands for an error. Records are linked in order; the last one's uuid is
-    ``{uuid}-end``.
+    Each item of ``made`` is a tool, its input, and the details that the client stores next to a
+    result. An ``Exception`` instead of the details makes the call fail. Each record has the
+    previous one as parent; the uuid of the last one is ``{uuid}-end``.
     """
     at: Record = {"ts": ts, "session_id": session_id}
     given = {"code": code, "description": "Run a script"}
@@ -247,7 +250,7 @@ def system(
 def progress(
     *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION
 ) -> Record:
-    """Return a progress record of clients 2.1.7 to 2.1.72: linked, but not part of the conversation."""
+    """Return a progress record of clients 2.1.7 to 2.1.72, which has a parent but is not sent."""
     data = {"type": "hook_progress", "hookEvent": "PostToolUse"}
     return chain_record(
         "progress", uuid=uuid, parent=parent, ts=ts, session_id=session_id, data=data
@@ -263,7 +266,7 @@ def attachment(
     session_id: str = SESSION,
     **extra: Any,
 ) -> Record:
-    """Return an attachment whose ``rendered`` text is sent with the conversation."""
+    """Return an attachment. Its text ``rendered`` is sent with the conversation."""
     body = {"type": "hook_additional_context", "content": [rendered]}
     sent = {
         "attachment": body,
@@ -287,9 +290,9 @@ def boundary(
     preserved: Record | None = None,
     **extra: Any,
 ) -> Record:
-    """Return a compact_boundary after the record ``before``.
+    """Return a compact_boundary record that follows the record ``before``.
 
-    ``segment`` and ``preserved`` are the metadata of kept messages.
+    ``segment`` and ``preserved`` are the metadata of messages that the compaction keeps.
     """
     metadata: Record = {"trigger": "auto", "preTokens": 150_000}
     if segment is not None:
@@ -312,25 +315,25 @@ def boundary(
 def summary(
     text: str, *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION
 ) -> Record:
-    """Return the user record with the summary that follows a boundary."""
+    """Return the user record that follows a boundary and contains the summary."""
     marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
     return user(text, uuid=uuid, parent=parent, ts=ts, session_id=session_id, **marks)
 
 
 def last_prompt(leaf: str, text: str = "go on", session_id: str = SESSION) -> Record:
-    """Return the metadata record that names the current branch."""
+    """Return the metadata record that names the last record of the current branch."""
     return {"type": "last-prompt", "lastPrompt": text, "leafUuid": leaf, "sessionId": session_id}
 
 
 def custom_title(title: str, session_id: str = SESSION) -> Record:
-    """Return the metadata record with a title from a user."""
+    """Return the metadata record with a title that a user chose."""
     return {"type": "custom-title", "customTitle": title, "sessionId": session_id}
 
 
 def conversation(
     turns: int, *, session_id: str = SESSION, prefix: str = "r", start: float = 0
 ) -> list[Record]:
-    """Return a chain of prompts and answers one second apart: records ``r0``, ``r1`` and so on."""
+    """Return prompts and answers, one second apart, with the uuids ``r0``, ``r1`` and so on."""
     records: list[Record] = []
     for number in range(2 * turns):
         ts, parent = start + number, f"{prefix}{number - 1}" if number else None
@@ -360,19 +363,19 @@ def conversation(
 
 
 def store_settings(config: Path, **values: object) -> None:
-    """Store settings of ours in a client's configuration folder, as ``resume-hooks config`` does."""
+    """Store settings of resume-hooks in a client's config folder, as ``resume-hooks config`` does."""
     state = config / "resume-hooks"
     state.mkdir(mode=0o700, exist_ok=True)
     (state / "settings.json").write_bytes(orjson.dumps({"version": 1, **values}))
 
 
 def line(record: Record | bytes) -> bytes:
-    """Return one line without its ending as compact JSON. Bytes are returned unchanged."""
+    """Return a record as compact JSON without a line break. Bytes are returned unchanged."""
     return record if isinstance(record, bytes) else orjson.dumps(record)
 
 
 def session_bytes(records: Iterable[Record | bytes]) -> bytes:
-    """Return a whole file with one record on each line."""
+    """Return the content of a file with one record on each line."""
     return b"".join(line(record) + b"\n" for record in records)
 
 
@@ -383,7 +386,7 @@ def write_session(
     *,
     mtime: float | None = None,
 ) -> str:
-    """Write ``<session_id>.jsonl`` into ``folder``, which is made if necessary, and return its path."""
+    """Write ``<session_id>.jsonl`` into ``folder`` and return its path. Create the folder if necessary."""
     path = Path(folder) / f"{session_id}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(session_bytes(records))
@@ -393,7 +396,7 @@ def write_session(
 
 
 def list_client(config: Path, session_id: str) -> None:
-    """List this process as a running client that has a session open, as clients list themselves."""
+    """Write the client's file about a running client that has a session open. Its process is this one."""
     folder = config / "sessions"
     folder.mkdir(exist_ok=True)
     entry = {"pid": os.getpid(), "sessionId": session_id, "cwd": CWD, "updatedAt": 1}

@@ -1,4 +1,4 @@
-"""Fixtures and hooks of all tests: no test can reach the real home, and each may have its own."""
+"""Fixtures and hooks of all tests. No test can access the real home, and a test may have its own."""
 
 from __future__ import annotations
 
@@ -30,42 +30,45 @@ pytest_plugins = ("tests.e2e.fixtures",)
 REAL_HOMES = tuple(
     os.path.join(pwd.getpwuid(os.getuid()).pw_dir, name) for name in (".claude", ".codex")
 )
-"""What must never be touched, whatever HOME says: the folders of the clients of whoever runs the tests."""
+"""The folders of the real clients of the user who runs the tests. No test may access them."""
 
 _ROOTS = tuple(f"{path}/" for home in REAL_HOMES for path in (home, os.path.realpath(home)))
 
 NO_HOME = "/dev/null/home-of-the-tests"
-"""What HOME is in the tests: nothing can be read or made under a device, not even by root."""
+"""HOME in the tests. Nothing can be read or created below a device, not even by root."""
 
-MEMORY = "/dev/shm"
-"""Where temporary folders lie if it is large enough: most of a test's time would be the disk's, and half of CI's."""
+MEMORY_FOLDER = "/dev/shm"
+"""The memory file system for temporary folders, if it is large enough. On a disk, tests are much
+slower."""
 
-ROOT = "PYTEST_DEBUG_TEMPROOT"
-"""How pytest is told where temporary folders lie."""
+TEMP_ROOT_VARIABLE = "PYTEST_DEBUG_TEMPROOT"
+"""The variable that tells pytest where to create temporary folders."""
 
-ROOM = 4 << 30
-"""Bytes that a whole run can take there."""
+MIN_FREE_BYTES = 4 << 30
+"""Bytes that a run of all tests may need in the temporary folder."""
 
 
 def _has_room_for_tests(folder: str) -> bool:
-    """Check whether a folder is writable, has space, and may run programs."""
+    """Check whether a folder is writable, has enough space, and may contain programs."""
     if not os.access(folder, os.W_OK):
         return False
     found = os.statvfs(folder)
-    return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= ROOM
+    return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= MIN_FREE_BYTES
 
 
-if _has_room_for_tests(MEMORY):
-    os.environ.setdefault(ROOT, MEMORY)
+if _has_room_for_tests(MEMORY_FOLDER):
+    os.environ.setdefault(TEMP_ROOT_VARIABLE, MEMORY_FOLDER)
 
-settings.register_profile("tests", deadline=None)  # on a busy machine any example may take its time
+settings.register_profile(
+    "tests", deadline=None
+)  # On a busy machine, an example may need much time.
 settings.load_profile("tests")
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # started in the background: every child would be deaf to it
+):  # The tests were started in the background. Their child processes would ignore SIGINT too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # or below nohup
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # The tests were started with nohup.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _OURS = ("CLAUDE_", "CLAUDECODE", "CODEX_", "RESUME_HOOKS_")
@@ -94,11 +97,11 @@ _EVENTS = frozenset(
 
 
 class RealHomeTouched(AssertionError):
-    """A test reached for a real client's folder."""
+    """A test accessed the folder of a real client."""
 
 
 def _refuse_real_home(event: str, arguments: tuple[Any, ...]) -> None:
-    """Raise if an audit event touches the folder of a real client."""
+    """Raise an exception if an audit event accesses the folder of a real client."""
     if event not in _EVENTS:
         return
     for path in arguments[:2]:
@@ -114,14 +117,14 @@ sys.addaudithook(_refuse_real_home)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """With ``-n``, run the tests of one real session in one process, so that it is read once."""
+    """With ``-n``, run all tests of a real session in the same process, so that it is read once."""
     if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
         config.option.dist = "loadgroup"
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Freeze the collected items, because garbage collection took half of the time."""
+    """Freeze the collected items. Otherwise garbage collection takes half of the time."""
     gc.disable()
     collected = yield
     gc.freeze()
@@ -131,11 +134,11 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return two workers for each core: tests wait for clients, locks and time limits."""
+    """Return two workers for each CPU core, because tests often wait for clients, locks and time limits."""
     return 2 * (os.cpu_count() or 1)
 
 
-BELOW_PARTS = frozenset(
+TESTS_WITHOUT_PARTS = frozenset(
     {
         "archive",
         "benchmarks",
@@ -152,10 +155,13 @@ BELOW_PARTS = frozenset(
         *(f"hook_scripts/test_{name}.py" for name in ("allow", "guard", "guard_cost", "engine")),
     }
 )
-"""Tests of packages that know no verb and no trigger, and of scripts that are the same whatever parts are here."""
+"""Tests that give the same results with or without the optional parts.
+
+They test packages that know no verbs and triggers, and some scripts.
+"""
 
 
-AT_THE_SEAM = frozenset(
+TESTS_OF_CONNECTIONS = frozenset(
     {
         "cli/test_archive.py",
         "cli/test_delete.py",
@@ -189,27 +195,29 @@ AT_THE_SEAM = frozenset(
         "parts/team/test_verbs.py",
     }
 )
-"""With tests of the core that name parts they reach each place where parts are asked for, and those of each part where
-others are.
+"""Tests that cover the connections between the core and the optional parts.
+
+Together with the core's tests that mention parts, they cover every place where the core or a part
+uses other parts.
 """
 
-HERE = list(map(seam.is_installed, PART_NAMES))
-"""Which parts are here."""
+INSTALLED_PARTS = list(map(seam.is_installed, PART_NAMES))
+"""For each optional part, whether it is installed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--apart``, which omits the tests that ``make core`` runs."""
+    """Add the option ``--apart``, which omits the tests that ``make core`` runs."""
     parser.addoption(
         "--apart", action="store_true", help="leave out what make core runs, and no part changes"
     )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import tests that ``make core`` runs whole, and tests of missing parts."""
+    """Skip the test files that ``make core`` runs completely, and those of missing parts."""
     if not collection_path.match("test_*.py"):
         return None
-    if not all(HERE):
-        here_alone = not any(HERE) and _is_below_parts(collection_path)
+    if not all(INSTALLED_PARTS):
+        here_alone = not any(INSTALLED_PARTS) and _is_below_parts(collection_path)
         return not (here_alone or _needs_parts(collection_path)) or None
     if not config.getoption("--apart") or not _is_below_parts(collection_path):
         return None
@@ -220,7 +228,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests of missing parts, and those for ``make test-all`` unless RUN_ALL=1."""
+    """Deselect tests of missing parts, and without RUN_ALL=1 also the tests for ``make test-all``."""
     without = (
         _names_an_absent_part,
         _is_wide,
@@ -246,14 +254,14 @@ def _runs_in_core(item: pytest.Item) -> bool:
 
 def _is_below_parts(path: Path) -> bool:
     file = path.relative_to(REPO / "tests")
-    return not BELOW_PARTS.isdisjoint({file.parts[0], str(file)})
+    return not TESTS_WITHOUT_PARTS.isdisjoint({file.parts[0], str(file)})
 
 
 def _needs_parts(path: Path) -> bool:
-    """Check whether a test file is in AT_THE_SEAM, or a core test that names parts."""
+    """Check whether a test file is in ``TESTS_OF_CONNECTIONS``, or is a test of the core that mentions parts."""
     file = path.relative_to(REPO / "tests")
     names = r"\b(parts|part_table|seam)\b"
-    return str(file) in AT_THE_SEAM or (
+    return str(file) in TESTS_OF_CONNECTIONS or (
         file.parts[0] != "parts" and bool(re.search(names, path.read_text("utf-8")))
     )
 
@@ -265,7 +273,7 @@ def _is_wide(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """With REQUIRE_ALL=1, count a skipped test as failed."""
+    """With REQUIRE_ALL=1, report a skipped test as failed."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("REQUIRE_ALL") == "1":
         report.outcome = "failed"
@@ -274,7 +282,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print one line with the tests that this machine cannot run, and their missing requirements."""
+    """Print one line about the tests that were skipped because this machine lacks something."""
     lacking = Counter(
         reason.partition("Skipped: ")[2] or reason
         for report in terminalreporter.stats.get("skipped", [])
@@ -289,9 +297,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_real_home() -> Iterator[None]:
-    """Set HOME to a missing folder and remove the variables of an outer client.
+    """Set HOME to a missing folder, and remove the variables of an outer client.
 
-    ``resume-hooks`` is on PATH, whether the venv of these tests is activated or not, because
+    PATH contains ``resume-hooks``, even if the venv of these tests is not activated, because
     messages depend on it.
     """
     with pytest.MonkeyPatch.context() as patch:
@@ -308,7 +316,7 @@ def no_real_home() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
-    """Start the process that every run of ``cli`` is forked from."""
+    """Start the process that is forked for each run of ``cli``."""
     server = ForkServer(str(REPO / "src"), str(REPO))
     yield server
     server.close()
@@ -316,9 +324,9 @@ def fork_server() -> Iterator[ForkServer]:
 
 @pytest.fixture
 def config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """Return a fresh HOME with its CLAUDE_CONFIG_DIR.
+    """Return a new HOME with a CLAUDE_CONFIG_DIR.
 
-    ``environ`` contains the same two variables for functions that take an environment.
+    ``environ`` contains these two variables, for functions that take an environment.
     """
     home = ConfigHome.at(tmp_path / "home")
     for name, value in home.environ.items():
@@ -328,7 +336,10 @@ def config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
 
 @pytest.fixture
 def git(tmp_path: Path) -> Any:
-    """Return a function that runs git in a folder without the user's settings, and returns its output."""
+    """Return a function that runs git in a folder and returns its output.
+
+    The user's git settings are not used.
+    """
     need("git", shutil.which("git"), "install git")
 
     def run_git(folder: Path, *words: str) -> str:

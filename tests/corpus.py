@@ -1,7 +1,7 @@
-"""Real sessions of the corpus, each read once for all tests.
+"""The real sessions of the corpus. Each is read once for all tests.
 
-``real_session`` is a fixture of the whole run, so that pytest runs the tests of one session
-together, in one process.
+The fixture ``real_session`` has the scope "session", so that pytest runs all tests of one real
+session together, in one process.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import SESSION
 from tests.needs import corpus_folder, corpus_sessions
 
-FOREIGN = "medium-conversation.jsonl"  # an export of another program, which no verb takes
+FOREIGN = "medium-conversation.jsonl"  # The export of another program, which no verb accepts.
 
 
 class RealSession:
-    """A session of the corpus; ``name`` is its path below the corpus. The file is only read."""
+    """A session of the corpus, which no test changes. ``name`` is its path in the corpus."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,23 +33,23 @@ class RealSession:
 
     @cached_property
     def transcript(self) -> Transcript:
-        """Return the scanned file. NotATranscript for the foreign file."""
+        """Return the scanned transcript. Raises NotATranscript for the export of another program."""
         return scan_transcript(str(self.path))
 
     @cached_property
     def lines(self) -> list[bytes]:
-        """Return its lines without line feeds."""
+        """Return the lines of the file without line breaks."""
         return self.path.read_bytes().split(b"\n")
 
     @cached_property
     def digest(self) -> Digest:
-        """Return its digest as on a machine without other sessions; empty for the foreign file."""
+        """Return the session's digest, made without other sessions. It is empty for the foreign export."""
         nowhere = Where({"HOME": "/nowhere", "CLAUDE_CONFIG_DIR": "/nowhere"})
         return Digest() if self.is_foreign else build_digest(self.file, nowhere)
 
     @property
     def file(self) -> SessionFile:
-        """Return the session as verbs take it."""
+        """Return the session in the form that verbs accept."""
         return SessionFile(self.path.stem, str(self.path), 0, self.size)
 
     @property
@@ -59,11 +59,14 @@ class RealSession:
 
     @property
     def has_talk(self) -> bool:
-        """Check whether its live chain has messages; some files have none on purpose."""
+        """Check whether the live chain contains messages. Some files of the corpus have none."""
         return any(node.is_message for node in self.transcript.chain)
 
     def copy_to(self, folder: Path) -> Path:
-        """Copy it into a project folder under its own id, or under SESSION if its name is not an id."""
+        """Copy the session into a project folder and return the copy.
+
+        The copy has the session's id, or ``SESSION`` if the file's name is not an id.
+        """
         copy = folder / f"{self.path.stem if is_session_id(self.path.stem) else SESSION}.jsonl"
         shutil.copyfile(self.path, copy)
         return copy
@@ -76,5 +79,5 @@ def _param(path: Path) -> object:
 
 @pytest.fixture(scope="session", params=[_param(path) for path in corpus_sessions()])
 def real_session(request: pytest.FixtureRequest) -> RealSession:
-    """Return each session of the corpus in turn; skip the test without a corpus."""
+    """Return each session of the corpus, one for each run of a test."""
     return RealSession(request.param)

@@ -1,4 +1,4 @@
-"""Ways to stop a writer halfway: a kill at a step, a full disk, missing permissions."""
+"""Stop a function that writes: kill it before a change, fill the disk, or remove permissions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 
 NOBODY = 65_534
 
-WRITES = ("copy_file_range", "sendfile", "write")
-"""What puts bytes into a file that is open; Python tells of no such call by itself."""
+WRITE_FUNCTIONS = ("copy_file_range", "sendfile", "write")
+"""Functions that write to an open file. Python reports no audit event for them."""
 
-STEPS = frozenset(
+CHANGE_EVENTS = frozenset(
     {
         "os.chmod",
         "os.chown",
@@ -31,14 +31,18 @@ STEPS = frozenset(
         "os.utime",
     }
 )
-"""The other calls that change a disk, as Python's audit names them.
+"""Audit events of other functions that change the disk.
 
-Beside them whatever opens a file to write.
+An ``open`` for writing is checked separately.
 """
 
 
 def crashes(prepare: Callable[[], Callable[[], object]], *, every: int = 1) -> Iterator[bool]:
-    """Kill a function before its first change of the disk, then before each later one, until one run completes."""
+    """Run a function repeatedly, and kill it before its first change of the disk, its second, and so on.
+
+    Yields True after each kill, and False after the run that was not killed. ``every`` skips
+    changes.
+    """
     for count in range(1, 5_000, every):
         status = exit_code_of_fork(prepare(), killed_before=count)
         assert status in {0, -signal.SIGKILL}
@@ -51,7 +55,7 @@ def crashes(prepare: Callable[[], Callable[[], object]], *, every: int = 1) -> I
 def exit_code_of_fork(work: Callable[[], object], *, killed_before: int = 0) -> int:
     """Run a function in a new process and return its exit code.
 
-    The code is 1 after an exception, and minus the signal after a signal.
+    The code is 1 after an exception. After a signal, it is the negative number of the signal.
     """
     process = os.fork()
     if not process:
@@ -69,7 +73,7 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def count_event(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in STEPS or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+        if event in CHANGE_EVENTS or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
             count_down()
 
     def counting(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,7 +86,7 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
     try:
         if count:
             sys.addaudithook(count_event)
-            for name in WRITES:
+            for name in WRITE_FUNCTIONS:
                 setattr(os, name, counting(getattr(os, name)))
         work()
         code = 0
@@ -93,16 +97,16 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
 
 
 def limit_file_size(limit: int) -> None:
-    """Limit every file of this process to ``limit`` bytes, which has the effect of a full disk."""
+    """Limit each file that this process writes to ``limit`` bytes, which has the effect of a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 @contextlib.contextmanager
 def without_root_rights(root: Path | None = None) -> Iterator[None]:
-    """Run without root's rights, which ignore read-only folders.
+    """Run the ``with`` block as a user without root's rights, who owns everything in ``root``.
 
-    The user owns everything below ``root``.
+    Root could write to read-only folders.
     """
     was = os.geteuid()
     if was == 0:

@@ -1,4 +1,4 @@
-"""Requirements of tests: without one, a test is skipped by name, or fails if it is required."""
+"""Requirements of tests. Without its requirement, a test is skipped, or fails with REQUIRE_ALL=1."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ REPO = Path(__file__).resolve().parent.parent
 
 
 def need(what: str, present: object, how: str) -> None:
-    """Return if ``present`` is true, else skip the test.
+    """Skip the test if the requirement ``what`` is not ``present``.
 
-    The message names the requirement. With REQUIRE_ALL=1, which CI sets, the test fails
-    instead.
+    The message contains ``what`` and ``how`` to get it. With REQUIRE_ALL=1, which CI sets, the test
+    fails instead.
     """
     if present:
         return
@@ -35,7 +35,7 @@ def need(what: str, present: object, how: str) -> None:
 
 
 def one_in(step: int, values: Iterable[Any]) -> list[Any]:
-    """Return the values as parameters: every ``step``-th runs always, the others with RUN_ALL=1."""
+    """Return test parameters. Only every ``step``-th value is always tested, the others with RUN_ALL=1."""
     return [
         value if not at % step else pytest.param(value, marks=pytest.mark.wide)
         for at, value in enumerate(values)
@@ -43,16 +43,19 @@ def one_in(step: int, values: Iterable[Any]) -> list[Any]:
 
 
 def every_python() -> list[Path]:
-    """Return the Pythons that pyenv has for this user, sorted.
+    """Return the sorted paths of all Pythons that pyenv has installed for this user.
 
-    It does not use HOME, which is a missing folder in the tests.
+    HOME is not used, because it is a missing folder in the tests.
     """
     home = pwd.getpwuid(os.getuid()).pw_dir
     return sorted(Path(home, ".pyenv", "versions").glob("3.*/bin/python3"))
 
 
 def python39() -> str:
-    """Return a Python 3.9, the oldest for scripts of hooks; skip or fail the test without it."""
+    """Return the path of a Python 3.9. Without one, the test is skipped or fails.
+
+    Python 3.9 is the oldest version that runs the hooks' scripts.
+    """
     known = (str(path) for path in every_python() if path.parent.parent.name.startswith("3.9."))
     found = next(known, "") or shutil.which("python3.9")
     need("Python 3.9", found, "install it with pyenv, or as python3.9 on PATH")
@@ -60,12 +63,12 @@ def python39() -> str:
 
 
 def corpus_folder() -> Path:
-    """Return the folder for real transcripts; it may not exist."""
+    """Return the folder of real transcripts, which may be missing."""
     return Path(os.environ.get("RESUME_HOOKS_CORPUS") or REPO.parent / "shared" / "corpus")
 
 
 def corpus() -> Path:
-    """Return the folder of real transcripts; skip or fail the test without it."""
+    """Return the folder of real transcripts. Without it, the test is skipped or fails."""
     folder = corpus_folder()
     need(
         "the transcript corpus", folder.is_dir(), f"set RESUME_HOOKS_CORPUS, or put it at {folder}"
@@ -74,16 +77,16 @@ def corpus() -> Path:
 
 
 def corpus_sessions() -> list[Path]:
-    """Return every conversation file of the corpus, sorted; empty without a corpus.
+    """Return the sorted session files of the corpus, or an empty list without a corpus.
 
-    Sub-agent files, empty files and files in a session's own folder are omitted.
+    Files of sub-agents, empty files and files in a session's own folder are omitted.
     """
     files = sorted(corpus_folder().rglob("*.jsonl"))
     return [file for file in files if _is_conversation(file)]
 
 
 def _is_conversation(file: Path) -> bool:
-    """Check whether a .jsonl file is a session. Its companions are in a folder named after a session."""
+    """Check whether a .jsonl file is a session: it is not empty, and not in the folder of a session."""
     if file.name.startswith("agent-") or file.stat().st_size == 0:
         return False
     inside = file.relative_to(corpus_folder()).parts[:-1]
@@ -93,9 +96,9 @@ def _is_conversation(file: Path) -> bool:
 def rows_of_installed_parts(
     names: dict[str, Value], rows_of_parts: Mapping[str, Sequence[Any]]
 ) -> dict[str, Value]:
-    """Return the expected values of the core's names and of the names that installed parts add.
+    """Return ``names`` without the names that belong to parts that are not installed.
 
-    ``rows_of_parts`` maps each name of a part to a row that begins with the part.
+    ``rows_of_parts`` maps the name of each value from a part to a row that begins with the part.
     """
     return {
         name: value

@@ -1,4 +1,4 @@
-"""A program of ours on a pseudo-terminal: its screen, its input, and the terminal after its end."""
+"""Runs resume-hooks on a pseudo-terminal and emulates the screen."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ stty -g > "$LEFT/after"
 
 
 class Screen:
-    """``resume-hooks`` on a terminal, started by a shell that stores the settings before and after."""
+    """``resume-hooks`` on a terminal. A shell saves the terminal's settings before and after the run."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Screen:
         columns: int = 120,
         rows: int = 40,
     ) -> None:
-        """Start the program. ``notes`` is a folder for the shell's files."""
+        """Start the program. ``notes`` is the folder for the shell's files."""
         notes.mkdir(exist_ok=True)
         self._notes = notes
         env = {
@@ -68,29 +68,29 @@ class Screen:
         self._emulator = Emulator(columns, rows, self._answer)
 
     def __enter__(self) -> Self:
-        """Return the running program."""
+        """Return this screen, whose program is running."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End every process that still runs."""
+        """End every process that is still running."""
         for pid in [*self._children(), *([self._child.pid] if self._child.pid else [])]:
             end_process(pid)
         self._child.close(force=True)
 
     @property
     def raw(self) -> bytes:
-        """Return everything printed so far."""
+        """Return all bytes that were printed so far."""
         return bytes(self._emulator.raw)
 
     def _answer(self, data: bytes) -> None:
         self._child.send(data)
 
     def type(self, text: str) -> None:
-        """Type characters."""
+        """Type ``text``."""
         self._child.send(text.encode())
 
     def key(self, name: str) -> None:
-        """Press a key, by tmux's names."""
+        """Press the key that tmux calls ``name``."""
         self._child.send(bytes_of_key(name))
 
     def resize(self, columns: int, rows: int) -> None:
@@ -99,14 +99,14 @@ class Screen:
         self._child.setwinsize(rows, columns)
 
     def text(self) -> str:
-        """Return the present text of the screen."""
+        """Return the current text of the screen."""
         self._drain()
         return "\n".join(self._emulator.lines())
 
     def wait_for(self, pattern: str, timeout: float = TIMEOUT) -> re.Match[str]:
-        """Wait for ``pattern`` (MULTILINE) on the screen.
+        """Wait until the regular expression ``pattern`` matches on the screen, and return the match.
 
-        AssertionError with the screen if it does not appear.
+        Raises AssertionError with the screen's text after ``timeout`` seconds.
         """
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -116,24 +116,24 @@ class Screen:
         raise AssertionError(f"no {pattern!r} within {timeout} s; the screen:\n{self.text()}")
 
     def signal(self, number: int) -> None:
-        """Send the program a signal."""
+        """Send a signal to the program."""
         for pid in self._children():
             os.kill(pid, number)
 
     def wait_for_end(self) -> int:
-        """Wait for the end and return the exit code."""
+        """Wait until the program ends, and return its exit code."""
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
             self._drain()
             if (self._notes / "after").is_file() and not self._child.isalive():
-                self._drain()  # what was printed since
+                self._drain()  # Read the output that was printed meanwhile.
                 return int((self._notes / "code").read_text())
         raise AssertionError(f"it never ended; the screen:\n{self.text()}")
 
     def close_terminal(self) -> int:
-        """Close the terminal, wait for the end, and return the exit code or 0.
+        """Close the terminal, wait until the program ends, and return its exit code.
 
-        The shell also gets the hang-up and seldom stores a code.
+        The code is 0 if the shell did not save it: the shell is also told that the terminal closed.
         """
         pids = self._children()
         self._child.ptyproc.fileobj.close()  # type: ignore[attr-defined]  # pexpect declares no type
@@ -145,7 +145,7 @@ class Screen:
         return int(code.read_text() or 0) if code.is_file() else 0
 
     def is_terminal_restored(self) -> bool:
-        """Check whether the terminal's settings, screen and cursor are as before."""
+        """Check whether the terminal has the same settings, screen and cursor as before the run."""
         settings = [(self._notes / name).read_text() for name in ("before", "after")]
         screen = self.raw.rfind(USUAL) > self.raw.rfind(ALTERNATE) or ALTERNATE not in self.raw
         return (
@@ -161,7 +161,7 @@ class Screen:
             time.sleep(0.01)
 
     def _children(self) -> list[int]:
-        """Return the processes that the shell runs."""
+        """Return the ids of the shell's child processes."""
         pid = self._child.pid
         try:
             return [
@@ -172,7 +172,7 @@ class Screen:
 
 
 def _is_running(pid: int) -> bool:
-    """Check whether a process runs. A zombie does not."""
+    """Check whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -1,6 +1,6 @@
-"""A stand-in for the client that answers for a headless model: a scripted ``claude`` on PATH.
+"""A scripted program ``claude`` on PATH that replaces the client as a headless model.
 
-It stores its arguments, environment, folder and input, and then runs a few lines of Python.
+It saves its arguments, environment, folder and input, and then runs a few lines of Python.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ def result(answer=None, **fields):
 
 
 class StandIn(NamedTuple):
-    """A stand-in: ``folder`` belongs on PATH, and ``calls_folder`` has the input of each call."""
+    """A stand-in for the client. ``folder`` is for PATH, and ``calls_folder`` has a file for each call."""
 
     folder: Path
     calls_folder: Path
 
     def calls(self) -> list[dict[str, Any]]:
-        """Return one row for each call: argv, environ, folder, files in it, text."""
+        """Return the arguments, environment, folder, files and input of each call."""
         paths = sorted(self.calls_folder.iterdir(), key=lambda path: int(path.stem))
         return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
     @property
     def path(self) -> str:
-        """Return a PATH on which the stand-in is first."""
+        """Return a PATH that begins with the stand-in's folder."""
         return f"{self.folder}:/usr/bin:/bin"
 
 
 def write_stand_in(root: Path, body: str) -> StandIn:
-    """Write a ``claude`` below ``root`` that runs ``body``.
+    """Write a program ``claude`` in ``root`` that runs the Python lines ``body``.
 
-    ``body`` may use ``text``, ``call`` and ``result(answer)``.
+    ``body`` can use the input ``text``, the call's number ``call``, and ``result(answer)``.
     """
     made = StandIn(root / "stand-in" / "bin", root / "stand-in" / "calls")
     for folder in made:

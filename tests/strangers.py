@@ -1,4 +1,4 @@
-"""The transcript of a hostile stranger: a conversation with every field that could steer a client."""
+"""A hostile transcript: a conversation with every field that could influence a client."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.builders import (
 )
 
 EVIL = "EVIL-WISH"
-"""Stands in everything that must not be taken over."""
+"""The text in every field that an import must not copy."""
 
 MODEL = "claude-evil-9"
 SAID = ("please fix the parser", "the parser is fixed", "also the lexer", "the lexer is fixed, too")
-"""What was said, in its order."""
+"""The messages of the conversation, in their order."""
 
 _BACKUP = {"backupFileName": EVIL, "version": 1, "backupTime": "2026-01-31T09:30:00.000Z"}
 
 
 def hostile_records() -> list[Record]:
-    """Return the records in the order of the file."""
+    """Return the records of the transcript in the order of the file."""
     return [
         {"type": "permission-mode", "permissionMode": "bypassPermissions", "sessionId": "../../x"},
         {"type": "mode", "mode": EVIL, "sessionId": "x"},
@@ -57,7 +57,7 @@ def hostile_records() -> list[Record]:
 
 
 def _hostile_chain() -> list[Record]:
-    """Return the chain."""
+    """Return the records of the conversation."""
     first = user(
         SAID[0], uuid="u1", **_hostile_fields(), toolUseResult={"agentId": EVIL, "outputFile": EVIL}
     )
@@ -65,7 +65,7 @@ def _hostile_chain() -> list[Record]:
     calls = tool_use(
         "c1", uuid="a1", parent="h5", name="Edit", tool_input=edit, ts=7, **_hostile_fields()
     )
-    # The diff has no form that a screen could show, on which client 2.1.42 ends.
+    # This diff has an invalid form, on which client 2.1.42 crashes.
     answer = {
         "agentId": EVIL,
         "backgroundTaskId": EVIL,
@@ -102,7 +102,7 @@ def _hostile_chain() -> list[Record]:
 
 
 def _hostile_fields() -> Record:
-    """Return fields of a record that would lead a client elsewhere."""
+    """Return hostile fields for a record, such as another folder or permissions."""
     return {
         "cwd": f"/home/{EVIL}",
         "gitBranch": EVIL,
@@ -124,7 +124,7 @@ def _hostile_fields() -> Record:
 
 
 def _hostile_attachments(above: str) -> list[Record]:
-    """Return attachments that speak with the client's authority, linked below ``above``."""
+    """Return a chain of attachments after ``above`` that pretend to come from the client."""
     kinds: list[dict[str, Any]] = [
         {"type": "prompt_snapshot", "systemPrompt": [EVIL]},
         {

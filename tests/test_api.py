@@ -38,8 +38,8 @@ from tests.search.index.probe import uuid_of_text
 
 
 @pytest.fixture
-def lineage_finder(config_home: ConfigHome) -> list[Path]:
-    """An original, its trim (with an export), and a continuation of that."""
+def sessions_in_lineage(config_home: ConfigHome) -> list[Path]:
+    """Write an original session, a trim of it with an export, and a continuation of the trim."""
     folder = config_home.project()
     paths = [folder / f"{session_id(n)}.jsonl" for n in (1, 2, 3)]
     trim = {
@@ -58,39 +58,52 @@ def lineage_finder(config_home: ConfigHome) -> list[Path]:
     return paths
 
 
-def test_parent_info_has_the_parent_the_kind_and_the_export(lineage_finder: list[Path]) -> None:
-    """An original has none of them."""
-    assert get_parent_info(lineage_finder[0]) == (None, None, None)
-    assert get_parent_info(lineage_finder[1]) == (lineage_finder[0], "trimmed", Path("/x/log.txt"))
-    assert get_parent_info(str(lineage_finder[2])) == (lineage_finder[1], "continued", None)
+def test_parent_info_has_the_parent_the_kind_and_the_export(
+    sessions_in_lineage: list[Path],
+) -> None:
+    """``get_parent_info`` returns the parent, the kind and the export, or None for each of them."""
+    assert get_parent_info(sessions_in_lineage[0]) == (None, None, None)
+    assert get_parent_info(sessions_in_lineage[1]) == (
+        sessions_in_lineage[0],
+        "trimmed",
+        Path("/x/log.txt"),
+    )
+    assert get_parent_info(str(sessions_in_lineage[2])) == (
+        sessions_in_lineage[1],
+        "continued",
+        None,
+    )
 
 
-def test_parent_info_names_a_deleted_parent(lineage_finder: list[Path]) -> None:
-    """The path is the one that the parent had."""
-    lineage_finder[1].unlink()
-    assert get_parent_info(lineage_finder[2]) == (lineage_finder[1], "continued", None)
+def test_parent_info_names_a_deleted_parent(sessions_in_lineage: list[Path]) -> None:
+    """``get_parent_info`` returns the path of a parent that was deleted."""
+    sessions_in_lineage[1].unlink()
+    assert get_parent_info(sessions_in_lineage[2]) == (sessions_in_lineage[1], "continued", None)
 
 
-def test_the_continuation_lineage_omits_trims(lineage_finder: list[Path]) -> None:
-    """It is ordered from the oldest, each node linked to the previous one."""
-    first = SessionNode(lineage_finder[0], session_id(1), None, None)
-    assert get_continuation_lineage(lineage_finder[2]) == [
+def test_the_continuation_lineage_omits_trims(sessions_in_lineage: list[Path]) -> None:
+    """``get_continuation_lineage`` omits trims and returns the oldest session first.
+
+    Each node refers to the previous one.
+    """
+    first = SessionNode(sessions_in_lineage[0], session_id(1), None, None)
+    assert get_continuation_lineage(sessions_in_lineage[2]) == [
         first,
-        SessionNode(lineage_finder[2], session_id(3), "continued", None, first),
+        SessionNode(sessions_in_lineage[2], session_id(3), "continued", None, first),
     ]
 
 
-def test_the_full_lineage_ends_with_the_original(lineage_finder: list[Path]) -> None:
-    """It is ordered from the newest."""
-    assert get_full_lineage_chain(lineage_finder[2]) == [
-        (lineage_finder[2], "continued"),
-        (lineage_finder[1], "trimmed"),
-        (lineage_finder[0], "original"),
+def test_the_full_lineage_ends_with_the_original(sessions_in_lineage: list[Path]) -> None:
+    """``get_full_lineage_chain`` returns the newest session first and the original last."""
+    assert get_full_lineage_chain(sessions_in_lineage[2]) == [
+        (sessions_in_lineage[2], "continued"),
+        (sessions_in_lineage[1], "trimmed"),
+        (sessions_in_lineage[0], "original"),
     ]
 
 
 def test_a_parent_without_a_file_is_named_by_its_id(config_home: ConfigHome) -> None:
-    """The lineage has the name that its file would have."""
+    """If only the id of a parent is known, the lineage contains the file name with this id."""
     path = write_session(config_home.project(), session_id(2), conversation(1))
     record_link(Link(session_id(2), session_id(1), "clear", "2026"), Where())
     assert get_full_lineage_chain(path)[-1] == (Path(f"{session_id(1)}.jsonl"), "unknown")
@@ -98,20 +111,23 @@ def test_a_parent_without_a_file_is_named_by_its_id(config_home: ConfigHome) -> 
     assert get_parent_info(path) == (None, "continued", None)
 
 
-def test_rollover_writes_a_child(lineage_finder: list[Path]) -> None:
-    """With a next step it is a handoff, without one a rollover. A dry run writes nothing."""
-    before = set(lineage_finder[0].parent.iterdir())
-    assert rollover(lineage_finder[0], dry_run=True).written is False
-    assert set(lineage_finder[0].parent.iterdir()) == before
-    made = rollover(lineage_finder[0], next_step="go on")
+def test_rollover_writes_a_child(sessions_in_lineage: list[Path]) -> None:
+    """``rollover`` with a next step writes a handoff, and without one a rollover.
+
+    With ``dry_run`` it writes nothing.
+    """
+    before = set(sessions_in_lineage[0].parent.iterdir())
+    assert rollover(sessions_in_lineage[0], dry_run=True).written is False
+    assert set(sessions_in_lineage[0].parent.iterdir()) == before
+    made = rollover(sessions_in_lineage[0], next_step="go on")
     assert (made.written, made.kind, Path(made.file).exists()) == (True, "handoff", True)
-    assert rollover(str(lineage_finder[0]), next_step="  ").kind == "rollover"
+    assert rollover(str(sessions_in_lineage[0]), next_step="  ").kind == "rollover"
     with pytest.raises(UsageError, match="can't have a next step"):
-        rollover(lineage_finder[0], next_step="go on", size="all")
+        rollover(sessions_in_lineage[0], next_step="go on", size="all")
 
 
 def test_invalid_sessions_raise_documented_errors(config_home: ConfigHome, tmp_path: Path) -> None:
-    """This applies to missing files, folders, empty paths and empty sessions."""
+    """Missing files, folders, empty paths and empty sessions raise the documented errors."""
     empty = write_session(tmp_path, session_id(1), [custom_title("x", session_id(1))])
     for bad in (tmp_path / "x.jsonl", tmp_path):
         with pytest.raises(SessionNotFound):
@@ -126,7 +142,7 @@ def test_invalid_sessions_raise_documented_errors(config_home: ConfigHome, tmp_p
 
 
 def test_every_documented_name_is_an_attribute() -> None:
-    """Other names are not attributes."""
+    """Every name in ``__all__`` is an attribute of the package, and other names raise AttributeError."""
     for name in resume_hooks.__all__:
         assert getattr(resume_hooks, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
@@ -134,7 +150,7 @@ def test_every_documented_name_is_an_attribute() -> None:
 
 
 def test_trim_writes_a_child_only_if_it_pays(config_home: ConfigHome) -> None:
-    """Otherwise the receipt names no file."""
+    """``trim`` writes a child, or returns a receipt without a file if a trim would not pay off."""
     long = [
         *conversation(1),
         tool_use("t1", uuid="c", parent="r1", name="Bash", ts=5),
@@ -153,8 +169,10 @@ def test_trim_writes_a_child_only_if_it_pays(config_home: ConfigHome) -> None:
 
 
 @pytest.fixture
-def talks(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Write a session of the current folder with a sub-agent and a child, and one of another project."""
+def searchable_sessions(
+    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[Path]:
+    """Write a session with a sub-agent, its child, and a session of another project."""
     monkeypatch.chdir(tmp_path)
     folder, elsewhere = config_home.project(str(tmp_path)), config_home.project(CWD)
     paths = [(elsewhere if n == 3 else folder) / f"{session_id(n)}.jsonl" for n in (1, 2, 3)]
@@ -188,16 +206,16 @@ def talks(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return paths
 
 
-def test_search_returns_frozen_hits(talks: list[Path], tmp_path: Path) -> None:
-    """By default it searches the current project. Hits have paths and references to records."""
+def test_search_returns_frozen_hits(searchable_sessions: list[Path], tmp_path: Path) -> None:
+    """``search_sessions`` searches the current project and returns immutable hits with references."""
     hits = search_sessions("linter -agent")
     assert {hit.session_id for hit in hits} == {session_id(1), session_id(2)}
     (hit,) = search_sessions('"linter 1"')
     assert hit == SearchHit(
         reference=f"{session_id(1)}:0",
         session_id=session_id(1),
-        session_file=talks[0],
-        file=talks[0],
+        session_file=searchable_sessions[0],
+        file=searchable_sessions[0],
         folder=tmp_path,
         title="tune the linter 1",
         turn=1,
@@ -217,8 +235,8 @@ def test_search_returns_frozen_hits(talks: list[Path], tmp_path: Path) -> None:
         hit.turn = 2  # type: ignore[misc]
 
 
-def test_search_has_several_scopes(talks: list[Path]) -> None:
-    """A project, all projects, a session, one of its sub-agents, or a lineage."""
+def test_search_accepts_several_scopes(searchable_sessions: list[Path]) -> None:
+    """``search_sessions`` can search a project, all projects, a session, a sub-agent or a lineage."""
     everything = {f"{session_id(n)}:{n == 2:d}" for n in (1, 2, 3)} | {
         f"{session_id(1)}/agent-a1:0"
     }
@@ -227,17 +245,20 @@ def test_search_has_several_scopes(talks: list[Path]) -> None:
         ({"project": Path(CWD)}, {f"{session_id(3)}:0"}),
         ({"everywhere": True}, everything),
         ({"session": session_id(1)}, {f"{session_id(1)}:0", f"{session_id(1)}/agent-a1:0"}),
-        ({"session": talks[2]}, {f"{session_id(3)}:0"}),
+        ({"session": searchable_sessions[2]}, {f"{session_id(3)}:0"}),
         ({"session": f"{session_id(1)}/agent-a1"}, {f"{session_id(1)}/agent-a1:0"}),
-        ({"lineage": talks[1]}, everything - {f"{session_id(3)}:0"}),
+        ({"lineage": searchable_sessions[1]}, everything - {f"{session_id(3)}:0"}),
     ]:
         assert {hit.reference for hit in search_sessions("linter", **where)} == found  # type: ignore[arg-type]
     assert len(search_sessions(["tune", "linter"], everywhere=True, limit=2)) == 2
     assert search_sessions("quux") == []
 
 
-def test_search_refuses_invalid_arguments(talks: list[Path]) -> None:
-    """An unknown session is not found."""
+def test_search_refuses_invalid_arguments(searchable_sessions: list[Path]) -> None:
+    """``search_sessions`` raises UsageError for invalid arguments.
+
+    An unknown session raises SessionNotFound.
+    """
     for query, options in [
         ("", {}),
         ([], {}),
@@ -252,7 +273,10 @@ def test_search_refuses_invalid_arguments(talks: list[Path]) -> None:
 
 
 def test_fork_writes_a_child_whole_cut_or_moved(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A dry run writes nothing."""
+    """``fork_session`` writes a whole or a cut fork, also for another folder.
+
+    With ``dry_run`` it writes nothing.
+    """
     path = write_session(config_home.project(), session_id(7), conversation(2))
     assert not fork_session(path, dry_run=True).written
     assert Path(fork_session(path).file).read_bytes().count(b"forkedFrom") == 4

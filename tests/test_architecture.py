@@ -1,4 +1,4 @@
-"""Rules that import-linter cannot check: modules imported by name, and what only outer layers may do."""
+"""Rules that import-linter cannot check: modules that are loaded by name, prints, and broad excepts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GROUND = {
 
 
 def modules() -> dict[str, Path]:
-    """Return every module by its name below ``resume_hooks``; the package itself is ``""``."""
+    """Return the path of each module by its name after ``resume_hooks.``. The package itself is ""."""
     return {
         ".".join(path.relative_to(SOURCE).with_suffix("").parts)
         .removesuffix("__init__")
@@ -49,7 +49,10 @@ def _tree(module: str) -> ast.Module:
 
 
 def test_the_root_contains_only_listed_packages_and_modules() -> None:
-    """A new module belongs in a package, so that the root stays short."""
+    """The root package contains only the listed packages and modules, so that it stays small.
+
+    A new module belongs in one of the packages.
+    """
     here = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
     assert here == PACKAGES
     assert {path.stem for path in SOURCE.glob("*.py")} == GROUND
@@ -57,7 +60,10 @@ def test_the_root_contains_only_listed_packages_and_modules() -> None:
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
 def test_every_package_lists_its_allowed_imports(package: str) -> None:
-    """docs/architecture.md is generated from these docstrings."""
+    """The docstring of every package states what the package may import.
+
+    docs/architecture.md is generated from these docstrings.
+    """
     text = ast.get_docstring(_tree(package)) or ""
     assert "import" in text.lower()
     assert "must not" in text.lower() or "may import" in text.lower()
@@ -65,15 +71,15 @@ def test_every_package_lists_its_allowed_imports(package: str) -> None:
 
 @pytest.mark.parametrize("verb", [*VERBS, "slash"])
 def test_every_verb_is_declared(verb: str) -> None:
-    """The command line finds its verbs by name, so the linter does not see them.
+    """Every verb can be loaded by its name, and its help begins with a plain word.
 
-    The help begins with a plain word.
+    The command line loads verbs by name, so the linter does not see these imports.
     """
     assert re.match(r"[A-Z][a-z]+[ :]", load_command(verb).help or "")
 
 
 def test_every_verb_has_a_function() -> None:
-    """The function is found by name, too."""
+    """The function of every verb exists. It is loaded by name, so the linter does not see it."""
     for verb in VERBS:
         load_command(verb)
     bodies = [
@@ -90,8 +96,8 @@ def _subclasses_of(declared: type[VerbOptions]) -> list[type[VerbOptions]]:
 
 
 @pytest.mark.parametrize("name", sorted({row.module for row in ROWS.values() if row.module}))
-def test_every_lane_has_its_module(name: str) -> None:
-    """The prompt hook finds its lanes by name, so the linter does not see them."""
+def test_every_module_of_a_trigger_exists(name: str) -> None:
+    """Every module that the prompt hook loads by name exists."""
     assert find_spec(name)
 
 
@@ -108,29 +114,32 @@ def test_every_lane_has_its_module(name: str) -> None:
     ),
 )
 def test_every_function_of_a_part_exists(part: str, function: str) -> None:
-    """The core finds it by name, so the linter does not see it."""
+    """Every function of a part that the core loads by name exists."""
     assert not seam.is_installed(part) or callable(seam.load_value(part, function))
 
 
 def test_every_question_is_asked_and_answered() -> None:
-    """A question without a caller or an answer would be dead code."""
+    """Every question to the parts is asked somewhere and answered by some function."""
     texts = [
         path.read_text(encoding="utf-8")
         for path in (*MODULES.values(), *(REPO / "hooks").glob("*.py"))
         if path.parent.parent.name != "parts" or path.stem != "__init__"
     ]
     asked = {name for text in texts for name in re.findall(r"\bquestions\.(\w+)", text)}
-    asked.add("answer_trigger")  # by the names of lanes
+    asked.add("answer_trigger")  # This question is asked by the names of the triggers' modules.
     checked = re.findall(r"questions\.(\w+)", (REPO / "tests" / "part_functions.py").read_text())
     there = {name for name, value in vars(questions).items() if isinstance(value, seam.Question)}
     assert there == set(checked)
     assert there <= asked or not all(
         seam.is_installed(part) for part in PART_NAMES
-    )  # a part asks, too
+    )  # Parts ask questions, too.
 
 
 def test_the_questions_import_only_types() -> None:
-    """lint-imports omits them, because nothing that they name is loaded."""
+    """The module ``questions`` imports only modules that its types need.
+
+    lint-imports ignores this module.
+    """
     for node in _tree("questions").body:
         if isinstance(node, ast.ImportFrom):
             assert node.module in {"__future__", "typing", "collections.abc", "resume_hooks.seam"}
@@ -138,7 +147,7 @@ def test_the_questions_import_only_types() -> None:
 
 
 def test_the_package_imports_the_api_only_on_request() -> None:
-    """Every module loads ``resume_hooks`` itself, so it must import little."""
+    """The package's ``__init__`` imports almost nothing, because every module imports it."""
     imports = [node for node in _tree("").body if isinstance(node, (ast.Import, ast.ImportFrom))]
     assert {ast.unparse(node) for node in imports} == {
         "from __future__ import annotations",
@@ -155,7 +164,7 @@ def test_the_package_imports_the_api_only_on_request() -> None:
     ],
 )
 def test_only_cli_and_hooks_print_or_exit(module: str) -> None:
-    """Only a forked child may end its process elsewhere."""
+    """Only the packages ``cli`` and ``hooks`` and the verbs print, read input or exit."""
     if module == "__main__":
         return
     called = {
@@ -165,11 +174,7 @@ def test_only_cli_and_hooks_print_or_exit(module: str) -> None:
 
 
 def test_only_listed_modules_catch_every_exception() -> None:
-    """They turn a bug into a message.
-
-    They are the prompt hook, the command line and a push in the background. Panics of Rust have
-    no other class.
-    """
+    """Only the listed modules catch every exception, to report bugs or errors of Rust code."""
     broad = {
         module
         for module in MODULES

@@ -18,7 +18,7 @@ EXACT = {
 
 @pytest.mark.parametrize("text", EXACT)
 def test_a_date_or_a_time_is_parsed(text: str) -> None:
-    """It is in UTC unless it has another zone."""
+    """``parse_user_time`` accepts dates and times, in UTC if the text contains no zone."""
     assert clock.parse_user_time(text) == EXACT[text]
 
 
@@ -35,14 +35,17 @@ AGO = {
 
 @pytest.mark.parametrize("text", AGO)
 def test_a_duration_is_parsed_as_time_ago(text: str) -> None:
-    """The units are minutes, hours, days, weeks, months and years."""
+    """``parse_user_time`` accepts durations in minutes, hours, days, weeks, months or years.
+
+    It returns the time that long ago.
+    """
     found = clock.parse_user_time(text)
     assert found is not None
     assert abs((datetime.now(UTC) - found) - timedelta(seconds=AGO[text])) < timedelta(seconds=60)
 
 
 def test_a_very_long_duration_ends_at_the_epoch() -> None:
-    """No earlier time can be represented."""
+    """``parse_user_time`` returns a time at the epoch for a duration of thousands of years."""
     assert clock.parse_user_time("9999y") == datetime.fromtimestamp(1, UTC)
 
 
@@ -50,5 +53,5 @@ def test_a_very_long_duration_ends_at_the_epoch() -> None:
     "text", ["", "h", "soon", "-1h", "1.5h", "12345h", "²h", "1x", "2026-13-01"]
 )
 def test_other_text_is_not_a_time(text: str) -> None:
-    """The result is None."""
+    """``parse_user_time`` returns None for any other text."""
     assert clock.parse_user_time(text) is None

@@ -1,4 +1,4 @@
-"""The clock may jump by minutes or years between any two steps, without errors or hangs."""
+"""The clock may jump by a minute or by years between any two steps, without errors or endless waits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NEW = session_id(2)
 
 
 class ShiftedClock:
-    """The clock of our code, ahead of the true one by ``ahead`` seconds."""
+    """Replaces the clock by one that is ``ahead`` seconds ahead of the real one."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.ahead = 0.0
@@ -51,13 +51,13 @@ class ShiftedClock:
 
 @pytest.fixture
 def shifted_clock(monkeypatch: pytest.MonkeyPatch) -> ShiftedClock:
-    """Return a clock that can be set."""
+    """Return a clock that the test can change."""
     return ShiftedClock(monkeypatch)
 
 
 @pytest.fixture
 def session_in_client(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Write a session that a client has open."""
+    """Write a session for the tests of the hooks, and return its path."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     monkeypatch.setenv("CLAUDE_PID", "4711")
     return str(write_session(config_home.project(), SESSION, conversation(6)))
@@ -66,7 +66,7 @@ def session_in_client(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) 
 def hook_answer(
     main: Any, session_in_client: str, number: str = SESSION, **event: str
 ) -> dict[str, Any]:
-    """Return a hook's answer, or ``{}`` for none."""
+    """Run a hook and return its answer, or ``{}`` if it prints nothing."""
     out = hook_output(
         main,
         json.dumps(
@@ -77,10 +77,13 @@ def hook_answer(
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_a_clock_jump_between_the_end_and_the_start_of_a_session(
+def test_sessions_before_and_after_a_clock_jump_are_not_linked(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """Too far apart they are not linked. The mark is used up, and the next pair is linked again."""
+    """If the clock jumps too far between the end and the start of a session, the two are not linked.
+
+    The note of the end is deleted, so the next two sessions are linked again.
+    """
     hook_answer(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
     shifted_clock.ahead = jump
     hook_answer(
@@ -104,10 +107,10 @@ def test_a_clock_jump_between_the_end_and_the_start_of_a_session(
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_a_clock_jump_between_a_question_and_its_answer(
+def test_a_clock_jump_closes_an_open_question(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """The question is no longer open, and asking again works."""
+    """If the clock jumps after a question, the question is no longer open, and can be asked again."""
     confirmations.store_question(StoredQuestion(SESSION, "", time.time()))
     shifted_clock.ahead = jump
     found = confirmations.find_question(SESSION)
@@ -120,10 +123,13 @@ def test_a_clock_jump_between_a_question_and_its_answer(
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_a_clock_jump_between_a_handoff_and_a_clear(
+def test_a_handoff_survives_a_clock_jump(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """A handoff of another time does not open the next session, but its child exists."""
+    """If the clock jumps after a handoff, its child exists, and a second handoff works.
+
+    The next session mentions the handoff only if it is recent according to the clock.
+    """
     said = hook_answer(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
     assert "handed off" in said
     shifted_clock.ahead = jump
@@ -141,7 +147,7 @@ def test_a_clock_jump_between_a_handoff_and_a_clear(
 def test_a_clock_jump_releases_a_claimed_note(
     config_home: ConfigHome, shifted_clock: ShiftedClock, jump: float
 ) -> None:
-    """A claim of another time counts as one of a hook that has ended."""
+    """If the clock jumps after a hook has claimed a note, another hook can claim the note."""
     hook_state.write_note("x", {})
     assert hook_state.claim_note("x")
     assert not hook_state.claim_note("x")
@@ -153,7 +159,7 @@ def test_a_clock_jump_releases_a_claimed_note(
 def test_a_clock_jump_does_not_break_lists_and_search(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
-    """A list shows no negative days, and the index is complete."""
+    """If the clock jumps, a list shows no negative days and the index is complete."""
     os.utime(session_in_client, (time.time() - 3_600,) * 2)
     shifted_clock.ahead = jump
     (row,) = listing.list_project(CWD, config_home.where)
@@ -172,7 +178,7 @@ def test_a_clock_jump_does_not_break_lists_and_search(
 def test_a_clock_jump_does_not_mix_entries_of_trash_and_backups(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str
 ) -> None:
-    """Each entry has a place of its own, and older ones stay unchanged."""
+    """If the clock jumps, each entry in the trash and each backup has its own folder."""
     folders = []
     for ahead in (0, -YEAR, 10 * YEAR):
         shifted_clock.ahead = ahead
@@ -193,7 +199,7 @@ def test_a_clock_jump_does_not_mix_entries_of_trash_and_backups(
 def test_a_clock_jump_does_not_block_an_install(
     tmp_path: Path, jump: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failed install waits an hour, even if the clock was wrong by a year."""
+    """If the clock jumps after a failed installation, the next installation need not wait."""
     import sys
 
     from tests.needs import REPO

@@ -1,4 +1,4 @@
-"""Documentation agrees with the code: generated pages are current, and named things exist."""
+"""The documentation agrees with the code: generated pages are current, and all names in it exist."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ GLOBS = (
     "commands/*.md",
 )
 PAGES = [page for glob in GLOBS for page in REPO.glob(glob)]
-BEGIN = {*VERBS, *ALIASES, *FORMER_VERBS} - {"tag"}
-"""What begins a command where `resume-hooks` is left out; `tag` is a kind of record, too."""
-OF_OTHERS = ("autocompact", "clear", "compact", "goal", "plugin", "rename", "resume", "tmp")
-"""What else begins with a slash: commands of the client's own, a folder."""
+FIRST_WORDS = {*VERBS, *ALIASES, *FORMER_VERBS} - {"tag"}
+"""First words of commands that pages show without ``resume-hooks``. ``tag`` is also a kind of
+record."""
+OTHER_SLASH_WORDS = ("autocompact", "clear", "compact", "goal", "plugin", "rename", "resume", "tmp")
+"""Other words after a slash: commands of the client itself, and a folder."""
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    """``make docs`` would change nothing.
+    """The generated pages are current: ``make docs`` would change nothing.
 
-    It runs in its own process, because click remembers how a help was requested.
+    The check runs in its own process, because click remembers how a help was requested.
     """
     checked = [sys.executable, "-m", "tools.make_docs", "--check"]
     assert (
@@ -52,7 +53,7 @@ def test_generated_pages_are_up_to_date() -> None:
 
 
 def test_every_verb_has_a_schema() -> None:
-    """Each verb for users has a documented JSON form."""
+    """Every verb has a schema of its JSON output with a docstring."""
     assert all(schema_of_verb(verb).__doc__ for verb in VERBS)
 
 
@@ -79,7 +80,7 @@ def test_every_verb_command_and_trigger_is_documented() -> None:
 
 
 def test_the_first_screen_describes_automatic_actions() -> None:
-    """README and manifests describe what is read, kept, allowed and downloaded."""
+    """The beginning of the README and the manifests describe what the plugin reads, keeps and downloads."""
     first_screen = "\n".join((REPO / "README.md").read_text("utf-8").split("\n")[:40])
     for words in (
         "every prompt",
@@ -101,7 +102,7 @@ def test_the_first_screen_describes_automatic_actions() -> None:
 
 
 def test_each_file_of_the_state_folder_is_documented() -> None:
-    """docs/files.md has a row for each name."""
+    """docs/files.md lists only files that exist in the state folder, and the most important ones."""
     page = (REPO / "docs" / "files.md").read_text("utf-8")
     table = page.partition("## In the state folder")[2].partition("\n## ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
@@ -112,7 +113,7 @@ def test_each_file_of_the_state_folder_is_documented() -> None:
 
 
 def test_the_demo_runs(tmp_path: Path) -> None:
-    """``make demo`` shows every step and the child's opening, and uses no real home."""
+    """``make demo`` prints every step and the child's opening, and does not use the real home."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     demo = [sys.executable, str(REPO / "demo" / "run.py")]
     shown = subprocess.run(
@@ -125,7 +126,7 @@ def test_the_demo_runs(tmp_path: Path) -> None:
 
 
 def test_relative_links_of_the_pages_lead_to_files() -> None:
-    """This applies to the README and to docs/."""
+    """Relative links in the README and in docs/ lead to existing files."""
     for page in (REPO / "README.md", *(REPO / "docs").glob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
             part = re.match(r"\.\./src/resume_hooks/parts/(\w+)/", target)
@@ -158,12 +159,14 @@ OURS = [
     for path in (REPO / folder, *(REPO / folder).rglob("*"))
     if "__pycache__" not in path.parts
 ]
-DEFINED = re.compile(r"^ *(?:def|class) (\w+)|^ *(\w+)(?:: [^=\n]+)? = |^    (\w+): ", re.MULTILINE)
-"""Functions, classes, values, and fields."""
+DEFINITION = re.compile(
+    r"^ *(?:def|class) (\w+)|^ *(\w+)(?:: [^=\n]+)? = |^    (\w+): ", re.MULTILINE
+)
+"""Finds names of functions, classes, values and fields."""
 
 
 def is_resolved(span: str) -> bool:
-    """Check whether a span names an existing file, module or name. Other words count as resolved."""
+    """Check whether a span in backticks is an existing file, module or name, or none of these."""
     name = span.split(maxsplit=1)[0].rstrip("/")
     if not re.fullmatch(r"\w[\w./*-]*", name) or re.fullmatch(r"[a-z-]+", name):
         return True
@@ -180,14 +183,14 @@ def is_resolved(span: str) -> bool:
         files = [f"{place}.py", f"{place}/__init__.py"]
     for path in OURS:
         if path.is_file() and any(path.match(each) for each in files):
-            found = DEFINED.findall(path.read_text("utf-8"))
+            found = DEFINITION.findall(path.read_text("utf-8"))
             if any(value in names for names in found):
                 return True
     return False
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    """Package, plugins and changelog agree."""
+    """The package, the plugins and the changelog have the same version."""
     for client in (".claude-plugin", ".codex-plugin"):
         manifest = json.loads((REPO / client / "plugin.json").read_text("utf-8"))
         assert manifest["version"] == resume_hooks.__version__
@@ -195,7 +198,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 def test_the_lock_pins_every_dependency() -> None:
-    """Each runtime dependency has a hash in requirements.lock."""
+    """Each runtime dependency has a version and a hash in requirements.lock."""
     project = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]
     lock = (REPO / "requirements.lock").read_text("utf-8")
     for requirement in project["dependencies"]:
@@ -206,10 +209,12 @@ def test_the_lock_pins_every_dependency() -> None:
 
 
 def test_every_message_in_troubleshooting_is_in_the_source() -> None:
-    """An ellipsis stands for a variable part."""
+    """Every message in docs/troubleshooting.md is in the source. An ellipsis stands for a variable part."""
     paths = [*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*")]
     source = "\n".join(path.read_text("utf-8") for path in paths if path.is_file())
-    source = re.sub(r'"\s*\n\s*f?"', "", source)  # literals that stand on several lines
+    source = re.sub(
+        r'"\s*\n\s*f?"', "", source
+    )  # Join string literals that continue on the next line.
     quoted = re.findall(
         r'"([^"\n]+(?:\n[^"\n]+)?)"', (REPO / "docs" / "troubleshooting.md").read_text("utf-8")
     )
@@ -222,13 +227,13 @@ def test_every_message_in_troubleshooting_is_in_the_source() -> None:
     ]
     ours = [
         piece for piece in pieces if piece != "UserPromptSubmit operation blocked by hook"
-    ]  # the client's
+    ]  # These messages come from the client.
     missing = [piece for piece in ours if piece not in source]
     assert missing == [] or not all(seam.is_installed(part) for part in PART_NAMES)
 
 
 def test_every_command_in_the_pages_is_valid() -> None:
-    """Settings that the commands name exist."""
+    """Every command in the pages is valid, and the settings in it exist."""
     failed = []
     for page in PAGES:
         for shown in code_of_page(page):
@@ -238,7 +243,7 @@ def test_every_command_in_the_pages_is_valid() -> None:
             found = re.fullmatch(r"(resume-hooks |sh [\w/]*hooks/engine )?(?!VERB)(\w.*)", line)
             if (
                 found
-                and (found[1] or found[2].partition(" ")[0] in BEGIN)
+                and (found[1] or found[2].partition(" ")[0] in FIRST_WORDS)
                 and not is_valid_command(shlex.split(found[2]))
             ):
                 failed.append(f"{page.name}: {shown}")
@@ -246,7 +251,7 @@ def test_every_command_in_the_pages_is_valid() -> None:
 
 
 def code_of_page(page: Path) -> list[str]:
-    """Return the lines of a page's code blocks, and its spans in backticks, also over several lines."""
+    """Return the lines of a page's code blocks, and its spans in backticks, with line breaks removed."""
     text = re.sub(r"<!-- made by.*?<!-- end -->", "", page.read_text("utf-8"), flags=re.DOTALL)
     block = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     lines = "\n".join(block.findall(text)).split("\n")
@@ -257,7 +262,7 @@ def code_of_page(page: Path) -> list[str]:
 
 
 def is_valid_command(words: list[str]) -> bool:
-    """Check whether the command line accepts these words. A verb without options is only named."""
+    """Check whether the command line accepts these words. A verb alone is always valid."""
     if words[0] == "config" and words[1:] and words[1] not in {*KEYS, "KEY", "--help"}:
         return False
     try:
@@ -270,12 +275,12 @@ def is_valid_command(words: list[str]) -> bool:
 
 
 def is_any_part_missing() -> bool:
-    """Check whether a part is missing, whose commands are then only text."""
+    """Check whether an optional part is missing. Its commands cannot be checked then."""
     return not all(seam.is_installed(part) for part in PART_NAMES)
 
 
 def test_every_trigger_in_the_pages_exists() -> None:
-    """No page names a trigger that nothing answers."""
+    """Every trigger in the pages exists."""
     rows = triggers_table.ROWS.values()
     bare = {row.command for row in rows if row.command}
     long = {*triggers_table.ROWS, *(name for row in rows for name in row.aliases)}
@@ -285,6 +290,6 @@ def test_every_trigger_in_the_pages_exists() -> None:
             r"`([/>](?:resume-hooks:)?[a-z][a-z-]*)(?:`| )", page.read_text("utf-8")
         ):
             name = shown[1:].removeprefix("resume-hooks:")
-            known = {*bare, *OF_OTHERS} if shown == f"/{name}" else long
+            known = {*bare, *OTHER_SLASH_WORDS} if shown == f"/{name}" else long
             failed += [f"{page.name}: {shown}"] if name not in known else []
     assert not failed or is_any_part_missing()

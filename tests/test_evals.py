@@ -1,4 +1,4 @@
-"""The evals: 20 requests that should search earlier sessions, and 20 that should not, run by the client."""
+"""Runs the evals: 20 prompts for which a model should search earlier sessions, and 20 for which not."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ AGENT = {
     },
 }
 OTHER = {"name": "Skill", "input": {"skill": "verify", "args": "resume-hooks:session-search"}}
-# All 40 take the client 80 s here, a process each; two of each kind are tagged for every day.
+# The client needs 80 s for all 40 cases. Daily runs use only two cases of each kind, which have the
+# tag "smoke".
 SELECTION = [] if os.environ.get("RUN_ALL") == "1" else ["--tag", "smoke"]
 
 
 def case_files(kind: str) -> list[Path]:
-    """Return the cases of one kind."""
+    """Return the files of all cases of one kind."""
     return sorted((EVALS / kind).glob("*/case.yaml"))
 
 
@@ -49,7 +50,7 @@ def prompt_of(case: Path) -> str:
 
 
 def test_there_are_twenty_different_cases_of_each_kind() -> None:
-    """Each has a grader of its kind, and all graders look for the same calls."""
+    """There are twenty cases of each kind with different prompts, and all look for the same calls."""
     kinds = {"fires": "contains", "passes": "not_contains"}
     texts = {
         kind: [case.read_text(encoding="utf-8") for case in case_files(kind)] for kind in kinds
@@ -68,7 +69,7 @@ def test_there_are_twenty_different_cases_of_each_kind() -> None:
 
 
 def model_with_reply(reply: Reply) -> Callable[[Request], Reply]:
-    """Return a model that gives ``reply`` to the first request and then ends the turn."""
+    """Return a model that replies ``reply`` to the first request and then ends the turn."""
 
     def script(request: Request) -> Reply:
         said = any(message["role"] == "assistant" for message in request["messages"])
@@ -82,7 +83,7 @@ def model_with_reply(reply: Reply) -> Callable[[Request], Reply]:
 
 
 class EvalSuite:
-    """The plugin with its cases, in a temporary home."""
+    """A temporary home and a plugin with the cases."""
 
     def __init__(self, folder: Path) -> None:
         self.home = ClientHome(folder / "home")
@@ -91,7 +92,10 @@ class EvalSuite:
         shutil.copytree(EVALS, self.plugin / "evals")
 
     def run_eval(self, reply: Reply, *options: str) -> tuple[str, dict[str, float]]:
-        """Run ``claude plugin eval`` with such a model. Return its output and the score of each case."""
+        """Run ``claude plugin eval`` with a model that makes this reply.
+
+        Returns the output and the score of each case.
+        """
         fixed = ["--trust-plugin", "--no-publish", "--runs", "1", "--ablation", "none", "-j", "2"]
         command = [*find_client(NEWEST).command, "plugin", "eval", str(self.plugin), *fixed]
         with MockApi(model_with_reply(reply)) as api:
@@ -119,7 +123,7 @@ class EvalSuite:
 
 @pytest.fixture
 def eval_suite(tmp_path: Path) -> Iterator[EvalSuite]:
-    """Return the suite, and end its clients after the test."""
+    """Return the suite. After the test, end its clients."""
     made = EvalSuite(tmp_path)
     yield made
     made.home.end_processes()
@@ -127,7 +131,7 @@ def eval_suite(tmp_path: Path) -> Iterator[EvalSuite]:
 
 @pytest.mark.e2e
 def test_all_cases_load(eval_suite: EvalSuite) -> None:
-    """The client loads all cases before the first run. A broken case is named."""
+    """The client loads all cases without an error, and reports a damaged case."""
     said, scores = eval_suite.run_eval("done", "--max-cost-usd", "0.00001", "-j", "1")
     assert "case file" not in said
     assert len(scores) == 1
@@ -154,9 +158,9 @@ def test_all_cases_load(eval_suite: EvalSuite) -> None:
 def test_cases_grade_the_calls(
     eval_suite: EvalSuite, reply: Reply, fires: float, passes: float
 ) -> None:
-    """A model that always makes our call passes the 20 cases and fails the others.
+    """A model that always calls our skill or agent passes the first 20 cases and fails the others.
 
-    A model that makes another call does the reverse.
+    A model that calls another skill does the reverse.
     """
     _, scores = eval_suite.run_eval(reply, *SELECTION)
     assert len(scores) == (4 if SELECTION else 40)

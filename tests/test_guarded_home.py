@@ -1,4 +1,4 @@
-"""The guard in conftest.py turns any access to the real ~/.claude or ~/.codex into an error."""
+"""Every access to the real ~/.claude or ~/.codex in a test raises an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REAL = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")
 INSIDE = os.path.join(REAL, "projects", "-never", "x.jsonl")
 CODEX = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".codex")
 
-TOUCHES: list[Callable[[], object]] = [
+ACCESSES: list[Callable[[], object]] = [
     lambda: open(INSIDE, "rb"),  # noqa: SIM115
     lambda: os.open(INSIDE.encode(), os.O_RDONLY),
     lambda: os.listdir(REAL),
@@ -35,15 +35,18 @@ TOUCHES: list[Callable[[], object]] = [
 ]
 
 
-@pytest.mark.parametrize("touch", TOUCHES)
+@pytest.mark.parametrize("touch", ACCESSES)
 def test_access_to_the_real_home_raises_an_error(touch: Callable[[], object]) -> None:
-    """Opening, listing, making, moving and removing fail beforehand, for any spelling of the path."""
+    """Opening, listing, creating, moving or deleting a file of the real home raises an error first.
+
+    It does not matter how the path is written.
+    """
     with pytest.raises(AssertionError, match=r"never touch the real ~/\.claude"):
         touch()
 
 
 def test_the_home_does_not_exist_by_default() -> None:
-    """It cannot be created either."""
+    """Without a fixture, the home of a test does not exist and cannot be created."""
     home = paths.Where().config
     assert not os.path.exists(home)
     with pytest.raises(NotADirectoryError):
@@ -51,5 +54,5 @@ def test_the_home_does_not_exist_by_default() -> None:
 
 
 def test_our_code_finds_the_home_of_a_test(config_home: ConfigHome) -> None:
-    """The fixture's home is used with and without an environment as an argument."""
+    """With the fixture ``config_home``, our code uses its home, with or without an argument."""
     assert paths.Where().config == config_home.where.config == str(config_home.config)

@@ -1,4 +1,4 @@
-"""Links, pipes and folders in place of files of the state folder never lead to changes outside it."""
+"""Links, pipes and folders in place of our state files never cause changes outside the state folder."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Snapshot = dict[str, tuple[int, int, bytes]]
 
 
 def state_folder(home: ConfigHome) -> Path:
-    """Make and return the state folder."""
+    """Create the state folder and return it."""
     return Path(make_private_folder(home.where.state, home.where))
 
 
 def outside_folder(home: ConfigHome) -> Path:
-    """Write a foreign folder with files that are named like ours."""
+    """Write a folder outside the state folder with files that have names of ours, and return it."""
     folder = home.root / "outside"
     folder.mkdir()
     names = [
@@ -65,7 +65,7 @@ def outside_folder(home: ConfigHome) -> Path:
 
 
 def folder_snapshot(folder: Path) -> Snapshot:
-    """Return every file of a folder with its mode, inode and bytes."""
+    """Return the mode, inode and bytes of every file in a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {
         path.name: (path.stat().st_mode, path.stat().st_ino, path.read_bytes()) for path in files
@@ -122,7 +122,10 @@ ACTS: dict[str, Callable[[ConfigHome], None]] = {
 def test_a_linked_state_folder_is_not_followed(
     config_home: ConfigHome, name: str, act: str
 ) -> None:
-    """This applies to the state folder and to each folder in it. The function works without or fails."""
+    """If the state folder or a folder in it is a link, no file is written to its target.
+
+    The functions work without the folder or fail.
+    """
     write_session(config_home.project(), SESSION, conversation(3))
     there = outside_folder(config_home)
     before = folder_snapshot(there)
@@ -144,7 +147,7 @@ def test_a_linked_state_folder_is_not_followed(
 def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
     config_home: ConfigHome, kind: str, act: str
 ) -> None:
-    """Its target is unchanged, and a pipe does not block."""
+    """If a state file is a link, a pipe or a folder, its target is unchanged and no function hangs."""
     write_session(config_home.project(), SESSION, conversation(3))
     there = outside_folder(config_home)
     before = folder_snapshot(there)
@@ -188,7 +191,10 @@ def _put_in_place(kind: str, place: Path, target: Path) -> None:
 
 
 def test_a_linked_log_of_the_index_is_not_written(config_home: ConfigHome) -> None:
-    """SQLite writes its log in place, so symbolic and hard links are replaced."""
+    """If a log file of the index is a link, it is replaced, and its target is unchanged.
+
+    SQLite would otherwise write to the target.
+    """
     write_session(config_home.project(), SESSION, conversation(3))
     _update_index(config_home)
     there = outside_folder(config_home)
@@ -204,7 +210,10 @@ def test_a_linked_log_of_the_index_is_not_written(config_home: ConfigHome) -> No
 
 
 def test_a_database_of_another_program_is_left_unchanged(config_home: ConfigHome) -> None:
-    """Its other name keeps the same bytes, and our index is built again."""
+    """If the index is a hard link to another program's database, that database stays unchanged.
+
+    A new index is built.
+    """
     import sqlite3
 
     write_session(config_home.project(), SESSION, conversation(3))
@@ -221,7 +230,10 @@ def test_a_database_of_another_program_is_left_unchanged(config_home: ConfigHome
 
 
 def test_a_hard_linked_log_of_links_is_replaced_by_a_copy(config_home: ConfigHome) -> None:
-    """The new file has all rows, and the other name keeps the old ones."""
+    """If the log of links is a hard link, it is replaced by a copy before a row is added.
+
+    The other file keeps its old rows.
+    """
     state = state_folder(config_home)
     link_log.record_link(LINK, config_home.where)
     (config_home.root / "copy").hardlink_to(state / "links.jsonl")
@@ -237,7 +249,10 @@ def test_a_hard_linked_log_of_links_is_replaced_by_a_copy(config_home: ConfigHom
 def test_a_folder_of_another_user_is_not_used(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other user could read our files there."""
+    """A state folder of another user is not used, because that user could read our files.
+
+    Root may use it.
+    """
     state = state_folder(config_home)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 4_711)
     assert not is_private_folder(str(state), config_home.where)
@@ -250,7 +265,7 @@ def test_a_folder_of_another_user_is_not_used(
 
 
 def test_a_linked_state_folder_of_another_home_is_not_followed(config_home: ConfigHome) -> None:
-    """Each path is checked from the folder of its own home."""
+    """A setting for another config home is not stored if that home's state folder is a link."""
     other = Where({"CLAUDE_CONFIG_DIR": str(config_home.root / "other")})
     os.mkdir(other.config)
     elsewhere = config_home.root / "elsewhere"
@@ -262,7 +277,7 @@ def test_a_linked_state_folder_of_another_home_is_not_followed(config_home: Conf
 
 
 def test_new_folders_are_private(config_home: ConfigHome) -> None:
-    """The umask does not matter."""
+    """New state folders are private, whatever the umask is."""
     old = os.umask(0)
     try:
         made = Path(
@@ -276,7 +291,10 @@ def test_new_folders_are_private(config_home: ConfigHome) -> None:
 
 
 def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
-    """Each has a command that repairs it. Our own files are never reported."""
+    """``doctor`` reports links, pipes and files that others can read or write, each with a command.
+
+    It never reports our own files.
+    """
     write_session(config_home.project(), SESSION, conversation(3))
     for act in ACTS.values():
         act(config_home)
@@ -298,7 +316,7 @@ def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
 
 
 def test_suggested_commands_repair_the_state_folder(config_home: ConfigHome) -> None:
-    """Afterwards doctor reports no problem."""
+    """After the suggested commands have run, the state folder has no problem."""
     import subprocess
 
     state = state_folder(config_home)

@@ -1,4 +1,4 @@
-"""Imports of each lane are limited, because a prompt waits for every module that its answer loads."""
+"""The imports of hooks and verbs are limited, because a user waits for every imported module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
 from tests.builders import SESSION, ConfigHome, conversation, user, write_session
 from tests.needs import REPO
 
-LANES = {
+PROGRAMS = {
     "prompt": "from resume_hooks.hooks.prompt import main; main()",
     "session": "from resume_hooks.hooks.session import main; main()",
     "notice": "from resume_hooks.hooks.context_notice import main; main()",
@@ -26,7 +26,7 @@ LANES = {
 }
 
 INDEX = {"sqlite3", "tantivy"}
-"""What the index is made of: who looks at it waits for both, nobody else."""
+"""The modules of the index, which only a search and a few verbs may import."""
 
 HEAVY = {
     "pydantic",
@@ -39,7 +39,7 @@ HEAVY = {
     "logging",
     *INDEX,
 }
-"""What no lane of a prompt and no quick verb may load."""
+"""Modules that no hook and no quick verb may import."""
 
 SLOW = {
     "pathlib",
@@ -51,14 +51,14 @@ SLOW = {
     "shutil",
     "tempfile",
 }
-"""Modules of 2 to 20 ms that the fastest lanes do without."""
+"""Modules that take 2 to 20 ms to import. The fastest hooks do without them."""
 
 
-def loaded_modules(home: ConfigHome, lane: str, event: object = None, *words: str) -> set[str]:
-    """Return the modules that a lane loads, beyond those of a Python with json."""
+def loaded_modules(home: ConfigHome, program: str, event: object = None, *words: str) -> set[str]:
+    """Run a hook or a verb, and return the modules that it imports, in addition to those of json."""
     script = (
         f"import sys; sys.path.insert(0, {str(REPO / 'src')!r}); before = set(sys.modules)\n"
-        f"{LANES[lane]}\nprint(*(set(sys.modules) - before), file=sys.stderr)"
+        f"{PROGRAMS[program]}\nprint(*(set(sys.modules) - before), file=sys.stderr)"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", script, *words],
@@ -68,7 +68,7 @@ def loaded_modules(home: ConfigHome, lane: str, event: object = None, *words: st
         check=True,
         timeout=60,
     )
-    assert done.stdout or lane in {"session", "notice"}
+    assert done.stdout or program in {"session", "notice"}
     return set(done.stderr.decode().split())
 
 
@@ -78,14 +78,14 @@ def with_packages(modules: set[str]) -> set[str]:
 
 
 def modules_of_prompt(home: ConfigHome, prompt: str) -> set[str]:
-    """Return the modules that the answer to a trigger loads."""
+    """Return the modules that are imported to answer a trigger, and their packages."""
     write_session(home.project(), SESSION, conversation(2))
     return with_packages(loaded_modules(home, "prompt", {"session_id": SESSION, "prompt": prompt}))
 
 
 @pytest.mark.parametrize("prompt", [">session", ">help", "/resume-hooks:session"])
-def test_the_shortest_lane_loads_little(config_home: ConfigHome, prompt: str) -> None:
-    """An id or a fixed text needs no parser, no transcript and no command line."""
+def test_the_fastest_triggers_import_little(config_home: ConfigHome, prompt: str) -> None:
+    """``>session`` and ``>help`` import no parser, no transcript code and no command line."""
     found = modules_of_prompt(config_home, prompt)
     assert found.isdisjoint(
         HEAVY | SLOW | {"click", "orjson", "subprocess", "signal", "dataclasses", "uuid"}
@@ -102,13 +102,18 @@ def test_the_shortest_lane_loads_little(config_home: ConfigHome, prompt: str) ->
 
 
 @pytest.mark.parametrize("prompt", [">resume", ">handoff go on", ">lineage", ">trim", ">trim yes"])
-def test_lanes_that_read_a_transcript_load_little(config_home: ConfigHome, prompt: str) -> None:
-    """Of the dependencies they load only orjson. A trim is loaded only for triggers that estimate it."""
+def test_triggers_that_read_a_transcript_import_little(
+    config_home: ConfigHome, prompt: str
+) -> None:
+    """Triggers that read a transcript import no third-party package except orjson.
+
+    Only ``>trim`` and ``>resume`` import the modules for a trim.
+    """
     assert_transcript_budget(config_home, prompt)
 
 
 def assert_transcript_budget(config_home: ConfigHome, prompt: str) -> None:
-    """Check the budget of such a lane."""
+    """Check the imports of a trigger that reads a transcript."""
     found = modules_of_prompt(config_home, prompt)
     trims = {
         name
@@ -119,8 +124,8 @@ def assert_transcript_budget(config_home: ConfigHome, prompt: str) -> None:
     assert found.isdisjoint(HEAVY | {"click", "pathlib", "argparse", "pyperclip", "ctypes"})
 
 
-def test_the_search_lane_loads_only_the_index_and_orjson(config_home: ConfigHome) -> None:
-    """It starts no processes for a small index."""
+def test_the_search_trigger_imports_only_the_index_and_orjson(config_home: ConfigHome) -> None:
+    """``>search`` imports only the index and orjson, and does not import multiprocessing."""
     found = modules_of_prompt(config_home, ">search prompt")
     assert {"orjson", *INDEX} <= found
     assert found.isdisjoint(
@@ -129,7 +134,10 @@ def test_the_search_lane_loads_only_the_index_and_orjson(config_home: ConfigHome
 
 
 def test_the_end_of_a_turn_loads_little(config_home: ConfigHome) -> None:
-    """The client waits for it. Advice is loaded only if the context is nearly full."""
+    """The hook at the end of a turn imports little, because the client waits for it.
+
+    The comparison of sizes is imported only if the context is nearly full.
+    """
     write_session(config_home.project(), SESSION, conversation(2))
     found = with_packages(
         loaded_modules(config_home, "notice", {"session_id": SESSION, "hook_event_name": "Stop"})
@@ -146,18 +154,21 @@ def test_the_end_of_a_turn_loads_little(config_home: ConfigHome) -> None:
     )
 
 
-@pytest.mark.parametrize("lane", ["session", "fallback"])
-def test_lanes_before_the_engine_load_only_the_standard_library(
-    config_home: ConfigHome, lane: str
+@pytest.mark.parametrize("program", ["session", "fallback"])
+def test_hooks_before_the_engine_import_only_the_standard_library(
+    config_home: ConfigHome, program: str
 ) -> None:
-    """Our own modules among them run on Python 3.9."""
+    """The hooks that run before the engine is installed import only the standard library.
+
+    They also import no module of ours that needs more than Python 3.9.
+    """
     event = {
         "session_id": SESSION,
         "prompt": ">session",
         "hook_event_name": "SessionEnd",
         "reason": "clear",
     }
-    found = loaded_modules(config_home, lane, event)
+    found = loaded_modules(config_home, program, event)
     foreign = (
         {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
     )
@@ -173,7 +184,7 @@ def test_lanes_before_the_engine_load_only_the_standard_library(
 
 @pytest.mark.parametrize("verb", ["lineage", "find-original", "find-derived"])
 def test_quick_verbs_do_not_load_pydantic_or_rich(config_home: ConfigHome, verb: str) -> None:
-    """Text output needs only click and orjson."""
+    """``lineage``, ``find-original`` and ``find-derived`` import click, but not pydantic or rich."""
     write_session(config_home.project(), SESSION, conversation(2))
     found = with_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
     assert "click" in found
@@ -190,7 +201,10 @@ def test_quick_verbs_do_not_load_pydantic_or_rich(config_home: ConfigHome, verb:
 
 
 def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHome) -> None:
-    """The index is opened only for a session that is longer than its ends."""
+    """``sessions`` with short sessions does not import the index.
+
+    The index is needed only for a session whose beginning and end are not the whole file.
+    """
     write_session(config_home.project(), SESSION, conversation(2))
     found = with_packages(loaded_modules(config_home, "cli", None, "sessions", "--all"))
     assert found.isdisjoint(
@@ -206,7 +220,10 @@ def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHom
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
 def test_a_repeated_search_loads_no_click(config_home: ConfigHome, form: list[str]) -> None:
-    """An unchanged index needs no command line, no validation and no processes."""
+    """A search without click imports no click, no pydantic and no multiprocessing.
+
+    A repeated search of an unchanged index does not even import orjson.
+    """
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
         found = with_packages(
@@ -231,14 +248,14 @@ def test_a_repeated_search_loads_no_click(config_home: ConfigHome, form: list[st
     ids=lambda words: str(words[0]),
 )
 def test_other_verbs_do_not_load_the_index(config_home: ConfigHome, words: list[str]) -> None:
-    """This applies to text and documents."""
+    """Verbs for one session do not import the index, with or without ``--json``."""
     write_session(config_home.project(), SESSION, conversation(2))
     for asked in (words, [*words, "--json"])[: len(words)]:
         assert with_packages(loaded_modules(config_home, "cli", None, *asked)).isdisjoint(INDEX)
 
 
-def test_the_comparison_of_a_long_session_plans_nothing(config_home: ConfigHome) -> None:
-    """It uses only sizes, so neither a handoff nor a trim is loaded."""
+def test_the_card_of_a_long_session_imports_no_plans(config_home: ConfigHome) -> None:
+    """``>resume`` in a long session estimates from sizes, and imports no code for a handoff or a trim."""
     first, *rest = conversation(2)
     filling = user("x" * (MAX_QUICK_BYTES + 1), uuid="long", parent=rest[-1]["uuid"], ts=9)
     write_session(config_home.project(), SESSION, [first, *rest, filling])
@@ -258,7 +275,7 @@ def test_the_comparison_of_a_long_session_plans_nothing(config_home: ConfigHome)
 
 @pytest.mark.parametrize("verb", ["resume", "continue"])
 def test_a_named_session_does_not_load_the_chooser(config_home: ConfigHome, verb: str) -> None:
-    """Nothing has to be chosen."""
+    """``resume`` and ``continue`` with a session's id do not import the chooser."""
     here = {"cwd": str(config_home.root)}
     write_session(
         config_home.project(str(config_home.root)),
@@ -270,7 +287,7 @@ def test_a_named_session_does_not_load_the_chooser(config_home: ConfigHome, verb
 
 
 def test_the_chooser_does_not_load_the_index_at_first(config_home: ConfigHome) -> None:
-    """Messages are searched after the screen is drawn."""
+    """The chooser does not import the index before the screen is drawn."""
     found = loaded_modules(config_home, "chooser")
     assert "resume_hooks.cli.picker.screen" in found
     assert found.isdisjoint(
@@ -279,7 +296,7 @@ def test_the_chooser_does_not_load_the_index_at_first(config_home: ConfigHome) -
 
 
 def test_the_help_of_a_verb_loads_only_its_declaration(config_home: ConfigHome) -> None:
-    """No module that makes, reads or redacts is loaded."""
+    """The help of a verb imports only the verb's options, not the code that runs it."""
     found = with_packages(loaded_modules(config_home, "helps", None, *VERBS))
     assert found.isdisjoint(
         HEAVY | {"resume_hooks.redaction", "resume_hooks.archive", "resume_hooks.hooks"}
@@ -306,7 +323,7 @@ def test_the_help_of_a_verb_loads_only_its_declaration(config_home: ConfigHome) 
 
 
 def test_help_loads_no_verb(config_home: ConfigHome) -> None:
-    """Listing verbs does not load them."""
+    """The general help imports no verb."""
     found = loaded_modules(config_home, "cli", None, "--help")
     assert {name for name in found if name.startswith("resume_hooks.cli.")} <= {
         "resume_hooks.cli.main",

@@ -1,4 +1,4 @@
-"""Names and sentences follow CONTRIBUTING's style as far as a test can check it."""
+"""Names and sentences follow the style of CONTRIBUTING.md, as far as a test can check it."""
 
 from __future__ import annotations
 
@@ -19,34 +19,41 @@ PARTICIPLES = frozenset([
     "apart", "compared", "hashed", "refused", "renamed", "restored", "tagged", "unheld", "unlistable", "vaulted",
     "weighed",
 ])  # fmt: skip
-"""What no function, constant or module is called by itself: it says that something was done, not to what."""
+"""Participles that may not be the whole name of a function, constant or module.
+
+They do not say what was changed.
+"""
 
 BARE_NOUNS = frozenset(["answer", "card", "check", "gap", "text"])
-"""What no function outside a class is called: a search for it finds every other answer or text, too."""
+"""Nouns that may not be the whole name of a function outside a class.
+
+They occur in too many other names to be searched for.
+"""
 
 VAGUE_FIELDS = frozenset(["given", "mine", "pays", "unread", "voice"])
-"""What no field of ours is called. An option has the name that the user types."""
+"""Words that may not be the name of a field. Fields of options have the names that users type."""
 
 PHRASES = re.compile(r"\b(?:(?<![Tt]here )(?:is no(?! longer\b)|are none|is none)|that which)\b")
-"""Turns of words that trip a native reader; "there is no such session" and "is no longer needed" are plain English."""
+"""Phrases that sound odd to a native reader. "There is no such session" and "is no longer needed"
+are allowed."""
 
 MODULES = [path for folder in ("src", "hooks") for path in sorted((REPO / folder).rglob("*.py"))]
 PROGRAMS = [
     path for folder in ("tools", "benchmarks") for path in sorted((REPO / folder).rglob("*.py"))
 ]
-"""The programs of the repository, which follow the rules of names."""
+"""The programs of the repository. Their names follow the same rules."""
 
 DOCUMENTED = re.compile(r"schema|forms\.py")
-"""The modules whose fields are those of the documented JSON."""
+"""Modules whose fields are those of the documented JSON."""
 
 CLIENT_MODULES = sorted((REPO / "hooks").rglob("*.mjs"))
 
 DECLARATION = re.compile(r"\b(?:const|let|var|function|class)\s+(\w+)")
-"""The start of a JavaScript declaration, with its name. A destructuring, whose names are fields, has none."""
+"""The start of a JavaScript declaration and its name. A destructuring does not match."""
 
 
 def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Yield every function except methods that return a bool: ``node.said`` is a sentence."""
+    """Yield every function except methods that return a bool, whose names may be participles."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -58,7 +65,7 @@ def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
 
 
 def constants_of(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of a module's constants. A member of an enumeration has its class's name too."""
+    """Yield the names of a module's constants, but not those of an enumeration's members."""
     for statement in tree.body:
         if isinstance(statement, ast.Assign):
             targets = statement.targets
@@ -73,7 +80,7 @@ def constants_of(tree: ast.Module) -> Iterator[str]:
 
 
 def plain_functions_of(tree: ast.AST) -> Iterator[str]:
-    """Yield the names of the functions that are not methods, whose class would name the object."""
+    """Yield the names of the functions that are not methods."""
     methods = {
         id(statement)
         for node in ast.walk(tree)
@@ -86,7 +93,7 @@ def plain_functions_of(tree: ast.AST) -> Iterator[str]:
 
 
 def fields_of(tree: ast.AST) -> Iterator[str]:
-    """Yield the names of the fields of classes, except the options of a verb."""
+    """Yield the names of the fields of classes, except options of verbs."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef) or node.name.endswith("Options"):
             continue
@@ -99,7 +106,7 @@ def fields_of(tree: ast.AST) -> Iterator[str]:
     "path", [*MODULES, *PROGRAMS], ids=lambda path: str(path.relative_to(REPO))
 )
 def test_a_name_includes_its_object(path: Path) -> None:
-    """No function, constant or module is called by a participle alone, no function by a bare noun."""
+    """The name of a function, constant or module is not only a participle, and no function's only a noun."""
     assert path.stem.strip("_") not in PARTICIPLES
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = [*(node.name for node in functions_of(tree)), *constants_of(tree)]
@@ -109,7 +116,7 @@ def test_a_name_includes_its_object(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
 def test_a_field_names_its_content(path: Path) -> None:
-    """No field is called by a word that a reader has to look up."""
+    """No field has one of the vague names."""
     if DOCUMENTED.search(str(path.relative_to(REPO))):
         return
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -118,14 +125,14 @@ def test_a_field_names_its_content(path: Path) -> None:
 
 @pytest.mark.parametrize("path", CLIENT_MODULES, ids=lambda path: path.name)
 def test_a_name_in_the_client_includes_its_object(path: Path) -> None:
-    """No function, constant or variable of the client's module is called by a participle alone."""
+    """No function, constant or variable in the client's JavaScript module has only a participle as name."""
     names = DECLARATION.findall(path.read_text(encoding="utf-8"))
     assert [name for name in names if name.lower() in PARTICIPLES] == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
 def test_no_sentence_has_an_awkward_phrase(path: Path) -> None:
-    """This applies to docstrings and messages, but not to patterns that look for such words."""
+    """No docstring or message contains an odd phrase, except patterns that look for it."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     texts = [
         node.value

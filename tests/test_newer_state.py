@@ -1,4 +1,4 @@
-"""The state of a newer engine may be read, and is never changed."""
+"""The state of a newer engine is read where possible, and never changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from tests.builders import SESSION, ConfigHome, conversation, session_id, write_
 
 
 def test_the_state_of_a_newer_engine_is_not_changed(config_home: ConfigHome) -> None:
-    """Settings are read. An index and an entry of the trash are not used."""
+    """Settings of a newer engine are read, but not changed.
+
+    Its index and its deleted sessions are not used and not changed.
+    """
     write_session(config_home.project(), SESSION, conversation(2))
     with opened_index(config_home.where):
         pass

@@ -1,4 +1,4 @@
-"""Python starts programs only through ``system.programs``, and shell scripts through ``hooks/programs``."""
+"""Python starts programs only in ``system.programs``, and shell scripts only with ``hooks/programs``."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ FORBIDDEN = re.compile(
 ALLOWED = {
     "src/resume_hooks/maintenance/uninstall.py": {
         "shutil.which"
-    },  # says where a command is, and starts none
+    },  # It finds a command and does not start it.
     "src/resume_hooks/search/index/read_transcript.py": {
         "multiprocessing.get_context"
-    },  # forks of ourselves
+    },  # It forks the engine itself.
 }
-"""Files beside the owner, and what they may call."""
+"""Other files that may call some of these functions."""
 
 
 def without_annotations(tree: ast.AST) -> ast.AST:
-    """Return a source without its type annotations, which call nothing."""
+    """Return the syntax tree without type annotations, because they call nothing."""
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign):
             node.annotation = ast.Constant(None)
@@ -45,7 +45,7 @@ def without_annotations(tree: ast.AST) -> ast.AST:
 
 
 def dotted_names(source: str) -> Iterator[str]:
-    """Yield every dotted name in a source except annotations, with imports resolved."""
+    """Yield every dotted name in a source, with imported names resolved. Annotations are left out."""
     tree = without_annotations(ast.parse(source))
     meant = {}
     for node in ast.walk(tree):
@@ -64,7 +64,7 @@ def dotted_names(source: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", PYTHON, ids=lambda path: str(path.relative_to(REPO)))
 def test_python_starts_programs_in_one_place(path: Path) -> None:
-    """No other module calls a function that starts a program, whatever name it is imported under."""
+    """No module except ``system.programs`` uses a function that starts a program, under any name."""
     if path == OWNER:
         return
     found = {
@@ -86,20 +86,20 @@ def test_python_starts_programs_in_one_place(path: Path) -> None:
     ],
 )
 def test_the_check_finds_other_ways_in_python(source: str) -> None:
-    """Each example starts a program in a forbidden way."""
+    """The check finds each of these examples, which start a program in a forbidden way."""
     assert any(FORBIDDEN.fullmatch(name) for name in dotted_names(source))
 
 
 SOURCED = {"claim", "near-end", "new-folder", "programs", "where"}
-"""Scripts that others read in, behind hooks/programs."""
+"""Scripts that other scripts source after hooks/programs."""
 
-OURS = re.compile(r'"\$(?:any|python)"(?= )(?! \])')
-"""A Python of our choice, as a command; in ``[ -x "$any" ]`` it is none."""
+OUR_PYTHON = re.compile(r'"\$(?:any|python)"(?= )(?! \])')
+"""Matches the Python that our scripts chose, if it is run. ``[ -x "$any" ]`` does not run it."""
 
-FOREIGN = re.compile(
+PROGRAM_IN_FOLDER = re.compile(
     r"(?:^|[;&|({!]|\b(?:then|else|elif|if|do|exec|env)\b)\s*(?:[A-Z_]+=\S*\s+)*(?:uv|git|python[\d.]*|pip|node|claude|tmux)(?![\w=])"
 )
-"""A program that looks for files in its working folder, as a command, but behind ``apart``."""
+"""Matches a program that uses files of its working folder, if it runs without ``apart``."""
 
 
 def code_lines(script: str) -> list[str]:
@@ -109,20 +109,20 @@ def code_lines(script: str) -> list[str]:
 
 
 def lines_with_forbidden_launches(script: str) -> list[str]:
-    """Return the lines that start Python without ``-I``, or a program that reads its working folder."""
+    """Return the lines that start Python without ``-I``, or a program that uses its working folder."""
     found = []
     for line in code_lines(script):
-        behind = [line[ours.end() :] for ours in OURS.finditer(line)]
+        behind = [line[ours.end() :] for ours in OUR_PYTHON.finditer(line)]
         if not all(re.match(r' -I (?:"\$here/|"\$@"|-c )', words) for words in behind):
             found.append(line)
-        if FOREIGN.search(re.sub(r"""'[^']*'|"[^"]*\"""", "", line)):
+        if PROGRAM_IN_FOLDER.search(re.sub(r"""'[^']*'|"[^"]*\"""", "", line)):
             found.append(line)
     return found
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_scripts_start_programs_in_one_way(path: Path) -> None:
-    """Scripts read hooks/programs first. Python gets ``-I``, and other programs run through ``apart``."""
+    """Scripts source hooks/programs first, run Python with ``-I``, and other programs with ``apart``."""
     script = path.read_text(encoding="utf-8")
     if path.name != "programs":
         assert lines_with_forbidden_launches(script) == []
@@ -145,12 +145,15 @@ def test_scripts_start_programs_in_one_way(path: Path) -> None:
     ],
 )
 def test_the_check_finds_other_ways_in_a_script(line: str) -> None:
-    """Each example starts a program in a forbidden way."""
+    """The check finds each of these lines, which start a program in a forbidden way."""
     assert lines_with_forbidden_launches(line)
 
 
 def test_hooks_start_only_our_scripts() -> None:
-    """The client's shell sources a script of the plugin. The module calls it in the same way."""
+    """The commands in hooks.json and codex.json only source a script of the plugin.
+
+    The module sources its script in the same way.
+    """
     for name in ("hooks.json", "codex.json"):
         for command in re.findall(
             r'"command": "(trap .*)"', (REPO / "hooks" / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A verb opens its session only a few times, because the file may be large."""
+"""Limits how often a verb opens the file of its session, because the file may be large."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ VERBS = (
     "rollover",
     "rollover --quick",
 )
-MOST = 3
-"""Opens that a verb needs: to read it, to copy what stays of it or to see that it is unchanged, and to archive it.
+MAX_OPENS = 3
+"""Maximum number of opens: to read the session, to copy or compare it, and to archive it.
 
-Of ``untrim`` it is the trimmed session, of the others the one that they make a child of.
+For ``untrim`` the session is the trimmed one, for other verbs the parent of the child.
 """
 
 
 class OpenCounter:
-    """A home with one session that is worth trimming, where opens of its file are counted."""
+    """A home with one session that can be trimmed. It counts how often the session's file is opened."""
 
     def __init__(self, home: ConfigHome) -> None:
         self._home = home
@@ -63,7 +63,7 @@ class OpenCounter:
         write_session(home.project(), SESSION, turns_with_large_files())
 
     def count_opens(self, verb: str, session_id: str = SESSION) -> int:
-        """Return how often a verb or a prompt opens the file of its session."""
+        """Run a verb or a prompt, and return how often it opens the file of its session."""
         is_prompt = verb.startswith(">")
         event = {
             "hook_event_name": "UserPromptSubmit",
@@ -93,13 +93,13 @@ class OpenCounter:
 
 @pytest.fixture
 def open_counter(config_home: ConfigHome) -> OpenCounter:
-    """Return a counter of a verb's opens."""
+    """Return a counter for the opens of a session's file."""
     return OpenCounter(config_home)
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_opens_its_session_at_most_three_times(open_counter: OpenCounter, verb: str) -> None:
-    """Every open by the engine and its libraries is counted."""
+    """A verb or trigger opens the file of its session at most three times."""
     session_id = SESSION
     if verb == ">trim yes":
         open_counter.count_opens(">trim")
@@ -108,4 +108,4 @@ def test_a_verb_opens_its_session_at_most_three_times(open_counter: OpenCounter,
         session_id = open_counter.child_id()
     count = open_counter.count_opens("untrim --all" if verb == "untrim" else verb, session_id)
     print(f"{verb}: {count} opens")
-    assert 1 <= count <= MOST
+    assert 1 <= count <= MAX_OPENS

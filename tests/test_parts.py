@@ -1,4 +1,4 @@
-"""Parts: the table agrees with them, a missing one is named, and a new one by the recipe works."""
+"""The optional parts: the table lists them, and a part that follows the documented recipe works."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class GreetSchema(StrictModel):
 
 @pytest.fixture
 def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Add a part by the recipe of docs/architecture.md to the table."""
+    """Add a part to the table that follows the recipe in docs/architecture.md."""
     part = tmp_path / "example"
     (part / "verbs").mkdir(parents=True)
     for name, text in {
@@ -85,14 +85,17 @@ def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
 
 
 def test_each_folder_is_a_part() -> None:
-    """``parts.PART_NAMES`` has every folder, but a folder may be missing."""
+    """Every folder of a part is in ``parts.PART_NAMES``. A listed folder may be missing."""
     folders = {path.parent.name for path in Path(seam.FOLDER).glob("*/__init__.py")}
     assert folders <= set(parts.PART_NAMES)
 
 
 def test_each_listed_test_file_exists() -> None:
-    """Files of missing parts are excepted. A wrong name would be a test that never runs."""
-    named = (Path(name) for name in conftest.AT_THE_SEAM | conftest.BELOW_PARTS)
+    """Every test file that conftest.py lists exists, except those of missing parts.
+
+    A test with a wrong name in the list would never run.
+    """
+    named = (Path(name) for name in conftest.TESTS_OF_CONNECTIONS | conftest.TESTS_WITHOUT_PARTS)
     here = (
         name
         for name in named
@@ -101,8 +104,10 @@ def test_each_listed_test_file_exists() -> None:
     assert [str(name) for name in here if not (REPO / "tests" / name).exists()] == []
 
 
-def test_a_part_by_the_recipe_works(example_part: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its verb runs and fits its schema, and its answer is used."""
+def test_a_part_that_follows_the_recipe_works(
+    example_part: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verb of a new part runs and fits its schema, and the core uses the part's answer."""
     assert example_part.is_dir()
     assert run(["greet"]) == 0
     assert capsys.readouterr().out == "hello\n"
@@ -116,7 +121,10 @@ def test_a_part_by_the_recipe_works(example_part: Path, capsys: pytest.CaptureFi
 def test_the_verb_of_a_missing_part_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The error names the part, which gives no answers."""
+    """The verb of a missing part raises an error that names the part.
+
+    The part's answers and verbs are omitted.
+    """
     monkeypatch.setattr(seam, "FOLDER", str(tmp_path))
     verb, (part, _, _) = next(iter(part_table.VERBS.items()))
     with pytest.raises(
@@ -128,7 +136,7 @@ def test_the_verb_of_a_missing_part_is_an_error(
 
 
 def test_a_part_that_does_not_load_raises_an_error(example_part: Path) -> None:
-    """The error is not hidden."""
+    """If the module of a part cannot be imported, the error is raised."""
     (example_part / "notes.py").write_text("import nowhere\n")
     with pytest.raises(ModuleNotFoundError):
         list(seam.find_answers(questions.note_on_session))

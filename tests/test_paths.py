@@ -1,4 +1,4 @@
-"""Project keys equal those of the client, and session files cannot be imitated."""
+"""Project keys are those of the client, and only real session files are found."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BMP = st.text(
 
 def key_of_sdk(folder: str) -> str:
     """Return the key that the official SDK computes for a folder."""
-    # takes a second to import, which each worker would need
+    # Imported here because the import takes a second in each worker.
     from claude_agent_sdk import project_key_for_directory
 
     return project_key_for_directory(folder)
@@ -39,9 +39,10 @@ def key_of_sdk(folder: str) -> str:
 
 @given(BMP)
 def test_a_project_key_equals_that_of_the_sdk(name: str) -> None:
-    """Long paths and composed accents are included.
+    """Our key for a project's folder is that of the SDK, also for long paths and composed accents.
 
-    The SDK counts a character beyond the BMP as one, the client as two, so those are excluded.
+    Characters beyond the basic plane are excluded, because the SDK counts them as one character,
+    but the client as two.
     """
     assume(
         ".." not in name
@@ -66,18 +67,24 @@ def test_a_project_key_equals_that_of_the_sdk(name: str) -> None:
     ],
 )
 def test_a_project_key_has_only_letters_digits_and_dashes(folder: str, key: str) -> None:
-    """Each other UTF-16 unit is a dash, so an emoji gives two."""
+    """A project key replaces each UTF-16 unit that is no ASCII letter or digit by a dash.
+
+    An emoji is replaced by two dashes.
+    """
     assert project_key(folder) == key
 
 
 def test_the_key_of_an_emoji_differs_from_that_of_the_sdk() -> None:
-    """The client counts UTF-16 units, and its key is the relevant one."""
+    """Our key for a folder with an emoji differs from the SDK's key, but is that of the client.
+
+    The client counts UTF-16 units.
+    """
     assert project_key("/x/\U0001f680") == "-x---"
     assert key_of_sdk("/x/\U0001f680") == "-x--"
 
 
 def test_long_keys_are_cut_and_hashed() -> None:
-    """A key over 200 characters has the first 200, a dash and a hash of the whole path."""
+    """A key of more than 200 characters is cut, and gets a dash and a hash of the whole path."""
     assert len(LONG) > 200
     key = project_key(LONG)
     assert key == key_of_sdk(LONG)
@@ -88,20 +95,23 @@ def test_long_keys_are_cut_and_hashed() -> None:
 
 
 def test_the_key_of_a_link_is_that_of_its_target(tmp_path: Path) -> None:
-    """The real path determines the key."""
+    """The key of a link to a folder is the key of the folder."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert project_key(str(tmp_path / "link")) == project_key(str(tmp_path / "real"))
 
 
 def test_an_invalid_path_has_a_key() -> None:
-    """A hostile cwd in a hook's input does not cause a crash."""
+    """A path with a NUL character or a lone surrogate has a key and causes no error."""
     assert project_key("/a\0b") == "-a-b"
     assert project_key("/a\ud800b") == "-a-b"
 
 
 def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None:
-    """Clients use different hashes, so every folder with the same first 200 characters counts."""
+    """A folder for a long path is found by the first 200 characters of its key and a dash.
+
+    The hash after them differs by client.
+    """
     key = project_key(LONG)
     projects = config_home.config / "projects"
     for name in (key, key[:201] + "other", key[:200] + "x", "-unrelated"):
@@ -129,13 +139,16 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
     ],
 )
 def test_a_variable_may_name_the_project_folder(name: str, config: str, *, named: bool) -> None:
-    """It must be a plain name next to a config folder. The path's own key is used as well."""
+    """The variable for the project's folder counts if it is a plain name and a config folder is set.
+
+    The folder of the path's own key is used as well.
+    """
     environ = {paths.PROJECT_FOLDER_VARIABLE: name, "CLAUDE_CONFIG_DIR": config, "HOME": "/h"}
     assert paths.project_folder_names("/w", Where(environ)) == [*([name] if named else []), "-w"]
 
 
 def test_a_long_key_without_a_folder_uses_our_hash(config_home: ConfigHome) -> None:
-    """This also works without a projects folder."""
+    """If no folder for a long path exists, the key with our own hash is used."""
     expected = [str(config_home.config / "projects" / project_key(LONG))]
     assert project_folders(LONG, config_home.where) == expected
     (config_home.config / "projects").rmdir()
@@ -152,7 +165,10 @@ def test_a_long_key_without_a_folder_uses_our_hash(config_home: ConfigHome) -> N
     ],
 )
 def test_a_variable_overrides_the_home_folder(environ: dict[str, str], expected: str) -> None:
-    """The path is in NFC, as in the client. A relative state folder is ignored."""
+    """CLAUDE_CONFIG_DIR overrides ``~/.claude``, in Unicode form NFC like in the client.
+
+    RESUME_HOOKS_HOME overrides the state folder if it is an absolute path.
+    """
     where = Where(environ)
     assert where.config == expected
     assert where.projects == f"{expected}/projects"
@@ -162,7 +178,7 @@ def test_a_variable_overrides_the_home_folder(environ: dict[str, str], expected:
         "state",
         "~/state",
         "./s",
-    ):  # sessions must not end up in whatever folder a hook runs in
+    ):  # With a relative path, sessions would be stored in the folder in which a hook runs.
         assert Where({**environ, "RESUME_HOOKS_HOME": relative}).state == f"{expected}/resume-hooks"
 
 
@@ -171,20 +187,23 @@ def test_a_variable_overrides_the_home_folder(environ: dict[str, str], expected:
     ["", "x", "1" * 36, "-" * 36, "../" + SESSION[3:], None, 7, b"x", [SESSION], SESSION[:-1], SESSION + "1",
      SESSION.replace("1", "A"), SESSION.replace("-", "_"), SESSION[:-1] + "\n", SESSION[:-1] + "\u0661"],
 )  # fmt: skip
-def test_invalid_session_ids(text: object) -> None:
-    """Only a lower-case UUID is valid, so that no other text can become part of a path."""
+def test_other_texts_are_not_session_ids(text: object) -> None:
+    """Only a lower-case UUID is a session id. No other text can become part of a path."""
     assert not is_session_id(text)
 
 
 @given(st.uuids())
 def test_uuids_are_session_ids(number: object) -> None:
-    """Every UUID is valid, and names its file."""
+    """Every UUID is a session id, and the name of a session's file."""
     assert is_session_id(str(number))
     assert session_id_from_path(f"/any/{number}.jsonl") == str(number)
 
 
 def test_only_regular_named_files_are_sessions(tmp_path: Path) -> None:
-    """Empty files, links, folders, backups and other names are not."""
+    """Only a regular file with a session id as its name is a session.
+
+    Empty files, links, folders and backups are not sessions.
+    """
     real = write_session(tmp_path, SESSION, conversation(1))
     assert is_session_file(real)
     (tmp_path / f"{session_id(1)}.jsonl").touch()
@@ -204,7 +223,10 @@ def test_only_regular_named_files_are_sessions(tmp_path: Path) -> None:
 
 
 def test_the_newest_copy_of_a_session_is_found(config_home: ConfigHome) -> None:
-    """It may be in any project. Links, empty files and linked folders are skipped."""
+    """``find_session`` returns the newest file of a session in any project.
+
+    It skips links, empty files and linked folders.
+    """
     assert find_session(SESSION, config_home.where) is None
     old = write_session(config_home.project("/a"), SESSION, conversation(1), mtime=1_000)
     assert find_session(SESSION, config_home.where) == old
@@ -223,19 +245,19 @@ def test_the_newest_copy_of_a_session_is_found(config_home: ConfigHome) -> None:
     "hostile", ["../../../etc/passwd", "", SESSION + "/../x", "*", SESSION[:8], "\0" * 36]
 )
 def test_find_session_accepts_only_ids(config_home: ConfigHome, hostile: str) -> None:
-    """An invalid id finds nothing, and is not used in a path."""
+    """``find_session`` returns None for a text that is not a session id."""
     assert find_session(hostile, config_home.where) is None
 
 
 def test_a_private_folder_is_made_or_reused(tmp_path: Path) -> None:
-    """Only the owner can read a new one."""
+    """``make_private_folder`` creates a folder that only its owner can read, or accepts an existing one."""
     folder = paths.make_private_folder(str(tmp_path / "a" / "b"), paths.Where())
     assert os.stat(folder).st_mode & 0o777 == 0o700
     assert paths.make_private_folder(folder, paths.Where()) == folder
 
 
 def write_special_file(path: Path, kind: str) -> None:
-    """Write a pipe, a folder, a device or a dangling link at ``path``."""
+    """Create a pipe, a folder, a link to a device, or a link to a missing file at ``path``."""
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":
@@ -246,7 +268,10 @@ def write_special_file(path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "dangling"])
 def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
-    """A pipe does not block, and a device is not read. As a JSON file it counts as empty."""
+    """Pipes, devices, folders and broken links are not read, and reading them does not hang.
+
+    ``read_json_object`` returns an empty object for them.
+    """
     path = tmp_path / "settings.json"
     write_special_file(path, kind)
     assert paths.read_json_object(str(path)) == {}
@@ -257,7 +282,10 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_link_to_a_regular_file_is_read(tmp_path: Path) -> None:
-    """Settings may be among the user's dotfiles. With ``follow=False`` the link is refused."""
+    """A link to a regular file is read, because settings may be in a folder of dotfiles.
+
+    With ``follow=False`` it raises an error.
+    """
     (tmp_path / "dotfiles.json").write_text('{"a": 1}')
     (tmp_path / "link.json").symlink_to(tmp_path / "dotfiles.json")
     assert paths.read_json_object(str(tmp_path / "link.json")) == {"a": 1}
@@ -266,7 +294,7 @@ def test_a_link_to_a_regular_file_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
-    """A settings file that is too large counts as empty."""
+    """A file larger than the limit is not read. ``read_json_object`` returns an empty object for it."""
     path = tmp_path / "x.json"
     path.write_text('{"a": 1}')
     assert paths.read_regular_file(str(path), 8) == b'{"a": 1}'
@@ -277,9 +305,9 @@ def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_foreign_folder_does_not_become_the_state_folder(tmp_path: Path) -> None:
-    """A repository may name any folder, whose files we would replace.
+    """RESUME_HOOKS_HOME is ignored if it names a folder with files that are not ours.
 
-    A new or empty folder can become ours.
+    We would replace these files. A new or an empty folder is accepted.
     """
     site = tmp_path / "site"
     (site / "index").mkdir(parents=True)
@@ -307,9 +335,9 @@ def test_a_foreign_folder_does_not_become_the_state_folder(tmp_path: Path) -> No
 def test_a_folder_of_the_project_does_not_become_the_state_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its settings would decide who gets sessions.
+    """RESUME_HOOKS_HOME is ignored if it names a folder in the project or in a repository.
 
-    Neither the contents nor an indirect path matters.
+    Settings in that folder could send sessions to others. Links to it are ignored too.
     """
     project, other = tmp_path / "unpacked", tmp_path / "clone"
     for folder in (project, other):
@@ -326,10 +354,13 @@ def test_a_folder_of_the_project_does_not_become_the_state_folder(
     assert Where(home | {"RESUME_HOOKS_HOME": str(tmp_path / "own")}).state == str(tmp_path / "own")
 
 
-def test_settings_in_a_config_folder_of_the_project_name_no_team(
+def test_team_settings_in_a_project_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A repository may set ``CLAUDE_CONFIG_DIR`` and ``HOME``. Team settings stored there are ignored."""
+    """If the config folder is in the project, its settings about the team are ignored.
+
+    A repository may set ``CLAUDE_CONFIG_DIR`` and ``HOME``.
+    """
     project = tmp_path / "project"
     state = project / ".cc" / "resume-hooks"
     state.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Pictures of the README and the guide are plain, and show the present texts of cards and verbs."""
+"""The pictures of the README and the guide show the current texts of cards and verbs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.svg import Cell, draw_animation, draw_picture, extract_drawn_text, ex
 FOLDER = REPO / "docs" / "pictures"
 CARDS = {"resume": "resume", "handoff": f"handoff {pictured.NEXT_STEP}", "trim": "trim"}
 VERBS = {"search": ["search", *pictured.QUESTION], "lineage": ["lineage", pictured.SESSION[:8]]}
-HELD = {
+SCREEN_WORDS = {
     "pasted": [
         "Handed off from",
         f"Next step: {pictured.NEXT_STEP}",
@@ -50,7 +50,7 @@ def text_of_picture(name: str) -> str:
 
 
 def without_variable_parts(text: str, home: str = "~") -> str:
-    """Return a text without numbers, ids, homes and white space, to compare only wording."""
+    """Return a text without numbers, ids, homes and spaces, so that only the words are compared."""
     text = text.replace(home, "~")
     text = re.sub(
         r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-f]*\d)[0-9a-f]{8}\b", "#", text
@@ -61,7 +61,7 @@ def without_variable_parts(text: str, home: str = "~") -> str:
 
 @pytest.fixture
 def uploader_home(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """Return a home with the sessions of the pictures, in their folder."""
+    """Return a home with the sessions of the pictures, and change to their folder."""
     cwd = config_home.root / "uploader"
     cwd.mkdir()
     pictured.write_sessions(config_home.project(str(cwd)), str(cwd))
@@ -72,7 +72,7 @@ def uploader_home(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> C
 
 
 def pictures_of_pages() -> dict[str, str]:
-    """Return the pictures of the pages, each with its alternative text."""
+    """Return the alternative text of each picture in the pages, by the picture's name."""
     pages = "".join(
         page.read_text("utf-8") for page in (REPO / "README.md", *(REPO / "docs").glob("*.md"))
     )
@@ -81,16 +81,16 @@ def pictures_of_pages() -> dict[str, str]:
 
 
 def test_pictures_and_pages_agree() -> None:
-    """Each picture is shown, and each one that is shown exists and has an alternative text."""
+    """Each picture is on a page, and each picture on a page exists and has an alternative text."""
     named = pictures_of_pages()
     assert sorted(named) == sorted(path.stem for path in FOLDER.glob("*.svg"))
-    assert sorted({*CARDS, *VERBS, *HELD}) == sorted(named)
+    assert sorted({*CARDS, *VERBS, *SCREEN_WORDS}) == sorted(named)
     assert all(len(words) > 15 for words in named.values())
 
 
-@pytest.mark.parametrize("name", sorted({*CARDS, *VERBS, *HELD}))
+@pytest.mark.parametrize("name", sorted({*CARDS, *VERBS, *SCREEN_WORDS}))
 def test_a_picture_has_only_text_and_shapes(name: str) -> None:
-    """It has no script, link, font or foreign image, and draws its text."""
+    """A picture contains only text and shapes: no scripts, links or other images."""
     source = (FOLDER / f"{name}.svg").read_text("utf-8")
     tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(source).iter()}
     assert tags <= {
@@ -103,20 +103,23 @@ def test_a_picture_has_only_text_and_shapes(name: str) -> None:
         *(("g", "style") if name == "going-on" else ()),
     }
     assert "href" not in source
-    assert source.count("http") == 1  # the name of the format
+    assert source.count("http") == 1  # This is the URL of the SVG format.
     assert "".join(text_of_picture(name).split()) in extract_drawn_text(source)
     assert max(map(len, extract_lines(source))) <= 104
 
 
 @pytest.mark.parametrize("name", CARDS)
 def test_a_card_matches_its_picture(uploader_home: ConfigHome, name: str) -> None:
-    """Each line is equal except for numbers, ids and the copy's result. If not: python -m tools.make_pictures."""
+    """The lines of a card are in its picture, except numbers, ids and the line about the clipboard.
+
+    If they are not, run ``python -m tools.make_pictures``.
+    """
     trigger = recognise_trigger(f"/resume-hooks:{CARDS[name]}")
     assert trigger is not None
     said = card_of_trigger(trigger, {"session_id": pictured.SESSION, "prompt": ""})
     shown = without_variable_parts(text_of_picture(name))
     for line in said.split("\n"):
-        if not COPIED.search(line) and "…" not in line:  # a path that is cut depends on its length
+        if not COPIED.search(line) and "…" not in line:  # The cut of a path depends on its length.
             assert without_variable_parts(line, str(uploader_home.root)) in shown, line
 
 
@@ -124,7 +127,10 @@ def test_a_card_matches_its_picture(uploader_home: ConfigHome, name: str) -> Non
 def test_a_verb_matches_its_picture(
     uploader_home: ConfigHome, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each line is equal except for numbers, ids and the folder. If not: python -m tools.make_pictures."""
+    """The lines that a verb prints are in its picture, except numbers, ids and the folder.
+
+    If they are not, run ``python -m tools.make_pictures``.
+    """
     assert run(VERBS[name]) == 0
     shown = without_variable_parts(text_of_picture(name).replace("-home-ann-uploader", "<key>"))
     key = re.sub(r"[^A-Za-z0-9]", "-", os.fspath(uploader_home.root / "uploader"))
@@ -134,15 +140,15 @@ def test_a_verb_matches_its_picture(
         ), line
 
 
-@pytest.mark.parametrize("name", HELD)
+@pytest.mark.parametrize("name", SCREEN_WORDS)
 def test_the_picture_of_a_screen_has_its_words(name: str) -> None:
-    """It shows a screen of the client or of the chooser."""
-    for words in HELD[name]:
+    """The picture of a client's or a chooser's screen contains the expected words."""
+    for words in SCREEN_WORDS[name]:
         assert without_variable_parts(words) in without_variable_parts(text_of_picture(name))
 
 
-def test_cells_are_drawn_as_svg() -> None:
-    """Text is in its place and escaped. Colours have names or numbers."""
+def test_cells_of_a_screen_are_drawn_as_svg() -> None:
+    """The cells of a screen are drawn as SVG text with escaped characters and colours."""
     rows = [
         [
             *(Cell(c, "green", bold=True) for c in "a<b"),
@@ -158,7 +164,7 @@ def test_cells_are_drawn_as_svg() -> None:
 
 
 def test_screens_are_animated_in_turn() -> None:
-    """Without animation only the second screen is visible."""
+    """An animated picture shows its screens in turn. Without animation only the second one is visible."""
     source = draw_animation([[[Cell("a")]], [[Cell("b")], [Cell("c")]]], "T")
     assert extract_lines(source) == ["a", "b", "c"]
     assert re.findall(r'<g opacity="(\d)">', source) == ["0", "1"]
@@ -167,6 +173,6 @@ def test_screens_are_animated_in_turn() -> None:
 
 
 def test_pictures_have_no_paths_of_this_machine() -> None:
-    """The home is shown as ``~``."""
+    """No picture contains a path of the machine on which it was made."""
     for path in Path(FOLDER).glob("*.svg"):
         assert not re.search(r"/root|/work/|/tmp", path.read_text("utf-8"))

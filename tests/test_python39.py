@@ -1,4 +1,4 @@
-"""Code that runs before the installation works on Python 3.9, which macOS has."""
+"""Code that runs before the engine is installed runs on Python 3.9, the version of macOS."""
 
 from __future__ import annotations
 
@@ -28,12 +28,16 @@ MODULES = [
     "system.terminal", "system.text", "transcripts.__init__", "transcripts.metadata_records",
     "transcripts.lines", "transcripts.parted_text",
 ]  # fmt: skip
-ASKED = (questions.line_at_start, questions.needs_driver)
-"""The questions that are asked before the engine is there."""
+EARLY_QUESTIONS = (questions.line_at_start, questions.needs_driver)
+"""The questions to the parts that are asked before the engine is installed."""
 
 EARLY = [
     *((part, value) for part, _, value in part_table.HOSTS.values()),
-    *(answer for question in ASKED for answer in part_table.ANSWERS.get(question.name, ())),
+    *(
+        answer
+        for question in EARLY_QUESTIONS
+        for answer in part_table.ANSWERS.get(question.name, ())
+    ),
 ]
 MODULES += sorted(
     {
@@ -51,13 +55,13 @@ FILES = [
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(REPO)))
 def test_the_syntax_is_valid_in_python_3_9(path: Path) -> None:
-    """There is no match, ``except*`` or type statement."""
+    """The files have no syntax that Python 3.9 lacks, such as ``match``."""
     ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_each_module_loads_in_python_3_9(module: str) -> None:
-    """Evaluated names exist there, and only the standard library is imported."""
+    """Python 3.9 can import each of the modules without any package."""
     python = python39()
     name = f"resume_hooks.{module}".removesuffix(".__init__")
     script = f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); import {name}; assert sys.version_info < (3, 10)"
@@ -68,10 +72,10 @@ def test_each_module_loads_in_python_3_9(module: str) -> None:
 
 
 def test_imported_modules_are_in_the_list() -> None:
-    """A module that one of them imports must also run on 3.9."""
+    """Every module that these files import is in the list too, or is an exception."""
     missing = set()
     for path in FILES:
-        if path.stem == "questions":  # it imports types for mypy alone
+        if path.stem == "questions":  # It imports types only for mypy.
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("resume_hooks"):

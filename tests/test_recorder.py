@@ -1,4 +1,4 @@
-"""The recorder of ``tools`` gives the same bytes for the same tree, and groups differences."""
+"""The recorder in ``tools`` gives the same bytes for the same code, and groups differences."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ from tools.recorder.sessions import (
 
 
 def session_with_number(number: int, content: bytes = b"") -> Session:
-    """Return a session whose name has its number."""
+    """Return a session with ``number`` in its name."""
     return Session(CLAUDE, f"repository/{number}", SESSION, f"{number}.jsonl", content, {})
 
 
 def write_recording(path: Path, *rows: Record) -> Path:
-    """Write a recording with these rows."""
+    """Write a recording with these rows and return its path."""
     whole = [{"exit": 0, "stdout": "", "stderr": "", "files": [], **row} for row in rows]
     path.write_text("".join(json.dumps(row) + "\n" for row in whole), encoding="utf-8")
     return path
 
 
 def test_mutants_are_reproducible() -> None:
-    """There are as many of each kind of damage, and most differ from their session."""
+    """Damaged copies are the same in each run, and have every kind of damage.
+
+    Most of them differ from their session.
+    """
     parents = [
         session_with_number(number, session_bytes(turns_with_large_files(turns=3 + number)))
         for number in range(3)
@@ -50,7 +53,7 @@ def test_mutants_are_reproducible() -> None:
 
 
 def test_sessions_of_every_size_are_chosen() -> None:
-    """The smallest and the largest allowed session are among them."""
+    """The chosen sessions include the smallest and the largest of them."""
     sessions = [session_with_number(number, b"x" * 1_000 * number) for number in range(1, 51)]
     sizes = [len(each.content) for each in choose_sessions_of_all_sizes(sessions, 5)]
     assert (sizes[0], len(sizes), sizes[-1]) == (1_000, 5, 50_000)
@@ -59,7 +62,7 @@ def test_sessions_of_every_size_are_chosen() -> None:
 def test_differences_of_one_kind_are_one_entry(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The entry has a count and an example. Another part or word is another kind."""
+    """Differences of the same kind are printed once, with their number and an example."""
     before = [
         {"case": f"claude/{number}/00.0 cli info", "stdout": f"{number} tokens left"}
         for number in range(9)
@@ -82,7 +85,10 @@ def test_differences_of_one_kind_are_one_entry(
 
 
 def test_json_is_compared_by_field() -> None:
-    """The kind names the field, whatever the values are. Another order is a kind, too."""
+    """Differences of JSON are named after the field, whatever its values are.
+
+    A different order of fields is also a difference.
+    """
     assert describe_text_difference('{"a": [{"b": 1}]}', '{"a": [{"b": 2}]}')[0] == "JSON .a[].b"
     assert describe_text_difference('{"a": 1}', '{"a": 1, "b": 2}')[0] == "JSON .b is new"
     assert (
@@ -92,7 +98,10 @@ def test_json_is_compared_by_field() -> None:
 
 
 def test_two_recordings_of_one_tree_are_equal(tmp_path: Path) -> None:
-    """The clock does not matter. Each step of a session ends, and its children are recorded."""
+    """Two recordings of the same code are equal, although they run at different times.
+
+    Every command of an undamaged session ends with code 0, and a handoff's child is recorded.
+    """
     corpus = tmp_path / "corpus" / "repository"
     corpus.mkdir(parents=True)
     (corpus / f"{SESSION}.jsonl").write_bytes(session_bytes(turns_with_large_files()))

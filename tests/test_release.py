@@ -1,4 +1,4 @@
-"""The output of ``make release`` is complete and small, has checksums, and needs a new version."""
+"""The files that ``make release`` builds are complete and small, and have checksums."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tests.e2e.harness.client import ClientVersion
 from tests.e2e.installed import clone_repository
 from tools import release
 
-MOST_FILES, MOST_BYTES = 600, 6_000_000
+MAX_FILES, MAX_BYTES = 600, 6_000_000
 PINNED = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\]+)", re.MULTILINE)
-"""A package and its version, as a lock names them."""
+"""Matches a package and its version in a lock file."""
 
 
 @pytest.fixture(scope="module")
 def release_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build everything that is published."""
+    """Build all published files and return their folder."""
     folder = tmp_path_factory.mktemp("release") / "dist"
     release.build_release(folder)
     return folder
 
 
 def test_each_published_file_has_a_checksum(release_folder: Path) -> None:
-    """Two packages, two archives with their unpacked contents, and two lists of components."""
+    """Each published file has a checksum: packages, archives and lists of components."""
     sums = dict(
         line.split("  ")[::-1] for line in (release_folder / "SHA256SUMS").read_text().splitlines()
     )
@@ -64,7 +64,7 @@ def test_each_published_file_has_a_checksum(release_folder: Path) -> None:
 def test_each_package_of_a_lock_is_in_the_component_list(
     release_folder: Path, name: str, lock: str
 ) -> None:
-    """The CycloneDX list has its version and every hash that the lock accepts."""
+    """The CycloneDX list contains each package of a lock file, with its version and its hashes."""
     document = json.loads((release_folder / f"{name}.cdx.json").read_text(encoding="utf-8"))
     assert (document["bomFormat"], document["metadata"]["component"]["version"]) == (
         "CycloneDX",
@@ -80,15 +80,21 @@ def test_each_package_of_a_lock_is_in_the_component_list(
 
 @pytest.mark.parametrize("kind", ["plugin", "edition"])
 def test_the_plugin_is_small(release_folder: Path, kind: str) -> None:
-    """The directory rejects a large file, and a client copies every file."""
+    """The plugin and the edition have few files, because a client copies every file.
+
+    The plugin directory rejects large files.
+    """
     sizes = [path.stat().st_size for path in files_below(release_folder / kind)]
-    assert len(sizes) <= MOST_FILES
-    assert sum(sizes) <= MOST_BYTES
+    assert len(sizes) <= MAX_FILES
+    assert sum(sizes) <= MAX_BYTES
     assert max(sizes) <= 256 * 1024
 
 
 def test_the_edition_has_no_hooks_on_prompts_or_commands(release_folder: Path) -> None:
-    """It has all other hooks of the plugin, and its manifests agree."""
+    """The edition has all hooks of the plugin, except those on prompts and on commands.
+
+    Its manifests agree with each other.
+    """
     ours, whole = (
         json.loads((release_folder / kind / "hooks" / "hooks.json").read_text())
         for kind in ("edition", "plugin")
@@ -104,7 +110,7 @@ def test_the_edition_has_no_hooks_on_prompts_or_commands(release_folder: Path) -
 
 
 def test_the_changes_of_a_version_come_from_the_changelog() -> None:
-    """Without a section for the version nothing is released."""
+    """``changelog_section`` returns the changes of a version, and raises an error if there are none."""
     said = release.changelog_section(__version__)
     assert said.startswith("### Added\n")
     assert "\n## [" not in said
@@ -116,7 +122,10 @@ def test_the_changes_of_a_version_come_from_the_changelog() -> None:
 def test_the_client_would_create_the_tag(
     client: ClientVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The manifests agree, and everything is committed."""
+    """The client's own command would create the tag of the release.
+
+    The command checks that the manifests agree and that all files are committed.
+    """
     clone = clone_repository(tmp_path / "clone")
     commit = (
         "git",
@@ -137,7 +146,7 @@ def test_the_client_would_create_the_tag(
 
 
 def hashes_of(component: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the digests of a package's files, each with its algorithm and content."""
+    """Return the algorithm and the value of each hash of a package."""
     (source,) = component["externalReferences"]
     found: list[dict[str, str]] = source["hashes"]
     return found

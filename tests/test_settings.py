@@ -1,4 +1,4 @@
-"""Settings come from one table and three sources; a later source has precedence."""
+"""Settings come from a file, environment variables and options of the plugin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.needs import rows_of_installed_parts
 
 
 def write_settings(home: ConfigHome, content: object) -> None:
-    """Write a settings file: bytes unchanged, any other value as JSON."""
+    """Write a settings file. Bytes are written unchanged, and other values as JSON."""
     path = settings_file(home.where)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as stream:
@@ -26,7 +26,7 @@ def write_settings(home: ConfigHome, content: object) -> None:
 
 
 def test_every_setting_has_a_default(config_home: ConfigHome) -> None:
-    """Without any source each key has its default."""
+    """Without a settings file and variables, every setting has its default."""
     assert load_settings(config_home.where) == rows_of_installed_parts(
         {
             "context_window": Setting(0, "default"),
@@ -47,7 +47,7 @@ def test_every_setting_has_a_default(config_home: ConfigHome) -> None:
 
 
 def test_later_sources_have_precedence(config_home: ConfigHome) -> None:
-    """The order is file, environment, options of the plugin."""
+    """Environment variables override the settings file, and options of the plugin override both."""
     write_settings(
         config_home, {"context_window": 1000, "clipboard": "tmux", "triggers_off": ["help"]}
     )
@@ -104,7 +104,7 @@ def test_later_sources_have_precedence(config_home: ConfigHome) -> None:
     ],
 )
 def test_an_invalid_setting_has_its_default(config_home: ConfigHome, bad: Any) -> None:
-    """A wrong value or a damaged file never makes a trigger fail."""
+    """An invalid value or a damaged file gives the default of each setting."""
     write_settings(config_home, bad)
     assert load_settings(config_home.where) == {
         name: Setting(key.default, "default") for name, key in settings.KEYS.items()
@@ -112,7 +112,10 @@ def test_an_invalid_setting_has_its_default(config_home: ConfigHome, bad: Any) -
 
 
 def test_options_stored_by_the_client_are_read(config_home: ConfigHome) -> None:
-    """Hooks get them as variables. Elsewhere the client's settings are read, even damaged ones."""
+    """Options of the plugin are read from variables, or from the client's settings file.
+
+    Damaged settings of the client are ignored.
+    """
     path = os.path.join(config_home.where.config, "settings.json")
     options = {"vault": "off", "handoff_sends": True, "handoff_tool": False, "notice_percent": 30}
     others = {
@@ -160,7 +163,7 @@ def test_options_stored_by_the_client_are_read(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("variable", ["RESUME_HOOKS_COMPACTION", "CLAUDE_PLUGIN_OPTION_COMPACTION"])
 def test_an_overridden_setting_is_not_stored(config_home: ConfigHome, variable: str) -> None:
-    """A variable or an option of the plugin sets another value, and the error explains that."""
+    """``store_setting`` refuses a setting that a variable or an option of the plugin overrides."""
     where = Where({**config_home.environ, variable: "trim"})
     with pytest.raises(UsageError, match="compaction stays trim") as caught:
         store_setting("compaction", "handoff", where)
@@ -175,7 +178,7 @@ def test_an_overridden_setting_is_not_stored(config_home: ConfigHome, variable: 
 def test_a_compaction_setting_of_0_2_0_is_converted(
     config_home: ConfigHome, given: str, kept: str
 ) -> None:
-    """``handoff`` becomes the default size."""
+    """The compaction ``handoff`` of version 0.2.0 is converted to the default size."""
     assert store_setting("compaction", given, config_home.where) == kept
     write_settings(config_home, {"compaction": given})
     assert load_settings(config_home.where)["compaction"] == Setting(kept, "file")
@@ -183,7 +186,7 @@ def test_a_compaction_setting_of_0_2_0_is_converted(
 
 @pytest.mark.parametrize("value", ["49k", "0k", "handoffs", "handoff@59k", "trim handoff", "all"])
 def test_an_invalid_compaction_is_refused(config_home: ConfigHome, value: str) -> None:
-    """The error names the sizes."""
+    """``store_setting`` refuses an invalid compaction, and the error names the sizes."""
     with pytest.raises(UsageError, match="client, trim, or a size such as 24k, up to 48k"):
         store_setting("compaction", value, config_home.where)
 
@@ -192,13 +195,19 @@ def test_an_invalid_compaction_is_refused(config_home: ConfigHome, value: str) -
     "text", ["help, Session", ">help >session", "help session", "help,session,"]
 )
 def test_a_list_of_triggers_may_have_any_separator(config_home: ConfigHome, text: str) -> None:
-    """Triggers are named with or without their sign, in any case."""
+    """The triggers in ``triggers_off`` can be separated by commas or spaces.
+
+    They can be written in any case and with or without ``>``.
+    """
     found = load_settings(Where({**config_home.environ, "RESUME_HOOKS_TRIGGERS_OFF": text}))
     assert found["triggers_off"].value == ("help", "session")
 
 
 def test_storing_keeps_unknown_settings(config_home: ConfigHome) -> None:
-    """Only one key changes. The file is private, and no temporary file is left."""
+    """``store_setting`` changes only one key in the file, and keeps unknown keys.
+
+    The file is private, and no temporary file is left.
+    """
     write_settings(config_home, {"later": {"x": 1}, "clipboard": "tmux"})
     assert store_setting("context_window", "500000", config_home.where) == 500_000
     path = settings_file(config_home.where)
@@ -217,7 +226,7 @@ def test_storing_keeps_unknown_settings(config_home: ConfigHome) -> None:
     ("key", "value"), [("clipbord", "auto"), ("clipboard", "xclip"), ("context_window", "-5")]
 )
 def test_storing_refuses_an_unknown_setting(config_home: ConfigHome, key: str, value: str) -> None:
-    """An unknown key or an invalid value changes nothing, and the error shows the valid ones."""
+    """``store_setting`` refuses an unknown key or an invalid value, and writes nothing."""
     with pytest.raises(UsageError):
         store_setting(key, value, config_home.where)
     assert not os.path.exists(settings_file(config_home.where))
@@ -228,7 +237,7 @@ def test_storing_refuses_an_unknown_setting(config_home: ConfigHome, key: str, v
     [b'{"clipboard": "tmux"', {"version": 2, "clipboard": {"mac": "x"}}, {"version": "x"}],
 )
 def test_storing_never_replaces_a_damaged_file(config_home: ConfigHome, content: Any) -> None:
-    """A file of a newer version stays, too."""
+    """``store_setting`` does not replace a damaged file or a file of a newer version."""
     write_settings(config_home, content)
     path = settings_file(config_home.where)
     with open(path, "rb") as stream:
@@ -240,7 +249,7 @@ def test_storing_never_replaces_a_damaged_file(config_home: ConfigHome, content:
 
 
 def test_a_failed_store_names_the_file(config_home: ConfigHome) -> None:
-    """The remedy mentions space and permissions."""
+    """If the settings file cannot be written, the error names it and mentions space and permissions."""
     (config_home.root / "file").write_text("")
     environ = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
     with pytest.raises(WriteFailed, match=r"settings\.json") as failure:
@@ -252,7 +261,10 @@ def test_a_failed_store_names_the_file(config_home: ConfigHome) -> None:
 def test_a_settings_file_that_is_not_a_regular_file_is_ignored(
     config_home: ConfigHome, kind: str
 ) -> None:
-    """Doctor reports it, and it is never overwritten."""
+    """A settings file that is a pipe, a device, a folder, too large or no object is ignored.
+
+    It is reported as unreadable and never overwritten.
+    """
     path = settings_file(config_home.where)
     os.makedirs(os.path.dirname(path))
     if kind == "pipe":
@@ -278,7 +290,7 @@ def test_a_settings_file_that_is_not_a_regular_file_is_ignored(
 
 @pytest.mark.parametrize("content", [b"", b" \n", b"{}\n", b"{ }"])
 def test_an_empty_settings_file_is_valid(config_home: ConfigHome, content: bytes) -> None:
-    """Blank text and an empty object are not errors."""
+    """An empty settings file, or one with an empty object, is valid."""
     write_settings(config_home, content)
     assert settings.describe_invalid_settings(config_home.where) == []
     assert store_setting("clipboard", "none", config_home.where) == "none"

@@ -1,4 +1,4 @@
-"""Values that several programs share are the same where they are written by hand."""
+"""Values that several programs share are equal wherever they are written by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.needs import REPO
 
 
 def test_the_time_limit_of_a_model_in_words_and_numbers_agrees() -> None:
-    """Both are constants."""
+    """The two constants for a model's time limit, in words and in minutes, agree."""
     assert {1: "a minute", 2: "two minutes", 3: "three minutes"}[MODEL_MINUTES] == MODEL_TIME
 
 
@@ -21,12 +21,15 @@ def test_the_time_limit_of_a_model_in_words_and_numbers_agrees() -> None:
     ],
 )
 def test_pages_name_the_time_limit_of_a_model(page: str, text: str) -> None:
-    """These sentences of docs/ are written by hand."""
+    """The sentences about a model's time limit in docs/ contain the current limit."""
     assert text in (REPO / "docs" / f"{page}.md").read_text(encoding="utf-8")
 
 
 def test_the_shell_compares_the_digits_of_a_large_context() -> None:
-    """``hooks/session-start`` cannot compare numbers in a text without a process."""
+    """The pattern for a large context in ``hooks/session-start`` has the digits of ``COLD_TOKENS``.
+
+    The script cannot compare numbers in a text without another process.
+    """
     digits = "[1-9]" + "[0-9]" * (len(str(COLD_TOKENS)) - 1)
     text = (REPO / "hooks" / "session-start").read_text(encoding="utf-8")
     assert f"'\"context_tokens\":'{digits}*" in text

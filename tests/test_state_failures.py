@@ -1,4 +1,4 @@
-"""With a full, read-only, missing or linked state folder everything else works, and losses are reported."""
+"""If the state folder is full, read-only, missing or a link, triggers still answer and report losses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Trouble = Callable[[Path], contextlib.AbstractContextManager[None]]
 
 
 def failing_writes(number: int) -> Trouble:
-    """Return a context in which no file of the folder can be made or opened for writing."""
+    """Return a context in which writing to the state folder fails with the error ``number``."""
 
     @contextlib.contextmanager
     def fail_writes(state: Path) -> Iterator[None]:
@@ -55,7 +55,7 @@ def failing_writes(number: int) -> Trouble:
 
 @contextlib.contextmanager
 def folder_removed_repeatedly(state: Path) -> Iterator[None]:
-    """Remove the whole folder each time that a file is to be made in it."""
+    """Remove the whole state folder each time that a file is about to be created in it."""
 
     def remove_folder() -> None:
         shutil.rmtree(state, ignore_errors=True)
@@ -70,15 +70,15 @@ def _patch_writes(
 ) -> None:
     real_open, real_mkdir = os.open, os.mkdir
 
-    def open_or_fail(session_in_client: Any, flags: int, *rest: Any, **named: Any) -> int:
-        if str(session_in_client).startswith(str(state)) and flags & WRITING and (error := act()):
+    def open_or_fail(path: Any, flags: int, *rest: Any, **named: Any) -> int:
+        if str(path).startswith(str(state)) and flags & WRITING and (error := act()):
             raise error
-        return real_open(session_in_client, flags, *rest, **named)
+        return real_open(path, flags, *rest, **named)
 
-    def mkdir_or_fail(session_in_client: Any, *rest: Any, **named: Any) -> None:
-        if str(session_in_client).startswith(f"{state}/") and (error := act()):
+    def mkdir_or_fail(path: Any, *rest: Any, **named: Any) -> None:
+        if str(path).startswith(f"{state}/") and (error := act()):
             raise error
-        real_mkdir(session_in_client, *rest, **named)
+        real_mkdir(path, *rest, **named)
 
     patch.setattr(os, "open", open_or_fail)
     patch.setattr(os, "mkdir", mkdir_or_fail)
@@ -86,7 +86,7 @@ def _patch_writes(
 
 @contextlib.contextmanager
 def file_in_place(state: Path) -> Iterator[None]:
-    """Put a file in place of the folder."""
+    """Create a file in place of the state folder."""
     state.write_text("in the way")
     yield
     assert state.read_text() == "in the way"
@@ -94,7 +94,7 @@ def file_in_place(state: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def link_in_place(state: Path) -> Iterator[None]:
-    """Put a link to a foreign folder in place of the folder."""
+    """Create a link to another folder in place of the state folder."""
     there = state.parent / "elsewhere"
     there.mkdir()
     state.symlink_to(there)
@@ -104,7 +104,7 @@ def link_in_place(state: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def impossible_folder(_: Path) -> Iterator[None]:
-    """Name a folder that cannot exist."""
+    """Set RESUME_HOOKS_HOME to a folder that cannot exist."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RESUME_HOOKS_HOME", "/dev/null/state")
         yield
@@ -124,7 +124,7 @@ TROUBLES: dict[str, Trouble] = {
 
 
 def prompt_answer(session_in_client: str, text: str) -> str:
-    """Return the answer to a prompt, or ``""`` if it passes."""
+    """Return the answer to a prompt, or "" if the hook does not answer it."""
     event = {
         "session_id": SESSION,
         "transcript_path": session_in_client,
@@ -139,7 +139,10 @@ def prompt_answer(session_in_client: str, text: str) -> str:
 def test_every_trigger_answers_without_a_state_folder(
     config_home: ConfigHome, session_in_client: str, name: str
 ) -> None:
-    """Other prompts pass. A handoff is written, and its answer reports the missing link."""
+    """Every trigger answers if the state folder cannot be used, and other prompts are not blocked.
+
+    A handoff writes its child, and the answer reports that the link was not added.
+    """
     before = Path(session_in_client).read_bytes()
     with TROUBLES[name](config_home.config / "resume-hooks"):
         assert prompt_answer(session_in_client, "fix it") == ""
@@ -164,7 +167,7 @@ def test_every_trigger_answers_without_a_state_folder(
     assert len(children) == 1
     handoff = answers[">handoff go on"]
     assert children[0].stem in handoff
-    if name != "vanishing":  # there some writes succeed
+    if name != "vanishing":  # In that case, some writes succeed.
         assert "link was not added" in handoff
         assert "temporary index" in answers[">search prompt"]
 
@@ -172,7 +175,7 @@ def test_every_trigger_answers_without_a_state_folder(
 def test_a_state_folder_may_be_on_another_file_system(
     config_home: ConfigHome, session_in_client: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of the state is there, and none in the config home."""
+    """The state folder may be on another file system. No state is then in the config home."""
     own = config_home.config.stat().st_dev
     others = [
         place

@@ -1,4 +1,4 @@
-"""The built wheel contains the whole plugin and installs it without a checkout."""
+"""The wheel contains the whole plugin, and installs it without the repository."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
 
 @pytest.fixture(scope="module")
 def built_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from this checkout with the installed backend."""
+    """Build the wheel from this repository and return its path."""
     folder = tmp_path_factory.mktemp("wheel")
     program = f"import hatchling.build as b; print(b.build_wheel({str(folder)!r}))"
     done = subprocess.run(
@@ -31,7 +31,7 @@ def built_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_contains_every_file_of_the_plugin(built_wheel: Path) -> None:
-    """The files are in a folder of the package."""
+    """The wheel contains every file of the plugin in a folder of the package."""
     carried = set(zipfile.ZipFile(built_wheel).namelist())
     for part in plugin_files.PLUGIN_FILES:
         found = sorted(path for path in (REPO / part).rglob("*") if path.is_file()) or [REPO / part]
@@ -41,7 +41,7 @@ def test_the_wheel_contains_every_file_of_the_plugin(built_wheel: Path) -> None:
 
 
 def test_the_wheel_contains_the_whole_package(built_wheel: Path) -> None:
-    """This includes files that are not Python."""
+    """The wheel contains all files of the package, also those that are not Python."""
     carried = set(zipfile.ZipFile(built_wheel).namelist())
     source = REPO / "src"
     files = {
@@ -51,7 +51,7 @@ def test_the_wheel_contains_the_whole_package(built_wheel: Path) -> None:
 
 
 def test_install_assembles_the_plugin_from_the_wheel(built_wheel: Path, tmp_path: Path) -> None:
-    """Without a checkout or a client the assembled plugin has a working engine."""
+    """``install`` of the wheel writes a plugin with a working engine, without the repository or a client."""
     site = tmp_path / "site"
     zipfile.ZipFile(built_wheel).extractall(site)
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(site)}
@@ -78,9 +78,9 @@ def test_install_assembles_the_plugin_from_the_wheel(built_wheel: Path, tmp_path
 def test_the_plugin_installs_from_the_package(
     built_wheel: Path, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """The plugin uses the packages of the tool, without a second venv.
+    """The plugin of an installed wheel uses the packages of that installation, without a second venv.
 
-    After the tool is removed, a trigger names the missing engine, whose packages are fetched.
+    After the installation was removed, ``>handoff`` reports that it needs the engine.
     """
     tool, data = home.root / "tool", home.config / "plugins" / "data" / "resume-hooks-resume-hooks"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tool)], check=True)

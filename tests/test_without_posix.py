@@ -1,4 +1,4 @@
-"""The engine without POSIX: verbs that write, and substitutes for locks, alarms and signals."""
+"""The engine without POSIX: verbs that write, and the replacements for locks, alarms and signals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROGRAM = "tests.without_posix"
 
 @pytest.fixture
 def session_to_trim(config_home: ConfigHome) -> Path:
-    """Write a session with something to trim."""
+    """Write a session that can be trimmed, and return its path."""
     rows = conversation(3)
     parent = rows[-1]["uuid"]
     long = "a line of output that nobody needs any more\n" * 2000
@@ -42,7 +42,7 @@ def session_to_trim(config_home: ConfigHome) -> Path:
 
 
 def run_without_posix(home: ConfigHome, *words: str, text: str = "") -> str:
-    """Run a program without POSIX and return its stdout after exit code 0."""
+    """Run resume-hooks without POSIX and return its stdout. Raises AssertionError if it fails."""
     environ = {**home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PATH": os.defpath}
     command = [sys.executable, "-m", PROGRAM, *words]
     done = subprocess.run(
@@ -60,13 +60,13 @@ def run_without_posix(home: ConfigHome, *words: str, text: str = "") -> str:
 
 
 def work_for_a_minute() -> None:
-    """Work for a minute in small steps that Python can interrupt."""
+    """Sleep for a minute in small steps, between which Python can interrupt it."""
     for _ in range(6_000):
         time.sleep(0.01)
 
 
 def test_verbs_write_sessions_without_posix(config_home: ConfigHome, session_to_trim: Path) -> None:
-    """Children are checked, the parent is unchanged, and deleted sessions can be restored."""
+    """Verbs write children without POSIX, leave the parent unchanged, and restore deleted sessions."""
     before = session_to_trim.read_bytes()
     ways = ["handoff", "-n", "go on"], ["fork"], ["trim"], ["rollover", "--quick"]
     made = [
@@ -90,7 +90,7 @@ def test_verbs_write_sessions_without_posix(config_home: ConfigHome, session_to_
 def test_a_trigger_is_answered_without_posix(
     config_home: ConfigHome, session_to_trim: Path
 ) -> None:
-    """A handoff is written within a prompt, although no alarm can be set."""
+    """Without POSIX, ``>handoff`` is answered and writes a child, although no alarm can be set."""
     event = {
         "session_id": SESSION,
         "transcript_path": str(session_to_trim),
@@ -108,7 +108,7 @@ def test_a_trigger_is_answered_without_posix(
 def test_simultaneous_forks_get_different_titles_without_posix(
     config_home: ConfigHome, session_to_trim: Path
 ) -> None:
-    """The lock of Windows works as a lock."""
+    """Without POSIX, simultaneous forks get different titles, because the lock of Windows is used."""
     environ = {**config_home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PATH": os.defpath}
     command = [sys.executable, "-m", PROGRAM, "fork", SESSION, "--json"]
     runs = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE) for _ in range(4)]
@@ -118,7 +118,7 @@ def test_simultaneous_forks_get_different_titles_without_posix(
 
 
 def test_a_thread_enforces_the_time_limit_without_posix(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slow work is stopped, fast work is not, and Ctrl+C still works."""
+    """Without POSIX, a thread enforces the time limit, and Ctrl+C still works."""
     monkeypatch.delattr(signal, "setitimer")
     with (
         pytest.raises(TimeLimitExceeded, match=r"It took longer than 0\.05 s"),
@@ -132,7 +132,7 @@ def test_a_thread_enforces_the_time_limit_without_posix(monkeypatch: pytest.Monk
 
 
 def test_only_single_processes_are_ended_without_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that starts others is refused."""
+    """Without process groups, a single process can be ended, but a program with children is refused."""
     monkeypatch.delattr(os, "killpg")
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     subprocesses.kill_group(process.pid)
@@ -148,7 +148,10 @@ def test_only_single_processes_are_ended_without_groups(monkeypatch: pytest.Monk
 def test_a_process_of_windows_is_checked_by_its_handle(
     handle: int, error: int, waited: int, runs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The handle is closed, and the process gets no signal."""
+    """On Windows, a process is checked through a handle, which is closed again.
+
+    The process gets no signal.
+    """
     closed: list[Any] = []
     kernel = SimpleNamespace(
         OpenProcess=lambda _rights, _inherited, _process: handle,

@@ -1,7 +1,7 @@
-"""Run our command line without POSIX: ``python -m tests.without_posix ARGUMENTS``.
+"""Runs the command line without POSIX: ``python -m tests.without_posix ARGUMENTS``.
 
-Details of Windows itself (open files that cannot be replaced, its paths, its consoles) are not
-simulated.
+Other properties of Windows are not simulated: open files that cannot be replaced, paths, and
+consoles.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ RELATIVE = (
     "unlink", "utime",
 )  # fmt: skip
 ONE_BYTE = (2, 1)
-"""How a lock is tried for on Windows: LK_NBLCK, and for how many bytes."""
+"""Arguments of a lock on Windows: the mode LK_NBLCK and the number of bytes."""
 
 
 def hide_posix() -> None:
-    """Remove from this process what Windows lacks. Imported modules keep what they have."""
+    """Remove everything that Windows lacks from this process. Modules that are already imported keep it."""
     windows: Any = _windows_locks()
     sys.modules["msvcrt"] = windows
     for name in MODULES:
@@ -56,7 +56,7 @@ def hide_posix() -> None:
 
 
 def _windows_locks() -> SimpleNamespace:
-    """Return locks like those of Windows: one byte after the end of the file."""
+    """Return a module like ``msvcrt``, which locks one byte after the end of a file."""
     import fcntl
 
     def locking(descriptor: int, mode: int, length: int) -> None:

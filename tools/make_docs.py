@@ -219,7 +219,7 @@ def part_functions() -> str:
         f"    fits(questions.{question})({module}.{function})"
         for question, module, function in sorted(rows)
     )
-    text = f'''"""Functions that are loaded by name next to their questions, for mypy. Made by ``make docs``."""
+    text = f'''"""Lets mypy check the functions of parts that are loaded by name. Made by ``make docs``."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ if TYPE_CHECKING:
 
 
 def fits(_: Question[Function]) -> Callable[[Function], None]:
-    """A function that takes, by its type, only what answers the question."""
+    """Return a function that accepts only a function of the question's type."""
     return lambda _: None
 
 

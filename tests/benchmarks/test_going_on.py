@@ -1,4 +1,7 @@
-"""The benchmark of ways to continue counts labelled items and planted facts by one rule."""
+"""Tests of the benchmark that compares ways to continue a session.
+
+It counts the labelled items and the planted facts that each way keeps.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ commands to run again:
 
 
 def test_rows_of_an_opening_have_the_name_of_their_section() -> None:
-    """Rows of a message have no section name."""
+    """Each row of a list in an opening has the name of its section. Rows of messages have none."""
     assert rows_of(OPENING) == [
         Row("", "- see lib/pool.py"),
         Row("files changed:", "src/pool.py (:7)"),
@@ -70,7 +73,10 @@ def test_rows_of_an_opening_have_the_name_of_their_section() -> None:
 
 
 def test_an_item_is_found_word_for_word_or_by_its_row() -> None:
-    """White space is ignored. A file is found by its section or its name, a command by its core."""
+    """An item is found if its words are in the text, whatever the white space is.
+
+    A file is also found by its name in the list of files, and a command by its main part.
+    """
     assert text_keeps_item(DECISION, "we take the lock first, then", ())
     assert not text_keeps_item(DECISION, "the lock is taken first", ())
     assert text_keeps_item(FILE, "", rows_of(OPENING))
@@ -81,7 +87,7 @@ def test_an_item_is_found_word_for_word_or_by_its_row() -> None:
 
 
 def test_an_item_behind_a_placeholder_is_near() -> None:
-    """An item is near if a placeholder names its record or the whole digest contains it."""
+    """An item counts as near if a placeholder names its record, or if the whole digest contains it."""
     assert place(FILE, Left(1, rows=[Row("files changed:", "src/pool.py")])) == IN
     assert place(FILE, Left(1, named=frozenset({7}))) == NEAR
     assert place(FILE, Left(1, named=frozenset({8}))) == OUT
@@ -89,7 +95,10 @@ def test_an_item_behind_a_placeholder_is_near() -> None:
 
 
 def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
-    """A cell is empty if the way did not run or no item of the kind is labelled."""
+    """A row of the table has the median of the tokens and the shares of found items by kind.
+
+    A cell is empty if the way did not run or if no item of the kind is labelled.
+    """
     sums = Sums()
     sums.add(Left(50, "take the lock first", named=frozenset({7})), [FILE, DECISION])
     sums.add(Left(70), [])
@@ -99,7 +108,10 @@ def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
 
 
 def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
-    """One excerpt is the end of the talk. The other has prompts in half of the space before it."""
+    """A pasted excerpt has the end of the talk.
+
+    The other form of it has prompts in half of the space and the end of the talk in the other half.
+    """
     parsed = [
         record
         for line in session_bytes(conversation(400)).split(b"\n")
@@ -114,7 +126,7 @@ def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
 
 
 def test_a_handoff_of_the_sample_has_every_labelled_item() -> None:
-    """The sample is the published session. Its row of tokens needs no labels."""
+    """A handoff of the published session has every labelled item. Its tokens are known without labels."""
     handoff = next(line for line in tables(SAMPLE) if line.startswith("| handoff, 12k "))
     assert handoff.count("| 100 ") == 7
     assert "100" not in next(
@@ -127,7 +139,10 @@ def test_a_handoff_of_the_sample_has_every_labelled_item() -> None:
 def test_a_stored_summary_of_a_model_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its text precedes the opening. Without a stored summary the way has no figures."""
+    """A stored summary of a model is measured together with the opening that follows it.
+
+    Without a stored summary, this way has no numbers.
+    """
     (tmp_path / MODEL[0]).mkdir()
     (tmp_path / MODEL[0] / f"{SESSION}.md").write_text("The fix is in `src/nowhere.py`.\n")
     for folder, is_there in ((tmp_path, True), (tmp_path / "none", False)):
@@ -138,7 +153,7 @@ def test_a_stored_summary_of_a_model_is_measured(
 
 
 def test_a_compaction_is_measured_on_earlier_messages(tmp_path: Path) -> None:
-    """The client's summary and its replacement see no messages after the compaction."""
+    """For a compaction, only the items from before it are measured."""
     before = [
         user("never touch the vendored folder", uuid="u1"),
         assistant("The port is 6543, as the tests show.", uuid="a1", parent="u1", ts=1),
@@ -159,7 +174,7 @@ def test_a_compaction_is_measured_on_earlier_messages(tmp_path: Path) -> None:
 
 
 def test_planted_facts_are_distinct() -> None:
-    """There are twenty of each kind. No subject or value is contained in another."""
+    """There are twenty planted facts of each kind, and none of them is contained in another."""
     facts = planted_facts(random.Random(1))
     for kind in WORDINGS:
         of_kind = [fact for fact in facts if fact.kind == kind]
@@ -172,7 +187,10 @@ def test_planted_facts_are_distinct() -> None:
 
 
 def test_a_planted_fact_remains_if_a_sentence_has_it() -> None:
-    """Subject and value must be in one sentence. An old value is stale unless its message is marked."""
+    """A planted fact is kept if one sentence has its subject and its value.
+
+    An old value counts as stale if its message does not say that it is outdated.
+    """
     said = [Statement("The port is 1.", "1", 0), Statement("The port is 2.", "2", 1)]
     fact = Fact("fact", "port", said)
     marked = 'USER :1\n  The port is 1.\n  [superseded at :5: "The port is 1."]\nUSER :5\n  The port is 2.'
@@ -182,7 +200,7 @@ def test_a_planted_fact_remains_if_a_sentence_has_it() -> None:
 
 
 def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trim saves tokens, and a larger handoff keeps at least as many items as a smaller one."""
+    """In a real session, a trim saves tokens, and a larger handoff keeps at least as many items."""
     monkeypatch.delenv("BENCH_PEER", raising=False)
     found = items("tune")
     source = source_of(found[0].session)

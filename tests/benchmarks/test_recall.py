@@ -1,6 +1,7 @@
-"""The set of questions is valid, its figures are correct, and search answers most questions.
+"""Tests of the questions of the benchmark for search, and of the results of search for them.
 
-The figures come from ``python -m benchmarks.recall.measure``; these tests use the half ``tune``.
+The results come from ``python -m benchmarks.recall.measure``. These tests use the half ``tune`` of
+the questions.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ from resume_hooks.search.index.tokenize import forms_of_word
 from tests.builders import assistant, tool_result, tool_use, user, write_session
 from tests.needs import corpus
 
-FLOOR = 0.9  # natural questions whose answer is among the first five hits; it is about 1.0
-REWORDED = 0.6  # paraphrased ones in four wordings; it is about 0.75
-MOST_SURE = 0.2  # questions without an answer whose best hit may be called strong; it is about 0.0
+MIN_NATURAL = 0.9  # Minimum share of natural questions with an answer in the first five hits. It is about 1.0.
+MIN_PARAPHRASED = (
+    0.6  # Minimum share of paraphrased questions, each in four wordings. It is about 0.75.
+)
+MAX_STRONG = 0.2  # Maximum share of questions without an answer whose best hit is called strong. It is about 0.0.
 WORDINGS = 4
 
 FIRST, SECOND = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
@@ -52,7 +55,7 @@ def corpus_search(tmp_path_factory: pytest.TempPathFactory) -> Ours:
 
 @pytest.fixture
 def small_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Write a corpus of two sessions: two turns about kettles and teapots, one about kettles."""
+    """Write a corpus of two sessions, one about kettles and teapots and one about kettles."""
     monkeypatch.setenv("RESUME_HOOKS_CORPUS", str(tmp_path))
     clear_corpus_caches()
     command = {"command": "descale --kettle"}
@@ -75,13 +78,16 @@ def small_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
 
 
 def clear_corpus_caches() -> None:
-    """Forget every file of the corpus that was read."""
+    """Clear the caches of the corpus's files."""
     for known in (session_of, corpus_file, by_id):
         known.cache_clear()
 
 
 def test_questions_are_distinct_and_of_three_kinds() -> None:
-    """150 are natural, 102 paraphrased and 48 unanswerable. Both halves have as many of each kind."""
+    """There are 150 natural, 102 paraphrased and 48 unanswerable questions, and no two are the same.
+
+    Each half has the same number of each kind.
+    """
     asked = questions()
     assert len({question.id for question in asked}) == len(asked)
     assert len({question.text.casefold() for question in asked}) == len(asked)
@@ -97,14 +103,14 @@ def test_questions_are_distinct_and_of_three_kinds() -> None:
 
 
 def test_paraphrased_questions_have_three_more_wordings() -> None:
-    """The wordings of a question differ. No other kind of question has more than one."""
+    """Each paraphrased question has three more wordings, which differ. Other questions have none."""
     for question in questions():
         count = WORDINGS if question.kind == "paraphrased" else 1
         assert len({wording.casefold() for wording in question.wordings}) == count, question.id
 
 
 def test_every_answer_is_a_record_of_the_corpus() -> None:
-    """Each answer is an existing line with a record, and counts as right."""
+    """Each answer is a record in a line of the corpus, and counts as right."""
     corpus()
     names = set(corpus_names())
     for question in questions():
@@ -116,26 +122,28 @@ def test_every_answer_is_a_record_of_the_corpus() -> None:
 
 
 def test_natural_questions_are_answered(corpus_search: Ours) -> None:
-    """Search finds an answer to nearly all natural questions among its first five hits."""
+    """Search finds an answer to nearly all natural questions in its first five hits."""
     asked = [question for question in questions("tune") if question.kind == "natural"]
-    assert score(ask(corpus_search, asked, lambda question: [question.text])).five >= FLOOR
+    assert score(ask(corpus_search, asked, lambda question: [question.text])).five >= MIN_NATURAL
 
 
 @pytest.mark.wide
 def test_several_wordings_answer_most_paraphrased_questions(corpus_search: Ours) -> None:
-    """With four wordings, most answers are among the first five hits."""
+    """With four wordings, search finds an answer to most paraphrased questions in its first five hits."""
     asked = [question for question in questions("tune") if question.also]
-    assert score(ask(corpus_search, asked, lambda question: question.wordings)).five >= REWORDED
+    assert (
+        score(ask(corpus_search, asked, lambda question: question.wordings)).five >= MIN_PARAPHRASED
+    )
 
 
 def test_hits_for_unknown_topics_are_not_strong(corpus_search: Ours) -> None:
-    """A hit for a question without an answer is hardly ever called strong."""
+    """Search hardly ever calls a hit strong for a question without an answer."""
     asked = [question for question in questions("tune") if question.kind == "unanswerable"]
-    assert score(ask(corpus_search, asked, lambda question: [question.text])).strong <= MOST_SURE
+    assert score(ask(corpus_search, asked, lambda question: [question.text])).strong <= MAX_STRONG
 
 
 def test_the_home_contains_the_whole_corpus(tmp_path: Path) -> None:
-    """Every file of the corpus is searched under the name that the questions use."""
+    """The home for the benchmark contains each file of the corpus, with the name in the questions."""
     corpus()
     home = Home(tmp_path / ".claude")
     files = [str(path) for path in home.config.rglob("*.jsonl")]
@@ -144,7 +152,10 @@ def test_the_home_contains_the_whole_corpus(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_corpus")
 def test_an_answer_is_ranked_by_turn_and_by_session() -> None:
-    """Each session counts once. A hit in another turn of the right session counts for the session."""
+    """An answer has a rank among the turns and one among the sessions, which count once each.
+
+    A hit in another turn of the right session counts for the session.
+    """
     question = Question("q", "natural", "?", ((ONE, 4),), "tune")
     found = judged(
         question, Answer([Place(TWO, 1), Place(TWO, 2), Place(ONE, 1), Place(ONE, 2)], 1.0)
@@ -155,7 +166,7 @@ def test_an_answer_is_ranked_by_turn_and_by_session() -> None:
 
 
 def test_a_copy_of_an_answer_counts_as_right(small_corpus: Path) -> None:
-    """A record with the same id in another session is also right."""
+    """A record with the same id in another session also counts as right."""
     with open(small_corpus / TWO, "ab") as stream:
         stream.write(orjson.dumps(assistant("Teapots never leak.", uuid="e")) + b"\n")
     assert right_places(Question("q", "natural", "?", ((ONE, 4),), "tune")) == {
@@ -165,7 +176,10 @@ def test_a_copy_of_an_answer_counts_as_right(small_corpus: Path) -> None:
 
 
 def test_the_score_has_the_shares_of_right_answers() -> None:
-    """The score also has the mean reciprocal rank, and the shares without hits and with strong hits."""
+    """The score has the shares of right answers, of questions without hits, and of strong hits.
+
+    It also has the mean reciprocal rank.
+    """
     asked = [
         answer_with_ranks(1, 6, "strong"),
         answer_with_ranks(2, 1, "weak"),
@@ -178,7 +192,7 @@ def test_the_score_has_the_shares_of_right_answers() -> None:
 
 
 def test_the_first_five_hits_are_counted_by_strength() -> None:
-    """For each strength there is a number of hits and the fraction that is right."""
+    """The first five hits are counted by strength, each with the share that is right."""
     found = sureness(
         [
             answer_with_ranks(1, 1, *["strong"] * 2, "fair", *["weak"] * 3),
@@ -189,13 +203,13 @@ def test_the_first_five_hits_are_counted_by_strength() -> None:
 
 
 def test_the_spread_of_one_time_is_that_time() -> None:
-    """One question is enough for a row of times."""
+    """The spread of a single time is this time."""
     assert spread([7.0]) == (7.0, 7.0)
 
 
 @pytest.mark.usefixtures("small_corpus")
 def test_the_naive_baseline_searches_messages_and_tool_calls() -> None:
-    """It reads messages, calls and results in chunks that end with their turn."""
+    """The baseline searches messages, calls and results, in chunks that end at the end of a turn."""
     naive = Naive()
     assert naive.search(["limescale"], DEPTH).hits == [Place(ONE, 1)]
     assert naive.search(["the descaling?"], DEPTH).hits == []
@@ -206,14 +220,14 @@ def test_the_naive_baseline_searches_messages_and_tool_calls() -> None:
 
 
 def test_a_long_turn_is_one_hit_of_the_naive_baseline(small_corpus: Path) -> None:
-    """A turn is one hit, even if several of its chunks match."""
+    """A turn is one hit of the baseline, even if several of its chunks match."""
     write_session(small_corpus, SECOND, [user(f"{'kettle ' * CHUNK * 2}", uuid="f")])
     assert Naive().search(["kettle"], DEPTH).hits == [Place(TWO, 1), Place(ONE, 1)]
 
 
 @pytest.mark.usefixtures("small_corpus")
 def test_the_naive_baseline_joins_or_fuses_wordings() -> None:
-    """Joined wordings count as one query. Fused ones favour a high rank in most rankings."""
+    """The baseline joins several wordings to one query, or combines their rankings."""
     naive = Naive()
     wordings = ["kettle", "leaks", "limescale"]
     assert naive.search(wordings, DEPTH).hits[0] == Place(ONE, 1)
@@ -221,7 +235,7 @@ def test_the_naive_baseline_joins_or_fuses_wordings() -> None:
 
 
 def answer_with_ranks(session: int, turn: int, *strengths: str) -> Asked:
-    """Return an answer with these ranks and hits of these strengths."""
+    """Return an answer with these ranks, and with hits of these strengths."""
     hits = [Place(ONE, number) for number in range(1, len(strengths) + 1)]
     question = Question("q", "natural", "?", (), "tune")
     return Asked(

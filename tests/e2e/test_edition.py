@@ -15,7 +15,7 @@ from tests.e2e.test_inside import open_real_session
 from tests.e2e.test_plugin import run_client_command
 from tests.e2e.test_skills import bash_call, denied_calls, tool_results
 from tests.e2e.test_surface import open_marked_list
-from tests.test_release import MOST_BYTES, MOST_FILES, files_below
+from tests.test_release import MAX_BYTES, MAX_FILES, files_below
 from tools import release
 
 
@@ -40,8 +40,8 @@ def test_the_edition_installs_by_the_line_of_its_readme(
     line = code_block_of_page("tools/edition.md", "claude plugin install")
     run_lines_in_clone(line, edition, "claude", client.command, home.env(api.client_env()))
     copied = files_below(home.config / "plugins" / "cache")
-    assert 0 < len(copied) <= MOST_FILES
-    assert sum(path.stat().st_size for path in copied) <= MOST_BYTES
+    assert 0 < len(copied) <= MAX_FILES
+    assert sum(path.stat().st_size for path in copied) <= MAX_BYTES
     run_print(client, home, api, ">handoff fix the tests", extra_env=ENGINE)
     assert last_user_text(api.main_requests()[-1]).endswith(">handoff fix the tests")
     (session,) = home.sessions()

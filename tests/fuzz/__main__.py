@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz`` runs one target or all for a long time, and prints a table of figures."""
+"""``python -m tests.fuzz`` runs one or all targets for a long time and prints a table of the results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TARGETS = [
 
 
 def main() -> int:
-    """Run the targets; 1 if any failed."""
+    """Run the targets. Return 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--minutes", type=float, default=1.0, help="of all targets together")
     parser.add_argument(

@@ -1,6 +1,6 @@
-"""Decisions read from bytes: the same bytes give the same decisions.
+"""Reads decisions from bytes: the same bytes give the same decisions.
 
-After the end of the bytes every decision is the first choice.
+After the end of the bytes, every decision is the first choice.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ WORDS = (
     "</command-name>",
     "<command-message>x</command-message><command-name>/x</command-name>",
 )
-"""Texts that have made trouble somewhere: paths, controls, marks of ours, what shells and terminals act upon."""
+"""Texts that often cause errors: paths, control characters, our own markers, and syntax of shells.
+"""
 
 SCALARS = (
     None,
@@ -75,7 +76,7 @@ SCALARS = (
 
 
 class Draws:
-    """Decisions from the bytes ``raw``."""
+    """Decisions that are read from the bytes ``raw``."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
@@ -89,32 +90,32 @@ class Draws:
         return int.from_bytes(piece, "big") % count
 
     def coin(self, of: int = 2) -> bool:
-        """Return True once in ``of`` times; False at the end of the bytes."""
+        """Return True once in ``of`` times on average, and False after the end of the bytes."""
         return self.below(of) == of - 1
 
     def pick(self, things: Sequence[T]) -> T:
-        """Return one of several values."""
+        """Return one of ``things``."""
         return things[self.below(len(things))]
 
     def many(self, most: int, make: Callable[[], T]) -> list[T]:
-        """Return up to ``most`` values of ``make``."""
+        """Return at most ``most`` values that ``make`` returns."""
         return [make() for _ in range(self.below(most + 1))]
 
     def raw(self, most: int) -> bytes:
-        """Return up to ``most`` bytes unchanged."""
+        """Return at most ``most`` of the next bytes."""
         count = self.below(most + 1)
         piece = self._raw[self._at : self._at + count]
         self._at += count
         return piece
 
     def text(self) -> str:
-        """Return a hostile text, sometimes a generated one."""
+        """Return a text that often causes errors, or sometimes a generated one."""
         if self.coin(4):
             return self.raw(40).decode("utf-8", self.pick(("replace", "surrogateescape")))
         return "".join(self.pick(WORDS) for _ in range(1 + self.below(2)))
 
     def json(self, depth: int = 3) -> Any:
-        """Return a JSON value."""
+        """Return a JSON value with at most ``depth`` levels."""
         kind = self.below(8 if depth else 5)
         if kind < 3:
             return self.text()

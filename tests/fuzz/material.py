@@ -1,4 +1,4 @@
-"""Invalid transcripts: records that are almost valid, and lines that are not records."""
+"""Makes invalid transcripts: records that are almost valid, and lines that are not records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.builders import CWD, SESSION, Record, session_id
 from tests.fuzz.draws import Draws
 
 IDS = (*(f"{n:08x}-aaaa-4aaa-8aaa-aaaaaaaaaaaa" for n in range(9)), "x", "")
-"""Few, so that records meet: cycles, parents that come later, ids that are used twice."""
+"""Only a few ids, so that cycles, late parents and duplicate ids occur."""
 
 SESSIONS = (SESSION, *(session_id(n) for n in range(1, 5)))
 KINDS = (
@@ -54,12 +54,12 @@ GARBAGE = (
     b"\xff\xfe{}",
     b"\xef\xbb\xbf{}",
 )
-DEEP = 3_000
-"""Brackets of a line that nests without end: more than a parser that calls itself can take."""
+NESTED_BRACKETS = 3_000
+"""Number of brackets in a line with endless nesting, too many for a recursive parser."""
 
 
 def draw_block(draws: Draws) -> Any:
-    """Return a block of a message's content."""
+    """Return a block for the content of a message."""
     if draws.coin(8):
         return draws.json()
     kind, call = draws.pick(BLOCKS), draws.pick(("c0", "c1", "c2", ""))
@@ -137,7 +137,7 @@ def draw_record(draws: Draws) -> Record:
 
 
 def draw_metadata(draws: Draws) -> Record:
-    """Return a first line that names an origin, and possibly other places."""
+    """Return a first line that names a parent and possibly other files."""
     parent = draws.pick(SESSIONS)
     places = (
         f"{parent}.jsonl",
@@ -165,19 +165,19 @@ def draw_metadata(draws: Draws) -> Record:
 
 
 def draw_line(draws: Draws) -> bytes:
-    """Return a line without its line feed."""
+    """Return a line without its line break."""
     kind = draws.below(16)
     if kind == 15:
         return draws.pick(GARBAGE) + draws.raw(20)
     if kind == 14:
-        return b'{"type":"user","uuid":"x","a":' + draws.pick((b"[", b'{"a":')) * DEEP
+        return b'{"type":"user","uuid":"x","a":' + draws.pick((b"[", b'{"a":')) * NESTED_BRACKETS
     made = draw_metadata(draws) if kind == 13 else draw_record(draws)
     body = json.dumps(made, ensure_ascii=draws.coin()).encode("utf-8", "surrogatepass")
     return body[: draws.below(len(body) + 1)] if kind == 12 else body
 
 
 def draw_transcript(draws: Draws, most: int = 14) -> bytes:
-    """Return a file with any line ends; the last line may have none."""
+    """Return the content of a file with any line breaks, the last of which may be missing."""
     ends = (b"\n", b"\n", b"\n", b"\r\n", b"\n\n")
     head = json.dumps(draw_metadata(draws)).encode() + b"\n" if draws.coin(3) else b""
     lines = (draw_line(draws) + draws.pick(ends) for _ in range(1 + draws.below(most)))

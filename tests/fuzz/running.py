@@ -1,4 +1,4 @@
-"""Run cases one after another, from seeds or from hypothesis. A failure can be repeated from its bytes."""
+"""Runs cases one after another, with random or given bytes. A failure can be repeated from its bytes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.builders import ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.targets.target import Target, Try
 
-MOST = 2_000
-"""Bytes that a case is made of."""
+MAX_CASE_BYTES = 2_000
+"""Maximum number of bytes for a case."""
 
 
 class Figures(NamedTuple):
-    """The result of a target: cases, CPU seconds, seconds of the slowest case, and each failure once."""
+    """The result of a target: number of cases, CPU seconds, the slowest case, and each failure once."""
 
     target: str
     cases: int
@@ -30,7 +30,7 @@ class Figures(NamedTuple):
 
 
 def make_home(folder: Path) -> ConfigHome:
-    """Return a config home in a test's own folder, and name it in the environment."""
+    """Create a config home in ``folder``, and set the environment variables to it."""
     home = ConfigHome.at(folder)
     os.environ.update(home.environ)
     return home
@@ -38,7 +38,7 @@ def make_home(folder: Path) -> ConfigHome:
 
 @contextmanager
 def restore_environment() -> Iterator[None]:
-    """Restore the environment after the block."""
+    """Restore the environment variables after the ``with`` block."""
     before = dict(os.environ)
     try:
         yield
@@ -48,13 +48,13 @@ def restore_environment() -> Iterator[None]:
 
 
 def run_target(target: Target, try_one: Try, seconds: float, seed: int) -> Figures:
-    """Run random cases for this many seconds. Of failures at the same place the first is kept, with its bytes."""
+    """Run random cases for ``seconds``. Keep the first failure at each place in the code, with its bytes."""
     chance = random.Random(f"{target.name} {seed}")
     deadline, began = time.monotonic() + seconds, time.process_time()
     cases, slowest = 0, 0.0
     failures: dict[str, str] = {}
     while time.monotonic() < deadline:
-        raw = chance.randbytes(chance.choice((40, 200, 800, MOST)))
+        raw = chance.randbytes(chance.choice((40, 200, 800, MAX_CASE_BYTES)))
         at = time.process_time()
         try:
             try_one(Draws(raw))

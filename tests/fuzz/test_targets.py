@@ -1,4 +1,4 @@
-"""Every fuzz target with its share of 2,000 cases, the same in every run.
+"""Runs every fuzz target with its share of 2,000 cases, which are the same in every run.
 
 A failure is shortened and printed as bytes. RUN_ALL=1 runs 10,000 cases; ``python -m tests.fuzz``
 runs random ones for a given time.
@@ -15,27 +15,27 @@ from hypothesis import strategies as st
 
 from tests.fuzz.__main__ import TARGETS
 from tests.fuzz.draws import Draws
-from tests.fuzz.running import MOST, make_home, restore_environment
+from tests.fuzz.running import MAX_CASE_BYTES, make_home, restore_environment
 from tests.fuzz.targets.target import Target
 
 CASES = 10_000 if os.environ.get("RUN_ALL") == "1" else 2_000
-"""In all, at least."""
+"""Minimum number of cases of all targets together."""
 
 
 def cases_of_target(target: Target) -> int:
-    """Return the number of cases of a target."""
+    """Return the number of cases that a target runs."""
     return -(-target.cases * CASES // 10_000)
 
 
 def test_the_shares_add_up_to_all_cases() -> None:
-    """The documentation states the number."""
+    """The shares of all targets add up to the number of cases in the documentation."""
     assert sum(cases_of_target(target) for target in TARGETS) >= CASES
     assert len({target.name for target in TARGETS}) == len(TARGETS)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name.replace(" ", "-"))
 def test_every_target_keeps_its_invariants(target: Target, tmp_path: Path) -> None:
-    """No case raises an unexpected error."""
+    """No case of a target raises an unexpected error."""
     tried = 0
     with restore_environment():
         try_one = target.prepare(make_home(tmp_path))
@@ -48,7 +48,7 @@ def test_every_target_keeps_its_invariants(target: Target, tmp_path: Path) -> No
             phases=(Phase.explicit, Phase.generate, Phase.shrink),
             suppress_health_check=list(HealthCheck),
         )
-        @given(st.binary(min_size=MOST // 40, max_size=MOST))
+        @given(st.binary(min_size=MAX_CASE_BYTES // 40, max_size=MAX_CASE_BYTES))
         def try_bytes(raw: bytes) -> None:
             nonlocal tried
             tried += 1

@@ -1,1 +1,1 @@
-"""Tests of the hooks' scripts; they run a copy of the plugin with a stand-in engine."""
+"""Tests of the hooks' scripts. They run a copy of the plugin whose engine only records its calls."""

@@ -10,17 +10,17 @@ from tests.hook_scripts.plugin_copy import PluginCopy, make_plugin
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark."""
+    """Register the marker that these tests use."""
     config.addinivalue_line("markers", "slow: installs packages; needs the package index")
 
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> PluginCopy:
-    """Return a copy of the plugin with a stand-in engine."""
+    """Return a copy of the plugin whose engine only records its calls."""
     return make_plugin(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def shared_plugin(tmp_path_factory: pytest.TempPathFactory) -> PluginCopy:
-    """Return a copy of the plugin that a module shares for read-only runs."""
+    """Return a copy of the plugin for all tests of a module, which do not change it."""
     return make_plugin(tmp_path_factory.mktemp("shared"))

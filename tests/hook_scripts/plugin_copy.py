@@ -1,4 +1,4 @@
-"""A temporary copy of the plugin whose engine only records that it was called."""
+"""Makes a temporary copy of the plugin whose engine only records its calls."""
 
 from __future__ import annotations
 
@@ -29,25 +29,26 @@ def start():
         print(sys.stdin.read())
 """
 
-LANES = {
+FAKE_HOOKS = {
     "prompt": "prompt",
     "notice": "context_notice",
     "session": "session",
     "later": "background",
     "fallback": "fallback",
 }
-"""What each script in hooks/ writes down, and the module of ``resume_hooks.hooks`` behind it."""
+"""For each hook, the name that its fake module records, and the module in ``resume_hooks.hooks``.
+"""
 
-AFTER_A_TURN = "team"
-"""What a part that is asked after a turn writes down."""
+FAKE_PART_CALL = "team"
+"""The name that the fake module of a part records after a turn."""
 
-# Where this machine gets packages from, and whom it trusts for it.
+# Prefixes of variables with this machine's package index and certificates.
 INDEX_SETTINGS = ("PIP_", "UV_", "SSL_CERT", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
 @dataclass(frozen=True)
 class PluginCopy:
-    """A plugin folder, its data folder, and the environment that a client gives to hooks."""
+    """A plugin's folder, its data folder, and the environment that a client gives to hooks."""
 
     root: Path
     data: Path
@@ -55,33 +56,33 @@ class PluginCopy:
 
     @property
     def folder(self) -> Path:
-        """Return the user's folder: a project without the tests' programs."""
+        """The user's project folder, in which none of the tests' programs are."""
         return Path(self.env["HOME"], "project")
 
     @property
     def reached(self) -> bytes:
-        """Return the notes of the stand-in engine: its name, its Python, its input."""
+        """The records of the fake engine: the hook's name, the version of Python, and the input."""
         log = Path(self.env["REACHED"])
         return log.read_bytes() if log.exists() else b""
 
     def forget(self) -> None:
-        """Empty `reached`."""
+        """Delete the records of the fake engine."""
         Path(self.env["REACHED"]).unlink(missing_ok=True)
 
     def hook(
         self, event: str, stdin: bytes, *shell: str, **env: str
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run the event's command from hooks.json as the client does: by `/bin/sh -c`, or another `shell`."""
+        """Run the first command of an event in hooks.json with ``/bin/sh -c``, or with another ``shell``."""
         return self.run(event, 0, stdin, *shell, **env)
 
-    def later(self, stdin: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
-        """Run the background hook of a session's start."""
+    def run_background_hook(self, stdin: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
+        """Run the hook that runs in the background at a session's start."""
         return self.run("SessionStart", 1, stdin, **env)
 
     def run(
         self, event: str, number: int, stdin: bytes, *shell: str, **env: str
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run one of an event's commands."""
+        """Run the command with this number of an event."""
         hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
         command = hooks[event][0]["hooks"][number]["command"]
         return subprocess.run(
@@ -92,7 +93,7 @@ class PluginCopy:
     def engine(
         self, *arguments: str, stdin: str = "", **env: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run hooks/engine with a pipe for stdout, as the model's shell does."""
+        """Run hooks/engine with a pipe as stdout, as the model's shell does."""
         return subprocess.run(
             [str(self.root / "hooks" / "engine"), *arguments],
             input=stdin, env=self.env | env, cwd=self.folder, capture_output=True, timeout=300, check=False,
@@ -101,9 +102,9 @@ class PluginCopy:
 
 
 def make_plugin(folder: Path) -> PluginCopy:
-    """Copy the hooks into a folder whose name needs quoting.
+    """Copy the hooks into a folder whose name needs quotes in a shell.
 
-    The engine's Python is the tests' own.
+    The engine runs with the Python of the tests.
     """
     root, data = (
         folder / "plug in $HOME's",
@@ -126,7 +127,7 @@ def make_plugin(folder: Path) -> PluginCopy:
         "hooks/end_process",
         "storage/removal",
         "storage/state_file",
-    ]  # of the installer and its parts
+    ]  # The installer and the modules that it imports.
     needed += [
         f"system/{name}" for name in ("bug_log", "bytecode", "invocation", "programs", "text")
     ]
@@ -135,9 +136,9 @@ def make_plugin(folder: Path) -> PluginCopy:
     for path in _answering_modules(questions.needs_driver, engine):
         shutil.copy(REPO / path.relative_to(root), path)
     for path in _answering_modules(questions.push_after_turn, engine):
-        path.write_text(EVENT.replace("NAME", AFTER_A_TURN))
+        path.write_text(EVENT.replace("NAME", FAKE_PART_CALL))
     (engine / "__main__.py").write_text(MAIN)
-    for name, module in LANES.items():
+    for name, module in FAKE_HOOKS.items():
         (engine / "hooks" / f"{module}.py").write_text(EVENT.replace("NAME", name))
     data.mkdir(parents=True)
     env = {
@@ -153,7 +154,7 @@ def make_plugin(folder: Path) -> PluginCopy:
 
 
 def _answering_modules(question: seam.Question[Any], engine: Path) -> list[Path]:
-    """Return the paths of the answering modules of parts in an engine, and create their packages."""
+    """Return the paths of the modules that answer a question, and create their packages."""
     found = [row for row in part_table.ANSWERS.get(question.name, ()) if seam.is_installed(row[0])]
     for part, _ in found:
         for package in (engine / "parts", engine / "parts" / part):

@@ -1,4 +1,4 @@
-"""Run a script with node, as the client runs the module."""
+"""Runs a script with node, which runs the module like the client does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is mi
 
 
 def run_node(script: str) -> Any:
-    """Return the JSON value that a script prints."""
+    """Run a script with node, and return the JSON value that it prints."""
     done = subprocess.run(
         ["node", "--input-type=module", "-e", script],
         capture_output=True,

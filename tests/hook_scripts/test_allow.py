@@ -1,4 +1,4 @@
-"""Tests of the hook that lets the model read earlier sessions: which calls it allows, and its cost."""
+"""Tests of the hook that lets the model read earlier sessions: the calls that it allows, and its cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALLOW = {
         "permissionDecisionReason": "resume-hooks: reads earlier sessions, changes nothing",
     }
 }
-# ENGINE stands for the launcher's path.
+# ``ENGINE`` is replaced by the launcher's path.
 READING = (
     '"ENGINE" search retry queue',
     "\"ENGINE\" search 'retry queue dropped' --or 'why no backoff?' --or 'give up after three attempts'",
@@ -89,19 +89,19 @@ NOT_OURS = {
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> PluginCopy:
-    """Return a plugin in a folder with a space."""
+    """Return a plugin in a folder whose name contains a space."""
     return copy_plugin_to(tmp_path_factory.mktemp("reader"), "plug in")
 
 
 def copy_plugin_to(folder: Path, name: str) -> PluginCopy:
-    """Copy the plugin to ``folder/name``."""
+    """Copy the plugin to ``folder/name`` and return the copy."""
     made = make_plugin(folder)
     root = made.root.rename(folder / name)
     return replace(made, root=root, env=made.env | {"CLAUDE_PLUGIN_ROOT": str(root)})
 
 
 def bash_event(command: str, **other: Any) -> bytes:
-    """Return a Bash call, spelled as the client does."""
+    """Return the event of a Bash call in the client's form."""
     body = {"cwd": "/x", "hook_event_name": "PreToolUse", "tool_name": "Bash", **other}
     body.setdefault("tool_input", {"command": command, "description": "d"})
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(
@@ -110,14 +110,20 @@ def bash_event(command: str, **other: Any) -> bytes:
 
 
 def is_call_allowed(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
-    """Check whether the hook allows the call. Raise AssertionError for any other output or a failure."""
+    """Check whether the hook allows a call. Raises AssertionError if the hook fails.
+
+    Any other output than the permission also raises AssertionError.
+    """
     answer = hook_reply(plugin, body, *shell, **env)
     assert answer in ({}, ALLOW)
     return bool(answer)
 
 
 def hook_reply(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> dict[str, Any]:
-    """Return the hook's reply to a call, ``{}`` for none. Raise AssertionError if it fails."""
+    """Return the hook's reply to a call, or ``{}`` if there is none.
+
+    Raises AssertionError if the hook fails.
+    """
     done = plugin.hook("PreToolUse", body, *shell, **env)
     assert (done.returncode, done.stderr) == (0, b"")
     said: dict[str, Any] = json.loads(done.stdout or b"{}")
@@ -125,13 +131,13 @@ def hook_reply(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> dict
 
 
 def with_launcher_path(plugin: PluginCopy, command: str) -> str:
-    """Return the command with the launcher's path."""
+    """Return the command with the launcher's path instead of ``ENGINE``."""
     return command.replace("ENGINE", str(plugin.root / "hooks" / "engine"))
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
-    """Each reading verb is allowed in the quoting of a user or a model, in any of the shells."""
+    """Calls of verbs that only read are allowed, in each shell and with all common quotes."""
     plain = copy_plugin_to(tmp_path / "plain", "plugin")
     for command in READING:
         assert is_call_allowed(plain, bash_event(with_launcher_path(plain, command)), *shell), (
@@ -141,7 +147,7 @@ def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_other_commands_get_no_reply(reader: PluginCopy, shell: list[str]) -> None:
-    """They are other programs, a second one, shell expansions, and writing verbs."""
+    """The hook does not reply to other programs, second commands, shell expansions and other verbs."""
     for why, command in NOT_OURS.items():
         assert not is_call_allowed(
             reader, bash_event(with_launcher_path(reader, command)), *shell
@@ -149,7 +155,11 @@ def test_other_commands_get_no_reply(reader: PluginCopy, shell: list[str]) -> No
 
 
 def test_only_a_plain_bash_call_is_allowed(reader: PluginCopy) -> None:
-    """Another tool, a call out of the sandbox, a second command, a long one and our own headless run get no reply."""
+    """The hook allows only a plain Bash call of the launcher.
+
+    It does not reply to other tools, to calls outside the sandbox, to a second command, to a very
+    long call, or in our own headless run.
+    """
     command = with_launcher_path(reader, READING[0])
     assert is_call_allowed(reader, bash_event(command))
     assert is_call_allowed(
@@ -182,7 +192,7 @@ def test_only_a_plain_bash_call_is_allowed(reader: PluginCopy) -> None:
     "body", [b"", b"{}", b"\xff\x00", b'{"tool_name":"Bash","tool_input":{"command":"'], ids=repr
 )
 def test_invalid_events_get_no_reply(reader: PluginCopy, body: bytes) -> None:
-    """The exit status is 0 for any input."""
+    """The hook exits with 0 and prints nothing for an invalid event."""
     assert not is_call_allowed(reader, body)
 
 
@@ -200,7 +210,10 @@ def test_invalid_events_get_no_reply(reader: PluginCopy, body: bytes) -> None:
 def test_a_plugin_folder_may_have_special_characters(
     tmp_path: Path, name: str, quoted: str
 ) -> None:
-    """Only a spelling that the shell reads as this exact path is allowed; "" if there is none."""
+    """If the plugin's folder has special characters, only a spelling that names it exactly is allowed.
+
+    ``quoted`` is "" if there is no safe spelling.
+    """
     plugin = copy_plugin_to(tmp_path, name)
     for spelling in ("ENGINE", "'ENGINE'", '"ENGINE"'):
         body = bash_event(with_launcher_path(plugin, f"{spelling} search x"))
@@ -209,7 +222,10 @@ def test_a_plugin_folder_may_have_special_characters(
 
 
 def test_a_plugin_folder_may_end_with_a_slash(reader: PluginCopy) -> None:
-    """Client 2.1.112 names an installed plugin with a slash, so the path may have one slash or two."""
+    """The path of the launcher may contain one or two slashes after the plugin's folder.
+
+    Client 2.1.112 names the folder of an installed plugin with a slash at its end.
+    """
     root = f"{reader.root}/"
     for slashes in ("/", "//"):
         command = f'"{reader.root}{slashes}hooks/engine" search x'
@@ -220,7 +236,7 @@ def test_a_plugin_folder_may_end_with_a_slash(reader: PluginCopy) -> None:
 
 
 def test_without_the_plugin_folder_no_command_is_allowed(reader: PluginCopy) -> None:
-    """The variable is missing or has a relative path."""
+    """If the variable of the plugin's folder is empty or a relative path, no command is allowed."""
     for root in ("", "plugin"):
         assert not is_call_allowed(
             reader, bash_event(f'"{root}/hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
@@ -233,7 +249,7 @@ pieces = st.sampled_from(
 
 
 def launched_words(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]:
-    """Run the command in an empty folder with a stand-in for the launcher, and return the launcher's arguments."""
+    """Run a command in an empty folder with a fake launcher, and return the arguments of the launcher."""
     launcher = plugin.root / "hooks" / "engine"
     launcher.write_text('#!/bin/sh\nprintf "%s\\0" engine "$@"\n')
     done = subprocess.run(
@@ -251,7 +267,7 @@ def launched_words(plugin: PluginCopy, command: str, shell: str, folder: Path) -
 def test_an_allowed_command_runs_only_the_launcher(
     reader: PluginCopy, tmp_path: Path, words: str
 ) -> None:
-    """For any combination of words, shells run only the launcher, once and with these words."""
+    """An allowed command with random words runs the launcher once, with exactly these words."""
     command = with_launcher_path(reader, f'"ENGINE" search {words}')
     if not is_call_allowed(reader, bash_event(command)):
         return
@@ -263,8 +279,11 @@ def test_an_allowed_command_runs_only_the_launcher(
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
-def test_our_command_name_runs_the_launcher(reader: PluginCopy, shell: list[str]) -> None:
-    """Openings and digests use the name. The launcher runs even if PATH has another program with it."""
+def test_a_command_with_our_name_runs_the_launcher(reader: PluginCopy, shell: list[str]) -> None:
+    """A command that begins with ``resume-hooks`` is replaced by a command with the launcher's path.
+
+    Openings and digests use this name. A program with this name on PATH is not run.
+    """
     inherited = {"words": "x", "input": ',"updatedInput":{"command":"id"}'}
     for command in READING:
         if not command.startswith('"ENGINE"'):
@@ -292,17 +311,14 @@ texts = st.text(
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(texts, max_size=4))
 def test_any_quoted_words_are_allowed(reader: PluginCopy, words: list[str]) -> None:
-    """They are any text of one line without backslashes."""
+    """Any words without backslashes and line breaks are allowed in quotes."""
     assert is_call_allowed(
         reader, bash_event(with_launcher_path(reader, f'"ENGINE" search {shlex.join(words)}'))
     )
 
 
 def test_the_allow_hook_costs_one_shell_and_one_child(reader: PluginCopy) -> None:
-    """They are the client's own /bin/sh and `cat`.
-
-    They run only for commands that name the launcher (the hook's `if`).
-    """
+    """The hook runs one shell and one ``cat``, and only if the command contains ``hooks``."""
     (group,) = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"][
         "PreToolUse"
     ]

@@ -1,4 +1,4 @@
-"""Tests in the real client: the cost of a prompt, and an installation that continues after its client."""
+"""Tests in the real client: the cost of a prompt, and an installation that outlives its client."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 from tests.e2e.harness.client import NEWEST, OLDEST, VERSIONS, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_session import WAITS, appears_in_time, end_installer
+from tests.hook_scripts.test_session import WAITING_INSTALLER, appears_in_time, end_installer
 from tests.needs import need
 
 INSTALLER = f"""
-{WAITS}
+{WAITING_INSTALLER}
 os.makedirs(sys.argv[-1], exist_ok=True)
 open(os.path.join(sys.argv[-1], "installed"), "w").close()
 """
@@ -26,7 +26,7 @@ open(os.path.join(sys.argv[-1], "installed"), "w").close()
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[ClientHome]:
-    """Return a fresh home for the client. Processes that still run in it are ended after the test."""
+    """Return a fresh home for the client. After the test, end all processes that still run in it."""
     fresh = ClientHome(tmp_path / "home")
     yield fresh
     fresh.end_processes()
@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
 
 @pytest.fixture
 def loaded_plugin(plugin: PluginCopy) -> PluginCopy:
-    """Return a copy that a client loads, whose engine blocks every request."""
+    """Return a copy of the plugin that a client can load. Its engine blocks every prompt."""
     (plugin.root / ".claude-plugin").mkdir()
     (plugin.root / ".claude-plugin" / "plugin.json").write_text('{"name": "resume-hooks"}')
     (plugin.root / "src/resume_hooks/hooks/prompt.py").write_text(
@@ -44,23 +44,20 @@ def loaded_plugin(plugin: PluginCopy) -> PluginCopy:
 
 
 def programs_started_by(trace: str, script: str) -> list[str]:
-    """Return the programs that the hook's shell and its children started, from an strace log."""
+    """Return the programs that a hook's shell and its child processes started, from strace's log."""
     rows = [(pid, call) for pid, _, call in (line.partition(" ") for line in trace.splitlines())]
-    born = {}  # a child may run before the call that made it has returned
+    born = {}  # A child process may run before the call that created it has returned.
     for pid, call in rows:
         if child := re.search(r"(?:fork|clone\d?)[( ].*= (\d+)$", call):
             born[child.group(1)] = pid
-    lineage_finder = {pid for pid, call in rows if "execve(" in call and script in call}
-    while (
-        grown := {child for child, parent in born.items() if parent in lineage_finder}
-        - lineage_finder
-    ):
-        lineage_finder |= grown
+    descendants = {pid for pid, call in rows if "execve(" in call and script in call}
+    while grown := {child for child, parent in born.items() if parent in descendants} - descendants:
+        descendants |= grown
     programs, begun = [], False
     for pid, call in rows:
         begun = begun or ("execve(" in call and script in call)
         program = re.search(r'execve\("([^"]+)"', call)
-        if begun and pid in lineage_finder and program and "ENOENT" not in call:
+        if begun and pid in descendants and program and "ENOENT" not in call:
             programs.append(Path(program.group(1)).name)
     return programs
 
@@ -68,7 +65,7 @@ def programs_started_by(trace: str, script: str) -> list[str]:
 def test_an_ordinary_prompt_costs_two_processes(
     loaded_plugin: PluginCopy, home: ClientHome, tmp_path: Path
 ) -> None:
-    """It reaches the API unchanged. The hook ran one sh and one cat."""
+    """A prompt without a trigger is sent to the API unchanged, and the hook runs one sh and one cat."""
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     client, trace = find_client(NEWEST), tmp_path / "trace"
     strace = ("strace", "-f", "-qq", "-s", "300", "-e", "trace=process", "-o", str(trace))
@@ -91,7 +88,10 @@ def test_an_ordinary_prompt_costs_two_processes(
 def test_an_installation_continues_after_the_client(
     loaded_plugin: PluginCopy, home: ClientHome, version: str
 ) -> None:
-    """A trigger reaches no API. An installation that a start began continues after `-p` has ended."""
+    """An installation that a session's start began continues after ``claude -p`` has ended.
+
+    A trigger is answered without a request to the API.
+    """
     env = {"RESUME_HOOKS_PYTHON": loaded_plugin.env["RESUME_HOOKS_PYTHON"]}
     (loaded_plugin.root / "hooks" / "install.py").write_text(INSTALLER)
     with MockApi() as api:

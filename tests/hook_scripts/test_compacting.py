@@ -1,4 +1,4 @@
-"""Tests of the module's compaction between turns, run by node with stand-ins for client and engine."""
+"""Tests of the module's compaction between turns, in node with fake objects of client and engine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ const line = { from: 70000, trigger: 'line', compact: '' }
 for (let turn = 0; turn < 6; turn += 1) await compactAboveThreshold($, { line, tokens: 74000 })
 console.log(tries)
 """
-"""Six turns of one size above the line; the engine answers each try with ``plan``."""
+"""Six turns of the same size above the limit. The engine answers each attempt with ``plan``."""
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,10 @@ console.log(tries)
     ],
 )
 def test_a_refused_compaction_is_tried_again_later(plan: dict[str, Any], tries: int) -> None:
-    """It is tried five turns later at the same size. One with a small saving waits for a larger session."""
+    """A compaction that was refused because of few turns is tried again five turns later.
+
+    After a refusal because of a small saving, it is not tried again until the session has grown.
+    """
     fields = {
         "compacting": json.dumps((REPO / "hooks" / "compacting.mjs").as_uri()),
         "plan": json.dumps(plan),

@@ -27,6 +27,6 @@ console.log(JSON.stringify((await ask($, { command: 'rules' })).rules ?? null))
     ("info", "told"), [({"dataRules": ["zdr"]}, ["zdr"]), ({"dataRules": []}, []), ({}, None)]
 )
 def test_the_module_sends_the_rules_of_the_account(info: dict[str, object], told: object) -> None:
-    """They are the client's, and an older client has none."""
+    """The module sends the data rules of the client's account, or none for an older client."""
     script = ASKED % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
     assert run_node(script) == told

@@ -1,4 +1,4 @@
-"""Tests of the launcher: its choice of Python, its refusals for the model, and its messages without an engine."""
+"""Tests of the launcher: its choice of Python, its refusals for the model, and its error messages."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.needs import REPO, every_python
 
 PYTHONS = every_python() or [Path(sys.base_prefix, "bin", "python3")]
-"""Whatever this machine has, from 3.6 on, or the one that the tests run on."""
+"""All installed versions of Python, from 3.6 on, or only the one that runs the tests."""
 EVENT = b'{"prompt":">resume"}'
 
 
 def fake_python(path: Path, says: str, status: int = 0) -> None:
-    """Write a stand-in for Python: an executable that prints ``says`` and its arguments."""
+    """Write an executable that prints ``says`` and its arguments, instead of Python."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'#!/bin/sh\necho "{says} $*"\nexit {status}\n')
     path.chmod(0o755)
 
 
 def test_the_launcher_looks_up_pythons_in_order(plugin: PluginCopy, tmp_path: Path) -> None:
-    """The order is the named Python, data folder, checkout and PATH."""
+    """The launcher uses the first of these: RESUME_HOOKS_PYTHON, data folder, repository, PATH."""
     places = {
         "named": tmp_path / "named" / "python",
         "data": plugin.data / "venv" / "bin" / "python",
@@ -49,13 +49,13 @@ def test_the_launcher_looks_up_pythons_in_order(plugin: PluginCopy, tmp_path: Pa
 
 
 def test_a_python_may_be_named_without_its_folder(plugin: PluginCopy, tmp_path: Path) -> None:
-    """RESUME_HOOKS_PYTHON=pypy3 is looked up on PATH."""
+    """RESUME_HOOKS_PYTHON may be the name of a program on PATH."""
     fake_python(tmp_path / "bin" / "my-python", "mine")
     assert plugin.engine("info", RESUME_HOOKS_PYTHON="my-python").stdout.startswith("mine -I")
 
 
 def test_a_launcher_on_path_is_tried_once(plugin: PluginCopy, tmp_path: Path) -> None:
-    """`resume-hooks` may be a wrapper of this launcher."""
+    """If ``resume-hooks`` on PATH only calls this launcher again, it is called once and then fails."""
     wrapper = tmp_path / "bin" / "resume-hooks"
     wrapper.write_text(f'#!/bin/sh\nexec {shlex.quote(str(plugin.root))}/hooks/engine "$@"\n')
     wrapper.chmod(0o755)
@@ -66,7 +66,10 @@ def test_a_launcher_on_path_is_tried_once(plugin: PluginCopy, tmp_path: Path) ->
 
 @pytest.mark.parametrize("known", [True, False])
 def test_the_data_folder_is_found_without_its_variable(plugin: PluginCopy, known: bool) -> None:
-    """The model's Bash tool has no CLAUDE_PLUGIN_DATA. The installer's folder with this lock is used."""
+    """Without CLAUDE_PLUGIN_DATA, as in the model's Bash tool, the launcher finds the data folder.
+
+    It is a folder that the installer wrote. If there are several, one has the current lock file.
+    """
     older = plugin.data.parent / "resume-hooks-a-market"
     for data in (plugin.data, older):
         fake_python(data / "venv" / "bin" / "python", data.name)
@@ -82,7 +85,10 @@ def test_the_data_folder_is_found_without_its_variable(plugin: PluginCopy, known
 
 
 def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Arguments are unchanged, and no module of the working folder or PYTHONPATH is imported."""
+    """The launcher runs the plugin's own package with unchanged arguments.
+
+    It imports no module from the working folder or from PYTHONPATH.
+    """
     (tmp_path / "resume_hooks.py").write_text("raise SystemExit('hijacked')")
     done = plugin.engine("find-original", "--json", "a  b*", PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (
@@ -94,7 +100,7 @@ def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_pat
 
 @pytest.mark.parametrize("verb", ["search", "lineage", "read", "doctor", "--help", "--version"])
 def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
-    """The reading verbs run in the model's shell."""
+    """Verbs that only read run in the model's shell."""
     assert plugin.engine(verb, CLAUDECODE="1").stdout == f"engine {verb}\n"
 
 
@@ -103,9 +109,9 @@ def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
     ["handoff", "trim", "delete", "config", "install", "--install", "--json", "slash", "new"],
 )
 def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
-    """Writing and unknown verbs are refused with one sentence and exit status 1, also in Codex.
+    """In the model's shell, verbs that write and unknown verbs are refused with exit code 1.
 
-    The sentence names the command in Claude Code if there is one.
+    This is also so in Codex. The message names the command in Claude Code if there is one.
     """
     shutil.copytree(REPO / "commands", plugin.root / "commands")
     for shell in ({"CLAUDECODE": "1"}, {"CODEX_THREAD_ID": "01a20583"}):
@@ -120,7 +126,10 @@ def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
 def test_the_model_learns_the_new_name_of_a_verb(
     plugin: PluginCopy, verb: str, instead: str
 ) -> None:
-    """The launcher itself prints the engine's text, and runs no verb."""
+    """In the model's shell, a former verb prints its new name and is not run.
+
+    The launcher prints the same text as the engine.
+    """
     done = plugin.engine(verb, "x", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"resume-hooks: `{verb}` is `{instead}` now\n"
@@ -130,7 +139,7 @@ def test_the_model_learns_the_new_name_of_a_verb(
     "output", ["-o", "-oreport.json", "--output", "--output=report.json", "--index"]
 )
 def test_the_model_cannot_write_a_file_with_doctor(plugin: PluginCopy, output: str) -> None:
-    """Reading verbs answer on stdout. A file chosen by the model is refused."""
+    """In the model's shell, ``doctor`` refuses options that write a file or the index."""
     done = plugin.engine("doctor", "--bundle", output, "report.json", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "is for the user to run" in done.stderr
@@ -138,13 +147,13 @@ def test_the_model_cannot_write_a_file_with_doctor(plugin: PluginCopy, output: s
 
 
 def test_a_slash_command_may_write(plugin: PluginCopy) -> None:
-    """The body of /resume-hooks:handoff passes the user's text on stdin, never on a command line."""
+    """In the model's shell, ``--slash`` runs a slash command that writes, with its text on stdin."""
     done = plugin.engine("--slash", "handoff", stdin="fix $(this) 'now'", CLAUDECODE="1")
     assert done.stdout == "engine slash handoff\nfix $(this) 'now'\n"
 
 
 def test_the_user_may_write(plugin: PluginCopy) -> None:
-    """Every verb is allowed outside the client, and inside it on a terminal."""
+    """Every verb runs outside the client, and inside the client on a terminal."""
     assert plugin.engine("handoff").stdout == "engine handoff\n"
     ours, theirs = pty.openpty()
     subprocess.run(
@@ -160,7 +169,7 @@ def test_the_user_may_write(plugin: PluginCopy) -> None:
 
 
 def link_tools(folder: Path, *tools: str) -> str:
-    """Return a PATH with only these programs."""
+    """Create a folder with links to these programs only, and return it as a PATH."""
     folder.mkdir()
     for tool in tools:
         (folder / Path(tool).name).symlink_to(shutil.which(tool) or tool)
@@ -168,9 +177,9 @@ def link_tools(folder: Path, *tools: str) -> str:
 
 
 def test_missing_programs_are_named_in_one_line(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Without a new Python and uv, the line says what to install first.
+    """Without an engine, a verb prints one line with the command that installs it.
 
-    Both messages name the command that installs the engine.
+    If Python and uv are missing too, the line first says to install one of them.
     """
     bare = link_tools(tmp_path / "bare", "sh", "cmp")
     done = plugin.engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
@@ -185,7 +194,7 @@ def test_missing_programs_are_named_in_one_line(plugin: PluginCopy, tmp_path: Pa
 
 
 def test_a_failed_installation_is_reported(plugin: PluginCopy) -> None:
-    """A verb in the shell prints the reason, the log and the command, as the hooks do."""
+    """After a failed installation, a verb prints the reason, the command and the log."""
     plugin.data.mkdir(parents=True, exist_ok=True)
     error = "No space left on device: 'x'"
     note = {"state": "failed", "started": 1, "error": error, "tool": ""}
@@ -202,7 +211,7 @@ def test_a_failed_installation_is_reported(plugin: PluginCopy) -> None:
 
 @pytest.fixture
 def stand_in_installation(plugin: PluginCopy) -> Path:
-    """Return the notes of the stand-in installer about its target."""
+    """Replace the installer, and return the file in which it records its target."""
     told = plugin.data / "asked"
     (plugin.root / "hooks" / "install.py").write_text(
         f"import sys\nopen({str(told)!r}, 'w').write(sys.argv[-1])\n"
@@ -213,7 +222,10 @@ def stand_in_installation(plugin: PluginCopy) -> Path:
 def test_the_first_trigger_starts_the_installation(
     plugin: PluginCopy, stand_in_installation: Path
 ) -> None:
-    """It runs in the background without a message, so that the next trigger finds the engine."""
+    """Without an engine, a trigger starts the installation in the background.
+
+    It prints no message about that; the next trigger can use the engine.
+    """
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of fallback\n", b"")
     assert wait_until(
@@ -227,7 +239,10 @@ def test_the_first_trigger_starts_the_installation(
 def test_a_killed_engine_is_not_reinstalled(
     plugin: PluginCopy, stand_in_installation: Path, signal: str
 ) -> None:
-    """The client or the user ended the hook. The fallback does not answer either."""
+    """If the hook's engine was killed, no installation is started and the fallback does not answer.
+
+    The client or the user has stopped the hook.
+    """
     fake_python(plugin.root / ".venv" / "bin" / "python", "")
     (plugin.root / ".venv" / "bin" / "python").write_text(
         f"#!/bin/sh\n[ $# = 3 ] || kill -{signal} $$\n"
@@ -242,7 +257,10 @@ def test_a_killed_engine_is_not_reinstalled(
 def test_only_a_python_that_does_not_start_is_reinstalled(
     plugin: PluginCopy, stand_in_installation: Path, status: int, begins: bool
 ) -> None:
-    """If a checkout's Python runs and our code fails, packages are not the remedy."""
+    """The engine is only installed again if the Python of the repository does not start.
+
+    If Python starts and our code fails, other packages would not help.
+    """
     python = plugin.root / ".venv" / "bin" / "python"
     fake_python(python, "")
     python.write_text(f"#!/bin/sh\n[ $# = 2 ] && exit 1\nexit {status}\n")
@@ -258,7 +276,7 @@ def test_only_a_python_that_does_not_start_is_reinstalled(
 def test_the_fallback_runs_on_any_python_from_3_9(
     plugin: PluginCopy, tmp_path: Path, python: Path
 ) -> None:
-    """The first python3 on PATH that is new enough runs it. An older one is skipped."""
+    """The fallback runs with a python3 on PATH from version 3.9 on. An older one is skipped."""
     path = link_tools(tmp_path / "bare", "sh", "cat", "cmp", str(python))
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="", PATH=path)
     said = subprocess.run(
@@ -272,7 +290,10 @@ def test_the_fallback_runs_on_any_python_from_3_9(
 
 @pytest.mark.usefixtures("stand_in_installation")
 def test_the_fallback_replaces_an_engine_without_a_dependency(plugin: PluginCopy) -> None:
-    """A venv from before an update cannot import the prompt module. If the fallback fails too, the prompt passes."""
+    """If the engine cannot be imported, the fallback answers, and if that fails too, the prompt passes.
+
+    A venv from before an update may lack a package.
+    """
     hooks = plugin.root / "src/resume_hooks/hooks"
     (hooks / "prompt.py").write_text("import no_such_package\n")
     assert plugin.hook("UserPromptSubmit", EVENT).stdout == b"reply of fallback\n"
@@ -283,14 +304,14 @@ def test_the_fallback_replaces_an_engine_without_a_dependency(plugin: PluginCopy
 
 
 def test_an_unknown_hook_is_silent(plugin: PluginCopy) -> None:
-    """A hooks.json of a newer version names a hook that this launcher does not know."""
+    """The launcher prints nothing for an unknown hook, which a hooks.json of a newer version may name."""
     done = plugin.engine("--hook", "../../x")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.fixture
 def pythonless(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
-    """Return the plugin on a machine with a shell's tools, no uv, and only a Python that is too old."""
+    """Return the plugin on a machine without uv, whose Python is too old."""
     plugin.env.update(
         {"PATH": link_tools(tmp_path / "tools", "sh", "sed", "cat"), "RESUME_HOOKS_PYTHON": ""}
     )
@@ -312,8 +333,13 @@ def pythonless(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
         ("fix it", ""),
     ],
 )
-def test_a_trigger_without_any_python(pythonless: PluginCopy, prompt: str, told: str) -> None:
-    """It does not reach the model, which would cost tokens. The typed text is shown, and any other prompt passes."""
+def test_a_trigger_without_python_is_blocked(
+    pythonless: PluginCopy, prompt: str, told: str
+) -> None:
+    """Without a usable Python, a trigger is blocked, and the message repeats the text after it.
+
+    Other prompts pass. A trigger that was sent to the model would cost tokens.
+    """
     done = pythonless.hook(
         "UserPromptSubmit", json.dumps({"session_id": "x", "prompt": prompt}).encode()
     )
@@ -329,7 +355,7 @@ def test_a_trigger_without_any_python(pythonless: PluginCopy, prompt: str, told:
 
 
 def remove_plugin_from_list(plugin: PluginCopy) -> dict[str, str]:
-    """Return the input of hooks from a client that still runs after the plugin's removal."""
+    """Remove the plugin from the client's list, and return the environment of a client that still runs."""
     plugins = plugin.data.parent.parent
     (plugins / "installed_plugins.json").write_text('{"version": 2, "plugins": {"x@y": []}}')
     return {
@@ -339,7 +365,10 @@ def remove_plugin_from_list(plugin: PluginCopy) -> dict[str, str]:
 
 
 def test_a_removed_engine_stays_removed(plugin: PluginCopy, stand_in_installation: Path) -> None:
-    """An open client gets a message. Only a client that starts later installs the engine again."""
+    """After the plugin was removed, triggers report that, and the engine is not installed.
+
+    It is installed again when a client starts.
+    """
     env = remove_plugin_from_list(plugin)
     done = plugin.hook("UserPromptSubmit", b'{"session_id": "x", "prompt": ">handoff now"}', **env)
     assert json.loads(done.stdout)["reason"].startswith(
@@ -357,7 +386,10 @@ def test_a_removed_engine_stays_removed(plugin: PluginCopy, stand_in_installatio
 
 
 def test_a_command_without_python_returns_the_typed_text(pythonless: PluginCopy) -> None:
-    """The module shows the answer with the typed text. Automatic requests fail as before."""
+    """Without a usable Python, a command of the module returns an answer with the typed text.
+
+    Automatic requests of the module fail.
+    """
     event = '{"command":"handoff","args":"next \\"x\\"","session_id":"x"}'
     done = pythonless.engine("--module", stdin=event)
     assert json.loads(done.stdout)["text"].endswith('again.\n\nYour text was not sent: next "x"')

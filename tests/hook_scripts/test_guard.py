@@ -1,4 +1,4 @@
-"""Tests of the guard: which prompts pass without Python, and which reach it."""
+"""Tests of the guard: the prompts that pass without Python, and the prompts that Python gets."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ REACH = {
 
 
 def installed_shells() -> list[list[str]]:
-    """Return the installed shells; /bin/sh is the one that every client runs."""
+    """Return those of the tested shells that are installed. Every client runs /bin/sh."""
     return [shell for shell in SHELLS if shutil.which(shell[0])]
 
 
@@ -80,7 +80,7 @@ def installed_shells() -> list[list[str]]:
 def test_a_prompt_without_trigger_passes_without_python(
     shared_plugin: PluginCopy, shell: list[str]
 ) -> None:
-    """For any prompt no output is printed, no program starts, and the exit status is 0."""
+    """For a prompt without a trigger, the guard starts no Python, prints nothing and exits with 0."""
     for why, body in PASS.items():
         shared_plugin.forget()
         done = shared_plugin.hook("UserPromptSubmit", body.encode(), *shell)
@@ -92,7 +92,7 @@ def test_a_prompt_without_trigger_passes_without_python(
 def test_a_possible_trigger_reaches_python_unchanged(
     shared_plugin: PluginCopy, shell: list[str]
 ) -> None:
-    """Python gets the body's bytes, and its reply is the hook's."""
+    """For a prompt that may be a trigger, Python gets the event's bytes, and its reply is printed."""
     for why, body in REACH.items():
         shared_plugin.forget()
         done = shared_plugin.hook("UserPromptSubmit", body.encode(), *shell)
@@ -101,7 +101,7 @@ def test_a_possible_trigger_reaches_python_unchanged(
 
 
 def is_trigger(prompt: str) -> bool:
-    """Apply the rule of the guard in one line of Python."""
+    """Check whether a prompt begins like a trigger, as the guard does."""
     return prompt.startswith(">") or prompt.lower().startswith("/resume-hooks:")
 
 
@@ -139,7 +139,10 @@ prompts = st.builds(
 def test_only_triggers_reach_python(
     shared_plugin: PluginCopy, prompt: str, other: str, encoder: str, order: list[str]
 ) -> None:
-    """For any prompt, encoder and order of keys, Python starts if and only if the prompt starts like a trigger."""
+    """For random prompts, only those that begin like a trigger reach Python.
+
+    It does not matter how the event is encoded and in which order its keys are.
+    """
     texts = {"cwd": other, "prompt": prompt, "session_title": other + prompt}
     body = ENCODERS[encoder]({key: texts[key] for key in order}).encode("utf-8", "surrogatepass")
     shared_plugin.forget()
@@ -162,22 +165,27 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_invalid_bytes_print_no_output(plugin: PluginCopy, name: str) -> None:
-    """For any bytes the exit status is 0."""
+    """For invalid or huge events, the guard prints nothing and exits with 0."""
     done = plugin.hook("UserPromptSubmit", HOSTILE[name])
     assert (done.returncode, done.stdout, done.stderr, plugin.reached) == (0, b"", b"", b"")
 
 
 def test_our_own_headless_run_passes(plugin: PluginCopy) -> None:
-    """RESUME_HOOKS_CHILD is the recursion guard: even a trigger passes, in all three hooks."""
+    """In our own headless run, which RESUME_HOOKS_CHILD marks, the hooks do nothing, even for a trigger."""
     bodies = {"UserPromptSubmit": b'{"prompt":">resume"}', "SessionStart": b'{"source":"clear"}',
               "SessionEnd": b'{"reason":"clear"}'}  # fmt: skip
     for event, body in bodies.items():
         done = plugin.hook(event, body, RESUME_HOOKS_CHILD="1")
-        assert (done.returncode, done.stdout, done.stderr, plugin.reached) == (0, b"", b"", b"")
+        assert (done.returncode, done.stdout, done.stderr, plugin.reached) == (
+            0,
+            b"",
+            b"",
+            b"",
+        )
 
 
 def test_the_engine_gets_the_users_locale(plugin: PluginCopy) -> None:
-    """The guard itself reads bytes in the C locale."""
+    """The engine gets the user's LC_ALL, although the guard itself runs in the C locale."""
     (plugin.root / "src/resume_hooks/hooks/prompt.py").write_text(
         "import os\ndef main(): print(os.environ.get('LC_ALL'))\n"
     )

@@ -1,4 +1,4 @@
-"""Tests of the hooks' costs in processes, and of a missing or broken plugin folder."""
+"""Tests of the number of processes that hooks start, and of a missing or damaged plugin."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ EVENTS = {
     "Stop": "notice",
     "PreToolUse": "allow",
 }
-"""The events that we hear, each with the script that somebody waits for."""
+"""The events of our hooks, each with the script for which the client waits."""
 
 
 def test_hooks_use_only_events_that_every_client_knows() -> None:
-    """One unknown event name would turn off all hooks in older clients.
+    """hooks.json has only events and fields that every client knows.
 
-    They ignore "args", and .42 also ignores "if".
+    An unknown event would disable all hooks in older clients. They also ignore "args", and version
+    2.1.42 ignores "if".
     """
     hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
     assert sorted(hooks) == sorted(EVENTS)
@@ -36,12 +37,15 @@ def test_hooks_use_only_events_that_every_client_knows() -> None:
             assert sorted(set(hook) - {"if", "async"}) == ["command", "timeout", "type"]
             assert (
                 '"$CLAUDE_PLUGIN_ROOT/' in hook["command"]
-            )  # braces are pasted in by older clients
+            )  # Older clients would insert the value of a variable in braces themselves.
         assert not groups[0]["hooks"][0].get("async"), "somebody waits for the first"
 
 
 def started_programs(trace: str) -> list[str]:
-    """Return the started programs in order. Strace splits a call if another process runs in between."""
+    """Return the started programs in order, from strace's log.
+
+    strace splits a call into two lines if another process runs in between.
+    """
     found, begun = [], {}
     for row in trace.splitlines():
         pid, _, call = row.partition(" ")
@@ -71,7 +75,7 @@ def trace_hook(
 
 @pytest.mark.parametrize("size", [2, 200, 64 << 10, 1 << 20])
 def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy, size: int) -> None:
-    """Only the client's own /bin/sh and `cat` run."""
+    """For a prompt without a trigger, only the client's /bin/sh and one ``cat`` run."""
     body = json.dumps({"prompt": '<a href="x"> ' * (size // 13)}).encode()
     assert trace_hook(plugin, "UserPromptSubmit", body) == (b"", ["sh", "cat"], 2)
 
@@ -81,10 +85,10 @@ def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy,
 def test_a_missing_or_broken_plugin_lets_prompts_pass(
     plugin: PluginCopy, shell: list[str], event: str
 ) -> None:
-    """An update may have removed the folder or written only a part.
+    """If a script is damaged or the plugin is missing, hooks print nothing and do not block the prompt.
 
-    The exit code is never 2, and no output is printed. zsh as /bin/sh ends with 1 if it can't read
-    a file, which does not block a prompt either.
+    An update may have removed the folder or written only a part of it. The exit code is never 2;
+    zsh as /bin/sh exits with 1 if it cannot read a file, which does not block a prompt either.
     """
     for broken in ("if true; then\n case", "exit 2", "set -e; false", "f() {"):
         (plugin.root / "hooks" / EVENTS[event]).write_text(broken)
@@ -96,14 +100,14 @@ def test_a_missing_or_broken_plugin_lets_prompts_pass(
 
 
 def test_a_guard_without_launcher_lets_the_prompt_pass(plugin: PluginCopy) -> None:
-    """An update may have written only the guard so far."""
+    """A prompt passes if only the guard exists, as during an update."""
     (plugin.root / "hooks" / "engine").unlink()
     done = plugin.hook("UserPromptSubmit", b'{"prompt":">resume"}')
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_shellcheck_accepts_the_scripts() -> None:
-    """It reports no problem in any of them."""
+    """Shellcheck finds no problem in the scripts."""
     need(
         "shellcheck",
         shutil.which("shellcheck") is not None,
@@ -119,5 +123,5 @@ def test_shellcheck_accepts_the_scripts() -> None:
 
 
 def test_the_launcher_is_executable() -> None:
-    """Skill, agent and slash commands name its path."""
+    """The launcher is executable, because skill, agent and slash commands run it by its path."""
     assert os.access(REPO / "hooks" / "engine", os.X_OK)

@@ -1,7 +1,7 @@
-"""Tests that no event runs a program of a hostile repository, on any machine.
+"""Tests that no event runs a program of a hostile repository, on different kinds of machines.
 
-Each file is a trap that leaves a mark. The environment also has the variables that the repository's
-settings set.
+Each file of the repository is a trap that writes its name to a file. The environment has the
+variables that the repository's settings set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.builders import conversation, session_bytes, session_id
 from tests.e2e.harness.processes import wait_until
 from tests.needs import REPO, need, python39
 
-ID = session_id(7)
+SESSION_ID = session_id(7)
 TOOLS = (
     "cat",
     "cmp",
@@ -78,7 +78,7 @@ MODULES = (
     "click",
     "encodings",
 )
-SHELL = (
+SHELL_PROGRAMS = (
     "sh",
     *TOOLS,
     "git",
@@ -99,7 +99,7 @@ GIT_SETTINGS = {
     "[alias]\n\tstatus = !{trap}\n[diff]\n\texternal = {trap}\n[include]\n\tpath = more\n",
 }
 
-UV = """
+FAKE_UV = """
 place=$PWD
 case " $* " in *" --no-config "*) ;; *)
     while [ -n "$place" ]; do [ ! -e "$place/uv.toml" ] || echo "uv.toml" >>"MARKS"; place=${place%/*}; done ;; esac
@@ -109,7 +109,7 @@ done
 [ -z "${UV_CONFIG_FILE-}${UV_PROJECT-}${UV_ENV_FILE-}" ] || echo "a variable of uv" >>"MARKS"
 exit 2
 """
-"""What uv does with the folder that it is started in and with variables, by its manual.
+"""Imitates what uv does with its working folder and variables, according to its manual.
 
 It finds no other Python.
 """
@@ -124,7 +124,7 @@ class Machine(NamedTuple):
     marks: Path
 
     def run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """Run a program in the folder that the session was started in, as the client does."""
+        """Run a program in the session's folder, and wait until its background processes have ended."""
         done = subprocess.run(
             words,
             input=stdin,
@@ -134,7 +134,7 @@ class Machine(NamedTuple):
             timeout=120,
             check=False,
         )
-        assert wait_until(lambda: not self._in_the_background()), "something still runs"
+        assert wait_until(lambda: not self._background_processes()), "something still runs"
         return done
 
     def hook(self, event: str, stdin: bytes) -> None:
@@ -145,10 +145,10 @@ class Machine(NamedTuple):
             assert done.returncode == 0, done.stderr
 
     def traps_that_ran(self) -> list[str]:
-        """Return the traps that ran."""
+        """Return the names of the traps that ran."""
         return sorted(set(self.marks.read_text().splitlines())) if self.marks.exists() else []
 
-    def _in_the_background(self) -> list[str]:
+    def _background_processes(self) -> list[str]:
         home = f"HOME={self.env['HOME']}".encode()
         found = []
         for path in Path("/proc").glob("[0-9]*/environ"):
@@ -161,7 +161,7 @@ class Machine(NamedTuple):
 
 
 def write_script(path: Path, text: str) -> Path:
-    """Write a shell script."""
+    """Write a shell script and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -169,7 +169,7 @@ def write_script(path: Path, text: str) -> Path:
 
 
 def write_hostile_repository(root: Path, marks: Path, git_settings: str) -> None:
-    """Write every file that a program might look for in a folder or above it."""
+    """Write every file that a program might look for in its folder or in a parent folder."""
     trap = write_script(root / "trap", f"echo \"trap $0\" >>'{marks}'; cat")
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@y"]
     (root / "a").write_text("1\n")
@@ -225,11 +225,11 @@ def write_hostile_repository(root: Path, marks: Path, git_settings: str) -> None
         config.seek(0)
         config.write(git_settings.format(trap=trap) + before)
     os.utime(root / "a", (1, 1))
-    marks.unlink(missing_ok=True)  # what git itself did above
+    marks.unlink(missing_ok=True)  # git ran some traps while the repository was created.
 
 
 def variables_of_repository(root: Path) -> dict[str, str]:
-    """Return the variables from ``env`` in the repository's .claude/settings.json."""
+    """Return the variables in ``env`` of the repository's .claude/settings.json."""
     trap = str(root / "trap")
     folders = (
         str(root),
@@ -290,13 +290,13 @@ def variables_of_repository(root: Path) -> dict[str, str]:
 
 
 def install_engine(plugin: Path) -> None:
-    """Put the engine next to the plugin, as in a checkout."""
+    """Install the engine next to the plugin, as in a repository."""
     write_script(plugin / ".venv" / "bin" / "python", f'exec "{sys.executable}" "$@"')
 
 
 @pytest.fixture(params=["uv", "real uv", "python3.9", "both", "neither", "engine"])
 def extra_programs(request: pytest.FixtureRequest) -> str:
-    """Return the programs of a machine in addition to a shell."""
+    """Return which programs a machine has in addition to a shell."""
     found: str = request.param
     if found == "real uv":
         need("uv", shutil.which("uv"), "install uv")
@@ -305,12 +305,12 @@ def extra_programs(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def machine(extra_programs: str, tmp_path: Path) -> Machine:
-    """Return one of these machines; the session was started in a folder of the repository."""
+    """Return a machine with these programs. The session's folder is in the hostile repository."""
     return make_machine(extra_programs, tmp_path, GIT_SETTINGS["all"])
 
 
 def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
-    """Make a machine with these programs, a plugin, a session and the repository."""
+    """Create a machine with these programs, a plugin, a session and the hostile repository."""
     marks, root, tools = tmp_path / "marks", tmp_path / "work" / "repo", tmp_path / "tools"
     plugin = tmp_path / "plugin"
     for name in ("hooks", "src", "requirements.lock", "requirements-team.lock"):
@@ -320,13 +320,13 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
         else:
             shutil.copy(origin, plugin / name)
     tools.mkdir()
-    for name in SHELL:
+    for name in SHELL_PROGRAMS:
         need(name, shutil.which(name), "install it")
         (tools / name).symlink_to(str(shutil.which(name)))
     if kind == "real uv":
         (tools / "uv").symlink_to(str(shutil.which("uv")))
     if kind in {"uv", "both"}:
-        write_script(tools / "uv", UV.replace("MARKS", str(marks)))
+        write_script(tools / "uv", FAKE_UV.replace("MARKS", str(marks)))
     if kind in {"python3.9", "both"}:
         write_script(tools / "python3", f'exec "{python39()}" "$@"')
     if kind == "engine":
@@ -337,10 +337,10 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
     config = home / ".claude"
     project = config / "projects" / project_key(str(root / "pkg"))
     project.mkdir(parents=True)
-    records = conversation(4, session_id=ID)
+    records = conversation(4, session_id=SESSION_ID)
     for record in records:
         record["cwd"] = str(root / "pkg")
-    (project / f"{ID}.jsonl").write_bytes(session_bytes(records))
+    (project / f"{SESSION_ID}.jsonl").write_bytes(session_bytes(records))
     given = variables_of_repository(root)
     env = {
         **given,
@@ -356,11 +356,11 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
 
 
 def session_event(machine: Machine, name: str, **fields: object) -> bytes:
-    """Return an event of the session, as the client writes it."""
+    """Return an event of the session in the client's form."""
     config = Path(machine.env["HOME"]) / ".claude"
-    transcript = config / "projects" / project_key(str(machine.folder)) / f"{ID}.jsonl"
+    transcript = config / "projects" / project_key(str(machine.folder)) / f"{SESSION_ID}.jsonl"
     known = {
-        "session_id": ID,
+        "session_id": SESSION_ID,
         "transcript_path": str(transcript),
         "cwd": str(machine.folder),
         "hook_event_name": name,
@@ -369,7 +369,11 @@ def session_event(machine: Machine, name: str, **fields: object) -> bytes:
 
 
 def test_no_event_runs_a_program_of_the_repository(machine: Machine) -> None:
-    """The events are starts of each kind, prompts with and without a trigger, a turn's end and a tool call."""
+    """Hooks run no program of the repository, for any event of a session.
+
+    The events are starts, prompts with and without a trigger, a tool call, and the ends of a turn
+    and a session.
+    """
     for source in ("startup", "resume", "clear", "compact"):
         machine.hook("SessionStart", session_event(machine, "SessionStart", source=source))
     assert machine.traps_that_ran() == []
@@ -396,7 +400,10 @@ def test_no_event_runs_a_program_of_the_repository(machine: Machine) -> None:
 
 
 def test_files_without_settings_run_no_program(machine: Machine) -> None:
-    """The repository's settings are not loaded, and the client gives its hooks the user's PATH."""
+    """If the repository's settings are not loaded, its other files run no program either.
+
+    The client then gives hooks the user's PATH.
+    """
     for name in variables_of_repository(machine.folder.parent):
         machine.env[name] = machine.env[name].rpartition(":")[2] if name == "PATH" else ""
     for source in ("startup", "compact"):
@@ -408,7 +415,7 @@ def test_files_without_settings_run_no_program(machine: Machine) -> None:
 
 
 def test_the_module_runs_no_program_of_the_repository(machine: Machine) -> None:
-    """It sends the requests of a client's start and a command."""
+    """The module's requests to the engine run no program of the repository."""
     transcript = json.loads(session_event(machine, ""))["transcript_path"]
     for script in ("offered", "engine"):
         asked = session_event(machine, "", command="handoff", args="next")
@@ -419,19 +426,19 @@ def test_the_module_runs_no_program_of_the_repository(machine: Machine) -> None:
 
 
 def test_no_verb_runs_a_program_of_the_repository(machine: Machine) -> None:
-    """The verbs and the installation run in a shell in the repository."""
+    """No verb and no installation that the user runs in the repository runs a program of it."""
     for verb in (*VERBS, "--version", "--install"):
         words = {
-            "search": ["one"], "handoff": [ID, "-n", "next", "--no-start"], "config": ["vault", "off"],
-            "read": [f"{ID}:1"], "install": ["--dry-run"], "rename": [ID, "title"],
-        }.get(verb, [ID] if verb in {"info", "outline", "lineage", "trim", "fork"} else [])  # fmt: skip
+            "search": ["one"], "handoff": [SESSION_ID, "-n", "next", "--no-start"], "config": ["vault", "off"],
+            "read": [f"{SESSION_ID}:1"], "install": ["--dry-run"], "rename": [SESSION_ID, "title"],
+        }.get(verb, [SESSION_ID] if verb in {"info", "outline", "lineage", "trim", "fork"} else [])  # fmt: skip
         machine.run("/bin/sh", str(machine.plugin / "hooks" / "engine"), verb, *words)
         assert machine.traps_that_ran() == [], verb
 
 
 @pytest.mark.parametrize("name", GIT_SETTINGS)
 def test_a_handoff_and_a_compaction_run_no_git_filter(tmp_path: Path, name: str) -> None:
-    """The engine reads the repository's state with git, and ignores its settings in every spelling."""
+    """A handoff and a compaction read the repository's state without its git filters and hooks."""
     machine = make_machine("engine", tmp_path, GIT_SETTINGS[name])
     machine.hook(
         "UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=">handoff next")
@@ -444,14 +451,14 @@ def test_a_handoff_and_a_compaction_run_no_git_filter(tmp_path: Path, name: str)
 
 
 def test_a_trap_that_runs_leaves_a_mark(tmp_path: Path) -> None:
-    """This checks the test itself."""
+    """A trap that runs records its name, so the other tests would notice it."""
     machine = make_machine("neither", tmp_path, "")
     machine.run("/bin/sh", "-c", "cat; PATH=../bin; uv")
     assert machine.traps_that_ran() == ["./cat", "bin/uv"]
 
 
 def test_a_program_loads_no_code_of_the_project(tmp_path: Path) -> None:
-    """Variables that name code lose the entries in the project. The user's own entries stay."""
+    """Variables that name code lose their paths in the project and keep the user's own paths."""
     machine = make_machine("neither", tmp_path, "")
     script = f'. "{machine.plugin}/hooks/programs"; /usr/bin/env'
     loaded = {
@@ -484,7 +491,10 @@ def test_a_program_loads_no_code_of_the_project(tmp_path: Path) -> None:
 def test_no_program_loads_files_through_its_own_folder(
     tmp_path: Path, name: str, path: str
 ) -> None:
-    """A path through ``/proc`` differs in each process, so the check sees another folder than the program."""
+    """Variables with a path through ``/proc/self`` are removed, because it differs for each process.
+
+    The check would see another folder than the program.
+    """
     machine = make_machine("neither", tmp_path, "")
     (machine.folder / "lib").mkdir()
     script = f'. "{machine.plugin}/hooks/programs"; printf %s "${{{name}-unset}}"'
@@ -499,7 +509,10 @@ def test_no_program_loads_files_through_its_own_folder(
     "where", ["/proc/self/cwd", "/proc/thread-self/cwd/", "{folder}/../{name}"]
 )
 def test_the_working_folder_does_not_come_from_a_variable(tmp_path: Path, where: str) -> None:
-    """The project may set ``PWD``, and then a folder on PATH would be resolved from another folder."""
+    """A false ``PWD`` does not change how relative folders on PATH are recognized and removed.
+
+    The project may set ``PWD``.
+    """
     machine = make_machine("neither", tmp_path, "")
     folder = machine.folder
     programs = folder / "bin"
@@ -520,7 +533,10 @@ def test_the_working_folder_does_not_come_from_a_variable(tmp_path: Path, where:
     "zone", ["/proc/self/fd/0", "/dev/tty", ":/etc/passwd", "../../x", "./x", ":x"]
 )
 def test_a_time_zone_that_is_a_file_is_removed(tmp_path: Path, zone: str) -> None:
-    """The C library would read the whole file, which may be a pipe or the event itself. Names and rules stay."""
+    """A time zone that names a file is removed, and the name or the rule of a time zone is kept.
+
+    The C library would read the whole file, which may be a pipe or the hook's own event.
+    """
     machine = make_machine("neither", tmp_path, "")
     script = f'. "{machine.plugin}/hooks/programs"; printf %s "${{TZ-unset}} ${{TZDIR-unset}}"'
     for given, left in ((zone, "unset"), ("Europe/Berlin", "Europe/Berlin"), ("<-03>3", "<-03>3")):
@@ -533,7 +549,10 @@ def test_a_time_zone_that_is_a_file_is_removed(tmp_path: Path, zone: str) -> Non
 
 @pytest.mark.parametrize("named", ["{folder}/.rh", "/proc/self/cwd/.rh", "{folder}/../other/.rh"])
 def test_state_in_the_project_is_ignored(tmp_path: Path, named: str) -> None:
-    """With such notes a start or a turn's end would send sessions to a stranger."""
+    """RESUME_HOOKS_HOME is ignored if it names a folder in the project or in another repository.
+
+    Notes in that folder could make a hook send sessions to a stranger.
+    """
     machine = make_machine("neither", tmp_path, "")
     (machine.folder / ".rh" / "pending").mkdir(parents=True)
     other = machine.folder.parent / "other"
@@ -556,7 +575,7 @@ def test_state_in_the_project_is_ignored(tmp_path: Path, named: str) -> None:
 def test_a_repository_cannot_be_the_home_folder(
     tmp_path: Path, kind: str, home: dict[str, str]
 ) -> None:
-    """The home folder comes from the system's list of users, and a HOME that a repository set is ignored."""
+    """If HOME is in the repository, hooks use the home from the system's list of users."""
     machine = make_machine(kind, tmp_path, "")
     given = {name: value.format(root=machine.folder.parent) for name, value in home.items()}
     hostile = machine._replace(env=machine.env | given)
@@ -597,11 +616,11 @@ SPECIAL_BUILTINS = {
     "trap",
     "unset",
 }
-"""Commands that a function cannot replace in a shell that is called sh."""
+"""Commands that a function cannot replace if bash runs as ``sh``."""
 
 
 def test_no_shell_function_replaces_a_command(tmp_path: Path) -> None:
-    """If sh is bash, it reads functions from the environment."""
+    """If sh is bash, functions from the environment do not replace a command of the scripts."""
     bash = shutil.which("bash")
     need("bash", bash, "install it")
     machine = make_machine("neither", tmp_path, "")
@@ -628,7 +647,10 @@ def test_no_shell_function_replaces_a_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_users", [True, False])
 def test_the_installer_reads_no_settings_of_the_project(tmp_path: Path, is_users: bool) -> None:
-    """A pip.conf below HOME could name the Python that pip runs, so a HOME in the project is replaced."""
+    """Programs of the installer run with the user's HOME, and without PIP_CONFIG_FILE.
+
+    A pip.conf in a project's HOME could name the Python that pip runs.
+    """
     user = pwd.getpwuid(os.getuid())
     env = {
         "HOME": str(tmp_path if is_users else tmp_path / "repo" / "x"),
@@ -652,10 +674,9 @@ def test_the_installer_reads_no_settings_of_the_project(tmp_path: Path, is_users
 
 
 def test_the_home_folder_is_not_a_project(tmp_path: Path) -> None:
-    """Folders above it are not either.
+    """Programs in the home folder stay on PATH, even if it or a parent folder is a repository.
 
-    The home may be a repository and has the user's programs. Relative entries are removed there
-    too.
+    Relative folders on PATH are removed in the home folder too.
     """
     user = pwd.getpwuid(os.getuid())
     script = f'. "{REPO}/hooks/programs"; echo "$PATH"'

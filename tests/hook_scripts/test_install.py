@@ -1,6 +1,6 @@
 """Tests of the installer.
 
-It runs once at a time, installs completely or not at all, and waits an hour after a failure.
+One installer runs at a time. It installs everything or nothing, and waits an hour after a failure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_session import STARTUP, appears_in_time
 from tests.needs import REPO, need, one_in, python39
 
-# Takes the place of the steps that use a network; what the installer does around them is the real
+# Replaces the steps of the installer that use the network. All other code is the real one.
 # thing.
 STEPS = """
 import json, os, time
@@ -52,7 +52,7 @@ def is_damaged(venv): return "DAMAGED" in os.environ
 
 @pytest.fixture
 def quick_plugin(plugin: PluginCopy) -> PluginCopy:
-    """Return a plugin whose installer makes an empty venv, and counts its attempts in a file."""
+    """Return a plugin whose installer creates an empty venv and counts its attempts in a file."""
     (plugin.root / "hooks" / "venv_commands.py").write_text(STEPS)
     plugin.env.update(COUNT=str(plugin.data / "count"), RESUME_HOOKS_PYTHON="")
     instruct_installer(plugin)
@@ -60,7 +60,7 @@ def quick_plugin(plugin: PluginCopy) -> PluginCopy:
 
 
 def instruct_installer(plugin: PluginCopy, **orders: str) -> None:
-    """Give the stand-in of the installer its instructions, also if a launcher starts it."""
+    """Write instructions for the fake installation steps, which also work if the launcher starts them."""
     (plugin.root / "hooks" / "orders.json").write_text(
         json.dumps({"COUNT": plugin.env["COUNT"], **orders})
     )
@@ -77,7 +77,7 @@ def start_installer(
 
 
 def run_installer(plugin: PluginCopy, *options: str, **env: str) -> int:
-    """Run the installer to its end and return its exit status."""
+    """Run the installer and return its exit code."""
     return start_installer(plugin, *options, **env).wait(60)
 
 
@@ -88,18 +88,18 @@ def read_install_state(plugin: PluginCopy) -> dict[str, Any]:
 
 
 def count_attempts(plugin: PluginCopy) -> int:
-    """Return the number of attempts to build a venv."""
+    """Return how often the installer has tried to build a venv."""
     count = plugin.data / "count"
     return len(count.read_text()) if count.exists() else 0
 
 
 def venv_folders(plugin: PluginCopy) -> list[str]:
-    """Return the folders with venvs, complete or partial."""
+    """Return the names of all venv folders, complete or not."""
     return sorted(path.name for path in plugin.data.glob("venv-*"))
 
 
 def test_a_ready_engine_is_not_built_again(quick_plugin: PluginCopy) -> None:
-    """The link names a complete venv with its copy of the lock. The next start does nothing."""
+    """If the venv is complete and has the current lock file, the installer does nothing."""
     assert run_installer(quick_plugin) == 0
     ready = read_install_state(quick_plugin)
     assert (ready["state"], ready["error"], ready["retry_after"]) == ("ready", "", 0)
@@ -116,7 +116,7 @@ def test_a_ready_engine_is_not_built_again(quick_plugin: PluginCopy) -> None:
 def test_a_launcher_named_by_a_relative_path_installs(
     quick_plugin: PluginCopy, folder: str
 ) -> None:
-    """It runs in a checkout, as a user would type it after a clone."""
+    """The launcher installs the engine if the user runs it by a relative path."""
     name = os.path.relpath("hooks/engine", folder)
     done = subprocess.run(
         ["sh", name, "--install"], env=quick_plugin.env, cwd=quick_plugin.root / folder,
@@ -127,7 +127,7 @@ def test_a_launcher_named_by_a_relative_path_installs(
 
 
 def test_parallel_installers_build_one_venv(quick_plugin: PluginCopy) -> None:
-    """Two clients start together: one builds, and the other exits immediately."""
+    """If two installers start at the same time, one builds a venv, and the other exits with 0."""
     first, second = (
         start_installer(quick_plugin, SECONDS="2"),
         start_installer(quick_plugin, SECONDS="2"),
@@ -137,7 +137,7 @@ def test_parallel_installers_build_one_venv(quick_plugin: PluginCopy) -> None:
 
 
 def test_a_killed_installer_keeps_the_old_venv(quick_plugin: PluginCopy) -> None:
-    """It was killed in the middle of an update. No lock is left, and the next run repeats it."""
+    """If the installer is killed during an update, the old venv still works, and the next run repeats it."""
     run_installer(quick_plugin)
     before = os.readlink(quick_plugin.data / "venv")
     (quick_plugin.root / "requirements.lock").write_text("# newer\n")
@@ -157,7 +157,7 @@ def test_a_killed_installer_keeps_the_old_venv(quick_plugin: PluginCopy) -> None
 
 
 def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> None:
-    """Within the hour only the user's --now tries again. No partial venv is left."""
+    """After a failure, the installer waits an hour, except with ``--now``. It leaves no incomplete venv."""
     assert run_installer(quick_plugin, FAIL="no network") == 1
     failed = read_install_state(quick_plugin)
     assert (failed["state"], failed["error"]) == ("failed", "no network")
@@ -175,7 +175,7 @@ def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> Non
 
 
 def test_a_newer_lock_is_installed_at_once(quick_plugin: PluginCopy) -> None:
-    """An update may fix the failure."""
+    """After a failure, a newer lock file is installed immediately, because it may solve the problem."""
     run_installer(quick_plugin, FAIL="no such version")
     (quick_plugin.root / "requirements.lock").write_text("# newer\n")
     assert run_installer(quick_plugin) == 0
@@ -188,7 +188,10 @@ def test_a_newer_lock_is_installed_at_once(quick_plugin: PluginCopy) -> None:
 def test_a_damaged_state_file_does_not_prevent_an_installation(
     quick_plugin: PluginCopy, content: str
 ) -> None:
-    """A lock of a dead process and a plain venv do not either."""
+    """A damaged state file does not prevent an installation.
+
+    The lock of a dead process or a venv without a link does not prevent it either.
+    """
     (quick_plugin.data / "install.json").write_text(content)
     (quick_plugin.data / "install.lock").write_text("999999\n")
     (quick_plugin.data / "venv" / "bin").mkdir(parents=True)
@@ -198,7 +201,7 @@ def test_a_damaged_state_file_does_not_prevent_an_installation(
 
 
 def test_a_failure_in_the_future_is_ignored(quick_plugin: PluginCopy) -> None:
-    """The clock was set back."""
+    """If a failure is in the future because the clock was set back, the installer does not wait."""
     run_installer(quick_plugin, FAIL="x")
     later = int(time.time()) + 10**6
     (quick_plugin.data / "install.json").write_text(
@@ -211,7 +214,7 @@ def test_a_failure_in_the_future_is_ignored(quick_plugin: PluginCopy) -> None:
 
 
 def test_only_the_venv_in_use_and_the_one_before_it_stay(quick_plugin: PluginCopy) -> None:
-    """A hook may still run in the replaced one. Older ones are removed."""
+    """The installer keeps only the venv in use and the previous one, in which a hook may still run."""
     used = []
     for turn in range(4):
         (quick_plugin.root / "requirements.lock").write_text(f"# {turn}\n")
@@ -221,7 +224,7 @@ def test_only_the_venv_in_use_and_the_one_before_it_stay(quick_plugin: PluginCop
 
 
 def test_the_installer_names_missing_requirements(quick_plugin: PluginCopy, tmp_path: Path) -> None:
-    """Without a new Python and uv it needs no network, so the next start checks again."""
+    """Without a recent Python and uv, the installer fails, names them, and does not wait an hour."""
     old = python39()
     for _ in range(2):
         assert (
@@ -240,7 +243,7 @@ def test_the_installer_names_missing_requirements(quick_plugin: PluginCopy, tmp_
 
 
 def test_the_launcher_installs_on_request(quick_plugin: PluginCopy) -> None:
-    """`engine --install` runs in the foreground and prints its result."""
+    """``engine --install`` installs in the foreground and prints the result."""
     instruct_installer(quick_plugin, FAIL="no network")
     assert quick_plugin.engine("--install").stderr == "resume-hooks: no network\n"
     instruct_installer(quick_plugin)
@@ -263,7 +266,10 @@ def test_the_launcher_installs_on_request(quick_plugin: PluginCopy) -> None:
 def test_a_failed_step_is_reported_in_our_words(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, errors: str, reason: str
 ) -> None:
-    """The state file and a bug report have no word of pip's. The log has all of them."""
+    """A failed step is reported without text of pip, which only the log contains.
+
+    The report is used in the state file and in bug reports.
+    """
     monkeypatch.syspath_prepend(str(REPO / "hooks"))
     commands = importlib.import_module("venv_commands")
     script = f"import sys; sys.stderr.write({errors!r}); sys.exit(1)"
@@ -276,7 +282,7 @@ def test_a_failed_step_is_reported_in_our_words(
 def test_a_slow_step_is_ended(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its output so far is in the log."""
+    """A step that takes too long is ended, and its output so far is in the log."""
     monkeypatch.syspath_prepend(str(REPO / "hooks"))
     commands = importlib.import_module("venv_commands")
     monkeypatch.setattr(commands, "LIMIT_SECONDS", 1)
@@ -287,7 +293,10 @@ def test_a_slow_step_is_ended(
 
 
 def test_install_rebuilds_a_broken_venv(quick_plugin: PluginCopy) -> None:
-    """Its lock is current, but its packages do not load. A session's start does not check this."""
+    """``engine --install`` rebuilds a venv whose packages cannot be imported.
+
+    The installer at a session's start does not check that.
+    """
     assert run_installer(quick_plugin) == 0
     assert run_installer(quick_plugin, DAMAGED="1") == 0
     assert count_attempts(quick_plugin) == 1
@@ -297,7 +306,10 @@ def test_install_rebuilds_a_broken_venv(quick_plugin: PluginCopy) -> None:
 
 
 def test_the_detached_install_has_its_own_session_and_log(quick_plugin: PluginCopy) -> None:
-    """It belongs to no process group that the client could end."""
+    """An installation that a hook starts runs in a session of its own, which the client cannot end.
+
+    It writes a log.
+    """
     instruct_installer(quick_plugin, SECONDS="2")
     quick_plugin.hook("SessionStart", STARTUP)
     assert appears_in_time(quick_plugin.data / "count")
@@ -308,7 +320,7 @@ def test_the_detached_install_has_its_own_session_and_log(quick_plugin: PluginCo
 
 
 def test_the_lock_names_hashes_and_no_host() -> None:
-    """Every requirement has hashes. The package index is the user's setting."""
+    """Every requirement in the lock files has a version and hashes, and no address of a package index."""
     names = ("requirements.lock", "requirements-team.lock")
     lines = [
         line for name in names for line in (REPO / name).read_text(encoding="utf-8").splitlines()
@@ -327,9 +339,9 @@ def test_the_lock_names_hashes_and_no_host() -> None:
 
 
 def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: Path) -> None:
-    """Nothing is downloaded while the tool exists.
+    """The venv uses the packages of a tool that contains the engine, and downloads nothing.
 
-    If the tool was removed and a hook then marks the venv as broken, all packages are installed.
+    If the tool was removed and a hook marks the venv as broken, all packages are installed.
     """
     tool = tmp_path / "tool"
     tool.symlink_to(sys.executable)
@@ -339,7 +351,7 @@ def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: 
     assert run_installer(quick_plugin) == 0
     assert count.read_text() == "b", "it is ready"
     lock = quick_plugin.data / "venv" / "requirements.lock"
-    lock.unlink()  # a fallback does this to mark the venv as broken
+    lock.unlink()  # The fallback removes the lock file to mark the venv as broken.
     assert run_installer(quick_plugin) == 0
     assert count.read_text() == "bb", "the tool is there, and mends it"
     tool.unlink()
@@ -350,7 +362,7 @@ def test_a_venv_uses_the_packages_of_a_tool(quick_plugin: PluginCopy, tmp_path: 
 
 
 def test_a_team_driver_is_installed_in_our_own_venv(quick_plugin: PluginCopy) -> None:
-    """The packages of a tool belong to the user and are not changed."""
+    """The driver for a team is installed in a venv of our own, because the tool's packages are the user's."""
     assert start_installer(quick_plugin, "--now", "--tool").wait(60) == 0
     assert run_installer(quick_plugin, "--now", "--team") == 0
     assert (quick_plugin.data / "count").read_text() == "b.+"
@@ -361,10 +373,12 @@ def test_a_team_driver_is_installed_in_our_own_venv(quick_plugin: PluginCopy) ->
 @pytest.mark.parametrize(
     "way", one_in(2, ["pip", "uv", "pip without an index", "uv without an index"])
 )
-def test_a_real_installation(plugin: PluginCopy, tmp_path: Path, way: str) -> None:
-    """The launcher uses the engine installed from the bundled lock with hashes.
+def test_the_installer_installs_the_real_engine(
+    plugin: PluginCopy, tmp_path: Path, way: str
+) -> None:
+    """The installer installs the real engine from the lock file with hashes, and the launcher uses it.
 
-    It also works from wheels without an index.
+    This also works with downloaded wheels and no package index.
     """
     tool = way.partition(" ")[0]
     uv = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
@@ -377,8 +391,10 @@ def test_a_real_installation(plugin: PluginCopy, tmp_path: Path, way: str) -> No
             (tmp_path / "bin" / name).symlink_to(shutil.which(name) or str(uv))
         bare = (
             tmp_path / "bin" / "python3.11"
-        )  # as on Debian: new enough, but without what venv needs
-        real = os.path.realpath(sys.executable)  # uv makes no venv of a venv
+        )  # Like the Python of Debian: recent enough, but without the module that a venv needs.
+        real = os.path.realpath(
+            sys.executable
+        )  # uv cannot create a venv from the Python of another venv.
         bare.write_text(
             f'#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\nexec "{real}" "$@"\n'
         )
@@ -405,7 +421,7 @@ def test_a_real_installation(plugin: PluginCopy, tmp_path: Path, way: str) -> No
 
 
 def fetch_wheels(plugin: Path) -> None:
-    """Put the locks' wheels next to them, by the lines of docs/publishing.md."""
+    """Download the wheels of the lock files next to them, with the commands in docs/publishing.md."""
     lines = re.findall(
         r"^pip (download .*)$", (REPO / "docs" / "publishing.md").read_text("utf-8"), re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""Tests of the module's source: its texts, its requests to the client, and its handlers."""
+"""Tests of the module's source: its texts, its requests to the client, and its event handlers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ MOST_LINES = 820
 
 
 def test_the_module_has_no_text_for_users() -> None:
-    """Except for generated texts, each literal is a name of the client's or ours, or a field of the reply."""
+    """The module contains no text for users, except in generated files: no literal has a space.
+
+    All its files together have a limited number of lines.
+    """
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= MOST_LINES
     code = "".join(CODES.values())
     literals = [found[0][1:-1] for found in re.finditer(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`", code)]
@@ -34,9 +37,9 @@ def test_the_module_has_no_text_for_users() -> None:
 
 
 def test_no_prompt_waits_for_the_module() -> None:
-    """It handles its own commands, pane and tool, the client's start, and the end and size of a turn.
+    """The module handles only these events, so that no prompt waits for it.
 
-    A prompt waits only while a session opens.
+    A prompt waits only while another session is being opened.
     """
     heard = re.findall(r"\bon\('([A-Za-z.]+)'(?:, \{ \w+: (\S+) \})?", CODE)
     assert heard == [
@@ -62,7 +65,10 @@ def test_no_prompt_waits_for_the_module() -> None:
 
 
 def test_the_module_does_not_replace_the_classic_hooks() -> None:
-    """This is the only form that clients without modules accept."""
+    """hooks.json contains both the module and the hooks, and plugin.json contains no hooks.
+
+    Clients without modules accept only this form.
+    """
     document = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))
     assert document["modules"] == ["./register.mjs"]
     assert "UserPromptSubmit" in document["hooks"]
@@ -73,7 +79,7 @@ def test_the_module_does_not_replace_the_classic_hooks() -> None:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
 def test_the_module_is_valid_javascript(tmp_path: Path) -> None:
-    """Any parser of modules accepts it."""
+    """Node accepts the module's files as JavaScript."""
     for path in MODULES:
         done = subprocess.run(
             ["node", "--check", shutil.copy(path, tmp_path)],
@@ -96,7 +102,10 @@ def test_the_module_is_valid_javascript(tmp_path: Path) -> None:
 def test_a_start_requests_tools_only_if_settings_name_one(
     plugin: PluginCopy, tmp_path: Path, settings: str, env: dict[str, str], asked: bool
 ) -> None:
-    """Otherwise it would start a shell for nothing."""
+    """At a start, the module asks the engine for tools only if a setting switches one on.
+
+    Otherwise a start would need another process.
+    """
     state = tmp_path / "state"
     (state / "pending").mkdir(parents=True)
     (state / "settings.json").write_text(settings)
@@ -114,7 +123,10 @@ def test_a_start_requests_tools_only_if_settings_name_one(
 
 
 def test_the_launcher_replaces_itself_by_the_engine(plugin: PluginCopy) -> None:
-    """It uses exec, so that the engine's parent is the caller, with or without the variable of the model's shell."""
+    """``engine --module`` replaces its process by Python, so that the caller is Python's parent.
+
+    This is also so in the model's shell.
+    """
     python = plugin.root.parent / "bin" / "python"
     python.write_text(
         f"#!{sys.executable}\nimport os, sys\nprint(os.getppid(), sys.argv[1:], sys.stdin.read())\n"
@@ -136,7 +148,7 @@ def test_the_launcher_replaces_itself_by_the_engine(plugin: PluginCopy) -> None:
 def test_the_launcher_without_any_python_names_an_installer(
     plugin: PluginCopy, tmp_path: Path
 ) -> None:
-    """The module shows the one line. The exit status is 1."""
+    """Without Python, ``engine --module`` prints one line with the command to install and exits with 1."""
     (tmp_path / "bare").mkdir()
     for tool in ("sh", "cmp", "cat", "sed"):
         (tmp_path / "bare" / tool).symlink_to(shutil.which(tool) or tool)

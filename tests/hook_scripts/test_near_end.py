@@ -1,4 +1,4 @@
-"""Tests of when a start checks for expiring sessions; otherwise it starts no Python."""
+"""Tests of when a start checks for expiring sessions. Without a check, it starts no Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ID = "5e12a303-0000-4000-8000-000000000001"
 def start_event(
     plugin: PluginCopy, source: str = "startup", project: str = PROJECT, **fields: str
 ) -> bytes:
-    """Return the event as the client writes it."""
+    """Return the event of a start in the client's form."""
     path = f"{plugin.env['CLAUDE_CONFIG_DIR']}/projects/{project}/{ID}.jsonl"
     event = {
         "session_id": ID,
@@ -32,14 +32,17 @@ def start_event(
 
 
 def stamps_folder(plugin: PluginCopy) -> Path:
-    """Create the folder of stamps."""
+    """Create the folder of the stamps and return it.
+
+    A stamp is a file with the time of the next check.
+    """
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "pending"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def write_stamp(plugin: PluginCopy, name: str, look: float = 3_600, made: float = -60) -> Path:
-    """Write a stamp with the time of the next check and its own time, in seconds from now."""
+    """Write a stamp. ``look`` is the time of the next check and ``made`` its own, in seconds from now."""
     now = int(time.time())
     path = stamps_folder(plugin) / name
     path.write_text(json.dumps({"version": 1, "look": int(now + look), "made": int(now + made)}))
@@ -57,9 +60,9 @@ def reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> b
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
 def test_a_start_checks_at_the_time_of_the_stamp(plugin: PluginCopy, source: str) -> None:
-    """The stamp is missing, due, not due or in the future.
+    """A start calls the engine if the project's stamp is missing, due or in the future.
 
-    Another project's stamp does not count, and without an engine there is no check.
+    The stamp of another project does not count. Without an engine there is no check.
     """
     assert reaches_engine(plugin, source)
     write_stamp(plugin, "due--other.json")
@@ -77,13 +80,13 @@ def test_a_start_checks_at_the_time_of_the_stamp(plugin: PluginCopy, source: str
     ["", "{", '{"look": 99}', '{"look": x, "made": 1}', f'{{"look": {10**30}, "made": 1}}'],
 )
 def test_a_damaged_stamp_counts_as_missing(plugin: PluginCopy, damage: str) -> None:
-    """This is true for any content, and stderr is empty."""
+    """A damaged stamp is treated as missing, and the hook prints no error."""
     write_stamp(plugin, f"due-{PROJECT}.json").write_text(damage)
     assert reaches_engine(plugin)
 
 
 def test_a_stamp_that_is_a_link_counts_as_missing(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Its target could be any file."""
+    """A stamp that is a link is treated as missing, because it could lead to any file."""
     write_stamp(plugin, f"due-{PROJECT}.json").rename(tmp_path / "stamp")
     (stamps_folder(plugin) / f"due-{PROJECT}.json").symlink_to(tmp_path / "stamp")
     assert reaches_engine(plugin)
@@ -91,7 +94,10 @@ def test_a_stamp_that_is_a_link_counts_as_missing(plugin: PluginCopy, tmp_path: 
 
 @pytest.mark.parametrize("level", ["user", "project", "local", "ours"])
 def test_newer_settings_make_a_check_due(plugin: PluginCopy, tmp_path: Path, level: str) -> None:
-    """The client's period or ours may have changed."""
+    """If the client's settings or ours are newer than the stamp, a start calls the engine.
+
+    They may contain another period until sessions expire.
+    """
     config = Path(plugin.env["CLAUDE_CONFIG_DIR"])
     own = tmp_path / "work" / ".claude"
     own.mkdir(parents=True)
@@ -114,7 +120,7 @@ def test_newer_settings_make_a_check_due(plugin: PluginCopy, tmp_path: Path, lev
 def test_a_config_folder_name_may_need_escapes(
     plugin: PluginCopy, tmp_path: Path, config: str
 ) -> None:
-    """The path in the event has escapes before the project's name."""
+    """A stamp is found if the path in the event has JSON escapes before the project's name."""
     plugin.env["CLAUDE_CONFIG_DIR"] = str(tmp_path / config)
     assert reaches_engine(plugin)
     write_stamp(plugin, f"due-{PROJECT}.json")
@@ -122,7 +128,7 @@ def test_a_config_folder_name_may_need_escapes(
 
 
 def test_without_a_home_no_check_runs(plugin: PluginCopy) -> None:
-    """The owner of the sessions is unknown, and files below / belong to no user."""
+    """Without a home folder, no hook calls the engine, because the owner of the sessions is unknown."""
     nobody = {"CLAUDE_CONFIG_DIR": "", "HOME": ""}
     assert not reaches_engine(plugin, **nobody)
     assert not background_reaches_engine(plugin, **nobody)
@@ -136,18 +142,18 @@ def test_without_a_home_no_check_runs(plugin: PluginCopy) -> None:
 
 @pytest.mark.parametrize("project", ["a b", "..", "a;b", "a$(touch x)b"])
 def test_an_invalid_project_folder_is_never_read(plugin: PluginCopy, project: str) -> None:
-    """Its name in the event is never used in a path."""
+    """If the event has an invalid name of a project, the hook does not use the name and calls no engine."""
     plugin.forget()
     plugin.hook("SessionStart", start_event(plugin, project=project))
     assert plugin.reached == b""
 
 
 def test_archived_sessions_are_announced_by_the_next_start(plugin: PluginCopy) -> None:
-    """The next visible start calls the engine, which announces them once."""
+    """After sessions were archived, the next start on the screen calls the engine once to report them."""
     write_stamp(plugin, f"due-{PROJECT}.json")
     write_stamp(
         plugin, f"later-{PROJECT}.json"
-    )  # nothing is left for a process that would reach the engine a moment later
+    )  # With this stamp, no background process calls the engine during the test.
     state = stamps_folder(plugin).parent
     (state / "vault").mkdir()
     assert not reaches_engine(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
@@ -157,7 +163,7 @@ def test_archived_sessions_are_announced_by_the_next_start(plugin: PluginCopy) -
 
 
 def test_an_unusable_state_folder_prevents_checks(plugin: PluginCopy) -> None:
-    """The folder cannot store even a stamp."""
+    """If the state folder cannot be used, no check runs, because no stamp could be stored."""
     stamps_folder(plugin).rmdir()
     state = stamps_folder(plugin).parent
     stamps_folder(plugin).rmdir()
@@ -168,33 +174,33 @@ def test_an_unusable_state_folder_prevents_checks(plugin: PluginCopy) -> None:
 
 
 def test_our_own_headless_run_checks_nothing(plugin: PluginCopy) -> None:
-    """A verb started the model's run."""
+    """In the headless run that a verb starts for the model, no check runs."""
     assert not reaches_engine(plugin, RESUME_HOOKS_CHILD="1")
-    assert plugin.later(start_event(plugin), RESUME_HOOKS_CHILD="1").stdout == b""
+    assert plugin.run_background_hook(start_event(plugin), RESUME_HOOKS_CHILD="1").stdout == b""
     assert plugin.reached == b""
 
 
 @pytest.fixture
 def no_sleep(plugin: PluginCopy, tmp_path: Path) -> None:
-    """The second hook does not wait for the first."""
+    """Make the background hook run without waiting for the first hook."""
     stub = tmp_path / "bin" / "sleep"
     stub.write_text("#!/bin/sh\n")
     stub.chmod(0o755)
 
 
 def background_reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
-    """Check whether the background hook reaches the engine."""
+    """Check whether the background hook calls the engine."""
     plugin.forget()
-    done = plugin.later(start_event(plugin, source), **env)
+    done = plugin.run_background_hook(start_event(plugin, source), **env)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     return plugin.reached.startswith(b"later ")
 
 
 @pytest.mark.usefixtures("no_sleep")
-def test_the_background_hook_has_its_own_reasons(plugin: PluginCopy) -> None:
-    """They are an unfinished check, other projects, the daily packing, the index, or a pending ancestor.
+def test_the_background_hook_calls_the_engine_if_necessary(plugin: PluginCopy) -> None:
+    """The background hook calls the engine for an unfinished check, other projects, packing or the index.
 
-    Otherwise it starts no Python.
+    It also does so for an ancestor that is not archived yet. Otherwise it starts no Python.
     """
     names = (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json", "indexed.json")
     for missing in names:
@@ -212,7 +218,10 @@ def test_the_background_hook_has_its_own_reasons(plugin: PluginCopy) -> None:
 
 @pytest.mark.usefixtures("no_sleep")
 def test_new_messages_are_indexed(plugin: PluginCopy) -> None:
-    """A transcript is newer than the stamp, or a folder lost one, and the next check is due."""
+    """The background hook calls the engine if a transcript is newer than the index, or was deleted.
+
+    It then waits until the next check is due.
+    """
     for name in (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json"):
         write_stamp(plugin, name)
     indexed = write_stamp(plugin, "indexed.json")
@@ -238,14 +247,14 @@ def test_new_messages_are_indexed(plugin: PluginCopy) -> None:
 
 
 def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
-    """Return the engine calls of a headless run's start.
+    """Return the calls of the engine at the start of a headless run.
 
-    Its background hook, which the client would wait for, makes none.
+    Its background hook calls no engine, because the client would wait for it.
     """
     plugin.forget()
     env = {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}
     for done in (
-        plugin.later(start_event(plugin), **env),
+        plugin.run_background_hook(start_event(plugin), **env),
         plugin.hook("SessionStart", start_event(plugin), **env),
     ):
         assert (done.returncode, done.stderr) == (0, b"")
@@ -256,7 +265,10 @@ def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> l
 
 
 def test_a_headless_start_archives_the_rest_in_the_background(plugin: PluginCopy) -> None:
-    """The start archives the first session as usual. Nothing is packed, because the run is too short."""
+    """In a headless run, the start archives the first session, and a background process the others.
+
+    The process packs nothing, because the run is too short.
+    """
     assert engine_calls_of_headless_start(plugin, 20) == [b"session", b"later"]
     write_stamp(plugin, f"due-{PROJECT}.json")
     assert engine_calls_of_headless_start(plugin, 20) == [b"later"]
@@ -269,7 +281,10 @@ def test_a_headless_start_archives_the_rest_in_the_background(plugin: PluginCopy
 def test_a_headless_runs_background_process_leaves_the_clients_group(
     plugin: PluginCopy,
 ) -> None:
-    """The client kills its remaining hooks. It does not wait for a pipe either."""
+    """The background process of a headless run is in a process group of its own.
+
+    The client would kill it with its hooks otherwise. It holds no pipe for which the client waits.
+    """
     event = plugin.root / "src" / "resume_hooks" / "hooks" / "background.py"
     event.write_text(f"import os, time\ntime.sleep(1)\n{event.read_text()}    assert os.getsid(0) == os.getpid()\n"
                      "    open(os.environ['REACHED'], 'ab').write(b'at last')\n")  # fmt: skip
@@ -284,7 +299,7 @@ def test_a_headless_runs_background_process_leaves_the_clients_group(
 
 
 def test_the_background_hook_runs_after_the_first(plugin: PluginCopy) -> None:
-    """It checks again after a second, so that finished work is not repeated."""
+    """The background hook waits a second and checks again, so that it does not repeat finished work."""
     write_stamp(plugin, f"later-{PROJECT}.json")
     write_stamp(plugin, "vault.json")
     write_stamp(plugin, "indexed.json")

@@ -1,4 +1,4 @@
-"""Tests of a start's note on its repository folder, and of the check of a folder without sessions."""
+"""Tests of a start's note on its repository, and of a start in a folder without sessions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with one commit, and a remote whose address contains a password."""
+    """Write a repository with one commit. The address of its remote contains a password."""
     folder = tmp_path / "work it"
     folder.mkdir()
     for words in (
@@ -36,12 +36,12 @@ def repository(tmp_path: Path) -> Path:
 def engine_arguments_at_start(
     plugin: PluginCopy, folder: Path, source: str = "startup", **env: str
 ) -> list[str]:
-    """Return the engine's arguments at a start in a folder."""
+    """Return the arguments with which the engine is called at a start in a folder."""
     plugin.forget()
     log = plugin.root.parent / "told"
     log.unlink(missing_ok=True)
     python = plugin.root.parent / "bin" / "python"
-    new = python.with_suffix(".new")  # a hook in the background may still run the one before
+    new = python.with_suffix(".new")  # A hook in the background may still run the previous file.
     new.write_text(f'#!/bin/sh\ncat >/dev/null\nshift 2\necho "$*" >>"{log}"\n')
     new.chmod(0o755)
     new.replace(python)
@@ -54,7 +54,10 @@ def engine_arguments_at_start(
 def test_a_folder_is_noted_once_and_read_once(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
-    """The note equals Python's own reading of the folder, without the password. Nothing is reported twice."""
+    """A start writes one note on the folder's repository, without the password, and reads it only once.
+
+    The note equals what Python reads from the folder.
+    """
     write_stamp(plugin, f"due-{PROJECT}.json")
     assert engine_arguments_at_start(plugin, tmp_path) == []
     assert not list(stamps_folder(plugin).glob("folder-*"))
@@ -83,7 +86,10 @@ def test_a_folder_is_noted_once_and_read_once(
 def test_huge_git_files_do_not_delay_a_start(
     plugin: PluginCopy, repository: Path, name: str
 ) -> None:
-    """A configuration of 30 MB and a line of 100 MB are read only as far as Python would read them."""
+    """A git configuration of 30 MB or a line of 100 MB does not delay a start.
+
+    Only as much of it is read as Python would read.
+    """
     write_stamp(plugin, f"due-{PROJECT}.json")
     file = repository / ".git" / name
     if name == "config":
@@ -99,7 +105,7 @@ def test_huge_git_files_do_not_delay_a_start(
 
 
 def test_a_folder_with_sessions_is_not_noted(plugin: PluginCopy, repository: Path) -> None:
-    """The same applies without our state folder. There is no question, and no file is written."""
+    """A start in a folder with sessions, or without our state folder, writes no note on the repository."""
     assert "new-folder" not in engine_arguments_at_start(plugin, repository)
     assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
     write_stamp(plugin, f"due-{PROJECT}.json")
@@ -113,7 +119,7 @@ def test_a_folder_with_sessions_is_not_noted(plugin: PluginCopy, repository: Pat
 def test_a_start_in_a_known_folder_costs_three_processes(
     plugin: PluginCopy, repository: Path
 ) -> None:
-    """They are the client's shell, one process for the event and one for the time."""
+    """A start in a known folder runs the client's shell, one process for the event and one for the time."""
     write_stamp(plugin, f"due-{PROJECT}.json")
     engine_arguments_at_start(plugin, repository)
     _, found, processes = trace_hook(
@@ -123,7 +129,10 @@ def test_a_start_in_a_known_folder_costs_three_processes(
 
 
 def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
-    """It asks in the shell that lists tools, so that the classic hook skips its check. Hostile names reach no file."""
+    """The module asks the engine about a new folder once, so that the hook does not ask again.
+
+    Hostile names in the event are not used in a path.
+    """
     write_stamp(plugin, f"due-{PROJECT}.json")
 
     def module_reply(transcript: str, by: str = "cli", **env: str) -> str:
@@ -162,7 +171,7 @@ def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_p
 def test_the_note_of_a_linked_worktree_names_its_repository(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
-    """It has the path of the main checkout's git folder."""
+    """The note of a linked worktree contains the path of the main repository's git folder."""
     write_stamp(plugin, f"due-{PROJECT}.json")
     tree = tmp_path / "tree"
     subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
@@ -176,7 +185,10 @@ def test_the_note_of_a_linked_worktree_names_its_repository(
 def test_the_end_of_a_session_in_a_worktree_leaves_a_note(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
-    """The next start uses it even if the folder is gone. A main checkout and a headless run leave none."""
+    """The end of a session in a linked worktree leaves a note, which the next start uses.
+
+    This works even if the folder is gone. The main repository and a headless run leave no note.
+    """
     tree = tmp_path / "tree"
     subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
     note = stamps_folder(plugin) / f"keep-{ID}"

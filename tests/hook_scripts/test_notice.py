@@ -1,4 +1,4 @@
-"""Tests of the turn-end script: its cost, when it calls Python, and its resistance to hostile input."""
+"""Tests of the script at a turn's end: its cost, its calls of Python, and hostile input."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COUNTED = {
     "cache_creation_input_tokens": 1_000,
     "cache_read_input_tokens": 98_896,
 }
-"""99,900 tokens asked; with 100 of an answer it is 100,000."""
+"""A usage of 99,900 input tokens. With 100 output tokens, the sum is 100,000."""
 
 
 def answer_with_usage(usage: Record, **more: Any) -> Record:
@@ -43,7 +43,7 @@ def answer_with_usage(usage: Record, **more: Any) -> Record:
 def write_transcript(
     plugin: PluginCopy, records: Sequence[Record | bytes], folder: str = "-work"
 ) -> Path:
-    """Write a transcript of these records to the config folder."""
+    """Write a transcript of these records to the config folder and return its path."""
     path = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / folder / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(session_bytes(records))
@@ -51,7 +51,7 @@ def write_transcript(
 
 
 def write_note(plugin: PluginCopy, look: object) -> Path:
-    """Write Python's note."""
+    """Write the note in which Python stores the token count for its next call, and return its path."""
     note = (
         Path(plugin.env["CLAUDE_CONFIG_DIR"])
         / "resume-hooks"
@@ -64,7 +64,7 @@ def write_note(plugin: PluginCopy, look: object) -> Path:
 
 
 def stop_event(path: object, **more: object) -> bytes:
-    """Return the client's event, with its keys in the client's order."""
+    """Return the event of a turn's end, with its keys in the client's order."""
     first = {
         "session_id": SESSION,
         "transcript_path": str(path),
@@ -77,7 +77,7 @@ def stop_event(path: object, **more: object) -> bytes:
 
 
 def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
-    """Check whether the end of a turn reached Python, with the whole event."""
+    """Check whether Python is called at a turn's end, and gets the whole event."""
     plugin.forget()
     done = plugin.hook("Stop", body, *shell, **env)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -90,7 +90,10 @@ def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_python_starts_at_the_noted_count(plugin: PluginCopy, shell: list[str]) -> None:
-    """All four counts of the last answer are compared with the note; without a note, with 60,000."""
+    """Python is called if the four token counts of the last answer together reach the number in the note.
+
+    Without a note, the number is 60,000.
+    """
     body = stop_event(
         write_transcript(
             plugin, [*conversation(2), answer_with_usage({**COUNTED, "output_tokens": 100})]
@@ -169,7 +172,10 @@ USAGES: dict[str, Record | Sequence[Record | bytes]] = {
 
 @pytest.mark.parametrize("name", USAGES)
 def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> None:
-    """Its numbers may be anywhere in the record, and other records may have such numbers."""
+    """The count is that of the last answer, whatever the order of its fields is.
+
+    Similar numbers in other records do not count.
+    """
     records = USAGES[name]
     rows = [answer_with_usage(records)] if isinstance(records, dict) else records
     body = stop_event(write_transcript(plugin, [*conversation(1), *rows]))
@@ -180,7 +186,7 @@ def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> 
 
 
 def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
-    """An output of a megabyte hides the last answer. The next turn's end has the count."""
+    """If a megabyte of output follows the last answer, Python is not called at this turn's end."""
     body = stop_event(
         write_transcript(
             plugin,
@@ -191,7 +197,7 @@ def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
 
 
 def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None:
-    """JSON may escape the path, and the session may have begun in another folder. Only a file counts."""
+    """If the path in the event is escaped or missing, the transcript is found by the session's id."""
     write_transcript(plugin, [answer_with_usage(COUNTED)], folder="-somewhere-else")
     for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):
         assert reaches_python(plugin, stop_event(path))
@@ -200,7 +206,7 @@ def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None
 
 
 def test_newer_settings_start_python(plugin: PluginCopy) -> None:
-    """A lowered level also applies to a session that was read before."""
+    """If the settings are newer than the note, Python is called, because the limit may be lower."""
     body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
     note = write_note(plugin, 10**9)
     settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"
@@ -212,7 +218,7 @@ def test_newer_settings_start_python(plugin: PluginCopy) -> None:
 
 
 def test_headless_runs_do_not_start_python(plugin: PluginCopy) -> None:
-    """Neither our own run nor `-p` does, because no user could react."""
+    """In headless runs, Python is not called at a turn's end, because no user could react."""
     body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
     assert not reaches_python(plugin, body, RESUME_HOOKS_CHILD="1")
     for entry, reached in (("sdk-cli", False), ("sdk-py", False), ("cli", True), ("", True)):
@@ -233,7 +239,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_events_are_ignored(plugin: PluginCopy, name: str) -> None:
-    """No file is read and no program is started."""
+    """For a hostile event, no file is read and no Python is called."""
     write_transcript(plugin, [answer_with_usage(COUNTED)])
     assert not reaches_python(plugin, HOSTILE[name])
 
@@ -242,14 +248,17 @@ def test_hostile_events_are_ignored(plugin: PluginCopy, name: str) -> None:
     "said", ["", "x", '{"look": }', '{"look": "9"}', '{"look": -5}', '"look": 99999999999999999999']
 )
 def test_a_damaged_note_is_replaced(plugin: PluginCopy, said: str) -> None:
-    """Python reads it again and writes a valid one. A number beyond all contexts is not compared."""
+    """If the note is damaged, Python is called and writes a new one.
+
+    A number larger than any context prevents the call.
+    """
     body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
     write_note(plugin, 0).write_text(said)
     assert reaches_python(plugin, body) is ("999" not in said)
 
 
 def test_a_long_event_is_read_completely(plugin: PluginCopy) -> None:
-    """It contains the last answer. The client gets no broken pipe."""
+    """A long event, which contains the last answer, is read completely, so the client gets no broken pipe."""
     body = stop_event(
         write_transcript(plugin, [answer_with_usage(COUNTED)]),
         last_assistant_message="語" * 500_000,
@@ -258,14 +267,14 @@ def test_a_long_event_is_read_completely(plugin: PluginCopy) -> None:
 
 
 def links_folder(plugin: PluginCopy) -> Path:
-    """Return the folder whose existence enables links."""
+    """Create the folder of the links and return it. Links are only made if this folder exists."""
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "held"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
 
 def list_links(plugin: PluginCopy) -> dict[str, int]:
-    """Return the links, each with the names of its file."""
+    """Return the relative paths of all links, each with the number of hard links of its file."""
     top = links_folder(plugin)
     return {
         str(path.relative_to(top)): path.stat().st_nlink
@@ -276,7 +285,11 @@ def list_links(plugin: PluginCopy) -> dict[str, int]:
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> None:
-    """It starts with the first turn and covers sub-agents and outputs, also later ones, and headless runs."""
+    """At a turn's end, the session's file and the files in its folder are linked.
+
+    Files that are added later are linked too, also in headless runs. Without the folder for links,
+    no link is made.
+    """
     path = write_transcript(plugin, conversation(1))
     own, body = path.with_suffix(""), stop_event(path)
     assert not reaches_python(plugin, body, *shell)
@@ -293,7 +306,7 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text("x")
         for folder in links_folder(plugin).rglob("*/"):
-            os.utime(folder, (1, 1))  # some shells compare whole seconds
+            os.utime(folder, (1, 1))  # Some shells compare only whole seconds.
         assert not reaches_python(plugin, body, *shell)
         assert list_links(plugin)[f"-work/{SESSION}/{name}"] == 2
     assert len(list_links(plugin)) == 5
@@ -303,7 +316,7 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
 
 
 def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
-    """It covers one folder at a time, so that thousands of old outputs cause no delay."""
+    """At a turn's end, at most a hundred files of a folder are linked, so that there is no long delay."""
     path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
     for number in range(150):
@@ -315,7 +328,10 @@ def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
 
 
 def test_a_turns_end_restores_a_removed_link(plugin: PluginCopy) -> None:
-    """A rewrite of ours removes the link. A file that another program put there is left for the next check."""
+    """At a turn's end, a link that was removed is made again. A rewrite of the session removes it.
+
+    If another program has replaced the session's file, the old link stays for the next check.
+    """
     path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
     reaches_python(plugin, stop_event(path))
@@ -330,7 +346,10 @@ def test_a_turns_end_restores_a_removed_link(plugin: PluginCopy) -> None:
 
 
 def test_a_turns_end_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> None:
-    """It skips symbolic links, files outside of the project folders, and a state folder that is a link."""
+    """At a turn's end, no link is made to symbolic links or to files outside the projects' folders.
+
+    No link is made in a folder that is a symbolic link.
+    """
     path = write_transcript(plugin, conversation(1))
     links_folder(plugin)
     outside = tmp_path / "outside"
@@ -360,7 +379,10 @@ def test_a_turns_end_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> 
     "call", ["execve", "link,linkat", "mkdir,mkdirat", "clone,clone3,fork,vfork"]
 )
 def test_a_killed_turn_end_loses_no_file(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
-    """Each process is killed before its first or a later such call. The next check links the rest."""
+    """If the script is killed at any system call of this kind, the next check makes the missing links.
+
+    No file of the session is changed.
+    """
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     path = write_transcript(plugin, conversation(1))
     for name in ("subagents/agent-1.jsonl", "tool-results/1.txt", "tool-results/2.txt"):
@@ -368,7 +390,7 @@ def test_a_killed_turn_end_loses_no_file(plugin: PluginCopy, tmp_path: Path, cal
         (path.with_suffix("") / name).write_text(name)
     was = {each: each.read_bytes() for each in path.parent.rglob("*") if each.is_file()}
     counts = []
-    for count in range(1, 25):  # `mkdir -p` makes a call for each step of the way
+    for count in range(1, 25):  # ``mkdir -p`` makes one call for each folder in the path.
         shutil.rmtree(links_folder(plugin))
         links_folder(plugin)
         inject = f"inject={call}:signal=SIGKILL:when={count}"
@@ -395,9 +417,9 @@ def test_a_killed_turn_end_loses_no_file(plugin: PluginCopy, tmp_path: Path, cal
 
 
 def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Path) -> None:
-    """They are the client's own shell, `cat`, `tail` and `awk` if no check is due.
+    """A turn's end without a check runs the client's shell, ``cat``, ``tail`` and ``awk``.
 
-    Without a session only the first two run.
+    If the event has no session, only the shell and ``cat`` run.
     """
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     write_note(plugin, 160_000)

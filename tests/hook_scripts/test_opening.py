@@ -1,4 +1,4 @@
-"""Tests of the module's switch to another session, run by node with a stand-in for the client."""
+"""Tests of the module's switch to another session, in node with a fake client."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ await open($, { open: 'child', fill: 'fix the tests' }).catch(() => {})
 const sent = await submit($, { text: 'something else' }, async ({ text }) => ({ text }))
 console.log(JSON.stringify(sent))
 """
-"""A switch in which the client refuses to fill the box, and a prompt after it."""
+"""A switch in which the client refuses to fill the input box, and a prompt after it."""
 
 
 def test_a_prompt_after_a_failed_switch_is_sent() -> None:
-    """Text stored while the session opened does not block later prompts."""
+    """After a switch that failed, the next prompt is sent.
+
+    The text that the module kept during the switch does not block it.
+    """
     fields = {"opening": json.dumps((REPO / "hooks" / "opening.mjs").as_uri())}
     assert run_node(STAND_IN % fields) == {"text": "something else"}
 
@@ -55,11 +58,15 @@ const $ = {
 await open($, { open: 'child', fill: 'fix the tests' })
 console.log(JSON.stringify({ sent: sent[0], box: box.text }))
 """
-"""Enter behind typed words, pressed when the session is open and its box not yet filled."""
+"""The user presses Enter after typed words when the session is open but its box is not filled yet.
+"""
 
 
 def test_a_prompt_during_a_switch_keeps_the_next_step() -> None:
-    """It waits in the box after the next step, which would otherwise be lost."""
+    """A prompt that is sent during a switch is put into the box after the next step, and not sent.
+
+    Otherwise the next step would be lost.
+    """
     fields = {}
     for name in ("opening", "draft"):
         fields[name] = json.dumps((REPO / "hooks" / f"{name}.mjs").as_uri())

@@ -1,4 +1,4 @@
-"""Tests of the parts of an opening, by the commands of hooks.json, which run in parallel as in the client."""
+"""Tests of the parts of a long opening. The commands of hooks.json run in parallel, as in the client."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ OPENING = "\n".join(
         *(f"line {n:04} «{'word ' * 9}»\\" for n in range(600)),
     ]
 )
-"""What a handoff opens with: some 36,000 characters."""
+"""The opening of a handoff, with about 36,000 characters."""
 
 Hook = subprocess.Popen[bytes]
 
 
 @pytest.fixture
 def hook_environment(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
-    """Return the client's environment for the plugin's hooks."""
+    """Return the environment of a client for the plugin's hooks."""
     given = {
         "PATH": os.environ["PATH"],
         "CLAUDE_PLUGIN_ROOT": str(REPO),
@@ -64,7 +64,7 @@ def hook_environment(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def running_hooks() -> Iterator[list[Hook]]:
-    """Return the hooks that a test has started. Those that still run at its end are ended."""
+    """Return a list for the hooks that a test starts. After the test, those that still run are ended."""
     hooks: list[Hook] = []
     yield hooks
     for hook in hooks:
@@ -80,7 +80,7 @@ def start_hooks(
     event: dict[str, Any],
     shell: Sequence[str] = SH,
 ) -> list[Hook]:
-    """Start commands of hooks.json on an event, each in its own process group."""
+    """Start commands of hooks.json for an event, each in a process group of its own."""
     begun = []
     for command in commands:
         hook = subprocess.Popen(
@@ -97,7 +97,7 @@ def start_hooks(
 
 
 def contexts(hooks: Sequence[Hook]) -> list[str]:
-    """Return the text of each hook for the model, in the order of ``hooks``."""
+    """Return the text that each hook adds to the model's context, in the order of ``hooks``."""
     found = []
     for hook in hooks:
         out, err = hook.communicate(timeout=60)
@@ -120,7 +120,7 @@ def start_event(source: str, number: str = NEW, folder: Path | None = None) -> d
 def write_pending_handoff(
     home: ConfigHome, pid: int = 4711, number: int = 2, opening: str = OPENING
 ) -> Path:
-    """Write a handoff that waits for a client's ``/clear``, and return the project's folder."""
+    """Write a handoff that waits for the client's ``/clear``, and return the project's folder."""
     child = session_id(number)
     path = write_session(home.project(), child, conversation(1, session_id=child))
     store_handoff(
@@ -130,13 +130,13 @@ def write_pending_handoff(
 
 
 def remaining_parts(home: ConfigHome) -> list[str]:
-    """Return the remaining parts of a start, without notes of hooks that ended."""
+    """Return the names of the notes with parts that no hook has printed."""
     found = sorted((home.config / "resume-hooks" / "pending").glob("parts-*"))
     return [path.name for path in found if json.loads(path.read_text()) != {"version": 1}]
 
 
 def test_there_is_a_hook_for_each_part() -> None:
-    """Clients run them in addition to the first one, and only after /clear and a compaction."""
+    """There is one hook for each part of an opening. They run only after /clear and a compaction."""
     assert len(OTHERS) + 1 == parted_text.MAX_PARTS
     assert f"others={len(OTHERS)};" in FIRST
     assert [f"part={number};" in command for number, command in enumerate(OTHERS, 1)] == [
@@ -155,7 +155,7 @@ def test_a_long_handoff_is_complete(
     running_hooks: list[Hook],
     shell: list[str],
 ) -> None:
-    """Every part fits a hook, the first command prints the last part, and no file is left."""
+    """All parts of a long handoff are printed, each within the limit for a hook, and no note is left."""
     folder = write_pending_handoff(config_home)
     hooks = start_hooks(
         running_hooks, [FIRST, *OTHERS], hook_environment, start_event("clear", NEW, folder), shell
@@ -172,7 +172,10 @@ def test_a_long_handoff_is_complete(
 def test_only_the_first_hook_prints_a_short_handoff(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
 ) -> None:
-    """It has no part numbers, and the other hooks print nothing, as without a handoff."""
+    """A short handoff is printed by the first hook alone, without part numbers.
+
+    Without a handoff, no hook prints text.
+    """
     folder = write_pending_handoff(
         config_home, opening="[SESSION LINEAGE]\n[/SESSION LINEAGE]\n\ngo on"
     )
@@ -206,7 +209,10 @@ def test_other_starts_have_no_parts(
     running_hooks: list[Hook],
     source: str,
 ) -> None:
-    """A client may run these hooks at other starts. After /clear they need a pending handoff. No note is written."""
+    """At other starts, and after /clear without a handoff, the hooks for the parts print nothing.
+
+    They write no note.
+    """
     if source != "clear":
         write_pending_handoff(config_home)
     assert (
@@ -219,7 +225,10 @@ def test_other_starts_have_no_parts(
 def test_a_late_hook_prints_nothing(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
 ) -> None:
-    """It starts after the first one has ended. A later start removes its note."""
+    """A hook for a part that starts after the first hook has ended prints nothing.
+
+    A later start removes the note of the late hook.
+    """
     folder = write_pending_handoff(config_home)
     contexts(
         start_hooks(running_hooks, [FIRST], hook_environment, start_event("clear", NEW, folder))
@@ -242,7 +251,7 @@ def test_a_late_hook_prints_nothing(
 def test_two_parallel_clients_get_their_own_handoffs(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
 ) -> None:
-    """Each session gets its complete handoff."""
+    """If two clients start sessions at the same time, each gets its own complete handoff."""
     mine, theirs = OPENING.replace("word", "mine"), OPENING.replace("word", "them")
     write_pending_handoff(config_home, 4711, 2, mine)
     folder = write_pending_handoff(config_home, 4712, 12, theirs)
@@ -263,7 +272,10 @@ def test_two_parallel_clients_get_their_own_handoffs(
 def test_the_first_hook_prints_alone_if_the_others_never_start(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
 ) -> None:
-    """Its text has the start and the end of the opening, and mentions the missing part."""
+    """If the other hooks never start, the first hook prints the beginning and the end of the opening.
+
+    If one of them is missing, the last part mentions it.
+    """
     folder = write_pending_handoff(config_home)
     (alone,) = contexts(
         start_hooks(running_hooks, [FIRST], hook_environment, start_event("clear", NEW, folder))
@@ -290,7 +302,7 @@ def test_the_first_hook_prints_alone_if_the_others_never_start(
 def test_a_client_without_the_other_hooks_gets_one_part(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
 ) -> None:
-    """Codex gets the same as before, with the next step."""
+    """Codex, which has no hooks for the parts, gets a shorter text with the next step at its end."""
     folder = write_pending_handoff(config_home, opening=f"{OPENING}\n\nNext step:\nfix it")
     codex = json.loads((REPO / "hooks" / "codex.json").read_text())["hooks"]["SessionStart"][0][
         "hooks"
@@ -311,7 +323,7 @@ def test_the_other_hooks_print_nothing_without_the_first(
     tmp_path: Path,
     begun: str,
 ) -> None:
-    """It is killed before or while they wait. The next start finds no old part."""
+    """If the first hook is killed, the other hooks print nothing, and the next start has no old parts."""
     engine = tmp_path / "engine that hangs"
     engine.write_text(f"#!/bin/sh\ntouch '{tmp_path}/hangs'\nsleep 60\n")
     engine.chmod(0o755)
@@ -330,7 +342,7 @@ def test_the_other_hooks_print_nothing_without_the_first(
     first.wait()
     pending = config_home.config / "resume-hooks" / "pending"
     claim = pending / f"parts-{NEW}.json"
-    if begun == "after":  # it was about to end: its parts lie there
+    if begun == "after":  # The first hook was about to end, and has already written its parts.
         claim.write_text(json.dumps({**json.loads(claim.read_text()), "count": 3}))
         for number in (1, 2):
             (pending / f"parts-{NEW}-{number}").write_text('{"stale": "part"}\n')
@@ -353,7 +365,7 @@ def test_the_other_hooks_print_nothing_without_the_first(
 def test_a_damaged_claim_is_ignored(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook], note: str
 ) -> None:
-    """The hooks of the parts end, and the first one prints the opening with or without them."""
+    """If the note of the first hook is damaged, the opening is still printed, and all hooks end."""
     folder = write_pending_handoff(config_home)
     (config_home.config / "resume-hooks" / "pending" / f"parts-{NEW}.json").write_text(note)
     assert (
@@ -372,7 +384,7 @@ def test_a_damaged_claim_is_ignored(
 def test_state_behind_a_link_is_ignored(
     config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook], place: str
 ) -> None:
-    """The state folder and its files must not be links to foreign files."""
+    """If the state folder or a file in it is a link, the hooks do not print what it leads to."""
     state, elsewhere = config_home.config / "resume-hooks", config_home.root / "elsewhere"
     pending = elsewhere / "pending" if place != f"pending/parts-{NEW}-1" else state / "pending"
     pending.mkdir(parents=True)
@@ -398,7 +410,7 @@ def test_invalid_ids_have_no_parts(
     running_hooks: list[Hook],
     number: str,
 ) -> None:
-    """They are used for no search and no file."""
+    """For an invalid session id, no hook prints text and no file is written."""
     assert (
         contexts(
             start_hooks(
@@ -413,7 +425,7 @@ def test_invalid_ids_have_no_parts(
 def test_a_read_only_state_folder_has_no_parts(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first hook prints as if there were no other hooks."""
+    """If the state folder cannot be written, the first hook prints one shortened text."""
 
     def fail(*_given: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, "full")
@@ -434,7 +446,7 @@ def test_a_read_only_state_folder_has_no_parts(
 
 
 def test_a_text_beyond_all_parts_loses_its_middle() -> None:
-    """It loses complete lines if there are lines, in any script."""
+    """A text that is too long for all parts loses lines in its middle, or characters if it has one line."""
     for text in (OPENING * 3, "\U0001f680" * 50_000, "x" * 90_000):
         short = start_parts.remove_middle(text, parted_text.MAX_TEXT_UNITS)
         assert parted_text.MAX_TEXT_UNITS - 300 < utf16_length(short) <= parted_text.MAX_TEXT_UNITS

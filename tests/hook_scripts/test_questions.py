@@ -1,4 +1,4 @@
-"""Tests of the module's questions, run by node with a stand-in for the client: which keys count as an answer."""
+"""Tests of the module's questions, in node with a fake client: the keys that count as an answer."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ const $ = {
 await settle($, 'trim', '', undefined, called)
 console.log(JSON.stringify({ told, shown, now, first, filled }))
 """
-"""A person who answers the first question with the first of ``answers``, after so many milliseconds, and so on.
+"""A user who gives one answer after the other, each after a number of milliseconds.
 
-``typed`` letters come into the box, one each 150 ms from the beginning on.
+The user also types ``typed`` letters into the box, one every 150 ms.
 """
 
 
 def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dict[str, Any]:
-    """Run a question and return the engine's input, how often the question was shown, and the answer's time in ms."""
+    """Run a question. Return the engine's inputs, the number of displays, and the time in ms."""
     fields = {
         "asking": json.dumps((REPO / "hooks" / "asking.mjs").as_uri()),
         "given": json.dumps({"answers": answers, "called": called, "typed": typed}),
@@ -76,39 +76,39 @@ def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dic
     "early", ["Open", "Not now", ""], ids=["first choice", "last choice", "Esc"]
 )
 def test_a_key_pressed_as_a_question_opens_is_ignored(called: bool, early: str) -> None:
-    """The question is repeated, also after our own commands."""
+    """A key that is pressed when a question has just opened is ignored, and the question is repeated."""
     done = run_question((early, 300), ("Open", 4000), called=called)
     assert (done["told"], done["shown"]) == (["", "yes"], 2)
 
 
 @pytest.mark.parametrize("called", [True, False])
 def test_a_later_answer_counts_immediately(called: bool) -> None:
-    """Esc is the last choice."""
+    """Esc after four seconds counts as the last choice, and the question is not repeated."""
     done = run_question(("", 4000), called=called)
     assert (done["told"], done["shown"]) == (["", "no"], 1)
 
 
 @pytest.mark.parametrize("called", [True, False])
 def test_a_question_that_the_client_refuses_ends(called: bool) -> None:
-    """It is not asked again and again."""
+    """If the client refuses to show a question three times, the last choice is taken."""
     done = run_question(*[("", 0)] * 3, called=called)
     assert (done["told"], done["shown"]) == (["", "no"], 3)
 
 
 @pytest.mark.parametrize(("called", "first"), [(True, "Open"), (False, "Not now")])
-def test_the_default_answer_of_an_unrequested_question(called: bool, first: str) -> None:
-    """It is the one that changes nothing."""
+def test_an_unrequested_question_has_a_harmless_default(called: bool, first: str) -> None:
+    """In a question that the user did not request, the first choice is the one that changes nothing."""
     assert run_question(("Not now", 4000), called=called)["first"] == [first]
 
 
 def test_words_typed_into_a_question_return_to_the_box() -> None:
-    """The client returns them as the answer of an unrequested question."""
+    """Words that are typed into a question that the user did not request return to the input box."""
     done = run_question(("tests now", 4000), called=False)
     assert (done["told"], done["filled"]) == (["", "no"], "tests now")
 
 
 def test_a_question_after_a_command_waits_for_typing() -> None:
-    """With an empty box it opens immediately."""
+    """A question after a command opens immediately, but waits while the user types."""
     assert run_question(("Open", 4000), called=True)["now"] == 4000
     typing = run_question(("Open", 4000), called=True, typed=20)
     assert typing["told"] == ["", "yes"]

@@ -1,4 +1,4 @@
-"""Tests of the session hooks: they do not wait, and start Python only if necessary."""
+"""Tests of the hooks at the start and end of a session: they do not wait, and seldom start Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STARTUP = b'{"session_id":"a","hook_event_name":"SessionStart","source":"startup
 
 
 def make_ready(plugin: PluginCopy) -> None:
-    """Write a venv with the current lock, whose Python records that it was started."""
+    """Write a complete venv with the current lock file."""
     python = plugin.data / "venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec "{plugin.env["RESUME_HOOKS_PYTHON"]}" "$@"\n')
@@ -28,32 +28,36 @@ def make_ready(plugin: PluginCopy) -> None:
     shutil.copy(plugin.root / "requirements.lock", plugin.data / "venv")
 
 
-WAITS = """
+WAITING_INSTALLER = """
 import os, sys, time
 os.setsid()
 until = time.monotonic() + 60
 while not os.path.exists(os.path.join(os.path.dirname(__file__), "go")) and time.monotonic() < until:
     time.sleep(0.02)
 """
-"""How an installer begins that takes as long as a test wants; see ``end_installer``."""
+"""The beginning of an installer that runs until ``end_installer`` is called, at most a minute."""
 
 
 def end_installer(plugin: PluginCopy) -> None:
-    """End the installer if it runs. One that is started later does not wait."""
+    """Let the fake installer end. One that starts later does not wait."""
     (plugin.root / "hooks" / "go").touch()
 
 
 def stand_in_installer(plugin: PluginCopy) -> Path:
-    """Replace the installer by one that waits for ``end_installer``, and return the file that it writes at its end."""
+    """Replace the installer by one that waits for ``end_installer``.
+
+    Returns the file that the installer writes at its end.
+    """
     done = plugin.data / "installed"
     (plugin.root / "hooks" / "install.py").write_text(
-        f"{WAITS}to = {str(done)!r}\nopen(to + '.new', 'w').write(sys.argv[-1])\nos.rename(to + '.new', to)\n"
+        f"{WAITING_INSTALLER}to = {str(done)!r}\n"
+        "open(to + '.new', 'w').write(sys.argv[-1])\nos.rename(to + '.new', to)\n"
     )
     return done
 
 
 def appears_in_time(file: Path, seconds: float = 20) -> bool:
-    """Check whether the file appears in time."""
+    """Wait until the file exists, and return False after ``seconds``."""
     end = time.monotonic() + seconds
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.05)
@@ -64,9 +68,9 @@ CHILD = "5e12a303-0000-4000-8000-000000000001"
 
 
 def reaches_engine(plugin: PluginCopy, event: str, fields: Mapping[str, object]) -> bool:
-    """Check whether an event reaches the engine completely, with any spaces in its JSON.
+    """Check whether an event reaches the engine, with and without spaces in its JSON.
 
-    The hook itself prints no error.
+    Raises AssertionError if the hook fails or if the engine does not get the whole event.
     """
     reached = set()
     for body in (json.dumps(fields).encode(), json.dumps(fields, separators=(",", ":")).encode()):
@@ -96,7 +100,10 @@ COLD = {"source": "resume", "prompt_cache_likely_expired": True, "context_tokens
 def test_only_a_resume_of_a_large_uncached_session_starts_python(
     plugin: PluginCopy, other: dict[str, object], due: bool
 ) -> None:
-    """Only its continuation is expensive."""
+    """A resume starts Python only if the session is large and its cache has expired.
+
+    Only this session is expensive to continue.
+    """
     assert reaches_engine(plugin, "SessionStart", {**COLD, **other}) is due
 
 
@@ -104,7 +111,7 @@ def test_only_a_resume_of_a_large_uncached_session_starts_python(
 def test_a_resume_of_a_giant_file_starts_python(
     plugin: PluginCopy, tmp_path: Path, size: int, due: bool
 ) -> None:
-    """Python reports the size. A missing file is not reported."""
+    """A resume of a file larger than 100 MB starts Python, which reports the size."""
     path = tmp_path / "no project" / "a giant.jsonl"
     path.parent.mkdir()
     assert not reaches_engine(
@@ -122,7 +129,7 @@ def test_a_resume_of_a_giant_file_starts_python(
 
 
 def test_only_an_end_by_clear_reaches_the_engine(plugin: PluginCopy) -> None:
-    """Only ``/clear`` has a successor, whatever other fields contain."""
+    """At a session's end, the engine is called only after ``/clear``, whatever other fields contain."""
     for reason in ("logout", "prompt_input_exit", "other", "resume"):
         assert not reaches_engine(
             plugin, "SessionEnd", {"reason": reason, "title": '"reason":"clear"'}
@@ -131,9 +138,9 @@ def test_only_an_end_by_clear_reaches_the_engine(plugin: PluginCopy) -> None:
 
 
 def test_only_starts_by_clear_and_compaction_reach_the_engine(plugin: PluginCopy) -> None:
-    """After /clear there is a link to record, and after a compaction there are facts to restore.
+    """At a session's start, the engine is called only after ``/clear`` and after a compaction.
 
-    Nothing else is pending.
+    It then records a link or restores facts. In this test, nothing else has to be done.
     """
     for source in ("startup", "resume", "fork"):
         assert not reaches_engine(
@@ -144,7 +151,10 @@ def test_only_starts_by_clear_and_compaction_reach_the_engine(plugin: PluginCopy
 
 
 def test_a_startup_reads_a_pending_handoff_until_it_is_reported(plugin: PluginCopy) -> None:
-    """Later starts do not read it. Other notes do not matter."""
+    """At a startup, the engine is called if a handoff waits that was not reported yet.
+
+    Other notes do not matter, and a fork does not call the engine.
+    """
     (stamps_folder(plugin) / "trim-x.json").touch()
     (stamps_folder(plugin) / f"handoff-4711-{CHILD}.told").touch()
     assert not reaches_engine(plugin, "SessionStart", {"source": "startup"})
@@ -155,7 +165,10 @@ def test_a_startup_reads_a_pending_handoff_until_it_is_reported(plugin: PluginCo
 
 @pytest.mark.parametrize("ending", ["json", "told"])
 def test_a_resume_of_the_child_reads_its_pending_handoff(plugin: PluginCopy, ending: str) -> None:
-    """It may have been announced. A resume of another session starts no Python."""
+    """A resume of a waiting handoff's child calls the engine, even if the handoff was reported.
+
+    A resume of another session does not.
+    """
     (stamps_folder(plugin) / f"handoff-4711-{CHILD}.{ending}").touch()
     assert not reaches_engine(
         plugin, "SessionStart", {"source": "resume", "session_id": CHILD.replace("5", "6")}
@@ -164,13 +177,13 @@ def test_a_resume_of_the_child_reads_its_pending_handoff(plugin: PluginCopy, end
 
 
 def test_the_engines_reply_to_a_start_is_printed(plugin: PluginCopy) -> None:
-    """It is the hook's own reply. At an end nothing is printed."""
+    """At a start, the hook prints the engine's reply. At an end, it prints nothing."""
     assert plugin.hook("SessionStart", b'{"source":"clear"}').stdout == b"reply of session\n"
     assert plugin.hook("SessionEnd", b'{"reason":"clear"}').stdout == b""
 
 
 def test_a_start_with_a_ready_engine_starts_no_python(plugin: PluginCopy) -> None:
-    """The lock equals the venv's copy, and its Python exists."""
+    """If the venv is complete and has the current lock file, a start begins no installation."""
     make_ready(plugin)
     installed = stand_in_installer(plugin)
     end_installer(plugin)
@@ -181,7 +194,10 @@ def test_a_start_with_a_ready_engine_starts_no_python(plugin: PluginCopy) -> Non
 
 @pytest.mark.parametrize("is_ready", [True, False])
 def test_the_first_start_prints_one_line(plugin: PluginCopy, is_ready: bool) -> None:
-    """It says that the engine is ready or will be, and what to type. Later starts and headless ones print nothing."""
+    """The first start prints one line that tells whether the engine is ready and what to type.
+
+    A headless start and the second start print nothing.
+    """
     if is_ready:
         make_ready(plugin)
     stand_in_installer(plugin)
@@ -201,7 +217,7 @@ def test_the_first_start_prints_one_line(plugin: PluginCopy, is_ready: bool) -> 
 
 @pytest.mark.parametrize("says", [True, False])
 def test_the_greeting_replaces_an_empty_reply(plugin: PluginCopy, says: bool) -> None:
-    """The first start has work, such as sessions that will soon be deleted."""
+    """At the first start, the hook prints the engine's reply, or the greeting if there is no reply."""
     make_ready(plugin)
     if not says:
         engine = plugin.root / "src" / "resume_hooks" / "hooks" / "session.py"
@@ -212,8 +228,8 @@ def test_the_greeting_replaces_an_empty_reply(plugin: PluginCopy, says: bool) ->
     assert (b"is ready. Type /full" in done.stdout) is not says
 
 
-def test_the_first_start_after_a_failed_installation_says_so(plugin: PluginCopy) -> None:
-    """The next attempt may be an hour later, so it does not announce one. Another start after it prints nothing."""
+def test_the_first_start_after_a_failed_installation_reports_it(plugin: PluginCopy) -> None:
+    """The first start after a failed installation reports the failure, and the second prints nothing."""
     (plugin.data / "greeted").touch()
     (plugin.data / "install.json").write_text('{"state": "failed", "error": "no network"}\n')
     stand_in_installer(plugin)
@@ -226,7 +242,10 @@ def test_the_first_start_after_a_failed_installation_says_so(plugin: PluginCopy)
 
 @pytest.mark.parametrize("change", ["no venv", "other lock", "dangling python"])
 def test_an_outdated_engine_starts_the_installation(plugin: PluginCopy, change: str) -> None:
-    """The hook ends and closes its output before the installation ends."""
+    """If the venv is missing, damaged or outdated, a start begins an installation.
+
+    The hook does not wait for it.
+    """
     make_ready(plugin)
     if change == "no venv":
         shutil.rmtree(plugin.data / "venv")
@@ -245,7 +264,7 @@ def test_an_outdated_engine_starts_the_installation(plugin: PluginCopy, change: 
 
 @pytest.mark.parametrize("own", ["named", "checkout"])
 def test_a_users_own_python_prevents_the_installation(plugin: PluginCopy, own: str) -> None:
-    """It is RESUME_HOOKS_PYTHON or a .venv next to the plugin."""
+    """With RESUME_HOOKS_PYTHON or a .venv in the plugin's folder, no installation begins."""
     installed = stand_in_installer(plugin)
     end_installer(plugin)
     if own == "checkout":
@@ -259,7 +278,7 @@ def test_a_users_own_python_prevents_the_installation(plugin: PluginCopy, own: s
 
 
 def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Without CLAUDE_PLUGIN_DATA the folder at the same place has our own name."""
+    """Without CLAUDE_PLUGIN_DATA, the engine is installed in a data folder with our own name."""
     installed = stand_in_installer(plugin)
     end_installer(plugin)
     plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")
@@ -270,10 +289,13 @@ def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Pat
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
-def test_the_models_shell_knows_our_command_name(
+def test_the_models_shell_has_the_command_resume_hooks(
     plugin: PluginCopy, tmp_path: Path, shell: list[str]
 ) -> None:
-    """Openings and digests use it. It runs the plugin of the last start, and other lines in the file stay."""
+    """A start defines the command ``resume-hooks`` in the file for the model's shell.
+
+    The command runs the plugin of the last start. Other lines of the file stay.
+    """
     named = tmp_path / "env.sh"
     named.write_text("export THEIRS=1\n")
     old, moved = (replace(plugin, root=tmp_path / name) for name in ("it's old", "new version"))
@@ -284,7 +306,7 @@ def test_the_models_shell_knows_our_command_name(
         old,
         moved,
         plugin,
-    ):  # the last one's path does not stand for itself between quotes
+    ):  # The path of the last plugin contains a quote, a space and a dollar sign.
         each.hook(
             "SessionStart",
             STARTUP,

@@ -1,6 +1,6 @@
-"""Tests of the report for a bug report.
+"""Tests of the data for a bug report.
 
-It has the facts to find a bug, and no names of sessions, projects or people.
+It has what is needed to find a bug, but no names of sessions, projects or people.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PLANTED = {
 def home_with_private_texts(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Path:
-    """Write a home with private texts in every possible place, and return its project folder."""
+    """Write a home with private texts in every possible place, and return its project's folder."""
     home = tmp_path / NAME
     config = home / ".claude"
     project = home / "work" / PLANTED["project"]
@@ -128,7 +128,7 @@ def validated_report(project: Path) -> dict[str, Any]:
 
 
 def test_the_report_has_no_private_text(home_with_private_texts: Path) -> None:
-    """It has no title, prompt, path, project, user name, or value of the environment or of a setting."""
+    """A bug report has no title, prompt, path, project, user name, or value of a variable or a setting."""
     text = json.dumps(validated_report(home_with_private_texts)).lower()
     for what, words in PLANTED.items():
         assert words.lower() not in text, what
@@ -138,7 +138,7 @@ def test_the_report_has_no_private_text(home_with_private_texts: Path) -> None:
 
 
 def test_the_report_has_the_necessary_facts(home_with_private_texts: Path) -> None:
-    """They are versions, findings by code, changed settings by key, and the places of bugs."""
+    """A bug report has versions, codes of findings, keys of changed settings, and the places of bugs."""
     found = validated_report(home_with_private_texts)
     codes = {row["code"]: row for row in found["findings"]}
     assert (
@@ -158,14 +158,14 @@ def test_the_report_has_the_necessary_facts(home_with_private_texts: Path) -> No
 
 
 def test_only_known_findings_have_a_detail(home_with_private_texts: Path) -> None:
-    """A new finding has only its code until its sentences are reviewed."""
+    """A finding that the bug report does not know has only its code in it, and no sentences."""
     own = Finding("new thing", "note", PLANTED["path"], "", "new-thing")
     found = bug_report.make_bug_report([own], str(home_with_private_texts), Where())["findings"]
     assert found == [{"code": "new-thing", "level": "note", "detail": ""}]
 
 
 def test_every_finding_has_a_code(home_with_private_texts: Path) -> None:
-    """It has lower-case words with dashes, one for each name and level."""
+    """The code of every finding consists of lower-case words with dashes."""
     for finding in check_installation(str(home_with_private_texts)):
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", finding.code)
 
@@ -190,14 +190,17 @@ def test_every_finding_has_a_code(home_with_private_texts: Path) -> None:
 def test_paths_and_names_are_anonymized(
     said: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Home and project become marks, other paths are removed, and the user's name is replaced as a word."""
+    """The home and the project are replaced by short names, and other paths are removed.
+
+    The user's name is replaced where it is a whole word.
+    """
     monkeypatch.setattr("getpass.getuser", lambda: "ann")
     who = Anonymizer("/home/ann/work/this", Where({"HOME": "/home/ann"}))
     assert who.anonymize(said) == told
 
 
 def test_default_settings_are_omitted(config_home: ConfigHome) -> None:
-    """Only changed settings are listed, with unchanged numbers."""
+    """A bug report lists only changed settings, with their numbers."""
     store_setting("notice_percent", "7", config_home.where)
     found = bug_report.make_bug_report([], str(config_home.root), config_home.where)["settings"]
     assert found == [{"key": "notice_percent", "value": 7, "source": "file"}]

@@ -1,4 +1,4 @@
-"""Tests of doctor's findings: each check in its good and its bad case, with a remedy for the bad one."""
+"""Tests of the findings of ``doctor``, with and without each problem."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def client_config(config_home: ConfigHome) -> Path:
 
 @pytest.fixture
 def cwd(client_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a project folder without a client and a clipboard."""
+    """Return a project's folder. There is no client on PATH and no clipboard."""
     folder = tmp_path / "project"
     folder.mkdir()
     tools = tmp_path / "bin"
@@ -40,19 +40,19 @@ def cwd(client_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def finding_named(cwd: Path, name: str) -> Finding:
-    """Return one finding by its name."""
+    """Return the finding of ``doctor`` with this name."""
     return next(finding for finding in check_installation(str(cwd)) if finding.name == name)
 
 
 def fake_client(cwd: Path, said: str) -> None:
-    """Put a ``claude`` on PATH that prints ``said``."""
+    """Write a program ``claude`` on PATH that prints ``said``."""
     program = cwd.parent / "bin" / "claude"
     program.write_text(f"#!/bin/sh\necho '{said}'\n")
     program.chmod(0o755)
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write ``value`` to ``path``, making its folder."""
+    """Write ``value`` as JSON to ``path``. Create the folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value))
 
@@ -66,8 +66,8 @@ def write_json(path: Path, value: object) -> None:
         ("", "problem"),
     ],
 )
-def test_the_finding_on_the_clients_version(cwd: Path, said: str, level: str) -> None:
-    """A supported client is fine. A missing, old or silent one is a problem."""
+def test_doctor_checks_the_clients_version(cwd: Path, said: str, level: str) -> None:
+    """A supported client is ok. A missing or old client, or one that prints no version, is a problem."""
     assert "not on PATH" in finding_named(cwd, "client").detail
     fake_client(cwd, said)
     assert finding_named(cwd, "client").level == level
@@ -76,7 +76,7 @@ def test_the_finding_on_the_clients_version(cwd: Path, said: str, level: str) ->
 @pytest.mark.parametrize("key", ["disableAllHooks", "allowManagedHooksOnly"])
 @pytest.mark.parametrize("level", ["user", "project", "local"])
 def test_disabled_hooks_are_found(cwd: Path, client_config: Path, key: str, level: str) -> None:
-    """Each switch is found at each level, and its file is named."""
+    """A setting that disables hooks is found in each file of the client, and the file is named."""
     path = {
         "user": client_config / "settings.json",
         "project": cwd / ".claude" / "settings.json",
@@ -88,8 +88,8 @@ def test_disabled_hooks_are_found(cwd: Path, client_config: Path, key: str, leve
     assert str(path) in finding_named(cwd, "hooks").detail
 
 
-def test_the_finding_on_the_plugin(cwd: Path, client_config: Path) -> None:
-    """It is missing, disabled by a stronger level, or enabled."""
+def test_doctor_checks_the_plugin(cwd: Path, client_config: Path) -> None:
+    """The plugin is reported as not installed, as ok, or as switched off by the project's settings."""
     assert "not installed" in finding_named(cwd, "plugin").detail
     write_json(
         client_config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}}
@@ -102,7 +102,7 @@ def test_the_finding_on_the_plugin(cwd: Path, client_config: Path) -> None:
 
 
 def test_a_plugin_of_another_version_is_found(cwd: Path, client_config: Path) -> None:
-    """``install`` assembled it, and the client still loads it."""
+    """A plugin of another version that the client still loads is reported, with ``install`` as remedy."""
     write_json(
         client_config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}}
     )
@@ -119,10 +119,10 @@ def test_a_plugin_of_another_version_is_found(cwd: Path, client_config: Path) ->
 @pytest.mark.parametrize(
     ("state", "level"), [("ready", "ok"), ("installing", "note"), ("failed", "problem")]
 )
-def test_the_finding_on_the_installation(
+def test_doctor_checks_the_installation(
     cwd: Path, client_config: Path, state: str, level: str
 ) -> None:
-    """It has the installer's state, and the cause of a failure."""
+    """The finding on the engine depends on the installer's state, and has the cause of a failure."""
     data = client_config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": state, "started": 1, "error": "no network"})
     finding = finding_named(cwd, "engine")
@@ -131,7 +131,7 @@ def test_the_finding_on_the_installation(
 
 
 def test_a_venv_of_a_checkout_needs_no_installation(cwd: Path, client_config: Path) -> None:
-    """After ``make`` in the client's clone, a failed installation is not a problem."""
+    """If the client's clone has a .venv, a failed installation of the engine is only a note."""
     data = client_config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": "failed", "started": 1, "error": "no network"})
     clone = cwd / "my clone"
@@ -149,14 +149,14 @@ def test_a_venv_of_a_checkout_needs_no_installation(cwd: Path, client_config: Pa
 
 
 def test_packages_of_a_tool_are_named(cwd: Path, client_config: Path) -> None:
-    """The user sees that there is no second venv."""
+    """If the engine uses the packages of a tool, the finding names the tool."""
     data = client_config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
     write_json(data, {"state": "ready", "started": 1, "tool": "/tools/python"})
     assert "the packages of /tools/python" in finding_named(cwd, "engine").detail
 
 
 def test_another_tool_with_the_same_triggers_is_found(cwd: Path, client_config: Path) -> None:
-    """It is aichat's hook, in the settings or in an installed plugin."""
+    """The hook of aichat, which has the same triggers, is found in settings and in an installed plugin."""
     assert finding_named(cwd, "other tools").level == "ok"
     hook = {
         "UserPromptSubmit": [
@@ -174,7 +174,7 @@ def test_another_tool_with_the_same_triggers_is_found(cwd: Path, client_config: 
 
 
 def test_damaged_settings_of_the_client_count_as_empty(cwd: Path, client_config: Path) -> None:
-    """Neither invalid JSON nor values of wrong types stop doctor."""
+    """``doctor`` treats damaged settings of the client as empty."""
     for damage in ("{not json", '{"hooks":' * 100_000):
         (client_config / "settings.json").write_text(damage)
         assert finding_named(cwd, "hooks").level == "ok"
@@ -189,8 +189,11 @@ def test_damaged_settings_of_the_client_count_as_empty(cwd: Path, client_config:
     assert finding_named(cwd, "other tools").level == "ok"
 
 
-def test_the_finding_on_the_state_folder(cwd: Path, client_config: Path) -> None:
-    """A public folder or a file is a problem. A private or missing folder is fine."""
+def test_doctor_checks_the_state_folder(cwd: Path, client_config: Path) -> None:
+    """A state folder that others can read, or that is no folder, is a problem.
+
+    A private or a missing folder is ok.
+    """
     state = client_config / "resume-hooks"
     assert finding_named(cwd, "state").level == "ok"
     state.mkdir(mode=0o700)
@@ -203,7 +206,7 @@ def test_the_finding_on_the_state_folder(cwd: Path, client_config: Path) -> None
 
 
 def test_an_impossible_state_folder_is_found(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nearest existing parent is a file or not writable."""
+    """A state folder that cannot be created is a problem: a parent is a file or cannot be written."""
     (cwd / "file").touch()
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "file" / "state"))
     finding = finding_named(cwd, "state")
@@ -213,7 +216,7 @@ def test_an_impossible_state_folder_is_found(cwd: Path, monkeypatch: pytest.Monk
     assert finding_named(cwd, "state").level == "ok"
     monkeypatch.setattr(
         "os.access", lambda path, _mode: path != str(cwd)
-    )  # root may write anywhere
+    )  # Root may write everywhere, so the check is replaced.
     finding = finding_named(cwd, "state")
     assert (finding.level, finding.code) == ("problem", "state-unmakable")
     assert finding.detail.endswith(f"can't be created: {cwd} can't be written")
@@ -223,7 +226,10 @@ def test_an_impossible_state_folder_is_found(cwd: Path, monkeypatch: pytest.Monk
 def test_a_full_disk_is_found(
     cwd: Path, client_config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The finding has the free space and the affected files, even without a state folder."""
+    """On a full disk, the finding has the free space and what cannot be stored.
+
+    This is also so without a state folder.
+    """
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=12_000))
     for _ in range(2):
         finding = finding_named(cwd, "state")
@@ -234,7 +240,7 @@ def test_a_full_disk_is_found(
 
 
 def test_invalid_settings_are_found(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source of each is named."""
+    """An invalid setting is a problem, and the finding names its source."""
     assert finding_named(cwd, "settings").level == "ok"
     monkeypatch.setenv("RESUME_HOOKS_CONTEXT_WINDOW", "plenty")
     finding = finding_named(cwd, "settings")
@@ -242,8 +248,8 @@ def test_invalid_settings_are_found(cwd: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "environment" in finding.detail
 
 
-def test_the_finding_on_the_clipboard(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a display and xclip it names the method."""
+def test_doctor_checks_the_clipboard(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a display and xclip, the finding on the clipboard names xclip."""
     program = cwd.parent / "bin" / "xclip"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -252,7 +258,7 @@ def test_the_finding_on_the_clipboard(cwd: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_transcripts_are_counted(cwd: Path, client_config: Path) -> None:
-    """The finding has the sessions of this folder and of all folders."""
+    """The finding on transcripts counts the sessions of this folder and of all folders."""
     assert finding_named(cwd, "transcripts").level == "note"
     folder = client_config / "projects" / "-elsewhere"
     folder.mkdir(parents=True)
@@ -264,7 +270,10 @@ def test_transcripts_are_counted(cwd: Path, client_config: Path) -> None:
 
 
 def test_a_giant_session_is_found(cwd: Path, client_config: Path) -> None:
-    """A client may hang on it. For a large line a slim copy is suggested."""
+    """A giant session, on which a client may hang, is reported.
+
+    If one of its lines is large, a slim copy is suggested.
+    """
     assert finding_named(cwd, "giants").level == "ok"
     path = client_config / "projects" / "-p" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
@@ -276,10 +285,13 @@ def test_a_giant_session_is_found(cwd: Path, client_config: Path) -> None:
     assert f"resume-hooks archive --slim {SESSION[:8]}" in giant.remedy
 
 
-def test_a_giant_session_with_a_small_live_part(
+def test_a_fork_is_suggested_for_a_giant_session(
     cwd: Path, client_config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fork is suggested, which omits everything before its last compaction."""
+    """For a giant session with a small live conversation, a fork is suggested.
+
+    The fork omits everything before the last compaction.
+    """
     monkeypatch.setattr(doctor, "MIN_GIANT_FILE_BYTES", 2_000_000)
     monkeypatch.setattr(doctor, "MIN_GIANT_LINE_BYTES", 1_000_000)
     path = client_config / "projects" / "-p" / f"{SESSION}.jsonl"
@@ -293,8 +305,11 @@ def test_a_giant_session_with_a_small_live_part(
     assert f"resume-hooks fork {SESSION[:8]}" in finding_named(cwd, "giants").remedy
 
 
-def test_the_finding_on_the_index(cwd: Path, client_config: Path) -> None:
-    """A missing or damaged one is a note, because a search builds it again. One of a newer version is a problem."""
+def test_doctor_checks_the_index(cwd: Path, client_config: Path) -> None:
+    """A missing or damaged index is a note, because a search builds a new one.
+
+    An index of a newer version is a problem.
+    """
     assert finding_named(cwd, "index").level == "note"
     folder = client_config / "projects" / "-elsewhere"
     folder.mkdir(parents=True)
@@ -316,7 +331,7 @@ def test_the_finding_on_the_index(cwd: Path, client_config: Path) -> None:
 
 
 def test_logged_bugs_are_reported(cwd: Path) -> None:
-    """The finding has their number, the time of the last one, and the file to send."""
+    """Logged bugs are reported with their number, the time of the last one, and the file to send."""
     assert finding_named(cwd, "log").code == "log-ok"
     for _ in range(2):
         bug_log.log_bug("search", "1", KeyError("secret"))
@@ -327,8 +342,8 @@ def test_logged_bugs_are_reported(cwd: Path) -> None:
     assert "secret" not in finding.detail
 
 
-def test_the_finding_on_a_policy(cwd: Path, client_config: Path) -> None:
-    """It has the policy's file, and the features that do not work."""
+def test_doctor_checks_a_policy(cwd: Path, client_config: Path) -> None:
+    """A policy is reported with its file and the features that do not work."""
     assert finding_named(cwd, "policy").level == "ok"
     write_json(client_config / "remote-settings.json", {"permissions": {}})
     assert finding_named(cwd, "policy").level == "note"

@@ -1,1 +1,1 @@
-"""The official SDK as an oracle."""
+"""Tests that compare resume-hooks with the official SDK."""

@@ -1,8 +1,9 @@
-"""Tests of forks against the official SDK.
+"""Tests that compare our forks with those of the official SDK.
 
-Both give the same conversation on resume, or a difference has a reason. ``forkedFrom``, which both
-write, shows the copied records. The messages that a client would load are compared.
-tests/e2e/test_fork.py compares our fork with its parent in the real client.
+Both forks must give the same conversation on resume, except for differences with a known reason.
+The field ``forkedFrom``, which both write, tells which records were copied. Only the messages that
+a client would load are compared. tests/e2e/test_fork.py compares our fork with its parent in the
+real client.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ PROGRESS = "it walks progress records wherever they stand"
 QUEUED = "it does not know a queued prompt by the id that it was sent under"
 AGENT = "it copies a file that begins with a sub-agent's record, which no list of sessions shows"
 
-IN_CASES = {
+REASONS_IN_CASES = {
     "over 5 MiB what a compaction dropped stays dropped": LARGE,
     "over 5 MiB a near parent is bridged by what is left": LARGE,
     "over 5 MiB a shared message id pulls nothing in": LARGE,
@@ -66,11 +67,11 @@ IN_CASES = {
     "a duplicate uuid: the last record wins": PARENTS,
     "parents after their children": PARENTS,
 }
-"""By the name of a case: why the SDK's fork differs there."""
+"""The names of cases in which the SDK's fork differs, with the reason."""
 
 
 def messages_of_fork(path: str) -> list[str]:
-    """Return the parent's messages that a client would load of a fork, in order."""
+    """Return the ids of the parent's messages that a client would load from a fork, in order."""
     transcript = scan_transcript(path)
     marks = (
         transcript.read_record(node).get("forkedFrom")
@@ -81,7 +82,7 @@ def messages_of_fork(path: str) -> list[str]:
 
 
 def loaded_from_our_fork(path: Path, cut: str | None = None) -> list[str]:
-    """Return the loaded content of our fork, or nothing if we refuse to make one."""
+    """Return the ids of the messages in our fork, or an empty list if we refuse to fork."""
     at = CutAtRecord(cut) if cut else None
     try:
         decided = fork.plan_fork(locate.session_file(str(path)), Where(), cut=at)
@@ -91,7 +92,7 @@ def loaded_from_our_fork(path: Path, cut: str | None = None) -> list[str]:
 
 
 def loaded_from_sdk_fork(path: Path, cut: str | None = None) -> list[str]:
-    """Return the loaded content of the SDK's fork, or nothing if it refuses."""
+    """Return the ids of the messages in the SDK's fork, or an empty list if the SDK refuses to fork."""
     try:
         made = fork_session(path.stem, up_to_message_id=cut)
     except ValueError:
@@ -101,20 +102,22 @@ def loaded_from_sdk_fork(path: Path, cut: str | None = None) -> list[str]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_forks_of_each_chain_case_agree(config_home: ConfigHome, case: Case) -> None:
-    """Named differences are excepted."""
+    """Our fork and the SDK's fork differ only in the cases with a known reason."""
     path = Path(write_session(config_home.project(), SESSION, case.records))
-    assert (loaded_from_our_fork(path) != loaded_from_sdk_fork(path)) == (case.name in IN_CASES)
+    assert (loaded_from_our_fork(path) != loaded_from_sdk_fork(path)) == (
+        case.name in REASONS_IN_CASES
+    )
 
 
 def test_every_difference_names_an_existing_case() -> None:
-    """The table has no outdated row."""
-    assert IN_CASES.keys() <= {case.name for case in CASES}
+    """The table of differences contains only names of existing cases."""
+    assert REASONS_IN_CASES.keys() <= {case.name for case in CASES}
 
 
 def reason_for_difference(
     path: Path, transcript: Transcript, own: list[str], told: list[str]
 ) -> str:
-    """Return why the SDK's fork of a real session differs; ``""`` without a known reason."""
+    """Return the reason why the SDK's fork of a real session differs, or "" if it is unknown."""
     text = path.read_text(encoding="utf-8", errors="replace")
     row = linearize_chain(transcript.chain)
     if len(text.splitlines()) != len(text.rstrip("\n").split("\n")):
@@ -130,7 +133,7 @@ def reason_for_difference(
 
 
 def is_blank(transcript: Transcript, number: int) -> bool:
-    """Check whether a message is empty after the removal of invalid blocks."""
+    """Check whether a message is empty without its invalid blocks."""
     record = transcript.read_record(
         next(node for node in transcript.nodes if node.number == number)
     )
@@ -138,7 +141,7 @@ def is_blank(transcript: Transcript, number: int) -> bool:
 
 
 def test_forks_of_every_real_session_agree(config_home: ConfigHome) -> None:
-    """Differences have a known reason."""
+    """Forks of all real sessions agree, or differ for a known reason."""
     corpus()
     found: Counter[str] = Counter()
     project = config_home.project()
@@ -159,7 +162,7 @@ def test_forks_of_every_real_session_agree(config_home: ConfigHome) -> None:
 
 
 def two_plain_turns() -> list[dict[str, object]]:
-    """Return two plain turns."""
+    """Return the records of two turns without calls."""
     rows = [
         user("one", uuid=uuid_of_text(1), ts=1),
         assistant("two", uuid=uuid_of_text(2), parent=uuid_of_text(1), ts=2),
@@ -173,7 +176,7 @@ def two_plain_turns() -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_cut_forks_agree(config_home: ConfigHome, number: int) -> None:
-    """``up_to_message_id`` and ``--at`` end at the same message."""
+    """``up_to_message_id`` of the SDK and ``--at`` of ours end at the same message."""
     path = Path(write_session(config_home.project(), SESSION, two_plain_turns()))
     assert (
         loaded_from_our_fork(path, uuid_of_text(number))
@@ -183,7 +186,10 @@ def test_cut_forks_agree(config_home: ConfigHome, number: int) -> None:
 
 
 def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
-    """We keep the uuids, as the client's ``--fork-session`` does, so that file snapshots still name messages."""
+    """The SDK gives the copied messages new uuids. We keep them, so that file snapshots still match.
+
+    The client's ``--fork-session`` also keeps the uuids.
+    """
     path = Path(write_session(config_home.project(), SESSION, two_plain_turns()))
     made = write_child(fork.plan_fork(locate.session_file(str(path)), Where()), Where())
     assert [node.uuid for node in scan_transcript(made.file).nodes] == [
@@ -195,7 +201,7 @@ def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
 
 
 def test_difference_the_sdk_copies_no_snapshots(config_home: ConfigHome) -> None:
-    """Files can't be rewound in its forks, as its documentation says. In ours they can."""
+    """The SDK's fork has no file snapshots, so files cannot be rewound in it. Ours has them."""
     snapshot = {
         "type": "file-history-snapshot",
         "messageId": uuid_of_text(1),

@@ -1,4 +1,7 @@
-"""Tests of our listing against the official SDK's, on the corpus as projects. Each difference is a separate test."""
+"""Compares our listing with that of the official SDK, with the corpus as projects.
+
+There is one test for each difference.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ LONG = "/home/user/" + "a-folder/" * 30
 
 
 class Listings(NamedTuple):
-    """The SDK's list and ours of the same home, by id, in order; ``where`` has the home's paths."""
+    """The SDK's and our list of the sessions in one home, by id and in order."""
 
     sdk: dict[str, SDKSessionInfo]
     ours: dict[str, ListedSession]
@@ -46,15 +49,15 @@ class Listings(NamedTuple):
 
     @property
     def pairs(self) -> list[tuple[SDKSessionInfo, ListedSession]]:
-        """Return the sessions in both lists."""
+        """Return the pairs of rows of the sessions that are in both lists."""
         return [(self.sdk[own], self.ours[own]) for own in self.sdk if own in self.ours]
 
 
 @pytest.fixture(scope="module")
 def listings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listings]:
-    """Return both lists of the whole corpus, each file in the folder of its project.
+    """Return both lists of the whole corpus, with each file in the folder of its project.
 
-    Files without an id as name get one.
+    A file whose name is not an id gets one.
     """
     corpus()
     config = tmp_path_factory.mktemp("listed") / ".claude"
@@ -85,15 +88,18 @@ def listings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listings]:
 
 
 def test_both_list_the_same_sessions_in_order(listings: Listings) -> None:
-    """The newest is first. Other tests cover sessions that only one lists."""
+    """Sessions that are in both lists are in the same order, newest first."""
     assert len(listings.pairs) > 70
     assert [own for own in listings.sdk if own in listings.ours] == [
         own for own in listings.ours if own in listings.sdk
     ]
 
 
-def test_both_list_the_same_facts(listings: Listings) -> None:
-    """They are tag, branch, folder, size and time. The SDK's branch ``HEAD`` is empty in ours."""
+def test_both_list_the_same_details(listings: Listings) -> None:
+    """Both lists have the same tag, branch, folder, size and time for a session.
+
+    The SDK's branch ``HEAD`` is empty in our list.
+    """
     for info, row in listings.pairs:
         assert (row.tag, row.branch, row.folder) == (
             info.tag or "",
@@ -104,19 +110,19 @@ def test_both_list_the_same_facts(listings: Listings) -> None:
 
 
 def test_both_list_the_same_titles(listings: Listings) -> None:
-    """A user or the client gave them. We show the first 80 characters."""
+    """A title from the user or the client is the same in both lists, but ours has at most 80 characters."""
     titled = [(info.custom_title, row.title) for info, row in listings.pairs if info.custom_title]
     assert all(row == collapse_line(title, 80) for title, row in titled)
 
 
-def test_each_session_by_its_id(listings: Listings) -> None:
-    """The SDK's information on one session equals its row in the list."""
+def test_the_sdk_returns_a_session_by_its_id(listings: Listings) -> None:
+    """The SDK returns the same information for a single session as in its list."""
     assert {own: get_session_info(own) for own in listings.sdk} == listings.sdk
 
 
 @pytest.mark.parametrize(("limit", "offset"), [(1, 0), (7, 0), (7, 7), (20, 75), (3, 500)])
 def test_both_list_the_same_pages(listings: Listings, limit: int, offset: int) -> None:
-    """Limit and offset select the same rows."""
+    """``limit`` and ``offset`` of the SDK select the same sessions as those of our list."""
     look = SessionLister("/", listings.where)
     found = listing_page(look, None, max_rows=limit, first_row=offset, include_helpers=True).rows
     assert [row.session_id for row in found] == list(listings.ours)[offset : offset + limit]
@@ -126,7 +132,7 @@ def test_both_list_the_same_pages(listings: Listings, limit: int, offset: int) -
 
 
 def test_both_list_the_same_sessions_of_each_folder(listings: Listings) -> None:
-    """The folder is where the session started."""
+    """Both lists have the same sessions of a folder, which is the one where a session started."""
     folders = {row.folder for row in listings.ours.values() if row.folder}
     assert len(folders) > 10
     for folder in folders:
@@ -138,7 +144,10 @@ def test_both_list_the_same_sessions_of_each_folder(listings: Listings) -> None:
 
 
 def test_difference_files_without_text(listings: Listings) -> None:
-    """The SDK lists files with only summaries and snapshots. No client can resume them, so we don't."""
+    """The SDK lists files with only summaries and snapshots. We don't.
+
+    No client can resume these files.
+    """
     alone = listings.sdk.keys() - listings.ours.keys()
     assert alone
     for own in alone:
@@ -149,7 +158,7 @@ def test_difference_files_without_text(listings: Listings) -> None:
 
 
 def test_difference_summaries_in_the_head(listings: Listings) -> None:
-    """The SDK searches summaries only at the end, and omits a session without a text. We list it."""
+    """The SDK does not list a session whose only text is a summary at its beginning. We list it."""
     alone = listings.ours.keys() - listings.sdk.keys()
     assert alone
     assert all(
@@ -159,7 +168,7 @@ def test_difference_summaries_in_the_head(listings: Listings) -> None:
 
 
 def test_difference_when_a_session_began(listings: Listings) -> None:
-    """The SDK takes the first ``timestamp`` in the text, even inside a record. We take the first record's own."""
+    """The SDK takes the first ``timestamp`` in the text, even inside a record. We take the record's own."""
     for info, row in listings.pairs:
         text = HeadTail(row.path).head.decode("utf-8", "replace")
         if (
@@ -170,10 +179,10 @@ def test_difference_when_a_session_began(listings: Listings) -> None:
 
 
 def test_difference_the_last_prompt_is_not_a_title(config_home: ConfigHome) -> None:
-    """Without a title the SDK shows the last prompt before a summary.
+    """If a session has no title, the SDK shows the last prompt even if there is a summary.
 
-    The client (e2e) and we show the summary. Without a summary the client shows the last prompt
-    too, but we show the first, which stays the session's name.
+    We and the client show the summary. Without a summary, the client shows the last prompt, but we
+    show the first one, which stays the same.
     """
     last: Record = {"type": "last-prompt", "lastPrompt": "and now?", "leafUuid": "r3"}
     summed: Record = {"type": "summary", "summary": "Summed up", "leafUuid": "r3"}
@@ -184,7 +193,10 @@ def test_difference_the_last_prompt_is_not_a_title(config_home: ConfigHome) -> N
 
 
 def test_difference_a_very_long_first_line(config_home: ConfigHome) -> None:
-    """The SDK does not list the session. The client resumes it, and we show its prompt."""
+    """The SDK does not list a session with a very long first line. We show its first prompt.
+
+    The client resumes the session.
+    """
     write_session(
         config_home.project(), session_id(1), [user("word " * 40_000, uuid="u"), *conversation(1)]
     )
@@ -195,7 +207,7 @@ def test_difference_a_very_long_first_line(config_home: ConfigHome) -> None:
 
 
 def test_difference_colliding_keys(config_home: ConfigHome) -> None:
-    """The SDK lists each of two folders with one key as the other. We compare the folders in the sessions."""
+    """If two folders have the same key, the SDK lists the sessions of both. We compare their folders."""
     for number, cwd in ((1, "/w/a_b"), (2, "/w/a-b")):
         records = [{**record, "cwd": cwd} for record in conversation(1)]
         write_session(config_home.project(cwd), session_id(number), records, mtime=number)
@@ -210,7 +222,10 @@ def test_difference_colliding_keys(config_home: ConfigHome) -> None:
 
 
 def test_difference_long_keys_of_other_clients(config_home: ConfigHome) -> None:
-    """Beyond 200 characters clients hash differently. The SDK reads only the first matching folder, and we read all."""
+    """For a path of more than 200 characters, the SDK reads one folder, and we read all matching ones.
+
+    Clients use different hashes at the end of the folder's name.
+    """
     keys = [project_key(LONG), f"{project_key(LONG)[:200]}-other"]
     assert keys[0] == project_key_for_directory(LONG)
     for number, key in enumerate(keys, 1):
@@ -228,7 +243,7 @@ def test_difference_long_keys_of_other_clients(config_home: ConfigHome) -> None:
     ]
 
 
-def test_difference_helpers(config_home: ConfigHome) -> None:
+def test_difference_headless_runs(config_home: ConfigHome) -> None:
     """The SDK lists headless runs, which the client's picker hides. We list them only on request."""
     once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
     write_session(config_home.project(), session_id(1), once)
@@ -238,7 +253,7 @@ def test_difference_helpers(config_home: ConfigHome) -> None:
 
 
 def test_difference_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
-    """The SDK reads tags in the last 64 KB. We also find one in the first records."""
+    """The SDK finds a tag only in the last 64 KB of a file. We also find it in the first records."""
     tag: Record = {"type": "tag", "tag": "draft"}
     write_session(
         config_home.project(), session_id(1), [tag, *conversation(1), PADDING, custom_title("Mine")]
@@ -248,7 +263,7 @@ def test_difference_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
 
 
 def test_a_folder_without_a_repository_is_a_project(config_home: ConfigHome) -> None:
-    """This is true for both, whatever folders are below or next to it."""
+    """For a folder without a repository, both list only the sessions of exactly this folder."""
     for number, cwd in enumerate((CWD, f"{CWD}/deep", f"{CWD}-two"), 1):
         records = [{**record, "cwd": cwd} for record in conversation(1)]
         write_session(config_home.project(cwd), session_id(number), records)

@@ -1,10 +1,8 @@
-"""Messages against the official SDK: the same conversations, page by page.
+"""Compares the messages of sessions with those of the official SDK, also page by page.
 
-Where not, why, and who is right.
-
-Who is right was asked of the real client: ``tests/transcripts/test_chain_in_client.py`` resumes
-every case of ``chain_cases`` with it. Where the SDK differs it shows another conversation than a
-resumed client sends.
+Each difference has a reason. The real client decides which side is right:
+``tests/transcripts/test_chain_in_client.py`` resumes every case of ``chain_cases`` with it. Where
+the SDK differs, it shows another conversation than a resumed client sends.
 """
 
 from __future__ import annotations
@@ -64,20 +62,20 @@ DIFFERENCES = {
     "a progress record after its child is unknown to it": (PROGRESS, "u1 a1 u2 a2"),
     "a queued prompt goes by the id that it was sent under": (QUEUED, "a2"),
 }
-"""By the name of a case: why the SDK differs there, and what it takes for the conversation, by uuids."""
+"""The names of cases in which the SDK differs, with the reason and the uuids of its messages."""
 
-IN_CORPUS = {
+DIFFERENCES_IN_CORPUS = {
     KEPT: 2,
     ORDER: 1,
     BROKEN: 1,
-}  # how many sessions of the corpus differ for each of the reasons
+}  # Number of sessions in the corpus that differ, for each reason.
 
 NAMES = TranscriptNames(SESSION, SESSION)
 
 
 @pytest.fixture
 def project(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project folder in the config home of the SDK."""
+    """Return a project's folder in the config home that the SDK uses."""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(config_home.config))
     return config_home.project()
 
@@ -88,15 +86,18 @@ def sdk_messages(session: str, limit: int | None = None, offset: int = 0) -> lis
 
 
 def our_messages(transcript: Transcript) -> list[str]:
-    """The messages of the live chain that the SDK would show: no remarks of the client's own, nobody else's."""
+    """Return the uuids of the live chain's messages that the SDK would show.
+
+    It hides the client's own remarks and the messages of sub-agents and teams.
+    """
     spoken = ((node, transcript.read_record(node)) for node in transcript.chain if node.is_message)
     hidden = ("isMeta", "isSidechain", "teamName")
     return [node.uuid for node, record in spoken if not any(record.get(key) for key in hidden)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_rule(project: Path, case: Case) -> None:
-    """The SDK takes the same conversation of each small transcript, or differs in a way that is written down."""
+def test_conversations_of_each_case_agree(project: Path, case: Case) -> None:
+    """The SDK shows the same conversation for each small transcript, or differs as the table says."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(case.records))
     own = our_messages(scan_transcript(str(path)))
@@ -105,13 +106,13 @@ def test_rule(project: Path, case: Case) -> None:
     assert (case.name in DIFFERENCES) is (told != " ".join(own))
 
 
-def test_every_difference_is_of_a_case() -> None:
-    """Nothing is excused that no client was asked about."""
+def test_each_difference_names_an_existing_case() -> None:
+    """The table of differences contains only names of existing cases."""
     assert DIFFERENCES.keys() <= {case.name for case in CASES}
 
 
 def _reason(transcript: Transcript, own: list[str], told: list[str]) -> str:
-    """Why the SDK differs about a real session; ``""`` where it doesn't or nothing explains it."""
+    """Return the reason why the SDK differs for a real session, or "" if it is unknown."""
     kept = {
         uuid
         for node in transcript.chain
@@ -131,8 +132,8 @@ def _reason(transcript: Transcript, own: list[str], told: list[str]) -> str:
     return BROKEN if own != told and told and told[-1] in broken else ""
 
 
-def test_every_real_session(project: Path) -> None:
-    """The whole corpus: the same messages and slices of them, but for the sessions that are counted by reason."""
+def test_messages_of_every_real_session_agree(project: Path) -> None:
+    """The SDK shows the same messages and slices for every real session, with a few known exceptions."""
     corpus()
     reasons: Counter[str] = Counter()
     for file in corpus_sessions():
@@ -155,11 +156,11 @@ def test_every_real_session(project: Path) -> None:
                 == own[offset : None if limit is None else offset + limit]
             )
         copy.unlink()
-    assert dict(reasons) == IN_CORPUS
+    assert dict(reasons) == DIFFERENCES_IN_CORPUS
 
 
-def events(path: Path, limit: int) -> list[str]:
-    """The uuids on our pages, walked from the end, put together."""
+def uuids_of_pages(path: Path, limit: int) -> list[str]:
+    """Return the uuids of all our pages together, read from the last page to the first."""
     entries = RecordLines(str(path), SESSION)
     found = read_page(entries, NAMES, None, limit)
     uuids = [one.uuid for one in found.passages]
@@ -170,7 +171,7 @@ def events(path: Path, limit: int) -> list[str]:
 
 
 def spoken_records(path: Path) -> list[str]:
-    """Return the records of a file with words, by uuid, in its order."""
+    """Return the uuids of the records with text, in the order of the file."""
     with path.open("rb") as stream:
         rows: list[Record] = [
             record
@@ -181,18 +182,21 @@ def spoken_records(path: Path) -> list[str]:
 
 
 def _sample() -> list[Path]:
-    """Every sixth session, by size."""
+    """Return every sixth session of the corpus, ordered by size."""
     chosen = sorted(corpus_sessions(), key=lambda file: file.stat().st_size)[::6]
     return [file for file in chosen if session_id_from_path(str(file))]
 
 
 @pytest.mark.parametrize("file", _sample(), ids=lambda file: file.name[:8])
-def test_pages(project: Path, file: Path) -> None:
-    """Pages are of the file, not of the live chain: every message of the SDK's that says something is on one, once."""
+def test_pages_contain_every_message(project: Path, file: Path) -> None:
+    """Our pages contain every record of the file with text once, including all messages of the SDK.
+
+    They are not limited to the live chain.
+    """
     copy = project / file.name
     shutil.copyfile(file, copy)
     there = spoken_records(copy)
-    on_pages = events(copy, 61)
+    on_pages = uuids_of_pages(copy, 61)
     assert on_pages == there
     counts = Counter(on_pages)
     assert {counts[uuid] for uuid in sdk_messages(file.stem) if uuid in set(there)} <= {1}
@@ -203,8 +207,8 @@ def _sessions_with_agents() -> list[Path]:
 
 
 @pytest.mark.parametrize("file", _sessions_with_agents(), ids=lambda file: file.name[:8])
-def test_subagents(project: Path, file: Path) -> None:
-    """The same sub-agents, and on our pages of each one the SDK's messages in their order."""
+def test_subagents_and_their_messages_agree(project: Path, file: Path) -> None:
+    """Both find the same sub-agents, and our pages have the SDK's messages of each in their order."""
     copy = project / file.name
     shutil.copyfile(file, copy)
     shutil.copytree(file.parent / file.stem, project / file.stem)
@@ -214,7 +218,7 @@ def test_subagents(project: Path, file: Path) -> None:
     for one in found:
         agent = one.name.removeprefix("agent-")
         told = [message.uuid for message in get_subagent_messages(file.stem, agent)]
-        on_pages = events(Path(one.path), 2)
+        on_pages = uuids_of_pages(Path(one.path), 2)
         assert [uuid for uuid in on_pages if uuid in set(told)] == told
         part = [
             message.uuid for message in get_subagent_messages(file.stem, agent, limit=2, offset=1)
@@ -223,7 +227,7 @@ def test_subagents(project: Path, file: Path) -> None:
 
 
 def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
-    """Every record of one is a sidechain's, which neither takes for the conversation."""
+    """For a sub-agent's file, both show no messages, because its records do not belong to a conversation."""
     files = [path for path in corpus().rglob("agent-*.jsonl") if path.stat().st_size]
     assert len(files) > 20
     for path in files:
@@ -231,8 +235,11 @@ def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
         assert our_messages(scan_transcript(str(copy))) == sdk_messages(SESSION) == []
 
 
-def test_subagents_next_to_the_session(project: Path) -> None:
-    """Clients before 2.1 left sub-agents next to the session, where the SDK does not look: 9 of the corpus."""
+def test_difference_subagents_next_to_the_session(project: Path) -> None:
+    """The SDK does not find the sub-agents of clients before 2.1, whose files are next to the session.
+
+    There are 9 of them in the corpus.
+    """
     corpus()
     missed = 0
     for folder in {
@@ -258,28 +265,28 @@ DAMAGE = {
     "half of a surrogate pair": lambda content: content.replace(b"prompt 2", b"\\ud83d"),
     "garbage between": lambda content: content.replace(b"\n", b"\nnull\n[1]\ngarbage\n\n", 1),
 }
-"""What the client tolerates, and the SDK too."""
+"""Damage of a file that both the client and the SDK tolerate."""
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_damage(project: Path, damage: Callable[[bytes], bytes]) -> None:
-    """A damaged file is read alike."""
+def test_damaged_files_are_read_alike(project: Path, damage: Callable[[bytes], bytes]) -> None:
+    """Both read a damaged file in the same way."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(damage(session_bytes(conversation(2))))
     assert sdk_messages(SESSION) == our_messages(scan_transcript(str(path)))
     assert len(sdk_messages(SESSION)) >= 3
 
 
-def test_a_byte_order_mark(project: Path) -> None:
-    """The SDK loses the record behind it, the client does not."""
+def test_difference_the_sdk_loses_a_record_after_a_byte_order_mark(project: Path) -> None:
+    """The SDK loses the first record after a byte order mark. We read it, like the client."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(BOM + session_bytes(conversation(2)))
     assert sdk_messages(SESSION) == ["r1", "r2", "r3"]
     assert our_messages(scan_transcript(str(path))) == ["r0", "r1", "r2", "r3"]
 
 
-def test_bytes_that_are_not_utf_8(project: Path) -> None:
-    """One of them keeps the SDK from reading anything of the session; here U+FFFD stands for it."""
+def test_difference_the_sdk_cannot_read_bytes_that_are_not_utf_8(project: Path) -> None:
+    """The SDK cannot read a session with a byte that is not UTF-8. We replace the byte by U+FFFD."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(conversation(2)).replace(b"prompt 2", b"\xff"))
     with pytest.raises(UnicodeDecodeError):

@@ -1,4 +1,7 @@
-"""Rename, tag and delete against the official SDK: the same lists afterwards; where not, why."""
+"""Compares rename, tag and delete with the official SDK: afterwards, the lists must be equal.
+
+There is one test for each difference.
+"""
 
 from __future__ import annotations
 
@@ -26,22 +29,24 @@ from tests.builders import SESSION, ConfigHome, conversation, session_id, write_
 from tests.needs import corpus, corpus_sessions
 
 OLD = 1_700_000_000
-SAMPLE = 60  # corpus sessions that are copied: every tenth or so, of every project
-LARGEST = 5_000_000  # bytes of a file that is copied
+SAMPLE_SIZE = 60  # Approximate number of copied sessions, taken from the whole corpus.
+MAX_COPIED_BYTES = 5_000_000  # Maximum bytes of a copied file.
 
 Home = tuple[ConfigHome, list[str]]
 
 
 @pytest.fixture
 def copies(config_home: ConfigHome) -> Home:
-    """A config home with corpus sessions as one project's, an hour apart.
+    """Return a config home with copied sessions of the corpus, an hour apart, and their paths.
 
-    None that ends in half a line.
+    Sessions with an incomplete last line are left out.
     """
     corpus()
-    found = [file for file in corpus_sessions() if file.stat().st_size < LARGEST]
+    found = [file for file in corpus_sessions() if file.stat().st_size < MAX_COPIED_BYTES]
     chosen = [
-        file for file in found[:: max(1, len(found) // SAMPLE)] if file.read_bytes().endswith(b"\n")
+        file
+        for file in found[:: max(1, len(found) // SAMPLE_SIZE)]
+        if file.read_bytes().endswith(b"\n")
     ]
     paths = []
     for number, file in enumerate(chosen, 1):
@@ -53,7 +58,7 @@ def copies(config_home: ConfigHome) -> Home:
 
 
 def sdk_list(drop: tuple[str, ...] = ("last_modified",)) -> list[dict[str, Any]]:
-    """Return the SDK's list, without documented differences."""
+    """Return the SDK's list without the fields ``drop``, sorted by id."""
     rows = [
         {key: value for key, value in vars(row).items() if key not in drop}
         for row in list_sessions()
@@ -61,31 +66,36 @@ def sdk_list(drop: tuple[str, ...] = ("last_modified",)) -> list[dict[str, Any]]
     return sorted(rows, key=lambda row: str(row["session_id"]))
 
 
-def with_ours(
+def list_after_our_change(
     sessions: list[str], change: Callable[[SessionFile, str], rename.LabelChange]
 ) -> list[dict[str, Any]]:
-    """Change every session with our verb; what the SDK then lists, sizes apart."""
+    """Change every session with our function, and return the SDK's list without times and sizes."""
     for number, path in enumerate(sessions):
         rename.write_label(change(locate.session_file(path), f"name {number}"))
     return sdk_list(("last_modified", "file_size"))
 
 
-def with_the_sdk(sessions: list[str], change: Callable[[str, str], None]) -> list[dict[str, Any]]:
-    """Change every session with the SDK's function; what it then lists, sizes apart."""
+def list_after_sdk_change(
+    sessions: list[str], change: Callable[[str, str], None]
+) -> list[dict[str, Any]]:
+    """Change every session with the SDK's function, and return its list without times and sizes."""
     for number, path in enumerate(sessions):
         change(Path(path).stem, f"name {number}")
     return sdk_list(("last_modified", "file_size"))
 
 
 def restore_sessions(sessions: list[str], contents: list[bytes]) -> None:
-    """Restore every session to its original state."""
+    """Write the original content of every session back."""
     for path, content in zip(sessions, contents, strict=True):
         Path(path).write_bytes(content)
 
 
 @pytest.mark.parametrize("verb", ["rename", "tag", "clear"])
-def test_the_same_lists_afterwards(copies: Home, verb: str) -> None:
-    """Whoever gives the titles and tags of real sessions, the SDK lists the same, and our own glance as well."""
+def test_lists_agree_after_a_rename_or_a_tag(copies: Home, verb: str) -> None:
+    """After a change of a title or a tag, the SDK's list is the same whether we or the SDK changed it.
+
+    So are the title and the tag that we show.
+    """
     home, paths = copies
     contents = [Path(path).read_bytes() for path in paths]
     ours = {
@@ -98,19 +108,19 @@ def test_the_same_lists_afterwards(copies: Home, verb: str) -> None:
         "tag": tag_session,
         "clear": lambda session, _: tag_session(session, None),
     }[verb]
-    after_ours = with_ours(paths, ours)
+    after_ours = list_after_our_change(paths, ours)
     glances = [(HeadTail(path).title, HeadTail(path).tag) for path in paths]
     restore_sessions(paths, contents)
-    after_theirs = with_the_sdk(paths, theirs)
+    after_theirs = list_after_sdk_change(paths, theirs)
     assert after_ours == after_theirs
     assert glances == [(HeadTail(path).title, HeadTail(path).tag) for path in paths]
-    assert len(after_ours) > SAMPLE // 2
+    assert len(after_ours) > SAMPLE_SIZE // 2
 
 
 def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> None:
-    """After our delete and the SDK's the same rest is listed.
+    """After a deletion by us or by the SDK, the SDK lists the same sessions.
 
-    Only ours can be withdrawn, byte for byte.
+    We can restore a deleted session byte for byte.
     """
     home, paths = copies
     before = sdk_list(())
@@ -136,8 +146,8 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
 
 
 @pytest.fixture
-def one(config_home: ConfigHome) -> SessionFile:
-    """A session that was last written long ago."""
+def old_session(config_home: ConfigHome) -> SessionFile:
+    """Write a session that was last changed long ago."""
     return locate.session_file(
         write_session(config_home.project(), SESSION, conversation(1), mtime=OLD)
     )
@@ -158,61 +168,72 @@ def one(config_home: ConfigHome) -> SessionFile:
     ],
 )
 def test_tags_are_cleaned_as_the_sdk_does(
-    one: SessionFile, config_home: ConfigHome, tag: str
+    old_session: SessionFile, config_home: ConfigHome, tag: str
 ) -> None:
-    """NFKC, and nothing that can't be seen: joined emoji come apart, too."""
-    rename.write_label(rename.plan_tag(one, tag, config_home.where))
-    ours = HeadTail(one.path).tag
+    """We normalize a tag like the SDK: to the form NFKC, without invisible characters."""
+    rename.write_label(rename.plan_tag(old_session, tag, config_home.where))
+    ours = HeadTail(old_session.path).tag
     tag_session(SESSION, tag)
-    assert HeadTail(one.path).tag == ours
+    assert HeadTail(old_session.path).tag == ours
 
 
 @pytest.mark.parametrize("empty", ["", "  ", "\n"])
 def test_a_title_and_a_tag_must_not_be_empty(
-    one: SessionFile, config_home: ConfigHome, empty: str
+    old_session: SessionFile, config_home: ConfigHome, empty: str
 ) -> None:
-    """An empty title is refused, and an empty tag unless the tag is removed."""
+    """The SDK refuses an empty title or tag, and we refuse an empty title."""
     for sdk in (rename_session, tag_session):
         with pytest.raises(ValueError, match="non-empty"):
             sdk(SESSION, empty)
     with pytest.raises(UsageError):
-        rename.plan_title(one, empty, config_home.where)
+        rename.plan_title(old_session, empty, config_home.where)
 
 
 def test_difference_the_sdk_makes_a_renamed_session_the_newest(
-    one: SessionFile, config_home: ConfigHome
+    old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """It would be the latest, and kept 30 days longer; with us nothing was said in it since."""
-    rename.write_label(rename.plan_title(one, "ours", config_home.where))
-    assert os.stat(one.path).st_mtime == OLD
+    """A rename by the SDK changes the time of the file. Ours does not, because nothing new was said.
+
+    With a new time, the session would be the latest one and expire 30 days later.
+    """
+    rename.write_label(rename.plan_title(old_session, "ours", config_home.where))
+    assert os.stat(old_session.path).st_mtime == OLD
     rename_session(SESSION, "theirs")
-    assert os.stat(one.path).st_mtime > OLD
+    assert os.stat(old_session.path).st_mtime > OLD
 
 
 def test_difference_the_sdk_leaves_the_name_above_the_box(
-    one: SessionFile, config_home: ConfigHome
+    old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """It writes no agent-name, as /rename of the client does since 2.1.112: the old one stays on the screen."""
-    rename.write_label(rename.plan_title(one, "ours", config_home.where))
+    """A rename by the SDK leaves the old name above the input box, because it writes no agent-name.
+
+    The client's /rename has written it since 2.1.112, and so do we.
+    """
+    rename.write_label(rename.plan_title(old_session, "ours", config_home.where))
     rename_session(SESSION, "theirs")
-    assert (HeadTail(one.path).custom_title, HeadTail(one.path).agent_name) == ("theirs", "ours")
-    rename.write_label(rename.plan_title(one, "theirs", config_home.where))
-    assert HeadTail(one.path).agent_name == "theirs"
+    assert (HeadTail(old_session.path).custom_title, HeadTail(old_session.path).agent_name) == (
+        "theirs",
+        "ours",
+    )
+    rename.write_label(rename.plan_title(old_session, "theirs", config_home.where))
+    assert HeadTail(old_session.path).agent_name == "theirs"
 
 
 def test_difference_the_sdk_keeps_line_ends_and_controls_in_titles(
-    one: SessionFile, config_home: ConfigHome
+    old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A title is one line here, and drives no terminal."""
+    """The SDK keeps line breaks and control characters in a title. We remove them."""
     title = "two\nlines \x1b[31mred"
     rename_session(SESSION, title)
-    assert HeadTail(one.path).custom_title == title
-    rename.write_label(rename.plan_title(one, title, config_home.where))
-    assert HeadTail(one.path).custom_title == "two lines red"
+    assert HeadTail(old_session.path).custom_title == title
+    rename.write_label(rename.plan_title(old_session, title, config_home.where))
+    assert HeadTail(old_session.path).custom_title == "two lines red"
 
 
-def test_difference_the_sdk_gives_a_title_twice(one: SessionFile, config_home: ConfigHome) -> None:
-    """Names are locators here."""
+def test_difference_the_sdk_gives_a_title_twice(
+    old_session: SessionFile, config_home: ConfigHome
+) -> None:
+    """The SDK gives the same title to two sessions. We would refuse it, because titles are locators."""
     other = session_id(2)
     write_session(config_home.project(), other, conversation(1, session_id=other))
     for each in (SESSION, other):
@@ -222,21 +243,24 @@ def test_difference_the_sdk_gives_a_title_twice(one: SessionFile, config_home: C
 
 
 def test_difference_the_sdk_writes_behind_half_a_line(
-    one: SessionFile, config_home: ConfigHome
+    old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """A torn last line swallows its title; ours ends that line first."""
+    """The SDK appends a title to an incomplete last line, which makes it unreadable.
+
+    We end that line first.
+    """
     torn = b'{"type":"user","mess'
-    Path(one.path).write_bytes(Path(one.path).read_bytes() + torn)
+    Path(old_session.path).write_bytes(Path(old_session.path).read_bytes() + torn)
     rename_session(SESSION, "theirs")
-    assert HeadTail(one.path).custom_title == ""
-    rename.write_label(rename.plan_title(one, "ours", config_home.where))
-    assert HeadTail(one.path).custom_title == "ours"
+    assert HeadTail(old_session.path).custom_title == ""
+    rename.write_label(rename.plan_title(old_session, "ours", config_home.where))
+    assert HeadTail(old_session.path).custom_title == "ours"
 
 
 def test_difference_the_sdk_writes_through_a_link(
-    one: SessionFile, config_home: ConfigHome, tmp_path: Path
+    old_session: SessionFile, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """A link in a project folder leads anywhere; here it is not a session."""
+    """The SDK writes to the target of a link in a project's folder. For us, a link is not a session."""
     target, other = tmp_path / "theirs", session_id(2)
     target.write_bytes(b"precious\n")
     link = config_home.project() / f"{other}.jsonl"
@@ -250,20 +274,24 @@ def test_difference_the_sdk_writes_through_a_link(
 
 
 def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(
-    one: SessionFile, config_home: ConfigHome
+    old_session: SessionFile, config_home: ConfigHome
 ) -> None:
-    """What belongs to a session goes with it, and comes back."""
+    """A deletion by the SDK leaves the backups of files and cannot be undone.
+
+    Ours moves the backups too, and ``restore`` writes them back.
+    """
     backup = config_home.config / "file-history" / SESSION / "a@v1"
     backup.parent.mkdir(parents=True)
     backup.write_bytes(b"the user's")
-    content = Path(one.path).read_bytes()
+    content = Path(old_session.path).read_bytes()
     delete_session(SESSION)
     assert backup.exists()
     assert get_session_info(SESSION) is None
-    Path(one.path).write_bytes(content)
-    os.utime(one.path, (OLD, OLD))
+    Path(old_session.path).write_bytes(content)
+    os.utime(old_session.path, (OLD, OLD))
     delete.move_to_trash(
-        delete.plan_delete(locate.session_file(one.path), config_home.where), config_home.where
+        delete.plan_delete(locate.session_file(old_session.path), config_home.where),
+        config_home.where,
     )
     assert not backup.exists()
     restore.restore_session(
@@ -271,4 +299,4 @@ def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(
         config_home.where,
     )
     assert backup.read_bytes() == b"the user's"
-    assert Path(one.path).read_bytes() == content
+    assert Path(old_session.path).read_bytes() == content

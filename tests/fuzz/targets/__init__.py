@@ -1,4 +1,4 @@
-"""The fuzz targets of the core, one function each, with their share of the cases in CI."""
+"""The fuzz targets of the core, each with its share of the cases in CI."""
 
 from __future__ import annotations
 

@@ -40,14 +40,14 @@ TRIGGERS = (
 
 
 class _Standard:
-    """Standard input and output, as far as hooks use them."""
+    """Replaces the standard input and output, as far as hooks use them."""
 
     def __init__(self, raw: bytes) -> None:
         self.buffer = io.BytesIO(raw)
 
 
 def hook_output(main: Callable[[], None], raw: bytes) -> bytes:
-    """Return the output of a hook for its input."""
+    """Run a hook with this input, and return its output."""
     old = sys.stdin, sys.stdout
     printed = _Standard(b"")
     sys.stdin, sys.stdout = _Standard(raw), printed
@@ -76,7 +76,10 @@ def _home_with_session(home: ConfigHome) -> str:
 
 
 def prompts(home: ConfigHome) -> Try:
-    """An ordinary prompt prints nothing. A trigger gives one block with a short reason without control characters."""
+    """For an ordinary prompt, the hook prints nothing. For a trigger, it prints one valid block.
+
+    The reason in the block is short and has no control characters.
+    """
     path = _home_with_session(home)
 
     def try_case(draws: Draws) -> None:
@@ -111,7 +114,10 @@ def _assert_block(out: bytes) -> None:
 
 
 def starts_and_ends(home: ConfigHome) -> Try:
-    """Starts, ends and turns' ends print nothing or one JSON object. Every written link is valid."""
+    """At starts and ends of sessions and turns, hooks print nothing or one JSON object.
+
+    Every link that they record is valid.
+    """
     path = _home_with_session(home)
     events = ("SessionStart", "SessionEnd", "Stop")
     words = ("clear", "startup", "resume", "compact", "fork", "logout", "")

@@ -1,4 +1,4 @@
-"""Fuzz targets for stored and exchanged data: manifests and packs of the vault, secrets, and bundles of sessions."""
+"""Fuzz targets for stored data and for bundles: the vault's manifests and packs, and secrets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ LONG_AGO = 1_000_000_000.0
 
 
 def vault_notes(home: ConfigHome) -> Try:
-    """A manifest leads only to files of its session in the vault, or is invalid. The session next to it stays."""
+    """A manifest in the vault is invalid, or leads only to files of its session.
+
+    A session next to it stays unchanged.
+    """
     path = write_session(home.project(), SESSION, conversation(3), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
     kept = archive_session(session_file(path), home.where)
@@ -78,7 +81,7 @@ def vault_notes(home: ConfigHome) -> Try:
 
 
 def vault_packs(home: ConfigHome) -> Try:
-    """A file from a pack equals the packed file byte for byte, or cannot be read."""
+    """A file that is read from a pack equals the packed file, or cannot be read."""
     path = write_session(home.project(), SESSION, conversation(8), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
     packed = archive_session(session_file(path), home.where)
@@ -108,7 +111,10 @@ def vault_packs(home: ConfigHome) -> Try:
 
 
 def secrets(_: ConfigHome) -> Try:
-    """Spans are inside the text, a clean line keeps its bytes, and a line that was JSON stays JSON."""
+    """The spans of found secrets are inside the text.
+
+    A line without secrets keeps its bytes, and a line of JSON remains JSON.
+    """
 
     def try_case(draws: Draws) -> None:
         text = "".join(

@@ -1,7 +1,4 @@
-"""Fuzz targets for whole transcripts.
-
-The chain, the parent in a first line, and every verb that reads or makes a session.
-"""
+"""Fuzz targets for whole transcripts: chains, parents, and all verbs that read or write a session."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ Environ = Mapping[str, str]
 
 
 def chain(home: ConfigHome) -> Try:
-    """A chain ends, contains no record twice, and is the same however much of the file is read."""
+    """A chain ends, contains no record twice, and is the same with the quick and the complete reading."""
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
@@ -73,7 +70,7 @@ def _compare_chains(fast: ContextSize, sure: ContextSize) -> None:
 
 
 def branches(home: ConfigHome) -> Try:
-    """Find the branches of long files, forks of forks and cycles."""
+    """The branches of long files, of forks of forks and of cycles are found."""
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
@@ -99,7 +96,7 @@ def branches(home: ConfigHome) -> Try:
 
 
 def parents(home: ConfigHome) -> Try:
-    """Lineages end, and only sessions of the config home or next to the child are opened."""
+    """A lineage ends. Only sessions of the config home or next to the child are opened."""
     folder = home.project()
     outside = home.root / "outside"
     outside.mkdir()
@@ -142,7 +139,7 @@ def parents(home: ConfigHome) -> Try:
 
 
 def readings(home: ConfigHome) -> Try:
-    """Outlines, pages, glances and listings of any file give a text or a sentence, never a traceback."""
+    """Outlines, pages and listings of any file give a text or an error sentence, but no traceback."""
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
@@ -170,7 +167,7 @@ def readings(home: ConfigHome) -> Try:
 
 
 def locators(home: ConfigHome) -> Try:
-    """Words name one existing session, or are refused. A link or a file of another name is never opened."""
+    """A locator names one existing session or is refused. Links and files of other names are not opened."""
     folder = home.project()
     (home.root / "secret.jsonl").write_text("{}")
     for number, session in enumerate(SESSIONS):
@@ -206,9 +203,9 @@ def locators(home: ConfigHome) -> Try:
 
 
 def verbs(home: ConfigHome) -> Try:
-    """A child of any session passes its checks, or the verb prints a sentence.
+    """A child of any session passes its checks, or the verb fails with a sentence.
 
-    The parent stays, and no other file is left.
+    The parent stays unchanged, and no other file is left.
     """
     folder = home.project()
     makers: tuple[Callable[[SessionFile, Environ], Receipt], ...] = (_handoff, _trim, _fork)
@@ -256,7 +253,7 @@ def _fork(session: SessionFile, environ: Environ) -> Receipt:
 
 
 def defects(home: ConfigHome) -> Try:
-    """The findings of fsck are a list, each for a record in the file."""
+    """``fsck`` returns a list of findings for any file, each of which names a record in the file."""
     folder = home.project()
 
     def try_case(draws: Draws) -> None:

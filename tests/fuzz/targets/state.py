@@ -1,4 +1,4 @@
-"""Fuzz targets for the state folder: any file there may be an invalid note, link, setting or index."""
+"""Fuzz targets for the state folder: any file in it may be an invalid note, link, setting or index."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINK = link_log.Link(CHILD, SESSION, "handoff", "2026-01-31T09:30:00.000Z")
 
 
 def draw_note(draws: Draws, honest: dict[str, Any]) -> bytes:
-    """Return a note with some values replaced, removed or added, or invalid bytes."""
+    """Return a note in which some values are replaced, removed or added, or invalid bytes."""
     kind = draws.below(8)
     if kind == 7:
         return draws.raw(60)
@@ -49,7 +49,7 @@ def draw_note(draws: Draws, honest: dict[str, Any]) -> bytes:
 
 
 def link_rows(home: ConfigHome) -> Try:
-    """Only valid rows count, and a new link can be read."""
+    """Only the valid rows of the log of links are read, and a new link can be added."""
     file = Path(link_log.links_file(home.where))
     file.parent.mkdir(mode=0o700)
 
@@ -73,7 +73,10 @@ def link_rows(home: ConfigHome) -> Try:
 
 
 def stored_settings(home: ConfigHome) -> Try:
-    """Every setting has a value of its type, and invalid ones are reported. A foreign file is not overwritten."""
+    """Every setting has a value of its type, and an invalid value is reported.
+
+    A file that is not ours is not overwritten.
+    """
     file = Path(settings.settings_file(home.where))
     file.parent.mkdir(mode=0o700)
     kinds = {name: type(key.default) for name, key in settings.KEYS.items()}
@@ -127,7 +130,7 @@ def _parse_object(raw: bytes) -> dict[str, Any]:
 
 
 def pending_notes(home: ConfigHome) -> Try:
-    """A note in another format is ignored; in a valid one every field has its type."""
+    """A note in another format is ignored. In a valid note, every field has its type."""
     folder = home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     project = home.project()
@@ -167,7 +170,10 @@ def pending_notes(home: ConfigHome) -> Try:
 
 
 def trash_notes(home: ConfigHome) -> Try:
-    """No note leads outside the folders of sessions' files, and an unreadable one is a stray folder."""
+    """A manifest in the trash does not lead outside the folders of sessions.
+
+    The folder of an unreadable manifest is reported as stray.
+    """
     folder = home.config / "resume-hooks" / "trash" / SESSION / "2026-01-31T09-30-00.000Z"
     folder.mkdir(parents=True, mode=0o700)
     (folder / f"{SESSION}.jsonl").write_text("kept")
@@ -225,9 +231,10 @@ def trash_notes(home: ConfigHome) -> Try:
 
 
 def index_bytes(home: ConfigHome) -> Try:
-    """If some bytes of an index file change, a search works or says that the index will be built again, and then it is.
+    """If bytes of an index file were changed, a search works or reports that a new index will be built.
 
-    Each case is a separate process, because tantivy ends it if one of its threads can't continue.
+    In that case the next search builds it. Each case runs in its own process, because tantivy ends
+    the process if one of its threads fails.
     """
     server = ForkServer(str(REPO / "src"), str(REPO))
     write_session(home.project(), SESSION, conversation(30))
@@ -269,7 +276,7 @@ def index_bytes(home: ConfigHome) -> Try:
 
 
 def client_files(home: ConfigHome) -> Try:
-    """The client's own settings of every level are read as far as they are valid."""
+    """The client's own settings files are read as far as they are valid."""
     project = home.root / "proj"
     (project / ".claude").mkdir(parents=True)
     places = (home.config / "settings.json", project / ".claude" / "settings.json")

@@ -9,18 +9,18 @@ from resume_hooks.errors import ResumeHooksError
 from tests.builders import ConfigHome
 from tests.fuzz.draws import Draws
 
-LONGEST = 5_000
-"""Characters of what an error says; what was typed is cut."""
+MAX_ERROR_CHARACTERS = 5_000
+"""Maximum number of characters in an error message. Long input in it is cut."""
 
 Try = Callable[[Draws], None]
-"""Makes one case out of draws and tries it.
+"""A function that makes a case from decisions and tries it.
 
-AssertionError, or whatever it should not have raised.
+It raises AssertionError, or an error that the tested code should not have raised.
 """
 
 
 class Target(NamedTuple):
-    """A function that reads foreign data. ``prepare`` gets its own home; ``cases`` is its share of 10,000."""
+    """A fuzz target. ``prepare`` gets a home of its own. ``cases`` is its share of 10,000 cases."""
 
     name: str
     cases: int
@@ -28,7 +28,7 @@ class Target(NamedTuple):
 
 
 def assert_expected_error(error: ResumeHooksError | OSError) -> None:
-    """Check that an error is a sentence without controls, with a valid exit code."""
+    """Check that an error is a sentence without control characters, and has a valid exit code."""
     if isinstance(error, ResumeHooksError):
         assert error.exit_code in {1, 2}
-    assert 0 < len(str(error)) < LONGEST, error
+    assert 0 < len(str(error)) < MAX_ERROR_CHARACTERS, error

@@ -1,4 +1,4 @@
-"""Fuzz targets for bytes and words: lines, records, times, typed locators, references, turns and queries."""
+"""Fuzz targets for bytes and words: lines, records, and typed locators, times, turns and queries."""
 
 from __future__ import annotations
 
@@ -42,11 +42,14 @@ PIECES = (
 FORBIDDEN = frozenset(
     "".join(map(chr, [*range(9), *range(11, 32), 127, *range(128, 160), 0x202E, 0x2066]))
 )
-"""What a terminal acts upon, or what reorders text; tabs and line feeds are not among it."""
+"""Matches characters that a terminal obeys or that reorder text, except tabs and line breaks."""
 
 
 def lines(_: ConfigHome) -> Try:
-    """Lines join to the same bytes, forwards, from the end and from anywhere. Numbers and offsets agree."""
+    """The lines of a file, read forwards, backwards or from anywhere, are its bytes.
+
+    Their numbers and offsets agree.
+    """
 
     def try_case(draws: Draws) -> None:
         whole = b"".join(
@@ -73,7 +76,10 @@ def lines(_: ConfigHome) -> Try:
 
 
 def check_accessors(_: ConfigHome) -> Try:
-    """Every accessor returns its type for any line. A record can be written and read again."""
+    """Every accessor of a record returns its own type for any line.
+
+    A record can be written and read again.
+    """
 
     def try_case(draws: Draws) -> None:
         body = draw_line(draws) if draws.coin() else json.dumps(draws.json()).encode()
@@ -114,7 +120,7 @@ def check_accessors(_: ConfigHome) -> Try:
 
 
 def _is_plain(value: Any) -> bool:
-    """Check whether JSON can represent a value exactly: no NaN, and no number that is too large."""
+    """Check whether JSON can represent a value exactly, without NaN and very large numbers."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, int):
@@ -125,7 +131,10 @@ def _is_plain(value: Any) -> bool:
 
 
 def check_typed_text(_: ConfigHome) -> Try:
-    """Typed text is parsed or refused with a sentence: references, turns, cuts, queries, times, triggers."""
+    """Typed text is parsed, or refused with a sentence.
+
+    It is a reference, turns, a cut, a query, a time or a trigger.
+    """
     readers = (
         record_references.parse_reference,
         turns.parse_turns,
@@ -172,7 +181,7 @@ def check_typed_text(_: ConfigHome) -> Try:
 
 
 def check_shown_text(_: ConfigHome) -> Try:
-    """A shown text has no control characters and can be encoded as UTF-8."""
+    """A text that is shown has no control characters and can be encoded as UTF-8."""
 
     def try_case(draws: Draws) -> None:
         text = "".join(draws.text() for _ in range(1 + draws.below(5)))

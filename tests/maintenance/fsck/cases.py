@@ -1,7 +1,7 @@
 """Broken sessions, named after users' reports, each with its finding and the content of its repair.
 
-``kept`` are the texts and calls that the repaired child sends, as in chain_cases.py; "" if it needs
-no repair.
+``kept`` contains the texts and calls that the repaired child sends, as in chain_cases.py. It is ""
+if no repair is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.builders import (
 
 
 class Case(NamedTuple):
-    """One defect: the file, and the finding that names it."""
+    """A session with a defect, and the finding that ``fsck`` reports for it."""
 
     name: str
     content: bytes
@@ -56,7 +56,7 @@ def _result(name: str, ts: float, *, uuid: str = "", parent: str = "") -> Record
 
 
 def _turns_with_thinking(**block: object) -> list[Record]:
-    """Return two turns; the second answer is thinking and text, in two records of one message."""
+    """Return two turns. The second answer has thinking and text, in two records of one message."""
     return [
         *_turn(1, None, 0),
         _prompt("u2", "a1", 10),
@@ -90,7 +90,7 @@ def _case(name: str, defect: str, kept: str, records: list[Record]) -> Case:
 
 
 def _bytes(name: str, defect: str, kept: str, content: bytes) -> Case:
-    """Return the bytes of a case of a ``defect`` such as "error line-torn in 4": severity, code, record."""
+    """Return a case. ``defect`` has its severity, code and record, for example "error line-torn in 4"."""
     severity, code, *place = defect.replace(" in ", " ").split()
     return Case(name, content, code, severity, int(place[0]) if place else None, kept)
 

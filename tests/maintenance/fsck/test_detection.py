@@ -1,4 +1,4 @@
-"""Tests that every defect is found with its name and place, and that valid sessions have no finding."""
+"""Tests that every defect is found with its code and record, and that valid sessions have no finding."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ from tests.corpus import RealSession
 from tests.maintenance.fsck.cases import CASES, Case
 from tests.transcripts.chain_cases import CASES as CHAINS
 
-UNWELL = {
-    "daaain__claude-code-log/edge_cases.jsonl",  # hand-made: garbage, records without a message
-    "entireio__cli/70c88cff-cb35-404f-a974-2a08bab4e4bc.jsonl",  # its first turn hangs on a record that is gone
-    "obra__episodic-memory/large-conversation.jsonl",  # begins with an answer; the README says so too
+SESSIONS_WITH_ERRORS = {
+    "daaain__claude-code-log/edge_cases.jsonl",  # Written by hand: it contains garbage and records without a message.
+    "entireio__cli/70c88cff-cb35-404f-a974-2a08bab4e4bc.jsonl",  # The parent of its first turn is a missing record.
+    # It begins with an answer, as the README of that repository says.
+    "obra__episodic-memory/large-conversation.jsonl",
 }
 """The real sessions with errors.
 
-Each was looked at, and what is named was not in what client 2.1.329 sent of it.
+We have checked each of them: client 2.1.329 did not send the records that the findings name.
 """
 
 
 def examine_bytes(
     content: bytes, folder: Path, environ: dict[str, str] | None = None
 ) -> DefectReport:
-    """Return the report on a session with these bytes."""
+    """Return the report on a session with this content."""
     path = folder / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -53,7 +54,7 @@ def examine_bytes(
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
-    """The finding has its code, record and severity. A uuid is in the record of that line."""
+    """A defect is found with its code, record and severity. If it names a uuid, that record has it."""
     report = examine_bytes(case.content, tmp_path)
     found = {group.kind.code: group for group in report.groups}
     assert case.code in found
@@ -103,19 +104,22 @@ def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
     ],
 )
 def test_a_valid_session_has_no_finding(records: list[dict[str, object]], tmp_path: Path) -> None:
-    """It does not even have a note."""
+    """A valid session has no finding, not even a note."""
     assert examine_bytes(session_bytes(records), tmp_path).groups == ()
 
 
 def test_an_abandoned_shorter_branch_is_not_a_finding(tmp_path: Path) -> None:
-    """A rewind creates one, and so does a compaction."""
+    """An abandoned branch that is shorter than the live one is not a finding.
+
+    A rewind and a compaction create such branches.
+    """
     rewound = [*conversation(2), *conversation(2, prefix="x", start=20)]
     rewound[4]["parentUuid"] = "r1"
     assert examine_bytes(session_bytes(rewound), tmp_path).groups == ()
 
 
 def test_an_unreadable_session_is_a_finding(tmp_path: Path) -> None:
-    """It was deleted, or belongs to another program."""
+    """A session that was deleted, or that belongs to another program, is reported as unreadable."""
     gone = examine_session(
         SessionFile(SESSION, str(tmp_path / "gone.jsonl"), 0, 1), Where({"HOME": str(tmp_path)})
     )
@@ -125,7 +129,10 @@ def test_an_unreadable_session_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_missing_large_outputs_are_found(config_home: ConfigHome) -> None:
-    """They are searched only in the project folders. An existing one is not a finding."""
+    """A missing file of a large output is found, and an existing one is not reported.
+
+    The file is looked for only in the projects' folders.
+    """
     saved = config_home.project() / SESSION / "tool-results" / "x.txt"
     text = "<persisted-output>\nOutput too large (46KB). Full output saved to: {}\n\nPreview"
     records = [
@@ -146,7 +153,10 @@ def test_missing_large_outputs_are_found(config_home: ConfigHome) -> None:
 
 
 def test_missing_file_backups_are_found(config_home: ConfigHome) -> None:
-    """They are searched under the session's own id. A null backup does not count."""
+    """A missing backup of a file is found in the folder with the session's own id.
+
+    A backup that is null in the record is not reported.
+    """
     tracked = {"a.py": {"backupFileName": "1@v1"}, "b.py": {"backupFileName": None}}
     snapshot = {
         "type": "file-history-snapshot",
@@ -166,7 +176,7 @@ def test_missing_file_backups_are_found(config_home: ConfigHome) -> None:
 
 
 def test_the_most_severe_group_is_first(tmp_path: Path) -> None:
-    """Groups are ordered by severity."""
+    """A report lists the group of the most severe findings first."""
     case = next(case for case in CASES if case.code == "history-cut")
     report = examine_bytes(case.content[:-1], tmp_path)
     ranks = [SEVERITIES.index(group.kind.severity) for group in report.groups]
@@ -175,14 +185,14 @@ def test_the_most_severe_group_is_first(tmp_path: Path) -> None:
 
 
 def test_a_report_does_not_change_the_file(config_home: ConfigHome) -> None:
-    """Its bytes and its time stay."""
+    """A report does not change the bytes or the time of the session's file."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     examine_session(SessionFile(SESSION, str(path), 0, 0), config_home.where)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
-def test_findings_in_real_sessions(real_session: RealSession, tmp_path: Path) -> None:
-    """There is no crash, and an error only if a client really loses or refuses content."""
+def test_real_sessions_have_only_known_errors(real_session: RealSession, tmp_path: Path) -> None:
+    """Real sessions have errors only if a client really loses or refuses their content."""
     report = examine_session(real_session.file, Where({"HOME": str(tmp_path)}))
-    assert bool(report.count_findings("error")) == (real_session.name in UNWELL)
+    assert bool(report.count_findings("error")) == (real_session.name in SESSIONS_WITH_ERRORS)

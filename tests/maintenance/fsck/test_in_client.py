@@ -1,4 +1,4 @@
-"""Tests that each broken session resumes in the real client after its repair, with the expected messages."""
+"""Tests that each broken session resumes in the real client after its repair."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ pytestmark = pytest.mark.e2e
 
 
 def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the outline of a request in the words of the cases, up to the new prompt.
+    """Yield the messages of a request in the form of ``Case.kept``, up to the new prompt.
 
-    Thinking must have its signature.
+    Raises AssertionError if thinking has no signature.
     """
     for message in messages:
         content = message["content"]
@@ -61,9 +61,9 @@ def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
     ("case", "version"), RUNS, ids=lambda value: value if isinstance(value, str) else value.name
 )
 def test_a_repaired_child_resumes(case: Case, version: str, tmp_path: Path) -> None:
-    """Clients send exactly the repaired messages, starting with the user's.
+    """Clients send exactly the repaired messages of a child, beginning with a user's message.
 
-    The oldest client runs the most important cases.
+    The most important cases also run on the oldest client.
     """
     client = find_client(version)
     home = ClientHome(tmp_path / "home")

@@ -1,4 +1,7 @@
-"""Tests of which API errors come from the form of a conversation, in the API's and the client's words."""
+"""Tests of the API's errors that are caused by the form of a conversation.
+
+The messages are those of the API or of the client.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +45,8 @@ OTHERS = (
 
 
 @pytest.mark.parametrize(("message", "code"), CODES.items(), ids=list(CODES.values()))
-def test_a_refusal_gives_its_defects(message: str, code: str) -> None:
-    """The words are the client's and those of the API's documentation."""
+def test_an_error_message_leads_to_its_defect(message: str, code: str) -> None:
+    """An error message of the API or the client leads to the code of the defect that caused it."""
     assert code in {kind.code for kind in defects_causing_error(f"API Error: 400 {message}")}
     document = f'API Error: 400 {{"type":"error","error":{{"type":"invalid_request_error","message":"{message}"}}}}'
     assert defects_causing_error(document) == defects_causing_error(f"API Error: 400 {message}")
@@ -51,12 +54,12 @@ def test_a_refusal_gives_its_defects(message: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("message", OTHERS)
-def test_other_errors_give_no_defect(message: str) -> None:
-    """They are limits, the network, and other invalid requests."""
+def test_other_errors_lead_to_no_defect(message: str) -> None:
+    """Errors about limits, the network or other invalid requests lead to no defect."""
     assert defects_causing_error(message) == frozenset()
 
 
 def test_every_kind_has_a_case() -> None:
-    """Every offered defect has a test of its repair."""
+    """Every defect that an error message leads to has a case that tests its repair."""
     named = {kind.code for message in CODES for kind in defects_causing_error(f"400 {message}")}
     assert named <= {case.code for case in CASES if case.kept}

@@ -40,7 +40,7 @@ REPAIRED = [case for case in CASES if case.kept]
 
 
 def write_session_bytes(content: bytes, home: ConfigHome) -> Path:
-    """Write a session with these bytes to the project folder."""
+    """Write a session with this content to the project's folder, and return its path."""
     path = home.project() / f"{SESSION}.jsonl"
     path.write_bytes(content)
     return path
@@ -49,7 +49,7 @@ def write_session_bytes(content: bytes, home: ConfigHome) -> Path:
 def write_repaired_child(
     content: bytes, home: ConfigHome, branch: str | None = None
 ) -> tuple[Receipt, repair.RepairPlan]:
-    """Write the repaired child of a session with these bytes; the parent is unchanged."""
+    """Write the repaired child of a session with this content. The parent does not change."""
     path = write_session_bytes(content, home)
     decided = repair.plan_repair(session_file(str(path)), home.where, branch=branch)
     receipt = write_child(decided, home.where)
@@ -58,7 +58,7 @@ def write_repaired_child(
 
 
 def chain_outline(path: str) -> str:
-    """Return the live chain of a file in the words of the cases."""
+    """Return the live chain of a file in the form of ``Case.kept``."""
     transcript = scan_transcript(path)
     words = []
     for node in transcript.chain:
@@ -74,7 +74,7 @@ def chain_outline(path: str) -> str:
 
 
 def ids_after_repair(content: bytes, folder: Path, branch: str | None = None) -> list[str]:
-    """Return the uuids in a repair of a session with these bytes."""
+    """Return the uuids of the records in the repair of a session with this content."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(content)
     transcript = scan_transcript(str(path))
@@ -85,7 +85,7 @@ def ids_after_repair(content: bytes, folder: Path, branch: str | None = None) ->
 
 @pytest.mark.parametrize("case", REPAIRED, ids=lambda case: case.name)
 def test_a_repaired_child_has_every_message(case: Case, config_home: ConfigHome) -> None:
-    """It has only defects that no repair can remove."""
+    """A repaired child has every message, and only those defects that no repair can remove."""
     receipt, _ = write_repaired_child(case.content, config_home)
     assert chain_outline(receipt.file) == case.kept
     left = examine_session(session_file(receipt.file), config_home.where)
@@ -98,7 +98,7 @@ def test_a_repaired_child_has_every_message(case: Case, config_home: ConfigHome)
 
 @pytest.mark.parametrize("case", CHAINS, ids=lambda case: case.name)
 def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
-    """For a whole conversation the repaired chain is the live one. Otherwise it contains at least as much."""
+    """The repair of a whole conversation has exactly the live chain, and of any other at least the chain."""
     content = session_bytes(case.records)
     kept = ids_after_repair(content, tmp_path)
     live = [node.uuid for node in scan_transcript(str(tmp_path / f"{SESSION}.jsonl")).chain]
@@ -133,7 +133,7 @@ def test_the_live_chain_is_kept(case: Chain, tmp_path: Path) -> None:
     ],
 )
 def test_losses_are_reported(name: str, lost: str, config_home: ConfigHome) -> None:
-    """They are listed by record, so that the user can find them in the parent."""
+    """The contents that a repair loses are listed by record, so that a user finds them in the parent."""
     case = next(case for case in CASES if case.name == name)
     _, decided = write_repaired_child(case.content, config_home)
     (told_lost,) = decided.losses
@@ -141,7 +141,7 @@ def test_losses_are_reported(name: str, lost: str, config_home: ConfigHome) -> N
 
 
 def test_a_repair_without_losses_lists_none(config_home: ConfigHome) -> None:
-    """A bridged gap and dropped thinking lose no message."""
+    """A repair that bridges a gap or drops thinking lists no losses."""
     for code in ("history-cut", "thinking-unsigned", "line-glued"):
         _, decided = write_repaired_child(
             next(case.content for case in CASES if case.code == code), config_home
@@ -151,14 +151,17 @@ def test_a_repair_without_losses_lists_none(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("branch", ["a3", "u3"])
 def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
-    """The child continues from the named record. The branch that clients show is then omitted."""
+    """A repair with ``branch`` ends at this record and omits the branch that clients show."""
     case = next(case for case in CASES if case.code == "branch-longer")
     receipt, _ = write_repaired_child(case.content, config_home, branch)
     assert chain_outline(receipt.file) == f"{WHOLE} u3" + (" a3" if branch == "a3" else "")
 
 
 def test_a_branch_before_a_compaction_can_be_chosen(tmp_path: Path) -> None:
-    """Its records are kept up to the root. If the compaction kept them, they follow its summary."""
+    """A branch from before a compaction can be repaired, and its records are kept up to the first one.
+
+    Records that the compaction kept follow its summary.
+    """
     records_ = next(
         case.records for case in CHAINS if case.name == "a walked segment is spliced in"
     )
@@ -167,21 +170,24 @@ def test_a_branch_before_a_compaction_can_be_chosen(tmp_path: Path) -> None:
 
 
 def test_an_unknown_branch_is_refused(config_home: ConfigHome) -> None:
-    """No file is written."""
+    """A repair refuses an unknown branch and writes no file."""
     session = session_file(str(write_session_bytes(session_bytes(SOUND), config_home)))
     with pytest.raises(UsageError, match="No record nowhere"):
         repair.plan_repair(session, config_home.where, branch="nowhere")
 
 
 def test_a_session_without_messages_is_not_repaired(config_home: ConfigHome) -> None:
-    """There is no reachable message."""
+    """A session without a reachable message is not repaired."""
     session = session_file(str(write_session_bytes(b'{"type":"us', config_home)))
     with pytest.raises(ResumeHooksError, match="nothing to repair"):
         repair.plan_repair(session, config_home.where)
 
 
 def test_an_undone_compaction_over_5_mib_has_its_summary(tmp_path: Path) -> None:
-    """Clients start at the record before it. The repair continues from the summary."""
+    """In a file of more than 5 MiB, the repair of an undone compaction begins with its summary.
+
+    Clients begin at the record before the compaction.
+    """
     records_ = next(
         case.records
         for case in CHAINS
@@ -191,7 +197,7 @@ def test_an_undone_compaction_over_5_mib_has_its_summary(tmp_path: Path) -> None
 
 
 def test_several_records_in_one_line_are_separated(config_home: ConfigHome) -> None:
-    """A repair of one changes only that one."""
+    """Several records in one line are separated, and a repair of one of them leaves the others unchanged."""
     glued: list[Record] = [
         user("u1", uuid="u1"),
         tool_use("1", uuid="c1", parent="u1", ts=1),
@@ -205,7 +211,7 @@ def test_several_records_in_one_line_are_separated(config_home: ConfigHome) -> N
 
 
 def test_valid_records_keep_their_bytes(config_home: ConfigHome) -> None:
-    """They are copied unchanged."""
+    """A repair copies valid records byte for byte."""
     content = session_bytes([*SOUND[:2], b"garbage", *SOUND[2:]]).replace(
         b'"content":"u2"', b'"content":"u\\u0032"'
     )
@@ -214,7 +220,10 @@ def test_valid_records_keep_their_bytes(config_home: ConfigHome) -> None:
 
 
 def test_the_repair_of_a_trimmed_session_has_its_size(config_home: ConfigHome) -> None:
-    """No answer was counted yet, so the size comes from the first line, and the child's size differs by the losses."""
+    """The size of a trimmed session comes from its first line, because no answer was counted yet.
+
+    The repaired child's size differs from it only by the losses.
+    """
     write_session(config_home.project(), SESSION, conversation(3))
     trim = {
         "type": "x",
@@ -233,7 +242,7 @@ def test_the_repair_of_a_trimmed_session_has_its_size(config_home: ConfigHome) -
 
 
 def test_a_session_changed_during_its_repair_gets_no_child(config_home: ConfigHome) -> None:
-    """The write fails."""
+    """If the session changes during its repair, writing the child fails."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     decided = repair.plan_repair(session_file(str(path)), config_home.where)
     path.write_bytes(b"x" * path.stat().st_size)

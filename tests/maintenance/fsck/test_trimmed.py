@@ -1,4 +1,4 @@
-"""Tests that a trim leaves no defects, and that a missing original is one."""
+"""Tests that a trim causes no defects, and that a missing original is reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DEFAULTS = Options(min_savings=0)
 EVERYTHING = Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0)
 LONG_AGO = 1_000_000_000.0
 SAMPLE = 6
-"""Files of the corpus, the largest ones: they hold calls, images and thinking."""
+"""The largest files of the corpus. They contain calls, images and thinking."""
 
 NAMED = [path for path in corpus_sessions() if is_session_file(str(path))]
 LARGEST = sorted(NAMED, key=lambda path: path.stat().st_size)[-SAMPLE:]
@@ -46,7 +46,7 @@ THOUGHT = {"type": "thinking", "thinking": "a long thought " * 100, "signature":
 
 
 def errors_and_warnings(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
-    """Return the errors and warnings in a file: records by code."""
+    """Return the records with errors and warnings in a file, by code."""
     groups = examine_session(session_file(path), home.where).groups
     return {
         g.kind.code: [f.record for f in g.findings] for g in groups if g.kind.severity != "note"
@@ -54,13 +54,13 @@ def errors_and_warnings(path: str, home: ConfigHome) -> dict[str, list[int | Non
 
 
 def write_trimmed_child(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
-    """Write a trimmed child."""
+    """Write a trimmed child and return its path."""
     decided = plan.plan_trim(plan.scan_session(session_file(path)), home.where, options)
     return write_child(decided, home.where).file
 
 
 def trim_file_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING) -> list[str]:
-    """Trim the session's own file, and return its backups."""
+    """Trim the session in its own file, and return the paths of the backups."""
     os.utime(path, (LONG_AGO, LONG_AGO))
     outcome = trim_in_place(session_file(path), options, Caller(home.where))
     assert outcome.receipt.backup
@@ -69,7 +69,10 @@ def trim_file_in_place(path: str, home: ConfigHome, options: Options = EVERYTHIN
 
 
 def write_trim_results(path: str, home: ConfigHome) -> Iterator[str]:
-    """Yield the paths of a session's trim results as they are written: children, their children, the file itself."""
+    """Write the results of trims one after another, and yield their paths.
+
+    These are trimmed children, untrimmed and repaired children of them, and the session's own file.
+    """
     for options in (DEFAULTS, EVERYTHING):
         yield (child := write_trimmed_child(path, home, options))
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), home.where)
@@ -81,7 +84,11 @@ def write_trim_results(path: str, home: ConfigHome) -> Iterator[str]:
 
 @pytest.mark.parametrize("source", LARGEST, ids=lambda path: path.stem[:8])
 def test_trims_have_no_new_defects(config_home: ConfigHome, source: Path) -> None:
-    """Trimmed children, their untrimmed and repaired children, and a file trimmed in place are tested."""
+    """A trim causes no new errors or warnings.
+
+    This is tested for trimmed children, for untrimmed and repaired children of them, and for a file
+    that was trimmed in place.
+    """
     path = str(shutil.copy(source, config_home.project() / source.name))
     os.chmod(path, 0o600)
     of_parent = errors_and_warnings(path, config_home).keys()
@@ -90,7 +97,7 @@ def test_trims_have_no_new_defects(config_home: ConfigHome, source: Path) -> Non
 
 
 def session_with_thinking() -> Chain:
-    """Return a session with thinking and an output that can be trimmed."""
+    """Return a session with thinking and with an output that can be trimmed."""
     chain = (
         Chain()
         .ask()
@@ -101,7 +108,7 @@ def session_with_thinking() -> Chain:
 
 
 def test_an_answer_emptied_by_a_trim_is_not_a_finding(config_home: ConfigHome) -> None:
-    """Its marks give the reason, in a child and in place."""
+    """An answer without content is not reported if the trim's fields in it give the reason."""
     path = str(write_project_session(config_home, session_with_thinking()))
     assert b'"content":[]' in Path(write_trimmed_child(path, config_home)).read_bytes()
     for made in (write_trimmed_child(path, config_home), path):
@@ -112,14 +119,17 @@ def test_an_answer_emptied_by_a_trim_is_not_a_finding(config_home: ConfigHome) -
 
 
 def test_an_emptied_prompt_is_a_finding(config_home: ConfigHome) -> None:
-    """Clients skip only answers."""
+    """A prompt without content is reported after a trim, because clients skip only empty answers."""
     records = [*conversation(1), user([], uuid="e", parent="r1", ts=5, truncated=True)]
     path = write_session(config_home.project(), SESSION, records)
     assert errors_and_warnings(path, config_home) == {"message-empty": [2]}
 
 
 def test_a_missing_original_of_a_child_is_found(config_home: ConfigHome) -> None:
-    """Each trimmed record is named with its original's place. A repair cannot restore it."""
+    """For a missing original, each placeholder is reported with the file and line of its original.
+
+    A repair cannot restore it.
+    """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     path = str(write_project_session(config_home, session_with_thinking()))
     child = write_trimmed_child(path, config_home)
@@ -140,7 +150,7 @@ def test_a_missing_original_of_a_child_is_found(config_home: ConfigHome) -> None
 
 
 def test_a_moved_original_is_found_by_its_id(config_home: ConfigHome) -> None:
-    """It is in another project."""
+    """An original that was moved to another project is found by its id."""
     path = write_project_session(config_home, session_with_thinking())
     child = write_trimmed_child(str(path), config_home)
     path.rename(config_home.project("/moved") / path.name)
@@ -148,7 +158,10 @@ def test_a_moved_original_is_found_by_its_id(config_home: ConfigHome) -> None:
 
 
 def test_a_missing_backup_of_a_trim_in_place_is_found(config_home: ConfigHome) -> None:
-    """Each backup has only its own records. A child of the trimmed file lacks the same ones."""
+    """A missing backup of a trim in place is reported for the records whose originals it contained.
+
+    They are also reported for a child of the trimmed file.
+    """
     path = str(write_project_session(config_home, session_with_thinking()))
     (first,) = trim_file_in_place(
         path, config_home, Options(only=("thinking",), keep_recent=0, min_savings=0)
@@ -164,7 +177,7 @@ def test_a_missing_backup_of_a_trim_in_place_is_found(config_home: ConfigHome) -
 
 
 def test_forged_marks_are_harmless(config_home: ConfigHome) -> None:
-    """They are reported if they name a file. No foreign file is opened."""
+    """Forged fields of a trim are reported if they name a file, which is not opened."""
     forged: list[Record] = [
         {
             "original_session": "/etc/passwd",
