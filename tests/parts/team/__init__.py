@@ -1,1 +1,1 @@
-"""Tests of the team on a real PostgreSQL."""
+"""Tests of team sharing with a real PostgreSQL server."""

@@ -1,4 +1,4 @@
-"""Fixtures for tests of teams: a server, a database per test, and the homes of its members."""
+"""Fixtures for the tests of teams: a PostgreSQL server, a database per test, and members' homes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["any_python", "plugin", "quick_plugin", "run_hook"]
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """Yield a running PostgreSQL."""
+    """Start a PostgreSQL server for the whole test run and yield it."""
     found = find_programs()
     need("PostgreSQL", found, "install the system package postgresql")
     assert found is not None
@@ -34,9 +34,10 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def database(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Yield the database of a new team.
+    """Create a team's database, set ``PGSERVICEFILE`` for it, and yield the name of the database.
 
-    The service of each person has the name of their role, and ``admin`` has joined.
+    The service file has a service for each role, with the role's name. ``admin`` has already
+    joined.
     """
     name = server.database()
     server.services(name, tmp_path / "services.conf")
@@ -48,7 +49,7 @@ def database(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Machine:
-    """A person's home on one machine, and its membership."""
+    """A team member's home directory on one machine, with the membership that ``join`` records there."""
 
     def __init__(self, folder: Path, login: str) -> None:
         (folder / ".claude" / "projects").mkdir(parents=True)
@@ -61,30 +62,30 @@ class Machine:
 
     @property
     def where(self) -> Where:
-        """Return the paths that functions use."""
+        """Return the paths and the environment of this home, as the engine's functions expect them."""
         return self.home.where
 
 
 @pytest.fixture
 def alice(database: str, tmp_path: Path) -> Machine:
-    """Return Alice's laptop."""
+    """Return Alice's first machine."""
     return Machine(tmp_path / "laptop", "alice")
 
 
 @pytest.fixture
 def desk(database: str, tmp_path: Path) -> Machine:
-    """Return Alice's other machine."""
+    """Return Alice's second machine."""
     return Machine(tmp_path / "desk", "alice")
 
 
 @pytest.fixture
 def mallory(database: str, tmp_path: Path) -> Machine:
-    """Return a hostile member's machine."""
+    """Return the machine of a hostile member, Mallory."""
     return Machine(tmp_path / "dark", "mallory")
 
 
 @pytest.fixture
 def root(server: Server, database: str) -> Iterator[Connection]:
-    """Yield a connection of the server's administrator, who can read everything."""
+    """Yield a connection of the database superuser, who can read every row."""
     with server.superuser(database) as db:
         yield db

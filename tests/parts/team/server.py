@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the tests: Debian's programs, without root, in a temporary folder."""
+"""Run a real PostgreSQL server for the tests, with Debian's programs and without root privileges."""
 
 from __future__ import annotations
 
@@ -18,34 +18,38 @@ import psycopg
 from resume_hooks.parts.team.connect import read_schema_sql
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-"""A connection of a test's own, by which it sees everything as it is."""
+"""A test's own connection to the database. No code of the engine filters what it reads."""
 
 PEOPLE = ("admin", "alice", "bob", "mallory")
-"""Roles that can log in; ``mallory`` is a member of the team, too, and hostile."""
+"""Roles that may log in. Mallory is a member of the team too, but hostile."""
 
 STRANGER = "stranger"
-"""A role of the server that is no member."""
+"""A role that may log in to the server but is not a member of the team."""
 
 
 def find_programs() -> Path | None:
-    """Return the folder of the server's programs; Debian has them outside of PATH."""
+    """Return the folder with PostgreSQL's programs, or None. Debian installs them outside ``PATH``."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     on_path = shutil.which("initdb")
     return found[-1].parent if found else Path(on_path).parent if on_path else None
 
 
-MEMORY, ROOM = (
-    "/dev/shm",
-    1 << 30,
-)  # where its folder lies if there is so much room: the disk would take most of a test
+# The server's folder is in memory if there is 1 GiB free, because a disk is much slower.
+MEMORY_FOLDER = "/dev/shm"
+MIN_FREE_BYTES = 1 << 30
 
 
 class Server:
-    """A running server with a template of a team's database."""
+    """A running PostgreSQL server with a template database for teams."""
 
     def __init__(self, bin_folder: Path) -> None:
-        room = shutil.disk_usage(MEMORY).free if os.access(MEMORY, os.W_OK) else 0
-        self.folder = Path(tempfile.mkdtemp(prefix="rh-pg-", dir=MEMORY if room > ROOM else "/tmp"))
+        has_memory = (
+            os.access(MEMORY_FOLDER, os.W_OK)
+            and shutil.disk_usage(MEMORY_FOLDER).free > MIN_FREE_BYTES
+        )
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="rh-pg-", dir=MEMORY_FOLDER if has_memory else "/tmp")
+        )
         self.bin = bin_folder
         self._number = 0
         self._as: list[str] = []
@@ -93,7 +97,7 @@ class Server:
         return str(self.folder / "data")
 
     def start(self) -> None:
-        """Start the server, and wait until it answers."""
+        """Start the server and wait until it accepts connections."""
         settings = {
             "unix_socket_directories": str(self.folder), "listen_addresses": "127.0.0.1", "fsync": "off", "ssl": "on",
             "shared_buffers": "32MB", "log_min_messages": "fatal", "max_connections": "60",
@@ -115,23 +119,23 @@ class Server:
                 return
 
     def stop(self) -> None:
-        """Stop the server immediately, like a crash. Committed data stays."""
+        """Stop the server immediately, as in a crash. Committed data is not lost."""
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait(30)
 
     def close(self) -> None:
-        """Stop the server, and remove its folder."""
+        """Stop the server and remove its folder."""
         self.stop()
         shutil.rmtree(self.folder)
 
     def superuser(self, database: str) -> Connection:
-        """Return a connection with all rights, in autocommit."""
+        """Return a connection as superuser, in autocommit mode."""
         return psycopg.connect(
             host=str(self.folder), port=self.port, user="postgres", dbname=database, autocommit=True
         )
 
     def database(self) -> str:
-        """Create a database of a team and return its name."""
+        """Create a database for a team and return its name."""
         self._number += 1
         name = f"team_{os.getpid()}_{self._number}"
         with self.superuser("postgres") as db:
@@ -139,12 +143,12 @@ class Server:
         return name
 
     def drop(self, database: str) -> None:
-        """Remove a database, even if it is in use."""
+        """Drop a database, even if there are connections to it."""
         with self.superuser("postgres") as db:
             db.execute(f"drop database {database} with (force)".encode())
 
     def services(self, database: str, file: Path, **more: str) -> None:
-        """Write a service file with one service per role, named like the role."""
+        """Write a libpq service file with one service for each role, which has the role's name."""
         own = {"host": str(self.folder), "port": str(self.port), "dbname": database, **more}
         lines = "\n".join(f"{key}={value}" for key, value in own.items())
         file.write_text(
@@ -159,7 +163,7 @@ class Server:
         ).stdout
 
     def restore(self, database: str, dump: bytes) -> None:
-        """Run a dump in an empty database."""
+        """Run the SQL of a dump in an empty database."""
         where = ["-h", str(self.folder), "-p", str(self.port), "-U", "postgres", "-qd", database]
         subprocess.run(
             [self.bin / "psql", "-v", "ON_ERROR_STOP=1", *where],
@@ -175,7 +179,10 @@ class Server:
         )
 
     def _certify(self) -> None:
-        """Create our own certificate for ``team.test``. Clients that trust it get ``root.crt``."""
+        """Create a self-signed certificate for the host name ``team.test``.
+
+        Clients that trust the server use the certificate file ``root.crt``.
+        """
         data, key, certificate = (
             Path(self._data),
             str(self.folder / "server.key"),

@@ -1,7 +1,7 @@
-"""A server that speaks PostgreSQL's protocol and answers every query with invented values.
+"""A stand-in for a PostgreSQL server, which answers every query with values that a test chooses.
 
-It is not a database, so it can send any type, length and number of rows, which a real one could
-not.
+It only speaks PostgreSQL's protocol and has no database. Therefore it can send values of any type
+and length and any number of rows, even those that a real server cannot send.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pathlib import Path
 
 Value = bytes | None
 Answer = Callable[[str], Iterable[list[Value]]]
-"""The rows that answer a query."""
+"""A function that gets a query and returns the rows that the server answers."""
 
 _SSL, _GSS = 80877103, 80877104
 
 
 class Refusal(Exception):
-    """The server's error for a query."""
+    """Raised by an answer function to make the server report an error with this text."""
 
 
 class StandInServer:
-    """Listens on loopback until it is closed, and records the queries.
+    """A server that listens on the loopback address until it is closed, and records the queries.
 
-    ``asides`` are unrequested messages before each answer.
+    ``asides`` are bytes of protocol messages that it sends before each answer without a request.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -39,11 +39,11 @@ class StandInServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening for connections."""
         self._socket.close()
 
     def service(self, file: Path) -> str:
-        """Write a libpq service for this server and return its name."""
+        """Write a libpq service file for this server and return the name of the service."""
         port = self._socket.getsockname()[1]
         file.write_text(f"[stand-in]\nhost=127.0.0.1\nport={port}\ndbname=d\nuser=alice\n")
         return "stand-in"
@@ -52,9 +52,8 @@ class StandInServer:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._socket.accept()
-                client.setsockopt(
-                    socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
-                )  # an answer is sent in small pieces
+                # Otherwise the small pieces of an answer would be delayed.
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 threading.Thread(target=self._talk, args=(client,), daemon=True).start()
 
     def _talk(self, client: socket.socket) -> None:
@@ -71,9 +70,8 @@ class StandInServer:
                 + _message(b"K", struct.pack("!ii", 1, 1))
                 + _READY
             )
-            statements: dict[
-                bytes, str
-            ] = {}  # by their names: one that is asked again is parsed once
+            # The driver sends the text of a prepared statement only once.
+            statements: dict[bytes, str] = {}
             query = ""
             while kind := stream.read(1):
                 body = stream.read(struct.unpack("!i", stream.read(4))[0] - 4)
@@ -117,7 +115,7 @@ def _row(values: list[Value]) -> bytes:
 
 
 def notification(payload: bytes) -> bytes:
-    """Return a message that a server may send at any time, as after NOTIFY."""
+    """Return a protocol message that notifies the client, as PostgreSQL sends it after NOTIFY."""
     return _message(b"A", struct.pack("!i", 1) + b"channel\x00" + payload + b"\x00")
 
 

@@ -1,4 +1,7 @@
-"""Tests of the search on the server: it uses its index, is quick for common words, and ignores forged rows."""
+"""Tests of searching on the team's server.
+
+The search uses its index, is quick for common words, and ignores forged rows.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ KINDS = 145
 
 
 def test_a_search_uses_the_word_index(alice: Machine, root: Connection) -> None:
-    """Among twenty thousand turns, it finds a rare word, two words and no word without reading every row."""
+    """A search among 20,000 turns uses the index and does not read every row.
+
+    The test searches for one rare word, for two words, and for a word that no turn contains.
+    """
     push_from_machine(alice, write_on_machine(alice))
     root.execute(
         "insert into team.passage select (select min(id) from team.part), g,"
@@ -63,7 +69,10 @@ def test_a_search_uses_the_word_index(alice: Machine, root: Connection) -> None:
 
 
 def test_a_query_contains_no_search_syntax(alice: Machine) -> None:
-    """Quotes, operators and backslashes are words or ignored. Parts of names and beginnings of words are searched."""
+    """A query treats quotes, operators and backslashes as text and sends no syntax to the server.
+
+    The query also finds the parts of a name and the beginning of a word.
+    """
     assert (
         build_queries(parse_query(["getUserName -redis"]))[0]
         == "((('getusernam' | ('get' & 'user' & 'name')))) & !((('redi')))"
@@ -84,9 +93,10 @@ def test_a_query_contains_no_search_syntax(alice: Machine) -> None:
 def test_a_phrase_is_searched_in_every_turn_with_its_words(
     alice: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is found after hundreds of turns with the separate words, in the same second.
+    """A phrase is found even if 260 newer turns contain its words separately.
 
-    If it is not found, a note says so.
+    If the search stops before it has read all these turns, the result has the number of turns it
+    read.
     """
     talk = [user("the rule is: go test ./... before a push", uuid="p", ts=1)]
     for turn in range(260):
@@ -118,7 +128,10 @@ def test_a_phrase_is_searched_in_every_turn_with_its_words(
 def test_no_known_secret_is_in_any_column(
     alice: Machine, root: Connection, server: Server, database: str
 ) -> None:
-    """Every kind of secret is tested in every place of the scanner's benchmark."""
+    """A push stores no secret that the scanner knows in any column of the database.
+
+    The test pushes secrets of every kind in every position that the scanner's benchmark uses.
+    """
     base = [*conversation(20), assistant("the end", uuid="end", ts=400)]
     lines = session_bytes(base).split(b"\n")[:-1]
     kinds = [*FORMS, *assigned_forms()]
@@ -147,13 +160,13 @@ def test_no_known_secret_is_in_any_column(
 
 
 def is_unknown_to_scanner(each: PlantedSecret) -> bool:
-    """Check whether the scanner misses a secret, which another benchmark measures."""
+    """Check whether the scanner leaves a secret in the text. Another benchmark counts these misses."""
     clean = redact_line(each.raw)[0] if each.place in LINES else redact_bytes(each.raw)[0]
     return any(form in clean for form in forms_of_secret(each.secret))
 
 
 def forms_of_secret(secret: str) -> set[bytes]:
-    """Return a secret in its original form, as words and as JSON."""
+    """Return the forms in which a secret could be stored: unchanged, in lower case and escaped for JSON."""
     return {secret.encode(), secret.lower().encode(), json.dumps(secret)[1:-1].encode()}
 
 
@@ -176,7 +189,7 @@ def forms_of_secret(secret: str) -> set[bytes]:
 def test_a_forged_shared_row_does_not_break_a_search(
     alice: Machine, mallory: Machine, root: Connection, damage: LiteralString
 ) -> None:
-    """The bad row is omitted, and other members still find their own sessions (TH1)."""
+    """A search skips a shared row with forged values and still finds the user's own session (TH1)."""
     push_from_machine(alice, write_on_machine(alice))
     push_from_machine(mallory, write_on_machine(mallory, session=session_id(5)))
     with connect_to_team("mallory") as db:
@@ -194,7 +207,7 @@ def test_a_forged_shared_row_does_not_break_a_search(
 
 
 def test_many_damaged_turns_hide_no_hit(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """There are more of them than the first page, all newer than the member's own."""
+    """A search finds the user's own session behind 120 newer turns whose data is damaged."""
     push_from_machine(alice, write_on_machine(alice))
     turns = [
         user(f"prompt {number}", uuid=f"u{number}", ts=100_000 + number) for number in range(120)
@@ -224,9 +237,9 @@ def test_many_damaged_turns_hide_no_hit(alice: Machine, mallory: Machine, root: 
 def test_turns_with_forged_words_hide_no_hit(
     alice: Machine, mallory: Machine, root: Connection, turns: int, at: str
 ) -> None:
-    """Pages of such rows are newer than the member's own.
+    """A search finds the user's own session behind pages of newer turns with forged search words.
 
-    Their texts are valid but lack the words, and they count as refused.
+    The texts of these turns lack the words. The search counts the turns as refused and adds a note.
     """
     push_from_machine(alice, write_on_machine(alice))
     _forge_turns(mallory, root, turns, at)
@@ -239,7 +252,10 @@ def test_turns_with_forged_words_hide_no_hit(
 def test_forged_shared_sessions_do_not_hide_own_sessions(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """There are more forged rows of four shared sessions than a search ever reads."""
+    """A search finds the user's own session behind 8,000 forged rows of four shared sessions.
+
+    A search never reads as many rows.
+    """
     push_from_machine(alice, write_on_machine(alice))
     for number in range(5, 9):
         _forge_turns(
@@ -252,7 +268,7 @@ def test_forged_shared_sessions_do_not_hide_own_sessions(
 def test_a_piece_of_line_feeds_is_searched_quickly(
     alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half a million line feeds in 500 bytes claim to be forty turns. Only few lines are read."""
+    """A search reads few lines of a piece that unpacks to 500,000 line feeds and claims to have 40 turns."""
     push_from_machine(alice, write_on_machine(alice))
     body = b"\n" * 500_000
     lines = 0
@@ -279,7 +295,7 @@ def test_a_piece_of_line_feeds_is_searched_quickly(
 def test_a_session_of_empty_lines_is_refused(
     alice: Machine, mallory: Machine, monkeypatch: pytest.MonkeyPatch, records: int
 ) -> None:
-    """Lines beyond the stated number, or beyond the limit of any import, are refused."""
+    """A pull refuses a session that has more lines than its row states or than an import allows."""
     monkeypatch.setattr(fetching, "MAX_LINES", 1_000)
     _forge_session(
         mallory,
@@ -297,9 +313,10 @@ def test_a_session_of_empty_lines_is_refused(
 def test_one_shared_session_does_not_fill_a_search(
     alice: Machine, mallory: Machine, tmp_path: Path
 ) -> None:
-    """It has the words in each of 150 turns, dated an hour from now.
+    """A shared session with 150 matching turns dated in the future does not displace other hits.
 
-    Own hits and others' hits are also in the answer.
+    The answer still contains hits of the user and of a third member. If only that session matches,
+    the search returns as many of its hits as requested.
     """
     bob = Machine(tmp_path / "bobs", "bob")
     push_from_machine(alice, write_on_machine(alice))
@@ -325,7 +342,11 @@ def test_one_shared_session_does_not_fill_a_search(
 def _forge_session(
     member: Machine, body: bytes, records: int, turns: list[tuple[int, str]]
 ) -> None:
-    """Share a member's session of one piece with her own SQL: its turns, and their claimed texts."""
+    """Share a session that a member uploads with her own SQL.
+
+    The session has one piece, ``body``. ``turns`` has the record number of each turn and the search
+    words that the member claims for it.
+    """
     words = [" ".join(f"'{word}':1A" for word in said.split()) for _, said in turns]
     places = [record for record, _ in turns]
     piece = (records, len(body), hashlib.sha256(body).digest(), zlib.compress(body), places)
@@ -344,7 +365,7 @@ def _forge_session(
 def _forge_turns(
     member: Machine, root: Connection, turns: int, at: str, session: str = session_id(5)
 ) -> None:
-    """Share a member's turns with words that their texts do not contain."""
+    """Share a session of a member and store the search word "prompt" for turns that do not contain it."""
     said = [user(f"nothing {number}", uuid=f"u{number}", ts=number) for number in range(turns)]
     push_from_machine(member, write_on_machine(member, said, session))
     with connect_to_team("mallory") as db:
@@ -360,10 +381,7 @@ def _forge_turns(
 def test_own_sessions_come_before_shared_ones(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """Fifty thousand foreign sessions claim later ends.
-
-    The own ones are still listed, named, shared and forgotten (TH2).
-    """
+    """Alice can list, name and forget her session among 50,000 shared sessions that ended later (TH2)."""
     push_from_machine(alice, write_on_machine(alice))
     root.execute(
         "insert into team.session(session_id, machine, generation, owner, scope, title, ended)"

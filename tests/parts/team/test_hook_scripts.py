@@ -1,4 +1,7 @@
-"""Tests of the plugin's scripts for a team: they push turns, install the driver, and let the model only search."""
+"""Tests of the plugin's scripts for team members.
+
+The scripts push turns, install the database driver, and allow the model only searches.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ from tests.test_import_budget import HEAVY, loaded_modules, with_packages
 
 
 def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) -> None:
-    """The hook passes the event and does not wait for the engine."""
+    """If the user has joined a team, the Stop hook passes the event to the engine and does not wait.
+
+    It calls no engine without the push mark or for a client that is not interactive.
+    """
     body = stop_event(write_transcript(plugin, conversation(2)))
     mark = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team" / "push"
     assert not reaches_python(plugin, body)
@@ -41,7 +47,7 @@ def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) ->
 
 
 def test_the_start_hook_calls_the_engine_after_a_failed_push(plugin: PluginCopy) -> None:
-    """The next interactive start reports the failure."""
+    """After a push failed, the next interactive start calls the engine, which reports the failure."""
     make_ready(plugin)
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
     folder.mkdir(parents=True)
@@ -51,7 +57,7 @@ def test_the_start_hook_calls_the_engine_after_a_failed_push(plugin: PluginCopy)
 
 
 def join_team(plugin: PluginCopy) -> Path:
-    """Join a team, and return the file that shows that the venv has its driver."""
+    """Join a team, and return the file that exists in the venv once the driver is installed."""
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
     folder.mkdir(parents=True)
     team = {"version": 1, "service": "work", "login": "alice", "machine": "m", "projects": []}
@@ -60,16 +66,17 @@ def join_team(plugin: PluginCopy) -> Path:
 
 
 def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> None:
-    """It is added after a team is joined, and included in an update.
+    """The next start after a user joins a team installs the driver into the existing venv.
 
-    If it can't be installed, the engine works without it.
+    A rebuilt venv has the driver, too. If the driver can't be installed, the new venv works without
+    it.
     """
     run_installer(quick_plugin)
     driver = join_team(quick_plugin)
     before = os.readlink(quick_plugin.data / "venv")
     quick_plugin.hook("SessionStart", STARTUP)
     assert appears_in_time(driver)
-    assert os.readlink(quick_plugin.data / "venv") == before, "nothing is built anew for it"
+    assert os.readlink(quick_plugin.data / "venv") == before, "the venv was not rebuilt"
     (quick_plugin.root / "requirements.lock").write_text("# newer\n")
     assert run_installer(quick_plugin) == 0
     assert driver.read_bytes() == (quick_plugin.root / "requirements-team.lock").read_bytes()
@@ -92,7 +99,10 @@ def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> N
 
 
 def test_the_launcher_adds_the_driver_to_the_venv(quick_plugin: PluginCopy) -> None:
-    """A venv made by uv has no pip. The driver survives a reinstallation."""
+    """``hooks/engine --install --team`` adds the driver, and a later ``--install`` keeps it.
+
+    This also works for a venv that uv made, which has no pip.
+    """
     assert quick_plugin.engine("--install", "--team").returncode == 0
     assert (quick_plugin.data / "venv" / "requirements-team.lock").exists()
     assert "nothing to do" in quick_plugin.engine("--install").stderr
@@ -102,7 +112,7 @@ def test_the_launcher_adds_the_driver_to_the_venv(quick_plugin: PluginCopy) -> N
     "verb", ["push", "pull", "resume", "share", "forget", "join", "leave", "sessions", ""]
 )
 def test_the_model_may_only_search_a_team(plugin: PluginCopy, verb: str) -> None:
-    """The launcher refuses other acts. A search reaches the engine, which checks the user's permission."""
+    """The launcher lets the model run ``team search`` and refuses every other ``team`` command."""
     done = plugin.engine("team", verb, CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "'team' is for the user to run" in done.stderr
@@ -112,7 +122,10 @@ def test_the_model_may_only_search_a_team(plugin: PluginCopy, verb: str) -> None
 def test_a_failed_push_is_reported_once(
     config_home: ConfigHome, run_hook: Run, any_python: str
 ) -> None:
-    """The next interactive start says how much waits, since when, and why."""
+    """The next interactive start reports a failed push: how many sessions wait, since when and why.
+
+    Later starts do not repeat the report.
+    """
     where = config_home.where
 
     def start_line(source: str, client: str = "cli") -> str:
@@ -139,7 +152,7 @@ def test_a_failed_push_is_reported_once(
 def test_a_start_and_a_prompt_never_contact_the_server(
     config_home: ConfigHome, run_hook: Run, tmp_path: Path
 ) -> None:
-    """So a silent server delays neither."""
+    """The hooks of a start and of a prompt do not connect to the team's server."""
     team = Team("silent", "alice", "11111111-2222-4333-8444-555555555555", ("local/proj",))
     record_team(team, config_home.where)
     write_session(config_home.project(), SESSION, conversation(2))
@@ -161,7 +174,7 @@ def test_a_start_and_a_prompt_never_contact_the_server(
 
 
 def test_the_help_of_team_imports_few_modules(config_home: ConfigHome) -> None:
-    """It loads no module that reads, sends or imports sessions."""
+    """``team --help`` does not import the modules that read, send or import sessions."""
     found = with_packages(loaded_modules(config_home, "helps", None, "team"))
     engine = {
         f"resume_hooks.{name}"
@@ -178,7 +191,10 @@ def test_the_help_of_team_imports_few_modules(config_home: ConfigHome) -> None:
 
 
 def test_a_start_without_a_team_imports_one_module(config_home: ConfigHome) -> None:
-    """It checks for one file with the standard library alone."""
+    """Without a team, the start hook imports only the module that checks for the team's file.
+
+    It imports nothing outside the standard library and this package.
+    """
     event = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
     found = loaded_modules(config_home, "session", event)
     foreign = (

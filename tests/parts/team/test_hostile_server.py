@@ -1,7 +1,7 @@
-"""Tests with a server that answers queries with any values.
+"""Tests with a hostile server, which answers queries with any values.
 
-It reaches no file, no terminal and not all memory. The stand-in is not a database, so its values
-can have any type. Its hostile rows are between good ones.
+Its answers must not change other files, control the terminal or exhaust the memory. The stand-in
+server has no database, so its values can have any type. Its hostile rows surround a good row.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from tests.needs import REPO
 from tests.parts.team.stand_in_server import Refusal, StandInServer, Value, notification
 
 TEXT = session_bytes(conversation(3))
-"""The one good session that the server has."""
+"""The file of the one good session on the server."""
 
 SHA = hashlib.sha256(TEXT).digest()
 PACKED = zlib.compress(TEXT)
@@ -84,7 +84,8 @@ GOOD: dict[str, list[Value]] = {
     "select records::text, head from team.append": [b"1", HEAD],
     "select c.first::text, c.records": [b"0", str(LINES).encode(), SHA, HEAD],
 }  # fmt: skip
-"""What a server of ours answers each query with, by how the query begins."""
+"""The row with which an honest server answers each query. The keys are the beginnings of the
+queries."""
 
 ESCAPE = b"\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m"
 HOSTILE: list[Value] = [
@@ -93,27 +94,27 @@ HOSTILE: list[Value] = [
     b"true", b"t", b"[]", b'["\\u001b[2J"]', b"[" * 100_000, b"9" * 70_000, b"subagents/../../x.jsonl",
     zlib.compress(bytes(1 << 24)), b"2147483647", session_id(9).upper().encode(),
 ]  # fmt: skip
-"""What stands in any column."""
+"""Values with which a hostile server replaces the value of any column."""
 
 
 ACTS = ("listed", "search", "pull", "gone", "resume", "forget", "expire", "push", "lineage")
 READING = ("listed", "search")
-"""Acts that find the good row whatever stands beside it."""
+"""Functions that must find the good row among any hostile rows."""
 
 ABOUT = ("select version::text", "select least::text")
-"""Queries of one value, which a server may say as it likes: we read nothing then."""
+"""Queries of a single value. If the server sends a wrong one, nothing else is read."""
 
 _OTHERS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
 
 
 def good_row(query: str) -> list[Value] | None:
-    """Return the row that our server would answer a query with; None for no row."""
+    """Return the row with which an honest server answers a query, or None for no row."""
     return next((row for begin, row in GOOD.items() if query.startswith(begin)), None)
 
 
 @pytest.fixture
 def member_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """Return the home of a member of the stand-in's team, with an important folder next to it."""
+    """Return the home of a member of the stand-in's team, with a folder of precious files near it."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "work.txt").write_text("the only copy")
     root = tmp_path / "a" / "b"
@@ -132,7 +133,7 @@ def member_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
 def connection_with_answers(
     home: ConfigHome, answer: Callable[[str], Iterable[list[Value]]]
 ) -> Iterator[Database]:
-    """Yield a connection to a server with these answers."""
+    """Start a stand-in server with these answers and yield a connection to it."""
     server = StandInServer(answer)
     try:
         with connect_to_team(server.service(Path(os.environ["PGSERVICEFILE"]))) as db:
@@ -142,7 +143,7 @@ def connection_with_answers(
 
 
 def acts_on_server(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
-    """Return every request to a server as a function, as the verbs do it."""
+    """Return a function for each kind of request that the ``team`` verbs send to a server."""
     where = home.where
 
     def resume(db: Database) -> object:
@@ -179,7 +180,7 @@ def _team(_: ConfigHome) -> Team:
 
 
 def bytes_of_other_files(root: Path) -> dict[str, bytes]:
-    """Return the bytes of every file outside our state folder and the client's projects."""
+    """Return the content of every file outside ``.claude``, except for the service file."""
     ours = {".claude"}
     return {
         str(path): path.read_bytes()
@@ -199,7 +200,10 @@ def bytes_of_other_files(root: Path) -> dict[str, bytes]:
 def test_hostile_values_do_no_harm_in_any_column(
     member_home: ConfigHome, tmp_path: Path, capfd: Any, data: st.DataObject
 ) -> None:
-    """No other file changes, nothing printed controls the terminal, and the good row is still found."""
+    """A hostile value in any column changes no other file and sends no control sequence to the terminal.
+
+    Listing and searching still find the good row.
+    """
     before = bytes_of_other_files(tmp_path)
     column, value = data.draw(st.integers(0, 17)), data.draw(st.sampled_from(HOSTILE))
     act = data.draw(st.sampled_from(sorted(acts_on_server(member_home))))
@@ -208,7 +212,8 @@ def test_hostile_values_do_no_harm_in_any_column(
         row = good_row(query)
         if row is None:
             return []
-        bad = [_OTHERS.get(cell or b"", cell) for cell in row]  # a row of its own
+        # The hostile row has another id than the good one.
+        bad = [_OTHERS.get(cell or b"", cell) for cell in row]
         bad[column % len(bad)] = value
         return [bad, row, bad] if "about" not in query else [row]
 
@@ -230,7 +235,10 @@ def test_hostile_values_do_no_harm_in_any_column(
 
 
 def test_the_stand_in_knows_prepared_queries(member_home: ConfigHome) -> None:
-    """A query that the driver prepared after frequent use gets its own answer, even after other queries."""
+    """The stand-in server answers a prepared query correctly after other queries.
+
+    The driver prepares a query that is run often.
+    """
     ours = {"select 'a'": b"a", "select 'b'": b"b"}
     with connection_with_answers(
         member_home, lambda query: [[ours[query]]] if query in ours else [good_row(query) or [b"1"]]
@@ -243,7 +251,10 @@ def test_the_stand_in_knows_prepared_queries(member_home: ConfigHome) -> None:
 def test_hostile_rows_do_not_hide_the_good_row(
     member_home: ConfigHome, tmp_path: Path, capfd: Any, act: str
 ) -> None:
-    """Rows with each hostile value in each column surround the good row."""
+    """Listing and searching find the good row among rows with each hostile value in each column.
+
+    No request changes another file or outputs a control character.
+    """
     before = bytes_of_other_files(tmp_path)
     asked: list[str] = []
 
@@ -272,7 +283,7 @@ def test_hostile_rows_do_not_hide_the_good_row(
 
 @pytest.mark.parametrize("step", [0.0, 1.0], ids=["the same page", "ever older pages"])
 def test_a_search_of_endless_pages_ends(member_home: ConfigHome, step: float) -> None:
-    """The server sends any number of full pages, and may ignore the requested time."""
+    """A search ends even if the server sends an endless number of full pages."""
     pages = 0
 
     def answer(query: str) -> list[list[Value]]:
@@ -291,7 +302,10 @@ def test_a_search_of_endless_pages_ends(member_home: ConfigHome, step: float) ->
 
 @pytest.mark.parametrize("act", ["search", "lineage"])
 def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, act: str) -> None:
-    """Each answer is in time. The hits that arrived are shown, with a note that there may be more."""
+    """A search and a lineage stop when the time for all answers together is over.
+
+    They return what has arrived, with a note that the server took too long.
+    """
     connections: list[Database] = []
     count = 0
 
@@ -319,14 +333,17 @@ def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, act: st
 
 
 def has_good_session(told: object) -> bool:
-    """Check whether the good session is in the result: a number of rows, or hits."""
+    """Check whether a result contains the good session. The result is a count or a list of hits."""
     if isinstance(told, int):
         return told > 0
     return isinstance(told, list) and any(hit.session_id == SESSION for hit in told)
 
 
 def _result_among_hostile_rows(home: ConfigHome, act: str, begin: str, column: int) -> object:
-    """Return the result of an act whose good row is among hostile ones, or the sentence of its error."""
+    """Return the result of a request whose answer has hostile rows around the good one.
+
+    If the request fails, return its error message.
+    """
 
     def answer(query: str) -> list[list[Value]]:
         row = good_row(query)
@@ -347,7 +364,7 @@ def _result_among_hostile_rows(home: ConfigHome, act: str, begin: str, column: i
 def test_no_value_of_a_server_is_used_as_a_path(
     member_home: ConfigHome, tmp_path: Path, value: bytes
 ) -> None:
-    """``gone``, ``expire``, a session's id and its row neither remove nor write a file that is not ours (TC1)."""
+    """No id that the server sends makes a request change or remove a file that isn't ours (TC1)."""
     answers: dict[str, list[Value]] = {
         "select gone::text": [value],
         "select gone from team.expire": [value],
@@ -374,7 +391,7 @@ def test_no_value_of_a_server_is_used_as_a_path(
 
 
 def test_unrequested_rows_change_nothing(member_home: ConfigHome) -> None:
-    """Valid ids of sessions and rows that no verb requested change nothing here (TC1)."""
+    """Ids that the server sends without a request change no local file, even if they are valid (TC1)."""
     other = session_id(4)
     write_cursor(other, Cursor(9, 0), member_home.where)
 
@@ -398,7 +415,7 @@ def test_unrequested_rows_change_nothing(member_home: ConfigHome) -> None:
 
 
 def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> None:
-    """Neither an error nor a membership's name has one."""
+    """A server's error message and login are stored and shown without escape sequences."""
 
     def refuse(query: str) -> list[list[Value]]:
         row = good_row(query)
@@ -427,7 +444,7 @@ def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> No
 def test_fetching_a_session_has_limits(
     member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
 ) -> None:
-    """Its bytes and its total time are limited, and no part of it is left."""
+    """The fetch of a session stops at its limits of size and time, and leaves no temporary file."""
     monkeypatch.setattr(fetching, limit, -1)
     with (
         pytest.raises(TeamFailed, match=said),
@@ -440,7 +457,7 @@ def test_fetching_a_session_has_limits(
 def test_the_sdk_store_has_a_time_limit(
     member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store of the Agent SDK gives up if the server does not answer."""
+    """The store for the Agent SDK raises an error if the server does not answer in time."""
     asked, over = threading.Event(), threading.Event()
 
     def silent(query: str) -> list[list[Value]]:
@@ -465,7 +482,10 @@ def test_the_sdk_store_has_a_time_limit(
 def test_a_late_answer_ends_the_connection(
     member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The late answer can't be used for the next query, and the message names the reason."""
+    """If an answer is late, the connection is closed, so that the answer can't be used for another query.
+
+    The error says that the database does not answer. The queue of deletions is kept.
+    """
     over = threading.Event()
 
     def silent(query: str) -> list[list[Value]]:
@@ -491,16 +511,17 @@ def test_a_late_answer_ends_the_connection(
 def test_a_push_has_a_limit(
     member_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, is_background: bool
 ) -> None:
-    """However many answers there are, each in time.
+    """A push stops after its time limit, even if each answer of the server arrives in time.
 
-    In the background the reason is recorded, and the session waits.
+    In the background, the reason is recorded and the session waits for the next push.
     """
     names: list[str] = []
 
     def slow(query: str) -> list[list[Value]]:
         names.append(query)
         time.sleep(0.2)
-        if query.startswith("select c.first::text, c.records"):  # always another state
+        # The state on the server always differs from the file, so the push would never end.
+        if query.startswith("select c.first::text, c.records"):
             return [[b"0", b"1", bytes(32), bytes(32)]]
         row = good_row(query)
         return [row] if row else []
@@ -545,7 +566,7 @@ except TeamFailed as error:
 
 
 def test_the_driver_prints_no_text_of_the_server(member_home: ConfigHome) -> None:
-    """It warns of a rollback that a server refuses, with the server's text."""
+    """If a server refuses a rollback, the driver's warning with the server's text is not printed."""
 
     def refuse(query: str) -> list[list[Value]]:
         if query == "BEGIN" or "about" in query:
@@ -594,7 +615,10 @@ HUGE = 300 * 1024 * 1024
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux bounds it")
 @pytest.mark.parametrize("how", ["a value", "many rows", "rows that fit", "a bomb"])
 def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -> None:
-    """A value of 300 MB, many rows and pieces that unpack to 300 MB use at most 200 MB."""
+    """A hostile answer uses less than 200 MB of memory.
+
+    The answer is a value of 300 MB, many rows, or pieces that unpack to 60 MB each.
+    """
     bomb = zlib.compress(bytes(60 * 1024 * 1024))
     asked = 0
 
@@ -604,7 +628,8 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -
         if row is None or "about" in query:
             return [row] if row else []
         asked += 1
-        if asked < 3:  # the first look, before anything is measured
+        # The first two requests precede the measurement.
+        if asked < 3:
             return [row]
         if how == "a bomb":
             packed = [bomb if value is PACKED else value for value in row]
@@ -615,8 +640,9 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -
             return [[size.get(value or b"", value) for value in packed]] * 20
         if how == "a value":
             return [[*row[:-1], b"x" * HUGE]]
-        share = 4 if how == "many rows" else 16  # more than is taken in, and as much as just fits
-        return [row] * (HUGE // share // max(1, sum(len(value or b"") for value in row)))
+        # "many rows" exceed the limit of an answer, and "rows that fit" do not.
+        divisor = 4 if how == "many rows" else 16
+        return [row] * (HUGE // divisor // max(1, sum(len(value or b"") for value in row)))
 
     server = StandInServer(answer)
     server.service(Path(os.environ["PGSERVICEFILE"]))
@@ -632,7 +658,7 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -
 
 
 def test_notifications_are_dropped(member_home: ConfigHome) -> None:
-    """The driver would collect them beyond the limit of each answer."""
+    """Notifications from the server are not kept. The driver would collect them without a limit."""
 
     def answer(query: str) -> Iterable[list[Value]]:
         row = good_row(query)
@@ -649,7 +675,10 @@ def test_notifications_are_dropped(member_home: ConfigHome) -> None:
 
 
 def test_only_one_module_reads_raw_values() -> None:
-    """No other module of the part uses a cursor, a result or the driver's connection."""
+    """Only ``rows.py`` reads values from a cursor, a result or the driver's connection.
+
+    ``sdk_store.py`` may execute statements without answers.
+    """
     raw = {
         "execute",
         "executemany",

@@ -1,4 +1,7 @@
-"""Tests of arbitrary acts of three machines, with kills: each machine's file arrives redacted and complete."""
+"""Tests of random actions on three machines, including kills of a push.
+
+After each action, the server must have each machine's redacted file.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +40,11 @@ SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 
 
 class _KilledError(BaseException):
-    """The process ends at this point."""
+    """Stands for a kill of the process at this point."""
 
 
 class Machines(RuleBasedStateMachine):
-    """Three machines of one person, each with its file of the same session."""
+    """Three machines of one person, each with its own file of the same session."""
 
     server: Server
     database: str
@@ -50,7 +53,7 @@ class Machines(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        """Start again."""
+        """Empty the database and write a new session file on each machine."""
         self.folder = Path(tempfile.mkdtemp(dir=self.root))
         with self.server.superuser(self.database) as root:
             root.execute("truncate team.machine, team.forgotten, team.audit cascade")
@@ -63,7 +66,7 @@ class Machines(RuleBasedStateMachine):
         self.forgotten = False
 
     def teardown(self) -> None:
-        """Remove everything."""
+        """Remove the machines' folders."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _said(self) -> dict[str, object]:
@@ -76,13 +79,13 @@ class Machines(RuleBasedStateMachine):
 
     @rule(where=MACHINE, count=st.integers(1, 6))
     def append(self, where: str, count: int) -> None:
-        """The client appends records."""
+        """Append records to a session, as the client does."""
         with self.paths[where].open("ab") as stream:
             stream.write(session_bytes([self._said() for _ in range(count)]))
 
     @rule(where=MACHINE, anew=st.booleans(), count=st.integers(1, 9))
     def rewrite(self, where: str, anew: bool, count: int) -> None:
-        """Replace the file from some line on, in place or as a new file."""
+        """Replace the second half of the session's lines, in the same file or in a new one."""
         path = self.paths[where]
         lines = path.read_bytes().split(b"\n")[:-1]
         kept = lines[: len(lines) // 2]
@@ -95,7 +98,7 @@ class Machines(RuleBasedStateMachine):
 
     @rule(where=MACHINE, rescan=st.booleans())
     def push(self, where: str, rescan: bool) -> None:
-        """Push without a disturbance."""
+        """Push without an interruption."""
         done = push_from_machine(self.machines[where], self.paths[where], rescan=rescan)
         assert (done.result == "forgotten") is self.forgotten
         if not self.forgotten:
@@ -103,7 +106,7 @@ class Machines(RuleBasedStateMachine):
 
     @rule(where=MACHINE, after=st.integers(0, 3), before=st.booleans())
     def kill_push(self, where: str, after: int, before: bool) -> None:
-        """Push, and kill the process before or after a call, or before it stores its cursor."""
+        """Push, but kill the process before or after sending a piece, or before it stores its cursor."""
         left = after
         real = pushing._SessionPush._append_chunk
 
@@ -130,7 +133,7 @@ class Machines(RuleBasedStateMachine):
 
     @rule(where=MACHINE)
     def lose_the_cursor(self, where: str) -> None:
-        """Delete the state folder, as if it were not in the backup."""
+        """Reset the cursor, as if the state folder were lost."""
         cursor.write_cursor(SESSION, cursor.Cursor(), self.machines[where].where)
 
     @precondition(lambda self: not self.forgotten and len(self.pushed) > 1)
@@ -143,7 +146,10 @@ class Machines(RuleBasedStateMachine):
 
     @invariant()
     def the_server_has_what_was_pushed(self) -> None:
-        """Check that each machine has only its own data. No secret is on the server, and forgotten data is removed."""
+        """Check that the server has exactly what each machine pushed.
+
+        The server has no secret, and no data of a forgotten session.
+        """
         with self.server.superuser(self.database) as root:
             there = server_state(root)
         for where, content in self.pushed.items():
@@ -156,7 +162,10 @@ class Machines(RuleBasedStateMachine):
 def test_any_order_of_acts_keeps_every_file(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
 ) -> None:
-    """Machines append, rewrite, are killed, lose the cursor, rescan and forget in any order."""
+    """The server keeps each machine's file, in whatever order three machines act.
+
+    The machines append, rewrite, are killed, lose the cursor, push again and forget the session.
+    """
     monkeypatch.setattr(chunks, "MAX_CHUNK_BYTES", 700)
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
     Machines.server, Machines.database, Machines.root = server, server.database(), tmp_path

@@ -1,4 +1,4 @@
-"""Tests of a project's name in a team: its remote, without credentials."""
+"""Tests of the name of a project in a team, which is its Git remote without credentials."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from resume_hooks.parts.team.membership import read_project_name
     ],
 )
 def test_the_project_name_has_no_credentials(tmp_path: Path, remote: str, name: str) -> None:
-    """User, password and the text after the path are removed. A token in the path is redacted."""
+    """A project's name contains no user, no password and no text after the path of the remote.
+
+    A token in the path is redacted.
+    """
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = "{remote}"\n')
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -40,7 +43,10 @@ def test_the_project_name_has_no_credentials(tmp_path: Path, remote: str, name: 
 
 
 def test_a_long_remote_is_shortened(tmp_path: Path) -> None:
-    """The redaction takes quadratic time."""
+    """The name of a project with a very long remote is made in a short time.
+
+    The remote is shortened first because redaction takes quadratic time.
+    """
     remote = f"https://h.example.com/acme/{'a' * 1_900}{'/' * 200_000}x"
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = "{remote}"\n')

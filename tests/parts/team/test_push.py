@@ -1,6 +1,7 @@
-"""Tests of a push: the redacted file arrives once and in order.
+"""Tests of pushing a session.
 
-A rewritten file is a new generation, and a shorter one is reported.
+The redacted records arrive once and in order. A rewritten file becomes a new generation, and a file
+that became shorter is reported.
 """
 
 from __future__ import annotations
@@ -54,18 +55,21 @@ TURNS = [custom_title("Fix the parser"), *conversation(4)]
 def write_on_machine(
     machine: Machine, content: Sequence[Record] = TURNS, session: str = SESSION
 ) -> Path:
-    """Write a session on a machine."""
+    """Write a session's file on a machine and return its path."""
     return Path(write_session(machine.home.project(), session, content))
 
 
 def push_from_machine(machine: Machine, path: Path, **more: bool) -> PushResult:
-    """Push a session from a machine."""
+    """Push a session's file from a machine and return the result."""
     with connect_to_team(machine.team.service) as db:
         return push_session(session_file(str(path)), machine.team, db, machine.where, **more)
 
 
 def server_state(root: Connection, login: str = "alice") -> dict[str, bytes]:
-    """Return the server's content of a member's only session, by machine, and check its digests."""
+    """Return the content of a member's only session on the server for each of the member's machines.
+
+    The function also checks the digests and the record numbers of the pieces.
+    """
     query = """select a.label, p.head, c.sha, c.data, c.first, p.records, c.records from team.session s
       join team.machine a on a.id = s.machine join team.member m on m.id = s.owner
       join team.part p on p.session = s.id and p.name = '' join team.chunk c on c.part = p.id
@@ -84,18 +88,21 @@ def server_state(root: Connection, login: str = "alice") -> dict[str, bytes]:
 
 
 def expected_file(path: Path) -> bytes:
-    """Return the expected content of a file on the server."""
+    """Return the content that the server must have for a file: its complete lines, redacted."""
     return b"".join(redact_line(line)[0] + b"\n" for line in path.read_bytes().split(b"\n")[:-1])
 
 
 def append_records(path: Path, *records: object) -> None:
-    """Append records like the client."""
+    """Append records to a session's file, as the client does."""
     with path.open("ab") as stream:
         stream.write(session_bytes(records))  # type: ignore[arg-type]
 
 
 def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
-    """All data is sent first, then only appended data. Without the cursor no data is sent twice."""
+    """A push first sends all records and later only the appended ones.
+
+    If the cursor is lost, the next push sends no record twice.
+    """
     path = write_on_machine(alice)
     assert has_unsent_data(session_file(str(path)), alice.where)
     first = push_from_machine(alice, path)
@@ -118,7 +125,10 @@ def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
 
 
 def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connection) -> None:
-    """Exports end like this. Later records continue after it."""
+    """A push sends the last line even if it lacks its line feed, as in an export.
+
+    Records that are appended after it are sent by the next push.
+    """
     path = write_on_machine(alice)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
@@ -146,7 +156,10 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
 
 
 def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) -> None:
-    """The old one stays but is not searched. A shorter file changes nothing and is reported."""
+    """A push of a rewritten file creates a new generation and keeps the old one, which is not live.
+
+    A push of a file that became shorter changes nothing on the server.
+    """
     path = write_on_machine(alice)
     push_from_machine(alice, path)
     whole = path.read_bytes()
@@ -169,7 +182,10 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
 def test_a_session_of_two_machines_has_two_rows(
     alice: Machine, desk: Machine, root: Connection
 ) -> None:
-    """Neither overwrites the other, and a locator finds the one that continued last."""
+    """If two machines push the same session, the server keeps both, and neither overwrites the other.
+
+    A locator finds the one that was continued last.
+    """
     here, there = (
         write_on_machine(alice),
         write_on_machine(desk, [*TURNS[:-2], user("elsewhere", uuid="else", ts=900)]),
@@ -185,7 +201,10 @@ def test_a_session_of_two_machines_has_two_rows(
 def test_secrets_and_images_are_not_pushed(
     alice: Machine, root: Connection, server: Server, database: str
 ) -> None:
-    """Lines, titles, sub-agents and large outputs are redacted. An image becomes a short text."""
+    """A push redacts secrets in lines, titles, sub-agents and large outputs.
+
+    It replaces an image by a short text and does not push binary files.
+    """
     secret = "ghp_" + chars(random.Random(3), 36)
     image = {
         "type": "image",
@@ -225,13 +244,13 @@ def test_secrets_and_images_are_not_pushed(
     assert everything.count(b"[image left out: 1,200 bytes]") == 2
     lines = server_state(root)["laptop"].split(b"\n")
     assert orjson.loads(lines[3])["toolUseResult"]["file"]["base64"] == ""
-    assert b"kumquat" in everything  # the words of what may be found
+    assert b"kumquat" in everything, "the words of texts without secrets are stored"
 
 
 def test_a_failing_scanner_stops_the_push(
     alice: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No unscanned text leaves the machine."""
+    """If the scanner fails, the push stops before it sends any text."""
     path = write_on_machine(alice)
 
     def fail(_: Redactor, __: bytes) -> None:
@@ -248,9 +267,9 @@ def test_a_failing_scanner_stops_the_push(
 def test_a_forgotten_session_is_removed_everywhere(
     alice: Machine, desk: Machine, root: Connection
 ) -> None:
-    """It is removed from every table for both machines and is never accepted again.
+    """``forget`` removes a session of both machines from every table, and later pushes are refused.
 
-    Copies disappear at the next pull.
+    The next pull removes the copies of the session.
     """
     path = write_on_machine(alice)
     push_from_machine(alice, path)
@@ -272,7 +291,7 @@ def test_a_forgotten_session_is_removed_everywhere(
 
 
 def test_a_deletion_during_an_outage_reaches_the_server(alice: Machine, root: Connection) -> None:
-    """The next push removes the deleted or scrubbed session."""
+    """If a pushed session is deleted while the server is unreachable, the next push removes it there."""
     path = write_on_machine(alice)
     assert sharing.queue_deletion(SESSION, alice.where) == ""
     push_from_machine(alice, path)
@@ -285,7 +304,11 @@ def test_a_deletion_during_an_outage_reaches_the_server(alice: Machine, root: Co
 
 
 def test_a_scrub_reaches_all_own_machines(alice: Machine, desk: Machine, root: Connection) -> None:
-    """Another machine that continued the session cannot push it before it is scrubbed there, too (TH7)."""
+    """After a scrub on one machine, the server refuses the unscrubbed copies of the user's other machines.
+
+    It refuses a copy under another id, too. The other machine can push again after a scrub there
+    (TH7).
+    """
     here, there = (
         write_on_machine(alice),
         write_on_machine(desk, [*TURNS, user("on the desk", uuid="desk", ts=900)]),
@@ -316,7 +339,10 @@ def test_a_scrub_reaches_all_own_machines(alice: Machine, desk: Machine, root: C
 def test_an_expired_session_expires_on_the_server(
     alice: Machine, desk: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It expires by the employer's policy, after it is deleted on this machine. It may be pushed again."""
+    """A session that was deleted on this machine is removed from the server by the employer's retention.
+
+    It may be pushed again. The same session of another machine stays on the server.
+    """
     path, whole = write_on_machine(alice), write_on_machine(alice).read_bytes()
     push_from_machine(alice, path)
     push_from_machine(desk, write_on_machine(desk))
@@ -336,7 +362,8 @@ def test_an_expired_session_expires_on_the_server(
     assert root.execute(left).fetchall() == [(SESSION, "desk"), (CHILD, "laptop")]
     path.write_bytes(whole)
     assert push_from_machine(alice, path).result == "sent"
-    path.unlink()  # of what was scrubbed where only a copy is kept, the server's goes
+    # If a scrubbed session has no file on this machine, its copy on the server is removed.
+    path.unlink()
     assert sharing.queue_replacement(SESSION, alice.where)
     with connect_to_team("alice") as db:
         assert sharing.remove_lost_sessions(db, alice.where) == [SESSION]
@@ -345,7 +372,10 @@ def test_an_expired_session_expires_on_the_server(
 def test_an_unreachable_or_full_server_is_reported(
     alice: Machine, server: Server, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error is a sentence, the local state is complete, and the next push sends the rest."""
+    """A push to an unreachable or full server fails with a clear error.
+
+    The next push sends everything.
+    """
     path = write_on_machine(alice)
     services = Path(os.environ["PGSERVICEFILE"])
     told = services.read_text()
@@ -369,7 +399,7 @@ def test_an_unreachable_or_full_server_is_reported(
 
 
 def test_a_data_rule_prevents_every_push(alice: Machine) -> None:
-    """This is true for verbs and for background pushes."""
+    """If a data rule forbids sharing, neither a command nor a background push sends a session."""
     path = write_on_machine(alice)
     data_rules.store_data_rules(["zdr"], alice.where)
     with pytest.raises(TeamFailed, match=r"data rules \(zdr\)"):

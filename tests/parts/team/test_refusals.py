@@ -1,4 +1,7 @@
-"""Tests of what the database refuses: attacks of a member on each grant, of a stranger, and of a false server name."""
+"""Tests of what the team's database refuses.
+
+They cover a member's attacks on each grant, a stranger, and a server with a false name.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from tests.parts.team.server import STRANGER, Connection, Server
 from tests.parts.team.test_push import push_from_machine, write_on_machine
 
 SEEN = ("session", "part", "chunk", "grant_", "forgotten", "project", "project_member")
-"""Tables of which a member is shown rows, but for these none of somebody else's."""
+"""Tables of which a member may read only rows that concern her."""
 
 CLOSED = (
     "select 1 from team.passage",
@@ -57,12 +60,12 @@ CLOSED = (
     "select team.project_admit('h/o/r', 'mallory', true)",
     "select team.begin_session('x', (select gen_random_uuid()), '{}', null, false, null)",
 )
-"""What a member must not do."""
+"""Statements that the database must refuse to a member."""
 
 
 @pytest.fixture
 def private_session(alice: Machine) -> Path:
-    """Return Alice's private session."""
+    """Push a private session of Alice, and return its file."""
     path = write_on_machine(alice)
     push_from_machine(alice, path)
     with connect_to_team("alice") as db:
@@ -73,7 +76,7 @@ def private_session(alice: Machine) -> Path:
 def test_a_member_cannot_bypass_the_functions(
     private_session: Path, mallory: Machine, root: Connection
 ) -> None:
-    """Direct writes and reads are refused."""
+    """The database refuses a member's direct writes and reads of closed tables, and changes nothing."""
     before = root.execute("select count(*), min(scope) from team.session").fetchone()
     for attack in CLOSED:
         with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
@@ -86,7 +89,10 @@ def test_a_member_cannot_bypass_the_functions(
 def test_a_member_cannot_reach_private_data_of_others(
     private_session: Path, mallory: Machine, root: Connection
 ) -> None:
-    """She sees no row, word or forgotten id, and can't take over, share, forget or extend another's session."""
+    """A member can't see another member's private rows, words or forgotten ids.
+
+    She can't share, forget, extend or copy the other member's session either.
+    """
     row = root.execute("select id from team.session").fetchone()
     assert row is not None
     with connect_to_team("alice") as db:
@@ -112,7 +118,8 @@ def test_a_member_cannot_reach_private_data_of_others(
     for attempt in attempts:
         with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
             db.connection.execute(attempt.encode(), {"row": row[0]})
-    with connect_to_team("mallory") as db:  # another's row as her own base brings nothing along
+    # If she names another member's session as the base of her own, no data is copied.
+    with connect_to_team("mallory") as db:
         told = (mallory.team.machine, row[0])
         made = db.connection.execute(
             "select team.begin_session('y', %s, '{}', null, false, %s)", told
@@ -129,7 +136,10 @@ def test_a_member_cannot_reach_private_data_of_others(
 def test_retention_removes_old_sessions_completely(
     private_session: Path, alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """Texts and words are removed by the session's end, whenever it was pushed. Only an admin may do it."""
+    """Retention removes the texts and search words of sessions that ended too long ago.
+
+    The date of the push does not matter. Only an admin may run it.
+    """
     push_from_machine(mallory, write_on_machine(mallory, session=session_id(3)))
     ended = "update team.session set ended = case session_id when %s then '2020-01-01T00:00:00Z' else '' end"
     root.execute(ended.encode(), (private_session.stem,))
@@ -153,7 +163,7 @@ def test_retention_removes_old_sessions_completely(
 def test_a_piece_that_unpacks_to_a_gigabyte_is_refused(
     private_session: Path, alice: Machine, root: Connection
 ) -> None:
-    """The piece is refused before it is unpacked."""
+    """A pull refuses a piece whose unpacked size is stated as 1 GB, before it unpacks the piece."""
     bomb = zlib.compress(bytes(1 << 20))
     for raw in (1 << 20, 1 << 30):
         root.execute("update team.chunk set data = %s, raw = %s", (bomb, raw))
@@ -162,7 +172,7 @@ def test_a_piece_that_unpacks_to_a_gigabyte_is_refused(
 
 
 def single_session_id(root: Connection) -> str:
-    """Return the id of the only session."""
+    """Return the id of the only session on the server."""
     found_row = root.execute("select session_id from team.session").fetchone()
     return str(found_row[0]) if found_row else ""
 
@@ -170,7 +180,10 @@ def single_session_id(root: Connection) -> str:
 def test_a_share_ends_when_it_is_withdrawn(
     private_session: Path, alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """A session is shared with a member until a time, with a project, or with the team."""
+    """A member sees a shared session until the share ends or is withdrawn.
+
+    The session is shared with one member, with the team, and with a project.
+    """
 
     def visible_rows() -> tuple[int, int]:
         with connect_to_team("mallory") as db:
@@ -224,7 +237,7 @@ def test_a_share_ends_when_it_is_withdrawn(
 def test_strangers_and_former_members_are_refused(
     private_session: Path, mallory: Machine, root: Connection, tmp_path: Path
 ) -> None:
-    """Strangers and former members can neither read nor write."""
+    """The database refuses every statement of a stranger or of a former member."""
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
     for attempt in (
         "select 1 from team.session",
@@ -250,7 +263,10 @@ def test_strangers_and_former_members_are_refused(
 def test_the_server_name_is_verified_over_a_network(
     server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trusted certificate for another name and an untrusted one are refused, for any sslmode."""
+    """A connection over a network is refused if the certificate is untrusted or is for another host name.
+
+    The ``sslmode`` that the user set does not matter.
+    """
     services = tmp_path / "network.conf"
     monkeypatch.setenv("PGSERVICEFILE", str(services))
 
@@ -264,7 +280,8 @@ def test_the_server_name_is_verified_over_a_network(
     for mode in ("disable", "require", "verify-ca"):
         with pytest.raises(TeamFailed, match="does not match host name"):
             reach("other.test", sslmode=mode, **trusted)
-    reach("team.test", gssencmode="require", **trusted)  # Kerberos would replace the certificate
+    # With Kerberos encryption, libpq would not check the certificate.
+    reach("team.test", gssencmode="require", **trusted)
     with pytest.raises(TeamFailed, match="certificate verify failed") as refused:
         reach("team.test")
     assert "sslrootcert=" in refused.value.remedy
@@ -274,7 +291,10 @@ def test_the_server_name_is_verified_over_a_network(
 def test_the_systems_authorities_are_found(
     server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver's OpenSSL has none, so it gets the system's location, unless the user set one (TH5)."""
+    """A connection trusts the certificate authorities of the system, unless the user set others (TH5).
+
+    The driver's own OpenSSL knows no authorities.
+    """
     services = tmp_path / "network.conf"
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -298,14 +318,17 @@ def test_the_systems_authorities_are_found(
      ("127.evil.example", False), ("::1.evil.example", False), ("10.0.0.1", False), ("localhost,evil.example", False)],
 )  # fmt: skip
 def test_local_addresses_are_recognized(host: str, local: bool) -> None:
-    """They are loopback and sockets, but not names that only start like them."""
+    """Loopback addresses and sockets are local hosts. A name that only starts like one is not."""
     assert connect._are_local_hosts(host) is local
 
 
 def test_a_push_restores_no_expired_data(
     private_session: Path, alice: Machine, root: Connection
 ) -> None:
-    """Programs of the Agent SDK keep no older data either."""
+    """A push refuses a session that retention has removed, until the session has new records.
+
+    Retention also removes old sessions that a program of the Agent SDK stored.
+    """
     root.execute(
         "insert into team.sdk_part(owner, project_key, session_id, subpath, mtime) values(2, 'p', 's', '', 1)"
     )
@@ -326,7 +349,7 @@ def test_a_push_restores_no_expired_data(
 def test_a_session_without_a_valid_end_is_not_pushed(
     private_session: Path, root: Connection
 ) -> None:
-    """The client's time for the end may be one that retention never reaches."""
+    """Retention removes a session whose end is "infinity", by the date of its push."""
     root.execute("update team.session set ended = 'infinity', pushed = '2020-01-01'")
     with connect_to_team("admin") as db:
         db.run_statement("select team.retain(30)")
@@ -336,7 +359,7 @@ def test_a_session_without_a_valid_end_is_not_pushed(
 def test_only_an_admin_creates_the_table_of_a_new_month(
     private_session: Path, alice: Machine, root: Connection
 ) -> None:
-    """An admin's session creates it. Retention alone does not."""
+    """A push by an admin creates the table of the next month. A push by another member doesn't."""
     root.execute("select team.make_months()")
     month = root.execute(
         "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')"
@@ -368,7 +391,10 @@ def test_only_an_admin_creates_the_table_of_a_new_month(
     ],
 )
 def test_a_missing_setting_of_the_connection_is_named(said: str, way: str) -> None:
-    """The error has the words of libpq, the server or pgbouncer, and names the missing line."""
+    """If a connection fails because of a missing setting, the remedy names the setting.
+
+    The error quotes the message of libpq, the server or pgbouncer.
+    """
     with pytest.raises(TeamFailed, match=re.escape(said)) as failed, translate_errors():
         raise psycopg.OperationalError(said)
     assert way in failed.value.remedy
@@ -376,7 +402,7 @@ def test_a_missing_setting_of_the_connection_is_named(said: str, way: str) -> No
 
 @pytest.mark.parametrize("given", ["host=x password=y", "postgresql://a:b@c/d", "", "../x", "a b"])
 def test_join_accepts_only_a_service_name(given: str, tmp_path: Path) -> None:
-    """An address or a password is refused before any connection."""
+    """``join`` refuses an address or a password before it connects."""
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
     with pytest.raises(UsageError, match="never by an address or a password"):
         join_team(given, home.where)
@@ -385,7 +411,11 @@ def test_join_accepts_only_a_service_name(given: str, tmp_path: Path) -> None:
 def test_libpq_variables_of_a_project_are_ignored(
     server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A repository may set another service file, address or authority, which would then get all data."""
+    """A connection ignores libpq's variables that a project may set, such as ``PGHOSTADDR``.
+
+    It also refuses a service file inside the project. Otherwise a repository could redirect all
+    data to its own server.
+    """
     project = tmp_path / "project"
     project.mkdir()
     services = Path(os.environ["PGSERVICEFILE"])

@@ -1,4 +1,7 @@
-"""Tests of a member's identity: no database object of a member replaces one of the team's, and no name gives a role."""
+"""Tests of a member's identity in the database.
+
+No object that a member creates replaces one of the team's, and no login name gives a role.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ $$ begin perform set_config('evil.user', current_user, false); return new; end $
 def new_and_upgraded_database(
     request: pytest.FixtureRequest, server: Server, tmp_path: Path
 ) -> Iterator[str]:
-    """Yield a new team database and one that was upgraded from the first schema. Alice is the first member."""
+    """Yield the name of a team's database, which is either new or upgraded from the first schema.
+
+    Alice is its first member.
+    """
     name = f"made_{request.param}"
     with server.superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
@@ -70,7 +76,7 @@ def new_and_upgraded_database(
 
 
 def calls_of_owner_functions(db: Connection) -> list[str]:
-    """Return a call of every function that runs as its owner, with arguments of matching types."""
+    """Return a call of each function that runs with its owner's rights, with arguments of matching types."""
     found = []
     for signature, config, definer in db.execute(DEFINERS).fetchall():
         assert definer, signature
@@ -99,9 +105,9 @@ def calls_of_owner_functions(db: Connection) -> list[str]:
 def test_objects_of_a_member_do_not_replace_the_teams(
     new_and_upgraded_database: str, server: Server
 ) -> None:
-    """She creates tables, types, functions, operators and casts of every name.
+    """A member's own tables, types, functions, operators and casts don't replace those of the team.
 
-    None of her statements runs as the owner.
+    None of her statements runs with the owner's rights, whatever the search path is.
     """
     with server.superuser(new_and_upgraded_database) as root:
         functions, tables = (
@@ -183,20 +189,20 @@ def test_objects_of_a_member_do_not_replace_the_teams(
 
 
 def single_value(db: Connection, statement: str) -> object:
-    """Return the single value of a statement."""
+    """Return the single value that a statement selects."""
     row = db.execute(statement.encode()).fetchone()
     assert row is not None
     return row[0]
 
 
 def rows_of_table(db: Connection, table: str) -> list[tuple[object, ...]]:
-    """Return all rows of one of the team's tables."""
+    """Return all rows of a table of the team, in order."""
     return db.execute(f"select * from team.{table} order by 1".encode()).fetchall()
 
 
 @pytest.fixture
 def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> Iterator[Machine]:
-    """Yield a member with a private and a shared session, whose role is then dropped and created again."""
+    """Yield a member with a private and a shared session, whose role was dropped and created again."""
     again = "create role carol login; grant rh_member to carol"
     root.execute("drop role if exists carol")
     root.execute(again.encode())
@@ -216,7 +222,10 @@ def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> I
 
 
 def test_a_recreated_role_inherits_no_data(carol: Machine, root: Connection) -> None:
-    """It is not a member and can't join under that name before the admin confirms or retires the old member."""
+    """A recreated role is no member, and can't join under its old name until an admin decides.
+
+    If the admin retires the old member, the role joins as a new member without the old sessions.
+    """
     with connect_to_team("carol") as db:
         assert list_team_sessions(db) == []
         assert db.connection.execute("select act from team.audit").fetchall() == []
@@ -241,13 +250,13 @@ def test_a_recreated_role_inherits_no_data(carol: Machine, root: Connection) -> 
 
 
 def join_or_raise(db: Connection) -> None:
-    """Join, and raise the refusal as our own error."""
+    """Join the team as this connection's role. A refusal is raised as our own error."""
     with connect.translate_errors():
         db.execute("select team.enter(gen_random_uuid(), 'x')")
 
 
 def test_the_admin_can_bind_a_member_to_a_new_role(carol: Machine) -> None:
-    """The member has all sessions again."""
+    """If the admin confirms a recreated role with ``keep``, the member has all sessions again."""
     with connect_to_team("admin") as db:
         db.connection.execute("select team.settle_member('carol', 'keep', '')")
     with connect_to_team("carol") as db:
@@ -256,7 +265,10 @@ def test_the_admin_can_bind_a_member_to_a_new_role(carol: Machine) -> None:
 
 
 def test_a_members_shared_sessions_can_be_given_away(carol: Machine, root: Connection) -> None:
-    """Private sessions are not given away. They are removed with everything else of the member on request."""
+    """An admin can give a member's shared sessions to another member, but not the private ones.
+
+    The private sessions are removed with the member.
+    """
     with connect_to_team("admin") as db:
         assert (
             single_value(db.connection, "select team.settle_member('carol', 'give', 'alice')") == 1
@@ -275,7 +287,10 @@ def test_a_members_shared_sessions_can_be_given_away(carol: Machine, root: Conne
 
 
 def test_a_member_cannot_be_bound_to_another_members_role(carol: Machine, root: Connection) -> None:
-    """Not even the admin can do it, because that role could then read her private sessions (TH4)."""
+    """Even the admin can't bind a member to the role of somebody else (TH4).
+
+    Otherwise that role could read the member's private sessions.
+    """
     root.execute("create role spare login; grant rh_member to spare")
     try:
         with (
@@ -297,7 +312,7 @@ def test_a_member_cannot_be_bound_to_another_members_role(carol: Machine, root: 
 def test_a_retired_member_needs_the_admin_to_return(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """His role is refused until the admin confirms him."""
+    """The role of a retired member can't join again until the admin confirms it."""
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('mallory', 'retire', '')")
     with (
@@ -318,7 +333,7 @@ def test_a_retired_member_needs_the_admin_to_return(
 def test_a_given_session_is_not_the_owners_own(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
-    """The new owner may share and forget it, but continues it like another user's session."""
+    """A member who was given a session resumes it like another member's session, under a new id."""
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
     with connect_to_team("alice") as db:
@@ -334,7 +349,7 @@ def test_a_given_session_is_not_the_owners_own(
 def test_a_given_session_does_not_share_the_own_one(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
-    """An own session with the same id starts private, even if the given one is shared with the team."""
+    """A session that a member pushes starts private, even if she was given a shared one with the same id."""
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
     given_id = str(single_value(root, "select session_id from team.session where given"))
@@ -349,7 +364,10 @@ def test_a_given_session_does_not_share_the_own_one(
 def test_a_locator_prefers_the_own_session(
     carol: Machine, alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """A given session and a colleague's session have the same id and were pushed later."""
+    """A locator finds the member's own session rather than a given or shared one with the same id.
+
+    This is true even if the others ended later.
+    """
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")
     given_id = str(single_value(root, "select session_id from team.session where given"))
@@ -367,7 +385,7 @@ def test_a_locator_prefers_the_own_session(
     "asked", [f"carol:{session_id(9)}", "carol:00000009", "carol@desk:00000009", "carol:0000"]
 )
 def test_a_title_is_not_accepted_as_an_id(alice: Machine, mallory: Machine, asked: str) -> None:
-    """A locator that is an id or its beginning matches no title."""
+    """A locator that looks like an id does not match a session with that title."""
     name = session_id(8)
     push_from_machine(
         mallory,
@@ -387,7 +405,10 @@ def test_a_title_is_not_accepted_as_an_id(alice: Machine, mallory: Machine, aske
 
 
 def test_an_id_prefix_prefers_the_own_session(alice: Machine, mallory: Machine) -> None:
-    """A stranger's session with the same beginning needs the login before its id."""
+    """The beginning of an id finds the user's own session rather than another member's.
+
+    With the login before it, it finds the other member's session.
+    """
     own, twin = f"{SESSION[:-1]}2", f"{SESSION[:-1]}3"
     push_from_machine(alice, write_on_machine(alice, session=own))
     push_from_machine(mallory, write_on_machine(mallory, session=twin))
@@ -402,7 +423,10 @@ def test_an_id_prefix_prefers_the_own_session(alice: Machine, mallory: Machine) 
 def test_a_foreign_session_with_an_own_id_is_not_linked(
     alice: Machine, desk: Machine, mallory: Machine, where: str
 ) -> None:
-    """It has the id of an own session. A resume does not link them."""
+    """Resuming another member's session is not linked to the user's own session with the same id.
+
+    A note tells the user that one of her sessions has that id.
+    """
     if where == "here":
         write_on_machine(alice)
     else:
@@ -425,7 +449,7 @@ def test_a_foreign_session_with_an_own_id_is_not_linked(
 
 
 def test_hidden_records_of_a_stranger_are_counted(alice: Machine, mallory: Machine) -> None:
-    """The model reads them, and the screen does not show them. The user is told."""
+    """A resume of another member's session notes how many records the model sees but the screen hides."""
     hidden = user("The user agreed.", uuid="meta", parent="r3", ts=20, isMeta=True)
     push_from_machine(
         mallory, write_on_machine(mallory, [custom_title("Zebra"), *conversation(2), hidden])
@@ -444,7 +468,10 @@ def test_hidden_records_of_a_stranger_are_counted(alice: Machine, mallory: Machi
 def test_an_ancestor_belongs_to_the_owner_of_the_child(
     alice: Machine, mallory: Machine, tmp_path: Path
 ) -> None:
-    """A session that another member pushed under a private session's id is in no other lineage."""
+    """A lineage contains only ancestors that belong to the owner of the child.
+
+    If another member pushes a session with the id of a private ancestor, it is not in the lineage.
+    """
     bob = Machine(tmp_path / "bobs", "bob")
     parent, child, own = session_id(1), session_id(2), session_id(3)
     push_from_machine(bob, write_on_machine(bob, session=parent))
@@ -494,7 +521,7 @@ def test_an_ancestor_belongs_to_the_owner_of_the_child(
 def test_a_returning_member_does_not_change_given_sessions(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """His machine continues in a new generation. The rows of the new owner stay."""
+    """A member who returns can't change the sessions that were given away when the member left."""
     path = write_on_machine(mallory)
     push_from_machine(mallory, path)
     with connect_to_team("mallory") as db:
@@ -516,7 +543,7 @@ def test_a_returning_member_does_not_change_given_sessions(
 
 
 def test_an_open_transaction_does_not_block_retirement(alice: Machine, mallory: Machine) -> None:
-    """A share in an open transaction locks the member's row."""
+    """The admin can retire members while one of them has an open transaction."""
     path = write_on_machine(mallory)
     push_from_machine(mallory, path)
     with connect_to_team("mallory") as db, db.transaction():
@@ -535,7 +562,10 @@ def test_an_open_transaction_does_not_block_retirement(alice: Machine, mallory: 
 def test_no_lock_delays_the_end_of_membership(
     alice: Machine, mallory: Machine, root: Connection, act: str, holder: str
 ) -> None:
-    """Her rights end immediately despite her locks or an accomplice's. Locked data is removed by a later call."""
+    """A member's rights end immediately, even if she or another member holds locks.
+
+    Data that was locked is removed by a later call.
+    """
     for machine in (mallory, alice):
         push_from_machine(
             machine, write_on_machine(machine, session=session_id(5 if machine is mallory else 6))
@@ -583,14 +613,14 @@ def test_no_lock_delays_the_end_of_membership(
 
 
 def settle_member(db: Database, login: str, act: str) -> None:
-    """Have the admin decide about a member."""
+    """Run the admin's decision about a member: retire, give or remove."""
     db.run_statement(
         "select team.settle_member(%s, %s, %s)", (login, act, "admin" if act == "give" else "")
     )
 
 
 def test_an_existing_row_uses_no_id(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """A member who adds an existing project or joins again uses no id from the common sequence."""
+    """Adding an existing project or joining again uses no id from the sequences that members share."""
     names = ("project", "scope", "machine", "member")
 
     def taken_ids() -> list[object]:
@@ -611,7 +641,7 @@ def test_an_existing_row_uses_no_id(alice: Machine, mallory: Machine, root: Conn
 
 
 def test_the_audit_accepts_only_valid_share_targets(alice: Machine, root: Connection) -> None:
-    """The target of a share is a member, a project or empty, whatever the call says."""
+    """The audit log records with which member a session is shared, and no other text of the call."""
     push_from_machine(alice, write_on_machine(alice))
     with connect_to_team("alice") as db:
         for kind, whom in (("t", "bob (by order of admin)"), ("g", "alice"), ("m", "all")):
@@ -623,7 +653,7 @@ def test_the_audit_accepts_only_valid_share_targets(alice: Machine, root: Connec
 
 
 def test_no_member_can_lock_a_table(alice: Machine, root: Connection) -> None:
-    """No lock mode that stops readers or writers is allowed."""
+    """No member can lock a table of the team in a mode that stops writers."""
     names = [row[0] for row in root.execute(TABLES.encode()).fetchall()]
     assert len(names) > 15
     for name in names:
@@ -634,7 +664,10 @@ def test_no_member_can_lock_a_table(alice: Machine, root: Connection) -> None:
 def test_retention_does_not_wait_for_locks(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """An open search locks a month's table and an open push locks a session. Both are removed next time."""
+    """Retention skips data that an open transaction locks, and removes it the next time.
+
+    An open search locks a month's table, and an open share locks a session.
+    """
     path = write_on_machine(mallory)
     push_from_machine(mallory, path)
     push_from_machine(alice, write_on_machine(alice, session=session_id(8)))
@@ -663,7 +696,7 @@ def test_retention_does_not_wait_for_locks(
 def test_retention_skips_locked_sessions(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """Fifty sessions in one open transaction would otherwise delay the rest and keep their locks."""
+    """Retention skips 50 sessions that one open transaction locks, and removes them the next time."""
     begin = "select team.begin_session('old' || n, %s, %s, null, false, null) from generate_series(1, 50) n"
     push_from_machine(alice, write_on_machine(alice))
     with connect_to_team("mallory") as db:
@@ -683,7 +716,10 @@ def test_retention_skips_locked_sessions(
 def test_an_open_search_does_not_block_retention(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """The month's table is removed later. Acts that can't wait report the lock clearly."""
+    """An open search stops neither a push nor retention, and an open push does not stop a search.
+
+    If a table stays locked, the error's remedy names the open transaction.
+    """
     month = single_value(root, "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')")
     root.execute(f"drop table team.{month}".encode())
     with connect_to_team("mallory") as db, db.transaction():
@@ -711,7 +747,7 @@ def test_an_open_search_does_not_block_retention(
 def test_no_member_can_lock_out_an_owner(
     alice: Machine, mallory: Machine, root: Connection
 ) -> None:
-    """Another member can't take the lock for sending and forgetting a session."""
+    """A member can't take a lock that stops another member's push or ``forget``."""
     path = write_on_machine(alice)
     with connect_to_team("mallory") as db:
         db.run_statement(
@@ -733,7 +769,7 @@ def test_no_member_can_lock_out_an_owner(
 
 
 def test_two_machines_of_one_name_get_different_labels(alice: Machine, tmp_path: Path) -> None:
-    """The later one's label has the beginning of its number."""
+    """If two machines of a member have the same name, the second label adds the beginning of its id."""
     other = Machine(tmp_path / "again" / "laptop", "alice")
     for machine in (alice, other):
         push_from_machine(machine, write_on_machine(machine))
@@ -743,7 +779,10 @@ def test_two_machines_of_one_name_get_different_labels(alice: Machine, tmp_path:
 
 
 def test_rights_are_checked_once_per_statement(alice: Machine) -> None:
-    """A function call per row took 1.4 s for fifty thousand sessions."""
+    """The database computes a member's rights once per query, not once per row.
+
+    A function call for each row took 1.4 s for 50,000 sessions.
+    """
     with connect_to_team("alice") as db:
         plan = db.connection.execute("explain select * from team.session").fetchall()
     text = "\n".join(str(row[0]) for row in plan)
@@ -754,14 +793,16 @@ def test_rights_are_checked_once_per_statement(alice: Machine) -> None:
 def test_after_a_restore_the_admin_binds_the_names(
     server: Server, database: str, alice: Machine, root: Connection, tmp_path: Path
 ) -> None:
-    """On a server with other roles no one is a member until the admin runs the lines of the documentation."""
+    """After a restore on a server with other roles, nobody is a member until the admin binds the names.
+
+    The SQL lines in ``docs/team.md`` do this.
+    """
     push_from_machine(alice, write_on_machine(alice))
     copy = "restored"
+    # The roles have other numbers, as on another server.
     rotated = "select id, lead(role, 1, first) over (order by id) as role from (select *, first_value(role)"
     rotated += " over (order by id) as first from team.member where role is not null) m"
-    root.execute(
-        f"update team.member m set role = r.role from ({rotated}) r where r.id = m.id"
-    )  # as numbered elsewhere
+    root.execute(f"update team.member m set role = r.role from ({rotated}) r where r.id = m.id")
     with server.superuser("postgres") as db:
         db.execute(f"create database {copy}".encode())
     dump = re.sub(rb"(?m)^\\(un)?restrict.*$", b"", server.dump(database))

@@ -1,6 +1,7 @@
-"""Tests of the Agent SDK's contracts for stores.
+"""Tests of the session store for the Agent SDK.
 
-They cover NUL, surrogates, duplicates, parallel writers and other users.
+They cover the SDK's own conformance suite, NUL characters, surrogates, duplicates, parallel writers
+and other users.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ ODD = [
 
 
 def test_the_store_fulfills_the_sdks_contracts(alice: Machine, root: Connection) -> None:
-    """Each runs on an empty store."""
-    # takes a second to import, which each worker would need
+    """The store passes the conformance suite of the Agent SDK."""
+    # Imported here because the import takes a second, which only this test needs.
     from claude_agent_sdk.testing import run_session_store_conformance
 
     def empty_store() -> Any:
@@ -35,7 +36,11 @@ def test_the_store_fulfills_the_sdks_contracts(alice: Machine, root: Connection)
 
 
 def test_the_store_returns_any_text_unchanged(alice: Machine, mallory: Machine) -> None:
-    """A uuid counts once, parallel writers lose no entry, and other users see none."""
+    """The store returns entries with NUL characters and surrogates unchanged.
+
+    It stores an entry with a known uuid once and loses no entry of parallel writers. Other users
+    can neither read nor delete the entries.
+    """
 
     async def run() -> None:
         store = PostgresSessionStore("alice")
@@ -61,6 +66,6 @@ def test_the_store_returns_any_text_unchanged(alice: Machine, mallory: Machine) 
 
 
 def test_the_store_accepts_only_a_service_name() -> None:
-    """A password is refused."""
+    """The store refuses an address with a password."""
     with pytest.raises(Exception, match="never by an address or a password"):
         PostgresSessionStore("host=x password=y")

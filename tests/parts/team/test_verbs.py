@@ -1,4 +1,7 @@
-"""Tests of the team verbs with two people, three machines and one server. Every answer matches its schema."""
+"""Tests of the ``team`` verbs with two people, three machines and one server.
+
+Every answer must match the schema of its verb.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ Team = Callable[..., dict[str, Any]]
 
 
 class Person:
-    """A person's home on a machine, with a project folder and the command line."""
+    """A person's home directory on one machine, with a project folder and a command line."""
 
     def __init__(self, root: Path, name: str, server: ForkServer) -> None:
         self.name = name
@@ -68,30 +71,30 @@ class Person:
 
     @property
     def where(self) -> Where:
-        """Return the paths that functions use."""
+        """Return the paths and the environment of this home, as the engine's functions expect them."""
         return self.home.where
 
     def files(self) -> dict[str, Path]:
-        """Return the sessions here, by id."""
+        """Return the files of the sessions in this home by session id."""
         return {
             path.stem: path for path in sorted((self.home.config / "projects").glob("*/*.jsonl"))
         }
 
     def run(self, *words: str, code: int = 0, **env: str) -> str:
-        """Return a command's output on both streams."""
+        """Run a command, check its exit code, and return the text of both output streams."""
         done = self._server.run(words, {**self._env, **env}, b"", str(self.here), 60)
         text = (done.stdout + done.stderr).decode()
         assert done.returncode == code, text
         return text
 
     def lineage(self, *words: str) -> list[dict[str, Any]]:
-        """Return the rows of ``lineage --team``, which match their schema."""
+        """Run ``lineage --team``, check its data against the schema, and return the rows."""
         data = json.loads(self.run("lineage", *words, "--team", "--json"))["data"]
         schema_of_verb("lineage").model_validate(data)
         return list(data["rows"])
 
     def team(self, *words: str, code: int = 0, **env: str) -> dict[str, Any]:
-        """Return the data of a team act, which matches the schema, or its error."""
+        """Run a ``team`` command, check its data against the schema, and return the data or the error."""
         document = json.loads(self.run("team", *words, "--json", code=code, **env))
         if not document["ok"]:
             return dict(document["error"])
@@ -101,7 +104,7 @@ class Person:
 
 @pytest.fixture
 def people(database: str, tmp_path: Path, fork_server: ForkServer) -> dict[str, Person]:
-    """Return Alice's two machines and Bob's."""
+    """Return Alice's two machines and Bob's machine by name."""
     return {
         name: Person(tmp_path / name, login, fork_server)
         for name, login in (("laptop", "alice"), ("desk", "alice"), ("bobs", "bob"))
@@ -109,7 +112,7 @@ def people(database: str, tmp_path: Path, fork_server: ForkServer) -> dict[str, 
 
 
 def session_with_child(person: Person, git: Any) -> Path:
-    """Write a session and its child in a member's repository."""
+    """Write a session and its child in a member's Git repository, and return the child's file."""
     git(person.here, "init", "-q")
     git(
         person.here,
@@ -135,19 +138,20 @@ def session_with_child(person: Person, git: Any) -> Path:
 
 
 def test_no_words_show_the_help(cli: Cli) -> None:
-    """As ``resume-hooks`` alone does; not an error."""
+    """``team`` without a verb prints its help and succeeds."""
     bare, asked = cli("team"), cli("team", "--help")
     assert (bare.returncode, bare.stdout, bare.stderr) == (0, asked.stdout, b"")
 
 
 def test_a_shell_below_a_client_counts_as_the_models(people: dict[str, Person]) -> None:
-    """Its environment does not mention the client."""
+    """A command in a shell below a client counts as run by the model, which may not search the team.
+
+    The environment of the command does not mention the client. Its parent process is listed as one.
+    """
     laptop = people["laptop"]
     laptop.team("join", "alice")
     assert laptop.team("search", "kumquat")["hits"] == []
-    listed = (
-        laptop.home.config / "sessions" / f"{os.getpid()}.json"
-    )  # every command here runs below the tests
+    listed = laptop.home.config / "sessions" / f"{os.getpid()}.json"
     listed.parent.mkdir()
     listed.write_text(
         json.dumps({"pid": os.getpid(), "procStart": read_process_start_time(os.getpid())})
@@ -156,7 +160,7 @@ def test_a_shell_below_a_client_counts_as_the_models(people: dict[str, Person]) 
 
 
 def push_with_a_bug(session: str) -> Callable[..., object]:
-    """Return a push that has a bug for one session."""
+    """Return a push function that fails with a bug for this session."""
 
     def failing(each: SessionFile, *given: Any) -> object:
         return 1 // 0 if each.session_id == session else pushing.push_session(each, *given)
@@ -167,13 +171,17 @@ def push_with_a_bug(session: str) -> Callable[..., object]:
 def test_a_push_that_can_t_run_is_reported(
     people: dict[str, Person], git: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver is missing or one session has a bug. ``status``, ``doctor`` and the next start report it."""
+    """``status`` and ``doctor`` report a push that failed because of a missing driver or a bug.
+
+    The other session is pushed despite the bug. A later push that succeeds clears the report.
+    """
     laptop = people["laptop"]
     laptop.team("join", "alice")
     session_with_child(laptop, git)
     laptop.team("projects", "add")
     mark = Path(team_folder_path(laptop.where)) / PUSH_MARK_FILE
-    with monkeypatch.context() as patch:  # the venv was built anew, without it
+    # The driver is missing, as in a venv that was rebuilt without it.
+    with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "psycopg", None)
         background.push_unsent(laptop.where, lambda: False)
     assert mark.stat().st_mtime > time.time() + 60, "tried again later"
@@ -186,7 +194,7 @@ def test_a_push_that_can_t_run_is_reported(
         os.utime(mark, (0, 0))
         background.push_unsent(laptop.where, lambda: False)
     assert "a bug in resume-hooks stopped it (ZeroDivisionError)" in laptop.run("team", "status")
-    assert laptop.team("status")["behind"] == 1, "the other one went all the same"
+    assert laptop.team("status")["behind"] == 1, "the other session was pushed"
     os.utime(mark, (0, 0))
     background.push_unsent(laptop.where, lambda: False)
     assert laptop.team("status")["failing"] == ""
@@ -194,7 +202,7 @@ def test_a_push_that_can_t_run_is_reported(
 
 @pytest.mark.part("codex")
 def test_codex_sessions_are_not_pushed(people: dict[str, Person], git: Any) -> None:
-    """A project with Codex sessions gets a note on how to push them. Users without any get none."""
+    """A push sends no Codex sessions, and warns how to push a fork if the project has any."""
     from tests.parts.codex import rollouts
 
     laptop = people["laptop"]
@@ -221,7 +229,11 @@ def test_codex_sessions_are_not_pushed(people: dict[str, Person], git: Any) -> N
 def test_a_session_moves_between_own_machines(
     people: dict[str, Person], git: Any, root: Connection
 ) -> None:
-    """It is pushed, found and continued on the other machine under another path. Only new records are pushed then."""
+    """A session that was pushed can be found and continued on the user's other machine.
+
+    Its paths are adapted, and a push from there sends only the new records. Another member sees
+    nothing.
+    """
     laptop, desk, bobs = people["laptop"], people["desk"], people["bobs"]
     assert laptop.team("status", code=1)["message"] == "No team was joined"
     assert laptop.team("join", "alice")["login"] == "alice"
@@ -284,13 +296,17 @@ def test_a_session_moves_between_own_machines(
     assert bases.fetchall() == [(True, 0), (False, 0)]
     assert (
         laptop.team("resume", CHILD, "--home", str(laptop.here))["receipt"]["session_id"] != CHILD
-    )  # both are kept
+    ), "both sessions are kept"
 
 
 def test_a_session_is_shared_with_a_colleague(
     people: dict[str, Person], git: Any, root: Connection
 ) -> None:
-    """She continues it in a session of her own. It can be unshared, forgotten and deleted, but not by the model."""
+    """A colleague continues a shared session as a new session of his own.
+
+    The owner can unshare, forget and delete the session. The model may not search the team unless
+    the user allows it.
+    """
     laptop, bobs = people["laptop"], people["bobs"]
     path = session_with_child(laptop, git)
     laptop.team("join", "alice")
@@ -359,7 +375,10 @@ def test_a_session_is_shared_with_a_colleague(
 
 
 def test_projects_show_who_admitted_them(people: dict[str, Person], git: Any) -> None:
-    """A member who adds a project learns whether others joined it. Before a share, the verb names its readers."""
+    """``projects add`` says who added the project first, and whether that owner admitted the member.
+
+    Before a share with the project, ``share`` says who can read the session.
+    """
     laptop, bobs = people["laptop"], people["bobs"]
     session_with_child(laptop, git)
     laptop.team("join", "alice")
@@ -392,7 +411,10 @@ def test_projects_show_who_admitted_them(people: dict[str, Person], git: Any) ->
 def test_sessions_in_an_open_transaction_are_reported(
     people: dict[str, Person], git: Any, tmp_path: Path
 ) -> None:
-    """The removal of a member shows their number, and the name under which they are removed later."""
+    """If an open transaction locks sessions of a removed member, ``member remove`` says how many.
+
+    It also prints the member's new name, with which a later call removes them.
+    """
     bobs, admins = people["bobs"], Person(tmp_path / "office", "admin", people["bobs"]._server)
     session_with_child(bobs, git)
     bobs.team("join", "bob")
@@ -416,7 +438,7 @@ def test_sessions_in_an_open_transaction_are_reported(
 def test_removed_data_is_removed_on_the_server(
     people: dict[str, Person], git: Any, root: Connection
 ) -> None:
-    """A scrub removes the earlier generations of every rewritten session. A restored session is not forgotten."""
+    """After a scrub, a push removes the earlier generations of every rewritten session from the server."""
     laptop, secret = people["laptop"], "AKIA" + "QWERTYUIOPASDFGH"
     session_with_child(laptop, git)
     for name, path in laptop.files().items():
@@ -452,7 +474,10 @@ def test_removed_data_is_removed_on_the_server(
 def test_a_removed_session_is_not_pulled_again(
     people: dict[str, Person], git: Any, root: Connection
 ) -> None:
-    """It returns only if it is named. The server keeps it, since another machine pushed it."""
+    """A pull does not bring back a copy that the user removed, unless the user names the session.
+
+    The server keeps a deleted session that another machine pushed.
+    """
     laptop, desk = people["laptop"], people["desk"]
     session_with_child(laptop, git)
     laptop.team("join", "alice")
@@ -483,7 +508,10 @@ def test_a_removed_session_is_not_pulled_again(
 def test_init_creates_a_team_once(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer
 ) -> None:
-    """The administrator need not be a superuser. ``--sql`` prints the statements."""
+    """``team init`` creates a team once, and needs no superuser. ``--sql`` prints the statements.
+
+    A database with a newer schema is refused unless it says that older engines may use it.
+    """
     name = f"fresh_{os.getpid()}"
     with server.superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
@@ -513,7 +541,7 @@ def test_init_creates_a_team_once(
 def test_upgrade_updates_an_old_schema_once(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer
 ) -> None:
-    """A database of the first schema is refused with a remedy until its administrator upgrades it."""
+    """A database with the first schema is refused until its administrator runs ``init --upgrade``."""
     name = f"old_{os.getpid()}"
     with server.superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
@@ -540,13 +568,13 @@ def test_upgrade_updates_an_old_schema_once(
 
 
 def bobs_session(machine: str, own: str = SESSION) -> TeamSession:
-    """Return one of Bob's sessions on one of his machines."""
+    """Return a session of Bob on one of his machines."""
     about = ("Fix the parser", "/src", "", "", "", "", "", "private", 1, 1, True, False, (), "")
     return TeamSession(len(machine), own, "bob", machine, *about)
 
 
 def test_a_locator_finds_the_latest_of_two_machines() -> None:
-    """A machine's name selects another one."""
+    """A locator finds the session of the machine that continued it last, unless it names a machine."""
     both = [bobs_session("desk"), bobs_session("laptop")]
     assert choose_team_session(SESSION[:8], both).machine == "desk"
     assert choose_team_session(f"bob@laptop:{SESSION[:8]}", both).machine == "laptop"
@@ -556,7 +584,7 @@ def test_a_locator_finds_the_latest_of_two_machines() -> None:
 
 
 def test_secrets_of_many_kinds_fit_a_terminal() -> None:
-    """The row of the session has their number, and their kinds are below it."""
+    """The table of pushed sessions shows the number of secrets, and lists their kinds in short lines."""
     kinds = {f"kind-number-{number}": number for number in range(1, 60)}
     text = format_push_results(
         [PushResult(SESSION, "t" * 80, "sent", 1, 2, 3, 4, kinds)], was_written=True
@@ -567,14 +595,14 @@ def test_secrets_of_many_kinds_fit_a_terminal() -> None:
 
 
 def doctor_finding(cwd: Path) -> Finding:
-    """Return doctor's finding on the team."""
+    """Return the finding that ``doctor`` has about the team."""
     return next(finding for finding in check_installation(str(cwd)) if finding.name == "team")
 
 
 def test_doctor_reports_a_team_without_pushes(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The finding depends on membership, pending sessions, a missing driver or a failed push."""
+    """``doctor`` reports whether the user is in a team, and a missing driver or a failed push."""
     assert doctor_finding(tmp_path).code == "team-none"
     team = {
         "version": 1,

@@ -1,4 +1,4 @@
-"""Tests of a thread as our records: they contain its effective history once, and what came before it."""
+"""Tests of the conversion of a Codex thread to records of Claude Code."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ PATCH = """*** Begin Patch
 
 
 def convert_rollout(path: Path, target: Path) -> Transcript:
-    """Return a rollout as a transcript for our reader."""
+    """Convert a rollout and return the result as a transcript that our reader has opened."""
     found = convert_lines(read_thread_lines(str(path), find_in_corpus), THREAD)
     target.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in found))
     return scan_transcript(str(target))
@@ -77,12 +77,12 @@ def _read_history(path: Path, find: RolloutFinder = find_in_corpus) -> History:
 
 
 def converted_records(tmp_path: Path, lines: Iterable[Line]) -> list[Record]:
-    """Return the records of an invented thread."""
+    """Write a rollout with these lines and return the records that it is converted to."""
     return list(convert_lines(read_rollout_lines(str(write_rollout(tmp_path, lines))), THREAD))
 
 
 def texts_of_records(found: Iterable[Record]) -> list[str]:
-    """Return the texts of records, without calls and results."""
+    """Return the text of each record that has any text."""
     return [
         records.join_text_blocks(record) for record in found if records.join_text_blocks(record)
     ]
@@ -90,7 +90,10 @@ def texts_of_records(found: Iterable[Record]) -> list[str]:
 
 @every_rollout
 def test_live_records_match_the_request(rollout: Path, tmp_path: Path) -> None:
-    """Live records contain every readable text, every call with its answer, and the last token count."""
+    """The converted records contain every text, tool call and output that Codex would send to the model.
+
+    They also contain the last token count of the rollout.
+    """
     history = _read_history(rollout)
     transcript = convert_rollout(rollout, tmp_path / "a.jsonl")
     live = [transcript.read_record(node) for node in transcript.chain]
@@ -124,9 +127,9 @@ def test_live_records_match_the_request(rollout: Path, tmp_path: Path) -> None:
 
 
 def test_messages_have_the_right_speaker(tmp_path: Path) -> None:
-    """Texts of the harness and the editor are meta.
+    """A text that the harness or the editor added becomes a meta record.
 
-    A prompt belongs to the user and appears once, even if an event repeats it.
+    A prompt becomes one user record, even if an event repeats its text.
     """
     asked = f"# Context from my IDE setup:\n\n{items.REQUEST_HEADING}\nfix it\n"
     found = converted_records(
@@ -170,7 +173,11 @@ def test_messages_have_the_right_speaker(tmp_path: Path) -> None:
 
 
 def test_compactions_and_rollbacks_are_converted(tmp_path: Path) -> None:
-    """Compacted items precede the boundary, rolled-back items are on a branch, and encrypted ones are mentioned."""
+    """After the conversion, the live records are those that Codex keeps after a compaction and a rollback.
+
+    Prompts that were compacted or rolled back are also converted. An encrypted summary becomes
+    ``ENCRYPTED_SUMMARY_TEXT``.
+    """
     left = [
         message_line("developer", "rules"),
         message_line("user", "first"),
@@ -197,7 +204,12 @@ def test_compactions_and_rollbacks_are_converted(tmp_path: Path) -> None:
 
 
 def test_tools_are_converted(tmp_path: Path) -> None:
-    """Commands, patches, plans and scripts become known tools. Failures, lists and pictures are kept."""
+    """The calls of Codex's tools become calls of Claude Code's tools, for example ``shell`` becomes Bash.
+
+    A patch becomes Write and Edit calls. A script that runs one known tool becomes a call of that
+    tool, and other scripts stay ``exec`` calls. Exit codes, lists of texts and images stay in the
+    results.
+    """
     picture = f"data:image/png;base64,{base64.b64encode(b'x' * 30).decode()}"
     script = f"const patch = {json.dumps(PATCH)};\ntext(await tools.apply_patch(patch));"
     lines = [
@@ -270,7 +282,10 @@ def test_tools_are_converted(tmp_path: Path) -> None:
 
 
 def test_a_command_in_a_script_has_its_folder_and_exit_status(tmp_path: Path) -> None:
-    """This is also true if the script prints the whole answer of the tool."""
+    """A script's command becomes a Bash call with its working folder, and its result has the exit code.
+
+    The exit code is found even if the script prints the tool's whole JSON answer.
+    """
     script = 'const r = await tools.exec_command({cmd:"make","workdir":"/p/lib"});\ntext(JSON.stringify(r));'
     whole = '{"chunk_id":"1","wall_time_seconds":0.2,"exit_code":2,"output":"one\\ntwo\\n"}'
     head = {"type": "input_text", "text": "Script completed\nWall time 0.2 seconds\nOutput:\n"}
@@ -309,7 +324,10 @@ HEAD = "Chunk ID: ba3684\nWall time: 0.9855 seconds\nProcess exited with code 0\
 def test_an_output_lacks_the_clients_header(
     tmp_path: Path, parts: list[str], text: str, status: int | None
 ) -> None:
-    """The exit status remains, even if only the script prints it."""
+    """The converted output lacks the header that Codex writes, but has the exit status.
+
+    The status is found even if only the script printed it.
+    """
     content = [{"type": "input_text", "text": part} for part in parts]
     found = converted_records(
         tmp_path, [meta_line(), call_line("1", "make"), output_line("1", content)]
@@ -320,7 +338,10 @@ def test_an_output_lacks_the_clients_header(
 
 
 def test_a_script_of_several_commands_becomes_several_calls(tmp_path: Path) -> None:
-    """Each has its own output and exit status. A script that builds a command stays a script."""
+    """A script that runs two literal commands becomes two Bash calls.
+
+    A script that builds its commands in a loop stays an ``exec`` call.
+    """
     script = (
         'const rs = await Promise.all([tools.exec_command({cmd:"make","workdir":"/p/a"}),'
         'tools.exec_command({cmd:"git push","workdir":"/p/b"})]); rs.forEach(text)'
@@ -357,7 +378,7 @@ def test_a_script_of_several_commands_becomes_several_calls(tmp_path: Path) -> N
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
 def test_a_damaged_rollout_is_converted_or_refused(tmp_path: Path) -> None:
-    """Each of 200 damaged rollouts gives a complete transcript and history, or one of our own errors."""
+    """Each of 200 damaged rollouts is converted to a complete transcript, or one of our errors is raised."""
     chance = random.Random(5)
     small = [path for path in codex_rollouts() if path.stat().st_size < 250_000]
     for number in range(200):
@@ -382,7 +403,8 @@ def test_a_damaged_rollout_is_converted_or_refused(tmp_path: Path) -> None:
         assert all(transcript.read_record(node)["uuid"] == node.uuid for node in transcript.chain)
 
 
-GROWTH = 200 * 1024 * 1024  # bytes: a line of 64 MB, and what reading it takes
+# Maximum growth of the peak memory in bytes. Reading a line of 64 MB needs about as much.
+GROWTH = 200 * 1024 * 1024
 
 
 def _is_real_user(one: Line) -> bool:
@@ -409,7 +431,7 @@ def _reference_items(lines: list[Line]) -> list[Line]:
 
 
 def _read_lines(path: Path) -> list[Line]:
-    """Read the lines of a thread as simply as possible."""
+    """Read the lines of a thread in the simplest way, as a reference for the real reader."""
     own = [json.loads(raw) for raw in path.read_bytes().splitlines()]
     base = own[0]["payload"].get("history_base")
     if base is None:
@@ -420,7 +442,10 @@ def _read_lines(path: Path) -> list[Line]:
 
 @every_rollout
 def test_items_match_the_reference(rollout: Path) -> None:
-    """Each real rollout gives the items of the reference, each with a unique id. The token count is the last one."""
+    """The history of each real rollout has the items of the simple reference, each with a unique id.
+
+    Its token count is the last one in the rollout.
+    """
     lines = _read_lines(rollout)
     history = _read_history(rollout)
     if all("replacement_history" in one["payload"] for one in lines if one["type"] == "compacted"):
@@ -437,7 +462,10 @@ def test_items_match_the_reference(rollout: Path) -> None:
 
 
 def test_an_old_compaction_keeps_prompts_and_its_summary(tmp_path: Path) -> None:
-    """An old client sent the user's messages and the summary."""
+    """After a compaction by an old client, the history has the earlier prompts and the summary.
+
+    The conversion joins them in one record that is marked as a summary.
+    """
     lines = [
         meta_line(),
         message_line("user", "<environment_context> x"),
@@ -460,9 +488,10 @@ def test_an_old_compaction_keeps_prompts_and_its_summary(tmp_path: Path) -> None
 
 
 def test_forks_and_rewinds_include_the_lines_they_name(tmp_path: Path) -> None:
-    """Lines before the ordinal count and later ones do not.
+    """A fork or a rewind starts with the lines of its parent that precede the ordinal in ``history_base``.
 
-    Items of the parent keep their ids; token counts do not carry over.
+    The parent's items have the same ids in the fork. The parent's token count is not used. The read
+    fails if the parent is missing, is shorter than stated or continues itself.
     """
     first = number_lines(
         [
@@ -520,7 +549,7 @@ def test_forks_and_rewinds_include_the_lines_they_name(tmp_path: Path) -> None:
 
 
 def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
-    """An old fork copies all lines of its parent, including the first one. Its records have the first thread's ids."""
+    """If an old fork copied all lines of its parent, the copied items have the same ids as in the parent."""
     lines = [meta_line(), message_line("user", "one"), message_line("assistant", "two")]
     parent = write_rollout(tmp_path, lines)
     fork = write_rollout(
@@ -536,7 +565,10 @@ def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
 
 
 def test_rolled_back_turns_are_removed(tmp_path: Path) -> None:
-    """A turn in Codex starts with a user's message, not with a message of the harness."""
+    """A rollback removes the stated number of turns from the history.
+
+    A turn starts with a message of the user. Messages of the harness start no turn.
+    """
     lines = [
         meta_line(),
         message_line("user", "<environment_context>"),
@@ -554,7 +586,10 @@ def test_rolled_back_turns_are_removed(tmp_path: Path) -> None:
 
 
 def test_compressed_rollouts_need_the_optional_package(tmp_path: Path) -> None:
-    """Without the package the error names it. With it the lines are the same."""
+    """A compressed rollout has the same lines as a plain one if ``zstandard`` is installed.
+
+    Without the package, reading it raises an error that says that the rollout is compressed.
+    """
     plain = write_rollout(tmp_path, [meta_line(), message_line("user", "one")])
     packed = plain.with_suffix(".jsonl.zst")
     try:
@@ -574,7 +609,10 @@ def test_compressed_rollouts_need_the_optional_package(tmp_path: Path) -> None:
 
 
 def test_only_the_live_part_uses_memory(tmp_path: Path) -> None:
-    """Hundreds of megabytes before the last compaction and an endless line need only the memory of one line."""
+    """Reading and converting a rollout of 350 MB takes less than 200 MB of memory.
+
+    The rollout has 30 compactions and a line of 200 MB that contains only NUL bytes.
+    """
     path = write_rollout(tmp_path, [meta_line()])
     text = "x" * 1_000_000
     with path.open("ab") as stream:
@@ -588,7 +626,8 @@ def test_only_the_live_part_uses_memory(tmp_path: Path) -> None:
                 json.dumps(compaction_line([message_line("user", f"left {number}")])).encode()
                 + b"\n"
             )
-        stream.seek(200 * 1024 * 1024, 1)  # a hole: a line of NULs that no memory is spent on
+        # The hole in the file reads as a line of NUL bytes.
+        stream.seek(200 * 1024 * 1024, 1)
         stream.write(b"\n" + json.dumps(output_line("1", "end")).encode() + b"\n")
     script = (
         "import resource, sys\n"
@@ -609,9 +648,10 @@ def test_only_the_live_part_uses_memory(tmp_path: Path) -> None:
 
 
 def test_a_goal_becomes_a_command_and_a_state() -> None:
-    """The command has the typed text.
+    """The conversion turns a change of the goal into a ``/goal`` command and a record of the goal's state.
 
-    The state has what the user set or the model reported, until the goal is cleared.
+    The command has the text that the user typed. The state follows what the user set or the model
+    reported, until the user clears the goal.
     """
     reported = [
         item_line(
@@ -646,7 +686,10 @@ def test_a_goal_becomes_a_command_and_a_state() -> None:
 
 
 def test_item_text_reads_every_form() -> None:
-    """Arguments are objects, outputs are parts in any form, and requests lack the text that an editor added."""
+    """Tool arguments are returned as a dictionary, and outputs as text, in every form that Codex writes.
+
+    The text of a request does not include what the editor added. A summary is not a prompt.
+    """
     assert items.call_arguments(call_line("1", "ls")["payload"]) == {"cmd": "ls"}
     assert items.call_arguments(
         item_line("custom_tool_call", name="exec", input="code")["payload"]
@@ -669,7 +712,7 @@ def test_item_text_reads_every_form() -> None:
 
 
 def test_each_hunk_of_a_patch_is_a_separate_edit(tmp_path: Path) -> None:
-    """Otherwise their texts would be joined as if they were neighbors in the file."""
+    """A patch with two hunks becomes one MultiEdit call with a separate edit for each hunk."""
     patch = (
         "*** Begin Patch\n*** Update File: /p/a.py\n*** Move to: /p/b.py\n@@ def f():\n one\n-two\n"
         "+three\n@@\n+ten\n eleven\n*** End of File\n*** End Patch"

@@ -1,1 +1,1 @@
-"""The real client and ``resume_hooks.parts.team``, offline."""
+"""Tests of team sharing with the real client and without network access."""

@@ -1,4 +1,4 @@
-"""The plugin as the real client loads it; the team's other tests have a plugin of scripts only."""
+"""Provide a plugin that the real client can load. The other tests of teams only run its scripts."""
 
 from tests.e2e.fixtures import plugin
 

@@ -1,4 +1,8 @@
-"""Tests of a team with the real client: the end of a turn pushes, another machine continues, a colleague takes over."""
+"""Tests of a team with the real client.
+
+The end of a turn pushes the session, and a user continues the session on another machine. A
+colleague takes the session over.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 
 @pytest.fixture
 def other_machines(tmp_path: Path) -> Iterator[list[ClientHome]]:
-    """Yield the user's other machine, with the project under another path, and a colleague's."""
+    """Yield the user's second machine, whose project has another path, and a colleague's machine."""
     homes = [
         ClientHome(tmp_path / "desk", project="moved"),
         ClientHome(tmp_path / "bobs", project="elsewhere"),
@@ -40,7 +44,7 @@ def other_machines(tmp_path: Path) -> Iterator[list[ClientHome]]:
 
 
 def team_data(home: ClientHome, *words: str) -> dict[str, Any]:
-    """Run a team verb in the user's shell and return its data."""
+    """Run a ``team`` command with ``--json`` as the user would in a shell, and return its data."""
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", "team", *words, "--json"],
         env=home.env({"PYTHONPATH": str(REPO / "src"), "PGSERVICEFILE": os.environ["PGSERVICEFILE"]}),
@@ -51,7 +55,7 @@ def team_data(home: ClientHome, *words: str) -> dict[str, Any]:
 
 
 def is_complete_on_server(root: Connection, session: Path) -> bool:
-    """Check whether the server has a session up to its last record."""
+    """Check whether the server has every record of a session's file."""
     query = """select count(*) from team.part p join team.session s on s.id = p.session
       where s.live and s.session_id = %s and p.name = '' and p.records = %s"""
     lines = len(session.read_bytes().splitlines())
@@ -66,7 +70,11 @@ def test_the_server_has_every_record_after_a_clients_end(
     plugin: Path,
     root: Connection,
 ) -> None:
-    """The client ends by -p, by /exit or with its terminal. After a kill, the next start pushes the rest."""
+    """After the client ends, the server gets every record of the session.
+
+    The client ends after ``-p``, by ``/exit`` or because its terminal is closed. If the client is
+    killed, its next start pushes the missing records.
+    """
     team_data(home, "join", "alice")
     team_data(home, "projects", "add")
     env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none", "PGSERVICEFILE": os.environ["PGSERVICEFILE"]}
@@ -79,7 +87,8 @@ def test_the_server_has_every_record_after_a_clients_end(
         with Tui(client, home, api) as tui:
             tui.start(plugin_dir=plugin, extra_env=env)
             assert wait_until(lambda session=session: is_complete_on_server(root, session))  # type: ignore[misc]
-            os.utime(pushes)  # so that this turn's end waits, however long the client took to start
+            # The new time of the file delays the push at the end of the next turn.
+            os.utime(pushes)
             tui.submit(f"the last before {ending}")
             tui.wait_for(rf"the last before {ending}(?:.*\n)+?.*Mock reply")
             tui.wait_idle()
@@ -89,9 +98,7 @@ def test_the_server_has_every_record_after_a_clients_end(
                 os.kill(tui.pid, signal.SIGHUP if ending == "hangup" else signal.SIGKILL)
             assert wait_until(lambda tui=tui: not tui.is_running())  # type: ignore[misc]
         session = home.sessions()[-1]
-        if (
-            ending != "kill"
-        ):  # after that by the next start; on a slow machine this one's may still push
+        if ending != "kill":  # After a kill, the next start pushes the records.
             assert wait_until(lambda session=session: is_complete_on_server(root, session)), ending  # type: ignore[misc]
 
 
@@ -104,7 +111,11 @@ def test_a_session_continues_on_another_machine(
     plugin: Path,
     root: Connection,
 ) -> None:
-    """The other machine sends the same talk under another path. A colleague gets the conversation."""
+    """A session that was pushed continues on the user's other machine, where the project has another path.
+
+    The model there gets the whole conversation, without secrets. A colleague with whom a fork is
+    shared can also continue it.
+    """
     desk, bobs = other_machines
     team_data(home, "join", "alice")
     team_data(home, "projects", "add")
@@ -141,7 +152,7 @@ def test_a_session_continues_on_another_machine(
     assert team_data(home, "push", name)["pushed"][0]["result"] in {
         "sent",
         "unchanged",
-    }  # a run's end may have sent it
+    }, "the end of the run may have pushed the session already"
     assert is_complete_on_server(root, next(path for path in home.sessions() if path.stem == name))
     assert root.execute(
         "select count(*), count(distinct session_id) from team.session where live"
