@@ -1,4 +1,4 @@
-"""A rewritten chain has the parent's own records in a form that every client accepts."""
+"""Tests that a rewritten chain has the parent's records in a form that every client accepts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ BLOCK = f"{OPENING_MARKER}\nnew\n{CLOSING_MARKER}"
 def plan_rewrite(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
 ) -> ChainRewrite:
-    """Write these records as a parent, and plan a child of it."""
+    """Write a parent with these records and plan a child of it."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
     survey = WriteObserver()
@@ -68,7 +68,7 @@ def plan_rewrite(
 def child_lines(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
 ) -> list[bytes]:
-    """Return the child's lines without endings, after its checks."""
+    """Return the lines of a child without their ends, after the child passed its checks."""
     found = list(plan_rewrite(folder, rows, edits, **more).lines())
     path = folder / "child.tmp"
     path.write_bytes(b"".join(found))
@@ -80,7 +80,7 @@ def child_lines(
 def child_records(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
 ) -> list[Record]:
-    """Return the child's records after its lineage."""
+    """Return the child's records with uuids, without the lineage."""
     whole = [parse_record(body) or {} for body in child_lines(folder, rows, edits, **more)]
     return [row for row in whole if "uuid" in row and join_text_blocks(row) != BLOCK]
 
@@ -91,7 +91,10 @@ def uuids(rows: list[Record]) -> list[str]:
 
 
 def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
-    """Only the session's id and the first parent change. The head is first."""
+    """The parent's lines are copied with the child's session id, and all other bytes are the same.
+
+    The metadata line and the lineage come first, and the first record follows the lineage.
+    """
     rows = conversation(2)
     found = child_lines(tmp_path, rows, shrunk=False)
     lineage = parse_record(found[1])
@@ -106,7 +109,7 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
 
 
 def test_token_counts_are_zeroed_if_the_session_shrank(tmp_path: Path) -> None:
-    """Otherwise they stay."""
+    """Token counts are set to zero if the session shrank, and kept otherwise."""
     assert (
         get_message(child_records(tmp_path, conversation(1))[1])["usage"]["cache_read_input_tokens"]
         == 0
@@ -121,7 +124,7 @@ def test_token_counts_are_zeroed_if_the_session_shrank(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_each_record_follows_the_previous_one(tmp_path: Path, count: int) -> None:
-    """Progress records are skipped, and parallel calls are adjacent."""
+    """Each record follows the previous one, progress records are dropped, and parallel calls are adjacent."""
     rows = [user("go", uuid="u"), progress(uuid="p", parent="u", ts=1)]
     for number in range(count):
         above = "p" if not number else f"a{number - 1}"
@@ -148,7 +151,10 @@ def test_each_record_follows_the_previous_one(tmp_path: Path, count: int) -> Non
 def test_timestamps_never_decrease(
     tmp_path: Path, before: list[float | None], after: list[float]
 ) -> None:
-    """The last one is later than all others. A missing one is taken from its neighbour."""
+    """Timestamps never decrease, and the last is later than all others.
+
+    A missing timestamp is taken from a neighbour.
+    """
     rows = conversation(2)
     for row, at in zip(rows, before, strict=True):
         row["timestamp"] = None if at is None else instant(at)
@@ -158,7 +164,7 @@ def test_timestamps_never_decrease(
 
 
 def test_the_last_kept_record_has_the_latest_timestamp(tmp_path: Path) -> None:
-    """A blank answer at the end is dropped, so the previous answer is the last."""
+    """If a blank answer at the end is dropped, the answer before it gets the latest timestamp."""
     rows = [*conversation(1), assistant(" ", uuid="z", parent="r1", ts=1)]
     rows[1]["timestamp"] = rows[0]["timestamp"]
     found = child_records(tmp_path, rows)
@@ -167,7 +173,7 @@ def test_the_last_kept_record_has_the_latest_timestamp(tmp_path: Path) -> None:
 
 
 def test_unanswered_calls_get_an_error_result(tmp_path: Path) -> None:
-    """The results follow all other records."""
+    """Calls without a result get an error result at the end."""
     rows = [user("go", uuid="u"), assistant([call("t1"), call("t2")], uuid="a", parent="u", ts=1)]
     stubs = child_records(tmp_path, rows)[2:]
     blocks = [block for row in stubs for block in row["message"]["content"]]
@@ -175,7 +181,7 @@ def test_unanswered_calls_get_an_error_result(tmp_path: Path) -> None:
 
 
 def test_an_edit_finds_the_blocks_of_the_parent(tmp_path: Path) -> None:
-    """Blank blocks are removed only afterwards, so their positions still count."""
+    """An edit of a record finds its blocks at their original positions, including blank ones."""
     rows = [user("go", uuid="u"), tool_use("t", uuid="a", parent="u", ts=1)]
     rows.append(
         user([{"type": "text", "text": ""}, result("t", "long")], uuid="r", parent="a", ts=2)
@@ -191,7 +197,10 @@ def test_an_edit_finds_the_blocks_of_the_parent(tmp_path: Path) -> None:
 
 
 def test_an_edit_may_remove_a_record(tmp_path: Path) -> None:
-    """The next record is linked to the previous one. The lineage still comes first."""
+    """If an edit removes records, the following record is linked to the record before them.
+
+    The lineage still comes first.
+    """
     rows = conversation(2)
     found = child_records(tmp_path, rows, {0: lambda record: None, 1: lambda record: None})
     assert uuids(found) == ["r2", "r3"]
@@ -204,7 +213,7 @@ def test_an_edit_may_remove_a_record(tmp_path: Path) -> None:
 
 
 def hook_message(text: str) -> Record:
-    """Return the record of a line that a hook shows at a start."""
+    """Return the record of a message that a hook shows when a session starts."""
     body = {"type": "hook_system_message", "content": text, "hookName": "SessionStart:resume"}
     return attachment("", uuid="s", parent="a0") | {"attachment": body}
 
@@ -239,7 +248,7 @@ COLD = "resume-hooks: The prompt cache expired; your next prompt resends all 124
 def test_notices_about_the_parent_are_not_copied(
     tmp_path: Path, record: Record, *, stays: bool
 ) -> None:
-    """A notice about a cold cache or a held prompt would be false in the child."""
+    """This plugin's notices about a cold cache or a held prompt are not copied, but all others are."""
     rows = [
         user("go", uuid="u0"),
         assistant("done", uuid="a0", parent="u0", ts=1),
@@ -253,7 +262,7 @@ def test_notices_about_the_parent_are_not_copied(
 
 
 def test_unmatched_calls_and_results_are_removed(tmp_path: Path) -> None:
-    """Only the block is removed, or the record if it has no other block."""
+    """A call or a result without its counterpart is removed, with its record if nothing else is in it."""
     rows = [
         user("go", uuid="u"),
         assistant([{"type": "text", "text": "try"}, call("t1")], uuid="a", parent="u", ts=1),
@@ -269,9 +278,9 @@ def test_unmatched_calls_and_results_are_removed(tmp_path: Path) -> None:
 
 
 def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
-    """Boundary, summary and lineage come first.
+    """The child of a compacted session starts with the boundary, the summary and the lineage.
 
-    Kept messages are in the chain, and the boundary's metadata no longer names them.
+    Messages that the compaction kept are in the chain, and the boundary does not name them again.
     """
     kept = {"anchorUuid": "s", "uuids": ["r2", "r3"], "allUuids": ["r2", "r3"]}
     marks = [
@@ -297,7 +306,7 @@ def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
     "marks", [{"isMeta": True}, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}]
 )
 def test_the_lineage_in_an_opening_is_replaced(tmp_path: Path, marks: dict[str, Any]) -> None:
-    """It is replaced once and in place. The text after it is kept."""
+    """The lineage in the parent's opening is replaced by the child's, and the text after it is kept."""
     said = f"{OPENING_MARKER}\nold\n{CLOSING_MARKER}\n\nNext step, as the user put it:\ngo on"
     rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
     found = child_records(tmp_path, rows)
@@ -309,7 +318,7 @@ def test_the_lineage_in_an_opening_is_replaced(tmp_path: Path, marks: dict[str, 
     "said", [f"{OPENING_MARKER}\nold\n{CLOSING_MARKER} hm?", f"{OPENING_MARKER} without an end"]
 )
 def test_a_text_that_only_resembles_an_opening_is_kept(tmp_path: Path, said: str) -> None:
-    """A user's prompt, or a block without an end, loses no words."""
+    """A prompt that contains an opening's markers, or a block without an end, is copied unchanged."""
     meta = CLOSING_MARKER not in said
     rows = [
         user("go", uuid="u"),
@@ -320,7 +329,7 @@ def test_a_text_that_only_resembles_an_opening_is_kept(tmp_path: Path, said: str
 
 
 def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
-    """Its answer is linked to that id."""
+    """A prompt that was sent with another uuid gets that uuid, and its answer stays linked to it."""
     rows = [
         user("go", uuid="own", sentAsUuid="sent"),
         assistant("x", uuid="a", parent="sent", ts=1),
@@ -330,7 +339,7 @@ def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, "", 5, "else"])
 def test_a_record_gets_the_childs_session_id(tmp_path: Path, value: object) -> None:
-    """A record without a session id stays without one."""
+    """Each record gets the child's session id. A record without a session id stays without one."""
     rows = conversation(2)
     rows[1]["sessionId"] = value
     del rows[2]["sessionId"]
@@ -345,7 +354,10 @@ def test_a_record_gets_the_childs_session_id(tmp_path: Path, value: object) -> N
 def test_the_child_of_a_headless_session_is_listed(
     tmp_path: Path, of_parent: str | None, of_child: str | None
 ) -> None:
-    """Pickers read the entrypoint of the first record, so it becomes that of a terminal."""
+    """The first record of a headless session's child has the entrypoint of a terminal.
+
+    Otherwise the client would not list the child.
+    """
     rows = conversation(2)
     for row in rows:
         row.pop("entrypoint", None)
@@ -357,7 +369,7 @@ def test_the_child_of_a_headless_session_is_listed(
 
 @pytest.mark.parametrize("odd", [b"\\ud83d", b"\xe9"])
 def test_an_invalid_character_is_replaced(tmp_path: Path, odd: bytes) -> None:
-    """The API refuses half a surrogate pair, and clients read invalid bytes as U+FFFD."""
+    """Half a surrogate pair or an invalid byte becomes U+FFFD, because the API refuses it."""
     prompt, answer = conversation(1)
     found = child_records(tmp_path, [line(prompt).replace(b"prompt 0", b"prompt " + odd), answer])
     assert join_text_blocks(found[0]) == "prompt \ufffd"
@@ -365,7 +377,7 @@ def test_an_invalid_character_is_replaced(tmp_path: Path, odd: bytes) -> None:
 
 @pytest.mark.parametrize("value", ["", 5, "gone"])
 def test_the_first_record_follows_the_lineage(tmp_path: Path, value: object) -> None:
-    """Its own parent does not matter."""
+    """The child's first record follows the lineage, whatever its own parent was."""
     rows = [*conversation(1)]
     rows[0]["parentUuid"] = value
     found = [
@@ -375,7 +387,7 @@ def test_the_first_record_follows_the_lineage(tmp_path: Path, value: object) -> 
 
 
 def test_a_session_that_changes_during_the_rewrite_is_an_error(tmp_path: Path) -> None:
-    """This applies to changed content and to a deleted file."""
+    """If the parent changes or disappears during the rewrite, ``SessionNotFound`` is raised."""
     child = plan_rewrite(tmp_path, conversation(2))
     path = Path(child.source)
     path.write_bytes(b"x" * path.stat().st_size)
@@ -387,7 +399,7 @@ def test_a_session_that_changes_during_the_rewrite_is_an_error(tmp_path: Path) -
 
 
 def test_metadata_lines_follow_the_chain(tmp_path: Path) -> None:
-    """The given lines are unchanged."""
+    """The given metadata lines are written unchanged after the chain."""
     assert (
         child_lines(tmp_path, conversation(1), metadata_lines=[b'{"type":"tag","tag":"x"}'])[-1]
         == b'{"type":"tag","tag":"x"}'
@@ -396,7 +408,7 @@ def test_metadata_lines_follow_the_chain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z"])
 def test_impossible_timestamps_are_replaced(tmp_path: Path, instant: str) -> None:
-    """The first and the last possible instant do not count, because a later one must exist."""
+    """The first and the last possible timestamp are replaced, because a later one must exist."""
     rows = conversation(2)
     rows[1]["timestamp"] = rows[3]["timestamp"] = instant
     found = [
@@ -410,7 +422,7 @@ def test_impossible_timestamps_are_replaced(tmp_path: Path, instant: str) -> Non
 
 
 def test_a_uuid_with_escapes_is_the_same_uuid(tmp_path: Path) -> None:
-    """An escaped character in a uuid does not change the record's identity."""
+    """A record whose uuid is written with an escaped character is linked correctly."""
     rows = [line(row).replace(b'"uuid":"r1"', b'"uuid":"\\u00721"') for row in conversation(1)]
     found = [
         row["uuid"]

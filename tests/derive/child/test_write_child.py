@@ -1,4 +1,4 @@
-"""Every child is planned without side effects, written once, checked, titled and linked."""
+"""Tests that a child is planned without side effects, and then written, checked, titled and linked."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ print(write_child(agents.plan_fresh(session, Where(), kind="handoff"), Where()).
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> SessionFile:
-    """Write a session with a title and something to trim."""
+    """Write a session with a title and with content that can be trimmed."""
     records = [
         *conversation(2),
         user("x" * 40_000, uuid="u", parent="r3", ts=5),
@@ -95,7 +95,7 @@ def kind_and_plan(request: pytest.FixtureRequest) -> tuple[str, Plan]:
     params=[pair for pair in PLANS.items() if pair[0] != "untrim"], ids=lambda pair: pair[0]
 )
 def writable_kind_and_plan(request: pytest.FixtureRequest) -> tuple[str, Plan]:
-    """Return each kind of child that the parent of these tests can have."""
+    """Return each kind of child except untrim with the function that plans it."""
     kind, plan = request.param
     return kind, plan
 
@@ -106,7 +106,7 @@ def test_planning_a_child_writes_nothing(
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The planned receipt shows the title. No file, folder or lock is made."""
+    """Planning a child creates no file, folder or lock, and the receipt shows the title."""
     monkeypatch.setattr("resume_hooks.storage.locks.lock_descriptor", pytest.fail)
     monkeypatch.setattr(child_titles, "lock_descriptor", pytest.fail)
     before = {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")}
@@ -121,7 +121,10 @@ def test_planning_a_child_writes_nothing(
 def test_a_child_is_private_checked_and_linked(
     writable_kind_and_plan: tuple[str, Plan], parent: SessionFile, config_home: ConfigHome
 ) -> None:
-    """It names its parent, whose file is unchanged."""
+    """A written child is private, passes its checks, and is linked to its parent.
+
+    The parent's file is unchanged.
+    """
     os.utime(parent.path, (1_000, 1_000))
     before = Path(parent.path).read_bytes()
     kind, plan_of = writable_kind_and_plan
@@ -155,7 +158,7 @@ def test_a_failed_check_leaves_no_child(
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """There is no file, no new folder and no link."""
+    """If a check fails, no file, folder or link of the child is left."""
     plan = writable_kind_and_plan[1](parent, config_home)
     before = set(config_home.root.rglob("*"))
     monkeypatch.setattr(type(plan), "run_checks", lambda *_: [Check("broken", ok=False)])
@@ -166,7 +169,7 @@ def test_a_failed_check_leaves_no_child(
 
 @pytest.mark.parametrize("kind", [kind for kind in PLANS if kind not in {"repair", "untrim"}])
 def test_a_subagent_cannot_have_a_child(kind: str, config_home: ConfigHome) -> None:
-    """Its transcript cannot be resumed."""
+    """A child of a sub-agent's transcript is refused with an error."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
     agent = locate.session_file(write_session(config_home.project(), SESSION, records))
     with pytest.raises((UsageError, NothingToFork, NothingToTrim)):
@@ -176,9 +179,9 @@ def test_a_subagent_cannot_have_a_child(kind: str, config_home: ConfigHome) -> N
 def test_a_title_is_chosen_when_the_child_is_written(
     parent: SessionFile, config_home: ConfigHome
 ) -> None:
-    """Two equal plans get different titles when they are written.
+    """Two equal plans get different titles when their children are written.
 
-    The text for the model has no number.
+    The opening has the title without a number.
     """
     plans = [
         agents.plan_fresh(parent, config_home.where, kind="handoff", next_step=step)
@@ -194,7 +197,10 @@ def test_a_title_is_chosen_when_the_child_is_written(
 
 
 def test_children_of_an_untitled_session_are_named_after_its_goal(config_home: ConfigHome) -> None:
-    """Equal titles are numbered."""
+    """The children of a session without a title are named after its first request.
+
+    Children with the same title are numbered.
+    """
     asked = (
         "Can you please find out why the upload test on the upgrade branch fails every other night?"
     )
@@ -219,7 +225,7 @@ def test_children_of_an_untitled_session_are_named_after_its_goal(config_home: C
 def test_ten_simultaneous_children_get_ten_titles(
     parent: SessionFile, config_home: ConfigHome
 ) -> None:
-    """Each process waits for the others."""
+    """Ten processes that write handoffs of one session at the same time use ten different titles."""
     environ = {**config_home.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [
@@ -238,7 +244,10 @@ def test_ten_simultaneous_children_get_ten_titles(
 
 @pytest.mark.parametrize("kind", ["fork", "trim", "repair"])
 def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) -> None:
-    """If a prompt between two answers was lost, the API treats them as one, so the user is warned."""
+    """The receipt warns if two answers are adjacent because the prompt between them was damaged.
+
+    Two adjacent answers without damage cause no warning.
+    """
     more = assistant("and then", uuid="b", parent="lost", ts=4, tokens=1_300, message_id="m2")
     records: list[Record | bytes] = [*conversation(1), b'{"type":"user","uuid":"lost', more]
     damaged = locate.session_file(write_session(config_home.project(), SESSION, records))
@@ -247,7 +256,7 @@ def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) ->
     records = [
         *conversation(1),
         {**more, "parentUuid": "r1"},
-    ]  # as some client wrote it: nothing is lost
+    ]  # Two answers as a client may write them, with no prompt lost between them.
     sound = locate.session_file(write_session(config_home.project(), SESSION, records))
     assert write_child(PLANS[kind](sound, config_home), config_home.where).warnings == ()
 
@@ -258,7 +267,7 @@ CHILD = session_id(2)
 @settings(max_examples=40)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
 def test_the_printed_command_quotes_any_folder(folder: str) -> None:
-    """Quotes, spaces, dollars and line feeds stay part of the name."""
+    """The command in a receipt quotes any folder, so the shell reads the folder's exact name."""
     word, _, rest = resume_command(folder, CHILD).removeprefix("cd ").rpartition(" && ")
     assert rest == f"claude --resume {CHILD}"
     assert plain_line(word) == word
@@ -268,7 +277,7 @@ def test_the_printed_command_quotes_any_folder(folder: str) -> None:
 
 @pytest.mark.parametrize("written", [True, False])
 def test_a_receipt_has_every_documented_field(written: bool) -> None:
-    """The document has the fields of the contract."""
+    """The JSON form of a receipt has the fields that the contract lists."""
     receipt = Receipt(
         CHILD, "/f", "t", session_id(1), "/p", "trim", written, "/w", 9, 3, 24, 1,
         (Check("a", ok=True),), ("w",)

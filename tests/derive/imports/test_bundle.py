@@ -1,4 +1,4 @@
-"""Exporting sessions to a bundle and importing it in another home, whole or as conversations."""
+"""Tests of exporting sessions to a bundle and importing the bundle in another home."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def other_home(root: Path) -> ConfigHome:
 
 
 def write_project_session(home: ConfigHome, records: list[Any], session_id: str) -> SessionFile:
-    """Write a session of the project."""
+    """Write a session in the project's folder."""
     return locate.session_file(write_session(home.project(), session_id, records))
 
 
@@ -83,7 +83,7 @@ def write_bundle(home: ConfigHome, *sessions: SessionFile, redact: bool = False)
 def import_bundle(
     path: Path, home: ConfigHome, *, whole: bool = True, force: bool = False, dry_run: bool = False
 ) -> list[ImportedSession]:
-    """Import the sessions of a bundle into a folder of another home."""
+    """Import a bundle into a folder of another home, as whole sessions or as conversations."""
     folder = home.root / "work"
     folder.mkdir(exist_ok=True)
     assert is_bundle(str(path))
@@ -97,7 +97,7 @@ def import_bundle(
 
 
 def session_records() -> list[Record | bytes]:
-    """Return a session with a call, a title and a line that is not a record."""
+    """Return a session with a call, a title and a damaged line."""
     return [
         user("fix the parser", uuid="a", session_id=ONE),
         tool_use("t1", uuid="b", parent="a", ts=1, session_id=ONE),
@@ -114,7 +114,7 @@ def second_home(tmp_path: Path) -> ConfigHome:
 
 
 def write_sidecars(session: SessionFile) -> Path:
-    """Write files next to a session: an output, binary data and a sub-agent."""
+    """Write files next to a session: an output, binary data, a sub-agent and a link."""
     own = Path(session.path.removesuffix(".jsonl"))
     (own / "tool-results").mkdir(parents=True)
     (own / "subagents").mkdir()
@@ -129,7 +129,10 @@ def write_sidecars(session: SessionFile) -> Path:
 
 
 def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
-    """Any parser can read it, and its records are unchanged."""
+    """A bundle is a JSON document that contains the session's records and other files.
+
+    A damaged line has a record of its own, and a link is left out.
+    """
     session = write_project_session(config_home, session_records(), ONE)
     write_sidecars(session)
     whole = orjson.loads(write_bundle(config_home, session).read_bytes())
@@ -152,7 +155,7 @@ def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
 def test_a_whole_session_is_imported_in_another_home(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """It keeps its id, every record and its other files, and names the new folder."""
+    """An imported session keeps its id, its records and its other files, and names the new folder."""
     session = write_project_session(config_home, session_records(), ONE)
     own = write_sidecars(session)
     (came,) = import_bundle(write_bundle(config_home, session), second_home)
@@ -179,7 +182,7 @@ def test_a_whole_session_is_imported_in_another_home(
 def test_an_imported_lineage_stays_connected(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """A fork still names its parent by id and file."""
+    """An imported fork names its imported parent by id and file."""
     root = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     child = locate.session_file(made.file)
@@ -198,7 +201,10 @@ def test_an_imported_lineage_stays_connected(
 def test_an_import_uses_a_new_id_if_the_old_one_exists(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """The links of its child follow the new id."""
+    """If a session's id exists already, the session is imported with a new id.
+
+    Its child refers to the new id, and the existing session is unchanged.
+    """
     root = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     taken = Path(write_project_session(second_home, conversation(2, session_id=ONE), ONE).path)
@@ -218,7 +224,7 @@ def test_an_import_uses_a_new_id_if_the_old_one_exists(
 def test_importing_a_bundle_twice_changes_nothing(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """With ``force`` the second import makes another session."""
+    """A second import of a bundle finds the existing session. With ``force`` it makes another."""
     session = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
     path = write_bundle(config_home, session)
     (first,) = import_bundle(path, second_home)
@@ -233,7 +239,10 @@ def test_importing_a_bundle_twice_changes_nothing(
 def test_an_import_of_conversations_makes_new_sessions(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """They have new ids and only messages. Our own links record the lineage."""
+    """An import of conversations makes sessions with new ids and records their lineage.
+
+    A second import finds these sessions.
+    """
     root = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = write_bundle(config_home, root, locate.session_file(made.file))
@@ -249,7 +258,7 @@ def test_an_import_of_conversations_makes_new_sessions(
 def test_a_dry_run_of_an_import_writes_nothing(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """This applies to both kinds of import."""
+    """A dry run writes no session, whether it imports whole sessions or conversations."""
     session = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
     path = write_bundle(config_home, session)
     for as_it_was in (True, False):
@@ -262,7 +271,7 @@ def test_a_dry_run_of_an_import_writes_nothing(
 def test_a_failed_session_cancels_the_whole_import(
     config_home: ConfigHome, second_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Either all sessions of the bundle are imported or none."""
+    """If one session of a bundle fails, none of its sessions are imported."""
     one = write_project_session(config_home, session_records(), ONE)
     write_sidecars(one)
     two = write_project_session(
@@ -285,7 +294,7 @@ def test_a_failed_session_cancels_the_whole_import(
 
 
 def test_a_redacted_bundle_has_no_secrets(config_home: ConfigHome) -> None:
-    """Secrets in records, titles, outputs and sub-agents are removed and counted."""
+    """A redacted bundle has no secret in records, titles, outputs or sub-agents, and counts them."""
     records = [
         user(f"use {TOKEN} please", uuid="a", session_id=ONE),
         tool_use(
@@ -313,19 +322,19 @@ def test_a_redacted_bundle_has_no_secrets(config_home: ConfigHome) -> None:
 
 
 def replacing(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
-    """Return a change of a bundle that replaces one text."""
+    """Return a function that replaces a text in a bundle."""
     return lambda content: content.replace(old, new, 1)
 
 
 def removing_rows(said: bytes) -> Callable[[bytes], bytes]:
-    """Return a change of a bundle that removes the rows with a text."""
+    """Return a function that removes the rows of a bundle that contain a text."""
     return lambda content: b"".join(
         row for row in content.splitlines(keepends=True) if said not in row
     )
 
 
 def repeat_session(content: bytes) -> bytes:
-    """Return a bundle with its session twice."""
+    """Return a bundle in which its session appears twice."""
     rows = content.splitlines(keepends=True)
     return b"".join(rows[:-1]).removesuffix(b"\n") + b",\n" + b"".join(rows[1:])
 
@@ -340,7 +349,9 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "an id that is a path": lambda content: content.replace(
         ONE.encode(), b"../" + ONE.encode()[3:]
     ),
-    "no sessions": lambda content: re.sub(rb"(?s)\n.*\n(?=.)", b"\n", content),  # the frame alone
+    "no sessions": lambda content: re.sub(
+        rb"(?s)\n.*\n(?=.)", b"\n", content
+    ),  # Leaves the first and the last row.
     "written anew": lambda content: orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2),
     "twice the same": repeat_session,
     "a number for a title": replacing(b'"title":"Parser"', b'"title":7'),
@@ -352,14 +363,14 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "fewer left out": replacing(b'"left_out":0', b'"left_out":1'),
     "no seal": lambda content: re.sub(rb',"seal":"[0-9a-f]{64}"', b"", content),
 }
-"""Every way in which a bundle can be wrong."""
+"""Ways to damage a bundle, by name."""
 
 
 @pytest.mark.parametrize("way", DAMAGE)
 def test_a_damaged_bundle_is_refused(
     way: str, config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """The error is a sentence, and nothing is written."""
+    """A damaged bundle is refused with ``ImportFailed``, and no session is written."""
     session = write_project_session(config_home, session_records(), ONE)
     write_sidecars(session)
     path = write_bundle(config_home, session)
@@ -379,7 +390,7 @@ def test_a_damaged_bundle_is_refused(
 def test_a_file_with_an_invalid_path_is_not_imported(
     place: str, config_home: ConfigHome, second_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files are written only to the folders for them, even with a valid seal."""
+    """A file of a bundle with a path outside the expected folders is not written."""
     session = write_project_session(config_home, session_records(), ONE)
     write_sidecars(session)
     path = write_bundle(config_home, session)
@@ -399,7 +410,7 @@ def test_a_file_with_an_invalid_path_is_not_imported(
 def test_a_session_without_a_conversation_is_not_imported(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """This is an error of its own."""
+    """A session without a conversation is refused with ``NotATranscript``."""
     session = write_project_session(config_home, [custom_title("x", session_id=ONE)], ONE)
     with pytest.raises(NotATranscript):
         import_bundle(write_bundle(config_home, session), second_home, whole=False)
@@ -409,7 +420,7 @@ def test_a_session_without_a_conversation_is_not_imported(
 def test_every_session_of_the_corpus_survives_an_import(
     path: Path, config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """Records, their order and the live chain are the same."""
+    """After an export and an import, a real session has the same records and the same live chain."""
     folder = config_home.config / "projects" / path.parent.name
     folder.mkdir(parents=True)
     copy = Path(
@@ -428,7 +439,10 @@ def test_every_session_of_the_corpus_survives_an_import(
 def test_an_import_killed_at_any_step_is_completed_by_the_next(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """The session has its own id and its other files, and nothing else is left."""
+    """After an import was killed at any step, the next import makes the complete session.
+
+    No other files are left.
+    """
     session = write_project_session(config_home, conversation(2, session_id=ONE), ONE)
     outputs = Path(session.path).with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
@@ -450,7 +464,7 @@ def test_an_import_killed_at_any_step_is_completed_by_the_next(
         )
         files = [
             name for name in files if not name.startswith(".resume-hooks-")
-        ]  # the next write sweeps those
+        ]  # The next write removes these leftovers.
         assert files == sorted(
             [f"{ONE}.jsonl", f"{ONE}/tool-results/one", f"{ONE}/tool-results/two"]
         )
@@ -459,7 +473,7 @@ def test_an_import_killed_at_any_step_is_completed_by_the_next(
 def test_simultaneous_imports_make_one_session(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """The later imports find the session of the first."""
+    """Several imports of a bundle at the same time make one session, which the later ones find."""
     session = locate.session_file(
         write_session(config_home.project(), ONE, conversation(2, session_id=ONE))
     )
@@ -479,7 +493,10 @@ def test_simultaneous_imports_make_one_session(
 def test_a_repeated_import_finds_the_session_with_the_new_id(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """With ``force`` there is another session."""
+    """A second import finds the session that the first stored with a new id.
+
+    With ``force`` it makes another session.
+    """
     session = locate.session_file(
         write_session(config_home.project(), ONE, conversation(2, session_id=ONE))
     )
@@ -496,7 +513,7 @@ def test_a_repeated_import_finds_the_session_with_the_new_id(
 def test_an_imported_child_counts_as_imported(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """Its recorded kind may be that of a verb, which must not show it."""
+    """An imported child is recorded as an import, even if the bundle says that it is a ``back``."""
     root = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = write_bundle(config_home, root, locate.session_file(made.file))
