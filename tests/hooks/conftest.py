@@ -56,18 +56,18 @@ def run_hook(config_home: ConfigHome, fork_server: ForkServer) -> Run:
     return run
 
 
-Say = Callable[..., str]
+TypePrompt = Callable[..., str]
 
 
 @pytest.fixture
-def say(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Say:
+def type_prompt(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> TypePrompt:
     """Return a function that types a prompt and returns the reason with which the hook blocks it.
 
     The result is ``""`` if the hook lets the prompt pass. The hook runs in the process of the
     tests.
     """
 
-    def one(
+    def reason_shown(
         typed: str,
         session: str = SESSION,
         *,
@@ -87,7 +87,7 @@ def say(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Say:
                 hook_output(prompt.main, json.dumps({**event, **(fields or {})}).encode())
             )
 
-    return one
+    return reason_shown
 
 
 def reason_of_process(done: subprocess.CompletedProcess[bytes]) -> str:

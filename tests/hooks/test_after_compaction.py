@@ -165,11 +165,11 @@ def test_early_messages_are_read_if_there_is_space(
     write_session(config_home.project(), ONE, said)
     reaches: list[int | None] = []
 
-    def spin_forever(*given: Any, max_read_bytes: int | None) -> Digest:
+    def record_read_limit(*given: Any, max_read_bytes: int | None) -> Digest:
         reaches.append(max_read_bytes)
         return build_digest(*given, max_read_bytes=max_read_bytes)
 
-    monkeypatch.setattr(after_compaction, "build_digest", spin_forever)
+    monkeypatch.setattr(after_compaction, "build_digest", record_read_limit)
     assert "the file 99" in restored_text(config_home, 1, 4_000)
     assert reaches == [80_000]
     write_session(

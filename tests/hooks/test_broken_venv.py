@@ -19,7 +19,7 @@ from tests.archive.retention.sessions_of_age import session_of_age
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.needs import REPO
 
-ANEW = "The engine's packages no longer load; they are being reinstalled now"
+REINSTALLING = "The engine's packages no longer load; they are being reinstalled now"
 LOCK = "requirements.lock"
 
 
@@ -69,7 +69,7 @@ def test_a_trigger_reports_a_broken_venv(config_home: ConfigHome, plugin_data: P
     assert SESSION in trigger_text(config_home, plugin_data, ">session")
     assert (plugin_data / "venv" / LOCK).exists()
     answer = trigger_text(config_home, plugin_data, ">handoff my words")
-    assert ANEW in answer
+    assert REINSTALLING in answer
     assert "my words" in answer
     assert not (plugin_data / "venv" / LOCK).exists()
 
@@ -82,7 +82,7 @@ def test_a_trigger_works_if_the_venv_python_does_not_start(
     python.unlink()
     python.write_text("#!/bin/sh\nexit 127\n")
     python.chmod(0o755)
-    assert ANEW in trigger_text(config_home, plugin_data, ">handoff x")
+    assert REINSTALLING in trigger_text(config_home, plugin_data, ">handoff x")
     assert not (plugin_data / "venv" / LOCK).exists()
 
 

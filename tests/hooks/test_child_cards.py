@@ -69,7 +69,7 @@ def trim_outcome(receipt: Receipt, options: str, note: str) -> Outcome:
     return trim_cards.add_savings(OpenedSession(receipt, None, done, (note,)), options)
 
 
-def card_of(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:
+def outcome_card(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:
     """Return the text that shows the outcome, if copying its command had the result ``copied``."""
     return draw_card(outcome, lambda _: copied, is_slash=slash)
 
@@ -101,12 +101,14 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
     """
     made = handoff_receipt(warnings=("odd place",))
     if done == "handed off":
-        text = card_in_client(card_of(handoff_outcome(made, "fix\nthe tests"), copied, slash=slash))
+        text = card_in_client(
+            outcome_card(handoff_outcome(made, "fix\nthe tests"), copied, slash=slash)
+        )
         own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj is gone"
     else:
         made = made._replace(kind="trim", written=done == "trimmed", tools_trimmed=1_234)
         text = card_in_client(
-            card_of(
+            outcome_card(
                 trim_outcome(made, "--tools Read", "It would compact."),
                 copied,
                 slash=slash,
@@ -133,7 +135,7 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
 
 def test_the_card_of_a_handoff_without_a_step_says_so() -> None:
     """The card of a handoff without a next step says "no next step given"."""
-    assert "no next step given" in card_of(
+    assert "no next step given" in outcome_card(
         handoff_outcome(handoff_receipt(), ""), WAYS[0], slash=False
     )
 
@@ -181,7 +183,7 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("copied", WAYS)
 @pytest.mark.parametrize("text", ["", "my words"])
-def test_the_card_of_a_session(copied: CopyResult, text: str) -> None:
+def test_the_card_of_a_session_shows_its_id(copied: CopyResult, text: str) -> None:
     """The card of ``session`` shows the id and how to hand off with the text after the trigger."""
     trigger = Trigger("resume", text, is_slash=False, is_pasted=False)
     said = card_in_client(plain_cards.session_card(SESSION, copied, trigger))
@@ -279,12 +281,12 @@ def test_hostile_facts_are_shown_as_text(config_home: ConfigHome) -> None:
             trigger_of_command("full", HOSTILE),
         ),
         lineage_card([row]),
-        card_of(
+        outcome_card(
             handoff_outcome(handoff_receipt(folder=HOSTILE, title=HOSTILE), HOSTILE),
             WAYS[2],
             slash=True,
         ),
-        card_of(
+        outcome_card(
             trim_outcome(handoff_receipt(title=HOSTILE), HOSTILE, HOSTILE), WAYS[2], slash=True
         ),
         trim_cards.question_card(HOSTILE, HOSTILE, "", "/trim"),

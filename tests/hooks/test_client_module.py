@@ -154,7 +154,7 @@ def test_an_unknown_word_is_reported(parent: Path, command: str, words: str, sai
     assert f"Your text: {words}" in text
 
 
-def test_the_card_of_full_names_no_id(parent: Path) -> None:
+def test_the_card_of_full_shows_no_session_id(parent: Path) -> None:
     """The card of ``full`` does not contain the session's id.
 
     For a session without a prompt, the card says that nothing is needed.
@@ -318,7 +318,7 @@ def test_an_early_esc_of_a_rollover_is_reported(parent: Path) -> None:
     assert children_of(parent) == []
 
 
-def test_the_text_to_paste_is_copied(parent: Path) -> None:
+def test_session_and_recall_reply_with_the_text_to_paste(parent: Path) -> None:
     """``session`` and ``recall`` reply with the text that the user wants to paste."""
     assert SESSION in ask_module("session")["text"]
     assert SESSION in ask_module("resume-hooks:resume")["text"]
@@ -347,7 +347,7 @@ def test_a_key_shows_the_table_of_a_card(parent: Path) -> None:
     assert "/handoff fix it" in ask_module("full", "fix it")["text"]
 
 
-def test_reading_commands_reply_with_text(parent: Path) -> None:
+def test_listing_commands_make_no_child(parent: Path) -> None:
     """``lineage``, ``sessions`` and ``search`` reply with a text or with a pane, and make no child.
 
     The listed sessions have a command to open each.
@@ -451,7 +451,7 @@ def test_under_a_policy_no_compaction_is_promised(parent: Path, config_home: Con
     assert not {"asks", "line"} & set(ask_module("band", tokens=190_000))
 
 
-def test_a_client_that_skips_module_hooks_counts_as_under_a_policy(parent: Path) -> None:
+def test_a_client_that_skips_module_hooks_is_treated_as_under_a_policy(parent: Path) -> None:
     """``trim here`` is refused while the client has not called the module's hooks.
 
     The missing calls reveal a policy even if its file is unreadable.

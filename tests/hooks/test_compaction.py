@@ -198,7 +198,7 @@ def test_a_trim_with_a_small_saving_asks_no_question() -> None:
     assert saying["text"].startswith("trim · not worth a new session")
 
 
-def automatic(
+def compact_automatically(
     rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
     """Return the plan for an automatic compaction with the setting ``compaction`` set to ``chosen``."""
@@ -215,22 +215,22 @@ def test_a_full_session_is_compacted_as_the_user_chose(
     the chosen way is impossible, the client compacts by itself.
     """
     rows = [*module_messages(parent), {"handle": "new", "role": "user", "calls": [], "results": []}]
-    assert automatic(rows, "client", monkeypatch) == {}
-    assert automatic([*rows, *rows[:1], {"handle": "x"}], "trim", monkeypatch) == {}
-    assert automatic([], "trim", monkeypatch) == {}
-    trimmed = automatic(rows, "trim", monkeypatch)
+    assert compact_automatically(rows, "client", monkeypatch) == {}
+    assert compact_automatically([*rows, *rows[:1], {"handle": "x"}], "trim", monkeypatch) == {}
+    assert compact_automatically([], "trim", monkeypatch) == {}
+    trimmed = compact_automatically(rows, "trim", monkeypatch)
     (facts,) = trimmed["opening"]
     assert facts.startswith("Facts about this session")
     assert trimmed["messages"][-1] == len(rows) - 1
     assert trimmed["messages"][0] == 0
     assert trimmed["after"] < trimmed["before"] * 0.8
-    handed = automatic(rows, "handoff", monkeypatch)
+    handed = compact_automatically(rows, "handoff", monkeypatch)
     assert len(handed["opening"][0]) >= len(facts)
     assert handed["messages"][0] in {16, 20}
     assert handed["messages"][-1] == len(rows) - 1
 
 
-def at_threshold(
+def compact_at_threshold(
     rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
     """Return the plan for a compaction at the token limit in the setting, such as ``trim@60k``."""
@@ -246,12 +246,12 @@ def test_at_the_threshold_the_last_answers_are_rebuilt_too(
     A handoff keeps a digest and the last turns. For a trim, the remark states both sizes.
     """
     rows = module_messages(parent)
-    trimmed = at_threshold(rows, "trim@60k", monkeypatch)
+    trimmed = compact_at_threshold(rows, "trim@60k", monkeypatch)
     assert trimmed["messages"][-1] == [len(rows) - 1]
     assert trimmed["messages"][0] == 0
     assert re.fullmatch(r"trim@60k: \d+k tokens, now about \d+k; back: /untrim", trimmed["remark"])
     assert trimmed["after"] < trimmed["before"] * 0.8
-    handed = at_threshold(rows, "12k@60k", monkeypatch)
+    handed = compact_at_threshold(rows, "12k@60k", monkeypatch)
     assert handed["messages"][0] in {16, 20}
     assert handed["messages"][-1] == [len(rows) - 1]
 
@@ -266,7 +266,7 @@ def test_a_failed_compaction_at_the_threshold_is_reported(
 
     The client does not write a summary instead, because the user did not ask for one.
     """
-    reply = at_threshold(module_messages(parent)[:4], chosen, monkeypatch)
+    reply = compact_at_threshold(module_messages(parent)[:4], chosen, monkeypatch)
     assert set(reply) == {"skip"}
     assert told in reply["skip"]
 
@@ -284,7 +284,7 @@ def test_a_restarted_client_waits_after_a_compaction(
     records = turns_with_large_files(1 + typed)
     records[0]["parentUuid"] = "b"
     path = write_session(config_home.project(), SESSION, [start, *records])
-    reply = at_threshold(module_messages(Path(path)), "trim@60k", monkeypatch)
+    reply = compact_at_threshold(module_messages(Path(path)), "trim@60k", monkeypatch)
     assert ("fewer than 5 turns ago; later turns try again" in reply.get("skip", "")) == rests
     assert reply.get("rests", False) == rests
 
@@ -317,7 +317,7 @@ def test_a_compaction_within_a_turn_keeps_its_messages(
         {"handle": "n2", "role": "user", "calls": [], "results": ["k"]},
     ]
     rows = module_messages(parent)
-    plan = automatic([*rows, *turn], "trim", monkeypatch)
+    plan = compact_automatically([*rows, *turn], "trim", monkeypatch)
     assert plan["messages"][-3:] == [len(rows), len(rows) + 1, [len(rows) + 2]]
     assert "k" not in plan["results"]
 
@@ -327,7 +327,7 @@ def test_a_session_of_one_long_turn_is_left_to_the_client(
 ) -> None:
     """The client compacts a session of one long turn by itself, because little could be trimmed."""
     rows = module_messages(parent)
-    left = automatic(rows[:4], "trim", monkeypatch)
+    left = compact_automatically(rows[:4], "trim", monkeypatch)
     assert left == {"remark": compaction.FREES_LITTLE_REMARK.format(chosen="trim")}
 
 

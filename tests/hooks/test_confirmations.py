@@ -105,7 +105,7 @@ def test_an_answered_question_cannot_be_claimed(config_home: ConfigHome) -> None
     assert confirmations.find_question(SESSION) == question._replace(child=OTHER)
 
 
-def test_a_question_counts_only_in_its_session(config_home: ConfigHome) -> None:
+def test_a_question_is_found_only_in_its_session(config_home: ConfigHome) -> None:
     """A question is not found in another session, even in a file with that session's name."""
     confirmations.store_question(recent_question())
     assert confirmations.find_question(OTHER) is None

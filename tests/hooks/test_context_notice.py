@@ -232,7 +232,7 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
     They use it instead of an earlier window or the model's usual one.
     """
 
-    def figures_of_band(shown: int, window: int) -> list[object]:
+    def shown_percentages(shown: int, window: int) -> list[object]:
         write_session(config_home.project(), SESSION, full_conversation(shown))
         card = " ".join(answer_module("full", {**event, "window": window})["card"]["lines"])
         line = end_turn(full_conversation(shown))
@@ -246,9 +246,9 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
 
     path = write_session(config_home.project(), SESSION, full_conversation(300_000))
     event = {"screen": True, "session_id": SESSION, "transcript_path": path}
-    assert figures_of_band(300_000, 200_000) == [["167"], ["167"], 167, 167, 200_000]
+    assert shown_percentages(300_000, 200_000) == [["167"], ["167"], 167, 167, 200_000]
     assert end_turn(full_conversation(310_000)) == ""
-    assert figures_of_band(900_000, 1_000_000) == [["92"], ["92"], 92, 92, 1_000_000]
+    assert shown_percentages(900_000, 1_000_000) == [["92"], ["92"], 92, 92, 1_000_000]
     (row,) = SessionLister(
         "/", Where({**os.environ, "RESUME_HOOKS_CONTEXT_WINDOW": "520000"})
     ).rows_of_files([session_file(path)], None)

@@ -36,10 +36,12 @@ from tests.needs import REPO
 
 PID = os.getpid()
 NEXT = session_id(9)
-LITTLE = 3_800  # Number of characters of an opening, small enough that the tests' openings are cut.
+SMALL_OPENING = (
+    3_800  # Number of characters of an opening, small enough that the tests' openings are cut.
+)
 
 
-def notes_of(home: ConfigHome) -> list[dict[str, Any]]:
+def handoff_notes(home: ConfigHome) -> list[dict[str, Any]]:
     """Return the stored notes of pending handoffs."""
     folder = home.config / "resume-hooks" / "pending"
     return [json.loads(path.read_text()) for path in sorted(folder.glob("handoff-*.json"))]
@@ -92,7 +94,7 @@ def test_clear_opens_with_the_pending_handoff(
             "or /clear in an empty box: the new session starts with this digest, too"
             in json.loads(done.stdout)["reason"]
         )
-    (note,) = notes_of(config_home)
+    (note,) = handoff_notes(config_home)
     child = Path(note["child_file"])
     assert (note["pid"], note["parent_id"], note["child_size"]) == (
         PID,
@@ -140,11 +142,11 @@ def test_a_large_opening_is_shortened_to_fit(
     opening.
     """
     monkeypatch.setenv("CLAUDE_PID", str(PID))
-    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", LITTLE)
+    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", SMALL_OPENING)
     receipt = write_handoff(config_home, parent, "a very long step\n" * 1_000)
     assert offer_clear(receipt)
-    (note,) = notes_of(config_home)
-    assert len(note["opening"]) <= LITTLE
+    (note,) = handoff_notes(config_home)
+    assert len(note["opening"]) <= SMALL_OPENING
     assert (
         f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE})" in note["opening"]
     )
@@ -174,7 +176,7 @@ def test_without_a_writable_note_no_handoff_is_pending(
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     Path(receipt.file).unlink()
     assert not offer_clear(receipt)
-    assert notes_of(config_home) == []
+    assert handoff_notes(config_home) == []
 
 
 def test_a_long_digest_is_shortened_by_section(
@@ -199,12 +201,12 @@ def test_a_long_digest_is_shortened_by_section(
         parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents
     )
     receipt = write_child(plan, config_home.where)
-    assert len(plan.opening) > LITTLE
+    assert len(plan.opening) > SMALL_OPENING
     monkeypatch.setenv("CLAUDE_PID", str(PID))
-    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", LITTLE)
+    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", SMALL_OPENING)
     assert offer_clear(receipt)
-    (note,) = notes_of(config_home)
-    assert len(note["opening"]) <= LITTLE
+    (note,) = handoff_notes(config_home)
+    assert len(note["opening"]) <= SMALL_OPENING
     for head in (f"\n{CONSTRAINTS.heading}", "\nlast request, USER", "\nlast answer, ASSISTANT"):
         assert head in plan.opening
         assert head in note["opening"]

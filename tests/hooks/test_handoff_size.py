@@ -48,7 +48,7 @@ def ask_handoff(args: str, **fields: object) -> dict[str, Any]:
     return answer_module("handoff", {"session_id": SESSION, "screen": True, "args": args, **fields})
 
 
-def metadata_of(child: Path) -> dict[str, Any]:
+def read_metadata(child: Path) -> dict[str, Any]:
     """Return the origin of a child from the first line of its file."""
     return dict(json.loads(child.read_bytes().split(b"\n")[0])["continue_metadata"])
 
@@ -96,8 +96,8 @@ def test_the_box_contains_the_step_without_the_size(parent: Path) -> None:
     reply = ask_handoff("24k fix the tests")
     (child,) = children_of(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "fix the tests")
-    assert metadata_of(child)["opening_tokens"] == 24_000
-    assert "24k" not in metadata_of(child)
+    assert read_metadata(child)["opening_tokens"] == 24_000
+    assert "24k" not in read_metadata(child)
 
 
 def test_another_size_makes_another_child(parent: Path) -> None:
@@ -118,7 +118,7 @@ def test_the_size_all_makes_a_fork(parent: Path) -> None:
     reply = ask_handoff("all")
     (child,) = children_of(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "")
-    assert metadata_of(child)["continuation_type"] == "fork"
+    assert read_metadata(child)["continuation_type"] == "fork"
     assert "forked" in reply["by_hand"]
     assert "contains the whole conversation" in reply["by_hand"]
     assert "next step" not in reply["by_hand"]
@@ -147,7 +147,7 @@ def test_a_prompt_trigger_accepts_a_size(parent: Path, run_hook: Run, name: str)
     }
     said = json.loads(run_hook("prompt", event).stdout)["reason"]
     (child,) = children_of(parent)
-    assert metadata_of(child)["opening_tokens"] == 4_000
+    assert read_metadata(child)["opening_tokens"] == 4_000
     assert child.stem in said
     opening = json.loads(child.read_bytes().split(b"\n")[2])["message"]["content"]
     assert opening.endswith("fix the tests")

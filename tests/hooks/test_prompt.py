@@ -31,10 +31,10 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, Say, children_of, reason_of_process
+from tests.hooks.conftest import Run, TypePrompt, children_of, reason_of_process
 
 OTHER = session_id(9)
-STRUCK_ANYWHERE = pytest.mark.filterwarnings(
+IGNORE_UNCLOSED_FILES = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed file:ResourceWarning"
 )
 """Ignore files that a time limit leaves open.
@@ -163,7 +163,7 @@ RAW = {
 
 
 @pytest.mark.parametrize("name", RAW)
-def test_input_that_is_not_an_event_passes(
+def test_the_hook_ignores_input_that_is_not_an_event(
     config_home: ConfigHome, run_hook: Run, name: str
 ) -> None:
     """The hook prints nothing and succeeds if its input is not a valid event."""
@@ -182,7 +182,7 @@ IDS = [
     ["/resume-hooks:resume words kept", ">handoff words kept", ">session", ">lineage", ">trim"],
 )
 @pytest.mark.parametrize("hostile", IDS, ids=range(len(IDS)))
-def test_an_invalid_id_reaches_no_file(
+def test_an_invalid_id_creates_no_file(
     config_home: ConfigHome, run_hook: Run, hostile: object, prompt: str
 ) -> None:
     """With an invalid session id, the answer says so and repeats the user's text.
@@ -236,7 +236,7 @@ def test_the_transcript_path_of_an_event_is_ignored(
 @pytest.mark.parametrize(
     "prompt", ["/resume-hooks:resume kept words", ">handoff kept words", ">lineage", ">trim"]
 )
-def test_a_special_file_counts_as_no_transcript(
+def test_a_special_file_is_not_a_transcript(
     config_home: ConfigHome, run_hook: Run, prompt: str, how: str
 ) -> None:
     """A link, a pipe, a folder or an empty file is treated like a missing transcript."""
@@ -360,7 +360,7 @@ def test_a_trigger_after_a_clear_names_the_earlier_session(
     ],
 )
 def test_no_card_suggests_ctrl_c_during_a_turn(
-    config_home: ConfigHome, say: Say, records: list[Record], is_busy: bool
+    config_home: ConfigHome, type_prompt: TypePrompt, records: list[Record], is_busy: bool
 ) -> None:
     """An answer during a turn tells the user to wait, because Ctrl+C would stop the turn.
 
@@ -369,10 +369,10 @@ def test_no_card_suggests_ctrl_c_during_a_turn(
     write_session(config_home.project(), SESSION, [*conversation(1), *records])
     assert child_cards.is_model_busy(str(config_home.project() / f"{SESSION}.jsonl")) is is_busy
     for prompt in (">handoff go on", f">handoff go on /resume {OTHER}"):
-        text = say(prompt)
+        text = type_prompt(prompt)
         assert ("Ctrl+C" in text) is not is_busy
         assert ("once the answer ends" in text.lower()) is is_busy
-    assert "Ctrl+C" not in say("/resume-hooks:handoff go on")
+    assert "Ctrl+C" not in type_prompt("/resume-hooks:handoff go on")
 
 
 def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:

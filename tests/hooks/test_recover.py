@@ -53,7 +53,7 @@ def test_compacted_messages_are_copied_and_shown(config_home: ConfigHome, run_ho
     assert len(reason.split("\n")[-1]) <= 40
 
 
-def test_copied_facts_are_labelled(config_home: ConfigHome) -> None:
+def test_copied_facts_are_labeled(config_home: ConfigHome) -> None:
     """The text that ``recall`` copies begins with a label and contains no blank line.
 
     A blank line could end the labelled text too early.
@@ -75,7 +75,7 @@ def test_an_unnecessary_recall_is_reported(config_home: ConfigHome, path: str | 
     assert "Nothing was changed." in shown
 
 
-def test_recall_with_text_is_the_skill(config_home: ConfigHome) -> None:
+def test_recover_context_with_text_is_left_to_the_model(config_home: ConfigHome) -> None:
     """``/resume-hooks:recover-context`` with a text is left to the model; without a text it is a trigger."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert recognise_trigger("/resume-hooks:recover-context what was next") is None

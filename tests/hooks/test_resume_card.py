@@ -107,7 +107,7 @@ def test_a_handoff_larger_than_the_context_is_not_named(config_home: ConfigHome)
     )
 
 
-def test_the_table_of_ways(config_home: ConfigHome) -> None:
+def test_the_table_compares_all_ways(config_home: ConfigHome) -> None:
     """The table has one row for each way to continue and each size of a handoff, in 48 columns.
 
     A row has the tokens, the cost with a warm and with a cold cache, and the content.
@@ -143,7 +143,7 @@ def test_the_table_of_ways(config_home: ConfigHome) -> None:
         (RecentRequests(None, DEFAULT_CACHE_SECONDS, 0, 1, 0), None, "cache: cold"),
     ],
 )
-def test_the_table_states_the_cache(
+def test_the_table_shows_how_warm_the_cache_is(
     config_home: ConfigHome, traffic: RecentRequests, age: int | None, words: str
 ) -> None:
     """The table shows how long the prompt cache stays warm, or that it is cold or unused."""
@@ -250,7 +250,7 @@ TRIMMED = Advice(TRIM, "mostly tool output")
           "it is about to be compacted.")),
     ],
 )  # fmt: skip
-def test_the_first_line_of_the_card(
+def test_the_first_line_of_the_card_gives_the_advice(
     config_home: ConfigHome, tokens: int, left: int | None, advice: Advice | None, line: str
 ) -> None:
     """The first line of the card shows how full the session is and which way is best, if any.
@@ -283,7 +283,7 @@ def test_a_session_with_space_lists_its_ways(config_home: ConfigHome) -> None:
     assert handoff not in resume_card(compare_ways(config_home), WAYS[0], ASKED)
 
 
-def test_the_card_of_a_session_without_a_handoff(config_home: ConfigHome) -> None:
+def test_the_card_omits_impossible_ways(config_home: ConfigHome) -> None:
     """The first line omits ways that are impossible."""
     trim = tuple(row for row in FIGURES if row.name != HANDOFF)
     for estimates, words in (

@@ -17,7 +17,7 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.hooks.client_module import answer_module
 from tests.builders import SESSION, ConfigHome, assistant, conversation, line, user, write_session
-from tests.hooks.conftest import Run, Say, children_of
+from tests.hooks.conftest import Run, TypePrompt, children_of
 from tests.needs import REPO
 from tests.stand_in import StandIn, write_stand_in
 
@@ -35,19 +35,23 @@ def prompt_event(prompt: str) -> dict[str, str]:
     return {"session_id": SESSION, "prompt": prompt, "hook_event_name": "UserPromptSubmit"}
 
 
-def card_of_prompt(say: Say, made: StandIn, prompt: str = ">rollover", **environ: str) -> str:
+def card_of_prompt(
+    type_prompt: TypePrompt, made: StandIn, prompt: str = ">rollover", **environ: str
+) -> str:
     """Return the answer to a prompt if ``made`` is the ``claude`` on PATH."""
-    return say(prompt, PATH=made.path, **environ)
+    return type_prompt(prompt, PATH=made.path, **environ)
 
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
-def test_the_card_of_a_rollover(config_home: ConfigHome, say: Say, parent: Path, sign: str) -> None:
+def test_the_card_of_a_rollover_shows_model_and_costs(
+    config_home: ConfigHome, type_prompt: TypePrompt, parent: Path, sign: str
+) -> None:
     """The card of a rollover names the model, its costs, and the command to continue.
 
     Its last line fits a busy client.
     """
     made = write_stand_in(config_home.root, GOOD)
-    text = card_of_prompt(say, made, f"{sign}rollover focus on tabs")
+    text = card_of_prompt(type_prompt, made, f"{sign}rollover focus on tabs")
     (child,) = children_of(parent)
     assert text.startswith("rolled over · the /resume line not copied\n")
     assert "a summary by haiku-of-the-day and a digest are in it" in text
@@ -59,35 +63,37 @@ def test_the_card_of_a_rollover(config_home: ConfigHome, say: Say, parent: Path,
     assert "focus on tabs" in made.calls()[0]["text"]
 
 
-def test_a_repeated_rollover_costs_nothing(config_home: ConfigHome, say: Say, parent: Path) -> None:
+def test_a_repeated_rollover_costs_nothing(
+    config_home: ConfigHome, type_prompt: TypePrompt, parent: Path
+) -> None:
     """A rollover that is repeated with the same words opens the existing child without a model.
 
     Other words make another child.
     """
     made = write_stand_in(config_home.root, GOOD)
-    first = card_of_prompt(say, made, ">rollover tabs")
-    again = card_of_prompt(say, made, ">rollover tabs")
+    first = card_of_prompt(type_prompt, made, ">rollover tabs")
+    again = card_of_prompt(type_prompt, made, ">rollover tabs")
     assert again.startswith("already rolled over")
     told = re.compile(r"are in it")
     rows = [row for row in first.split("\n") if told.search(row)]
     assert rows
     assert [row for row in again.split("\n") if told.search(row)] == rows
     assert len(children_of(parent)) == len(made.calls()) == 1
-    card_of_prompt(say, made, ">rollover spaces")
+    card_of_prompt(type_prompt, made, ">rollover spaces")
     assert len(children_of(parent)) == len(made.calls()) == 2
 
 
 def test_a_rollover_after_another_prompt_is_new(
-    config_home: ConfigHome, say: Say, parent: Path
+    config_home: ConfigHome, type_prompt: TypePrompt, parent: Path
 ) -> None:
     """A rollover after another prompt makes a new child, because the old one lacks the prompt."""
     made = write_stand_in(config_home.root, GOOD)
-    card_of_prompt(say, made)
+    card_of_prompt(type_prompt, made)
     with parent.open("ab") as stream:
         stream.write(
             line(user("and now?", uuid="x", parent="r3", ts="2099-01-01T00:00:00.000Z")) + b"\n"
         )
-    assert card_of_prompt(say, made).startswith("rolled over")
+    assert card_of_prompt(type_prompt, made).startswith("rolled over")
     assert len(made.calls()) == 2
 
 
@@ -100,14 +106,14 @@ def test_a_rollover_after_another_prompt_is_new(
     ],
 )
 def test_a_failed_summary_is_reported(
-    config_home: ConfigHome, say: Say, parent: Path, body: str, said: str
+    config_home: ConfigHome, type_prompt: TypePrompt, parent: Path, body: str, said: str
 ) -> None:
     """If the summary fails, the child has only the digest.
 
     The card states the reason and the commands to try again.
     """
     made = write_stand_in(config_home.root, body)
-    text = card_of_prompt(say, made)
+    text = card_of_prompt(type_prompt, made)
     (child,) = children_of(parent)
     assert text.startswith("rolled over without a summary · ")
     assert f"No summary: {said}. The new session has only the digest." in text
@@ -169,7 +175,7 @@ def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> N
     ],
 )
 def test_a_failed_summary_is_tried_again(
-    config_home: ConfigHome, run_hook: Run, say: Say, parent: Path, body: str
+    config_home: ConfigHome, run_hook: Run, type_prompt: TypePrompt, parent: Path, body: str
 ) -> None:
     """The same rollover after a failure or Esc adds the summary to the existing child."""
     run_hook(
@@ -177,18 +183,20 @@ def test_a_failed_summary_is_tried_again(
         prompt_event(">rollover"),
         environ={"PATH": write_stand_in(config_home.root, body).path},
     )
-    assert card_of_prompt(say, write_stand_in(config_home.root, GOOD)).startswith("rolled over · ")
+    assert card_of_prompt(type_prompt, write_stand_in(config_home.root, GOOD)).startswith(
+        "rolled over · "
+    )
     (child,) = children_of(parent)
     assert b"summary by" in child.read_bytes()
 
 
 def test_a_parallel_rollover_names_the_child(
-    config_home: ConfigHome, say: Say, parent: Path
+    config_home: ConfigHome, type_prompt: TypePrompt, parent: Path
 ) -> None:
     """A second rollover during the first one names the child and does not ask the model again."""
     made = write_stand_in(config_home.root, "time.sleep(300)")
     with start_and_wait_for_model(config_home, made) as hook:
-        text = card_of_prompt(say, made)
+        text = card_of_prompt(type_prompt, made)
         hook.terminate()
     assert text.startswith("already rolled over")
     assert "it is still being written" in text

@@ -56,7 +56,7 @@ def home_with_two_projects(config_home: ConfigHome) -> ConfigHome:
 @pytest.mark.parametrize(
     "typed", [">search redis -drop", "/resume-hooks:search redis -drop", ">SEARCH\nredis -drop "]
 )
-def test_the_card_of_a_search(
+def test_the_card_of_a_search_lists_the_hits(
     home_with_two_projects: ConfigHome, card_lines: Card, typed: str
 ) -> None:
     """The card of a search shows the number of hits, and each hit with the command to open it."""
@@ -84,7 +84,9 @@ def test_all_searches_every_project(
     assert session_id(3) not in str(card_lines(">search redis elsewhere"))
 
 
-def test_a_search_without_hits(home_with_two_projects: ConfigHome, card_lines: Card) -> None:
+def test_a_search_without_hits_suggests_other_words(
+    home_with_two_projects: ConfigHome, card_lines: Card
+) -> None:
     """The card of a search without hits suggests ``--all`` or, after ``--all``, other words."""
     assert card_lines(">search quux") == [
         (
@@ -106,7 +108,7 @@ def test_a_search_without_hits(home_with_two_projects: ConfigHome, card_lines: C
         (">search ?!", "?!"),
     ],
 )
-def test_a_search_without_words(
+def test_a_search_without_words_is_refused(
     home_with_two_projects: ConfigHome, card_lines: Card, typed: str, kept: str
 ) -> None:
     """A search without words is refused, and the card repeats the typed text."""

@@ -37,7 +37,7 @@ from tests.test_state_failures import failing_writes
 
 OLD, NEW, CHILD = session_id(1), session_id(2), session_id(1_000)
 Send = Callable[..., None]
-Say = Callable[..., dict[str, Any]]
+SendAndReply = Callable[..., dict[str, Any]]
 
 
 BOTH = pytest.mark.parametrize("any_python", ["this Python", "Python 3.9"], indirect=True)
@@ -54,13 +54,13 @@ def any_python(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def reply_to_event(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> Say:
+def reply_to_event(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> SendAndReply:
     """Return a function that sends an event to the hook and returns the reply; ``{}`` for none.
 
     The event comes from the client with the process id ``pid``.
     """
 
-    def one(event: object, pid: int | str = 4711, **environ: str) -> dict[str, Any]:
+    def send_and_reply(event: object, pid: int | str = 4711, **environ: str) -> dict[str, Any]:
         environ = {"CLAUDE_PID": str(pid), **environ}
         if any_python:
             done = run_hook("session", event, environ=environ, python=any_python)
@@ -77,17 +77,17 @@ def reply_to_event(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPat
         assert printed != b"{}"
         return dict(json.loads(printed or b"{}"))
 
-    return one
+    return send_and_reply
 
 
 @pytest.fixture
-def send_event(reply_to_event: Say) -> Send:
+def send_event(reply_to_event: SendAndReply) -> Send:
     """Return a function that sends an event and checks that the hook does not reply."""
 
-    def one(event: object, pid: int | str = 4711, **environ: str) -> None:
+    def send(event: object, pid: int | str = 4711, **environ: str) -> None:
         assert reply_to_event(event, pid, **environ) == {}
 
-    return one
+    return send
 
 
 def end_event(number: str = OLD, reason: object = "clear") -> dict[str, Any]:
@@ -105,7 +105,7 @@ def linked_pairs(home: ConfigHome) -> list[tuple[str, str]]:
     return [(link.parent_id, link.child_id) for link in read_links(home.where)]
 
 
-def clear_marks(home: ConfigHome) -> list[Path]:
+def clear_notes(home: ConfigHome) -> list[Path]:
     """Return the files that note a cleared session until its successor starts."""
     return [
         path for path in sorted(notes_folder(home).glob("*")) if not path.name.startswith("keep-")
@@ -124,7 +124,7 @@ def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> N
     The next one is the session that starts in the same client. The note of the clear is deleted.
     """
     send_event(end_event())
-    assert len(clear_marks(config_home)) == 1
+    assert len(clear_notes(config_home)) == 1
     send_event(start_event())
     send_event(start_event(session_id(3)))
     (link,) = read_links(config_home.where)
@@ -132,7 +132,7 @@ def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> N
     assert (
         abs(time.time() - __import__("datetime").datetime.fromisoformat(link.at).timestamp()) < 60
     )
-    assert clear_marks(config_home) == []
+    assert clear_notes(config_home) == []
 
 
 def test_repeated_clears_write_a_chain_of_links(config_home: ConfigHome, send_event: Send) -> None:
@@ -166,7 +166,7 @@ def test_an_older_client_is_found_among_the_ancestors(
     assert linked_pairs(config_home) == [(OLD, NEW)]
 
 
-def test_parallel_clears_get_their_own_handoffs(config_home: ConfigHome, send_event: Send) -> None:
+def test_parallel_clears_get_their_own_links(config_home: ConfigHome, send_event: Send) -> None:
     """Parallel ``/clear`` in two clients links each new session to the one cleared in its client.
 
     A client that only starts a session gets no link.
@@ -186,16 +186,16 @@ def test_parallel_clears_get_their_own_handoffs(config_home: ConfigHome, send_ev
     "event",
     [end_event(reason=r) for r in ("resume", "logout", "other", "prompt_input_exit", None, 7)],
 )
-def test_other_ends_leave_no_mark(
+def test_other_session_ends_leave_no_note(
     config_home: ConfigHome, send_event: Send, event: dict[str, Any]
 ) -> None:
     """A session's end without ``/clear`` leaves no note."""
     send_event(event)
-    assert clear_marks(config_home) == []
+    assert clear_notes(config_home) == []
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "compact", "fork", None, ["clear"]])
-def test_other_starts_consume_no_mark(
+def test_other_starts_consume_no_note(
     config_home: ConfigHome, send_event: Send, source: object
 ) -> None:
     """A start without ``/clear`` records no link and leaves the note in place."""
@@ -208,16 +208,16 @@ def test_other_starts_consume_no_mark(
 
 @BOTH
 @pytest.mark.parametrize("seconds", [-3_600, 3_600])
-def test_an_old_mark_writes_no_link(
+def test_an_old_note_of_clear_writes_no_link(
     config_home: ConfigHome, send_event: Send, seconds: int
 ) -> None:
     """A note of ``/clear`` with an old or future time records no link and is deleted."""
     send_event(end_event())
-    (mark,) = clear_marks(config_home)
+    (mark,) = clear_notes(config_home)
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "at": time.time() + seconds}))
     send_event(start_event())
     assert linked_pairs(config_home) == []
-    assert clear_marks(config_home) == []
+    assert clear_notes(config_home) == []
 
 
 @BOTH
@@ -225,16 +225,16 @@ def test_an_old_mark_writes_no_link(
     "damage",
     [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000],
 )
-def test_a_damaged_mark_writes_no_link(
+def test_a_damaged_note_of_clear_writes_no_link(
     config_home: ConfigHome, send_event: Send, damage: bytes
 ) -> None:
     """A damaged note of ``/clear`` records no link and is deleted, and the next ``/clear`` works."""
     send_event(end_event())
-    (mark,) = clear_marks(config_home)
+    (mark,) = clear_notes(config_home)
     mark.write_bytes(damage)
     send_event(start_event())
     assert linked_pairs(config_home) == []
-    assert clear_marks(config_home) == []
+    assert clear_notes(config_home) == []
     send_event(end_event(NEW))
     send_event(start_event(session_id(3)))
     assert linked_pairs(config_home) == [(NEW, session_id(3))]
@@ -280,7 +280,7 @@ def test_an_invalid_client_pid_is_harmless(
 
 @BOTH
 def test_an_unwritable_link_is_reported_after_clear(
-    config_home: ConfigHome, reply_to_event: Say
+    config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
     """If a link cannot be written after ``/clear``, the start shows the folder, reason and remedy."""
     (config_home.root / "file").touch()
@@ -297,7 +297,7 @@ def test_an_unwritable_link_is_reported_after_clear(
 
 @pytest.mark.parametrize("has_mark", [True, False])
 def test_a_full_disk_is_reported_after_clear(
-    config_home: ConfigHome, reply_to_event: Say, has_mark: bool
+    config_home: ConfigHome, reply_to_event: SendAndReply, has_mark: bool
 ) -> None:
     """A start after ``/clear`` reports a full disk, at the session's end or at the start."""
     if has_mark:
@@ -309,7 +309,7 @@ def test_a_full_disk_is_reported_after_clear(
 
 
 @BOTH
-def test_marks_and_links_are_private(config_home: ConfigHome, send_event: Send) -> None:
+def test_the_note_of_clear_is_private(config_home: ConfigHome, send_event: Send) -> None:
     """The note of ``/clear`` has mode 0600, and its folder has mode 0700."""
     send_event(end_event())
     state = config_home.config / "resume-hooks"
@@ -346,7 +346,7 @@ def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_a_mark_that_is_not_a_file_is_ignored(
+def test_a_note_of_clear_that_is_not_a_file_is_ignored(
     config_home: ConfigHome, run_hook: Run, kind: str
 ) -> None:
     """A note that is a pipe or a link is ignored, and the start does not wait for it."""
@@ -375,7 +375,7 @@ def pending_child(config_home: ConfigHome) -> Path:
 
 
 def test_clear_after_a_rollover_is_reported(
-    config_home: ConfigHome, pending_child: Path, reply_to_event: Say
+    config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
     """A start after ``/clear`` with a pending rollover reports the rollover and records its kind.
 
@@ -404,7 +404,7 @@ def start_event_next_to(path: Path, number: str, source: str) -> dict[str, Any]:
 
 @BOTH
 def test_clear_after_a_handoff_opens_with_its_digest(
-    config_home: ConfigHome, pending_child: Path, reply_to_event: Say
+    config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
     """The session after a handoff and ``/clear`` starts with the handoff's opening, once.
 
@@ -427,7 +427,7 @@ def test_clear_after_a_handoff_opens_with_its_digest(
     (link,) = read_links(config_home.where)
     assert link == Link(NEW, OLD, "handoff", link.at, 4711)
     assert read_successors(config_home.where) == {CHILD: NEW}
-    assert clear_marks(config_home) == []
+    assert clear_notes(config_home) == []
     assert pending_child.read_bytes() == raw
     reply_to_event(end_event(NEW))
     assert reply_to_event(start_event_next_to(pending_child, session_id(7), "clear")) == {}
@@ -439,7 +439,7 @@ def test_clear_after_a_handoff_opens_with_its_digest(
     "case", ["other client", "other session", "other folder", "opened", "no path"]
 )
 def test_a_clear_of_another_session_is_a_plain_one(
-    config_home: ConfigHome, pending_child: Path, reply_to_event: Say, case: str
+    config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply, case: str
 ) -> None:
     """``/clear`` in another session, client or folder does not load the pending handoff.
 
@@ -467,7 +467,7 @@ def test_a_clear_of_another_session_is_a_plain_one(
 
 @BOTH
 def test_resuming_the_child_consumes_the_handoff(
-    config_home: ConfigHome, pending_child: Path, reply_to_event: Say
+    config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
     """Resuming the child in any client ends the wait, so a later ``/clear`` loads no handoff."""
     assert reply_to_event(start_event_next_to(pending_child, session_id(8), "resume")) == {}
@@ -479,7 +479,7 @@ def test_resuming_the_child_consumes_the_handoff(
 
 @BOTH
 def test_the_next_start_reports_a_pending_handoff_once(
-    pending_child: Path, reply_to_event: Say
+    pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
     """The next start shows one line about a pending handoff, once.
 
@@ -538,7 +538,7 @@ def counted_turn(tokens: int, *, after: str | None = None, prompt: str = "go on"
     ],
 )
 def test_a_resume_states_the_cost_of_a_cold_cache(
-    config_home: ConfigHome, reply_to_event: Say, other: dict[str, Any], said: str
+    config_home: ConfigHome, reply_to_event: SendAndReply, other: dict[str, Any], said: str
 ) -> None:
     """A resume with an expired prompt cache shows how many tokens the next prompt resends.
 
@@ -567,8 +567,8 @@ def test_a_resume_states_the_cost_of_a_cold_cache(
         ),
     ],
 )
-def test_a_cold_cache_after_a_cut_beginning(
-    config_home: ConfigHome, reply_to_event: Say, prompt: str, said: str
+def test_the_cold_cache_line_ignores_a_missing_beginning(
+    config_home: ConfigHome, reply_to_event: SendAndReply, prompt: str, said: str
 ) -> None:
     """If the beginning of the file is missing, the line has the size that ``info`` shows.
 
@@ -582,7 +582,7 @@ def test_a_cold_cache_after_a_cut_beginning(
 
 
 def test_the_hook_does_not_repeat_the_modules_line(
-    config_home: ConfigHome, reply_to_event: Say
+    config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
     """The hook shows no line about the cache if the module has just shown one.
 
@@ -601,7 +601,7 @@ def test_the_hook_does_not_repeat_the_modules_line(
 
 @BOTH
 def test_a_resume_of_a_giant_file_names_a_remedy(
-    config_home: ConfigHome, reply_to_event: Say
+    config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
     """A resume of a file of 123 MB warns that the client may hang, and names the command that helps.
 
@@ -623,16 +623,16 @@ def test_a_resume_of_a_giant_file_names_a_remedy(
 
 @pytest.mark.parametrize("source", ["fork", "compact", "elsewhere", ""])
 def test_other_starts_keep_the_pending_handoff(
-    pending_child: Path, config_home: ConfigHome, reply_to_event: Say, source: str
+    pending_child: Path, config_home: ConfigHome, reply_to_event: SendAndReply, source: str
 ) -> None:
     """Other starts, such as a fork, show nothing and leave the pending handoff in place."""
     assert reply_to_event(start_event_next_to(pending_child, session_id(6), source), 5) == {}
-    assert len(clear_marks(config_home)) == 1
+    assert len(clear_notes(config_home)) == 1
 
 
 @BOTH
 def test_a_compaction_without_the_engine_is_silent(
-    reply_to_event: Say, config_home: ConfigHome
+    reply_to_event: SendAndReply, config_home: ConfigHome
 ) -> None:
     """A start after a compaction shows nothing if the session has no file."""
     assert reply_to_event(start_event(session_id(6), "compact")) == {}
@@ -640,7 +640,7 @@ def test_a_compaction_without_the_engine_is_silent(
 
 @BOTH
 def test_an_unwritable_link_does_not_change_the_opening(
-    pending_child: Path, config_home: ConfigHome, reply_to_event: Say
+    pending_child: Path, config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
     """The session after a handoff and ``/clear`` gets the opening even if the link cannot be written."""
     reply_to_event(end_event())

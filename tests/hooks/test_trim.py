@@ -37,7 +37,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, Say, children_of, trigger_at
+from tests.hooks.conftest import Run, TypePrompt, children_of, trigger_at
 
 BULK = "a line of output\n" * 500
 LATER = "2999-01-01T00:00:00.000Z"
@@ -84,13 +84,13 @@ def change_question(session: str = SESSION, **fields: Any) -> None:
 @pytest.mark.parametrize(
     "prompt", [">trim", "/resume-hooks:trim", ">TRIM --tools Read", ">trim threshold=300"]
 )
-def test_a_preview_writes_nothing(say: Say, parent: Path, prompt: str) -> None:
+def test_a_preview_writes_nothing(type_prompt: TypePrompt, parent: Path, prompt: str) -> None:
     """``>trim`` shows the numbers of the trim and writes nothing.
 
     The first and the last line say how to confirm, in the form that the user typed.
     """
     raw = parent.read_bytes()
-    text = say(prompt)
+    text = type_prompt(prompt)
     assert [part for part in PREVIEW if part not in text] == []
     sign = "/resume-hooks:" if prompt[0] == "/" else ">"
     assert text.startswith(f"trim · type {sign}trim yes · nothing is written yet\n")
@@ -111,14 +111,16 @@ def test_a_preview_writes_nothing(say: Say, parent: Path, prompt: str) -> None:
         (">trim", ">trim/resume-hooks:trim yes"),
     ],
 )
-def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) -> None:
+def test_yes_makes_the_child(
+    type_prompt: TypePrompt, parent: Path, question: str, yes: str
+) -> None:
     """``>trim yes`` makes a child with placeholders, and leaves the parent unchanged.
 
     The card has both commands to open the child.
     """
     raw = parent.read_bytes()
-    say(question)
-    text = say(yes)
+    type_prompt(question)
+    text = type_prompt(yes)
     (child,) = children_of(parent)
     assert text.startswith("trimmed · ")
     assert "Fix the parser · trim" in text
@@ -132,27 +134,27 @@ def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) ->
     assert parent.read_bytes() == raw
 
 
-def test_the_child_has_the_options_of_the_question(say: Say, parent: Path) -> None:
+def test_the_child_has_the_options_of_the_question(type_prompt: TypePrompt, parent: Path) -> None:
     """``>trim yes`` makes the child with the options of the question, which both cards show."""
     options = "--keep-recent 0 only=results --tools Read"
-    assert f"options: {options}" in say(f">trim {options}")
-    assert f"options: {options}" in say(">trim yes")
+    assert f"options: {options}" in type_prompt(f">trim {options}")
+    assert f"options: {options}" in type_prompt(">trim yes")
     (child,) = children_of(parent)
     parameters = json.loads(child.read_bytes().split(b"\n", 1)[0])["trim_metadata"]["trim_params"]
     assert (parameters["keep_recent"], parameters["rules"]) == (0, ["results"])
     assert child.read_text().count('"truncated":true') == 6
 
 
-def test_a_yes_rebuilds_the_plan(say: Say, parent: Path) -> None:
+def test_a_yes_rebuilds_the_plan(type_prompt: TypePrompt, parent: Path) -> None:
     """``>trim yes`` trims the session as it is now, with the options of the last question.
 
     The child includes messages that followed the question.
     """
-    say(">trim --tools Bash --min-savings 0 --only results")
-    say(">trim --only results")
+    type_prompt(">trim --tools Bash --min-savings 0 --only results")
+    type_prompt(">trim --only results")
     with parent.open("a") as stream:
         stream.write(json.dumps(user("SAID BETWEEN", uuid="late", parent="a5", ts=1_000)) + "\n")
-    say(">trim yes")
+    type_prompt(">trim yes")
     (child,) = children_of(parent)
     assert "SAID BETWEEN" in child.read_text()
     assert (
@@ -166,20 +168,20 @@ def test_a_yes_rebuilds_the_plan(say: Say, parent: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["yes please", "y", "Y", "no thanks", "yes --tools Read", "cancel now", "ok"]
 )
-def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None:
+def test_only_the_exact_word_confirms(type_prompt: TypePrompt, parent: Path, text: str) -> None:
     """Only the exact word "yes" confirms a trim.
 
     For any other text, the card shows the valid words and the typed text, and the question stays
     open.
     """
-    say(">trim")
-    shown = say(f">trim {text}")
+    type_prompt(">trim")
+    shown = type_prompt(f">trim {text}")
     assert "To confirm, type: >trim yes" in shown or "See >trim help." in shown
     assert ("is not enough: type yes" in shown) is (text.lower() == "y")
     assert f"Your text: {text}" in shown
     assert shown.endswith("\nNothing was changed.")
     assert children_of(parent) == []
-    assert say(">trim yes").startswith("trimmed")
+    assert type_prompt(">trim yes").startswith("trimmed")
 
 
 @pytest.mark.parametrize(
@@ -197,61 +199,63 @@ def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None
     ],
 )
 def test_invalid_options_keep_the_question(
-    say: Say, parent: Path, options: str, words: str
+    type_prompt: TypePrompt, parent: Path, options: str, words: str
 ) -> None:
     """Invalid options are refused with a remedy, and an earlier question stays open."""
-    say(">trim")
-    text = say(f">trim {options}")
+    type_prompt(">trim")
+    text = type_prompt(f">trim {options}")
     assert words in text
     assert "Your text:" in text
     assert "\x1b" not in text
     assert children_of(parent) == []
-    assert say(">trim yes").startswith("trimmed")
+    assert type_prompt(">trim yes").startswith("trimmed")
 
 
-def test_a_yes_without_a_question_is_refused(say: Say, parent: Path) -> None:
+def test_a_yes_without_a_question_is_refused(type_prompt: TypePrompt, parent: Path) -> None:
     """``>trim yes`` without a question is refused, and the last line says what to type first."""
     for prompt, last in (
         (">trim yes", "First: >trim"),
         ("/resume-hooks:trim yes", "First: /resume-hooks:trim"),
     ):
-        text = say(prompt)
+        text = type_prompt(prompt)
         assert "no question about a trim is open" in text
         assert text.endswith(f"\n{last}")
     assert children_of(parent) == []
 
 
 @pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, 1e8, -60])
-def test_a_yes_to_an_expired_question_is_refused(say: Say, parent: Path, age: float) -> None:
+def test_a_yes_to_an_expired_question_is_refused(
+    type_prompt: TypePrompt, parent: Path, age: float
+) -> None:
     """``>trim yes`` is refused if the question is older than ten minutes or has a future time.
 
     The card repeats the options.
     """
-    say(">trim --tools Read")
+    type_prompt(">trim --tools Read")
     change_question(asked=time.time() - age)
-    text = say(">trim yes")
+    text = type_prompt(">trim yes")
     assert "older than 10 minutes" in text
     assert ">trim --tools Read" in text
     assert children_of(parent) == []
 
 
 def test_a_yes_in_another_session_is_refused(
-    say: Say, parent: Path, config_home: ConfigHome
+    type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
 ) -> None:
     """``>trim yes`` does not answer a question of another session."""
     other = session_id(2)
     write_session(
         config_home.project(), other, [{**r, "sessionId": other} for r in turns_with_large_files()]
     )
-    say(">trim")
-    assert "no question about a trim is open" in say(">trim yes", other)
+    type_prompt(">trim")
+    assert "no question about a trim is open" in type_prompt(">trim yes", other)
     assert len(children_of(parent)) == 1
 
 
-def test_a_repeated_yes_shows_the_same_child(say: Say, parent: Path) -> None:
+def test_a_repeated_yes_shows_the_same_child(type_prompt: TypePrompt, parent: Path) -> None:
     """A second ``>trim yes`` shows the first one's child and makes no other."""
-    say(">trim --tools Read")
-    first = say(">trim yes")
+    type_prompt(">trim --tools Read")
+    first = type_prompt(">trim yes")
     (child,) = children_of(parent)
     with parent.open("a") as stream:  # The client writes this record about a blocked prompt.
         stream.write(
@@ -261,7 +265,7 @@ def test_a_repeated_yes_shows_the_same_child(say: Say, parent: Path) -> None:
             + "\n"
         )
     for _ in range(2):
-        again = say(">trim yes")
+        again = type_prompt(">trim yes")
         lines = again.split("\n")
         assert (
             lines.pop(2) == "  No new session was created. This is the session from your last trim."
@@ -270,7 +274,7 @@ def test_a_repeated_yes_shows_the_same_child(say: Say, parent: Path) -> None:
     assert children_of(parent) == [child]
 
 
-def append_message(uuid: str, parent: str, session: str) -> str:
+def later_message_line(uuid: str, parent: str, session: str) -> str:
     """Return the JSON line of a later message."""
     return json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER, session_id=session)) + "\n"
 
@@ -278,17 +282,17 @@ def append_message(uuid: str, parent: str, session: str) -> str:
 @pytest.mark.parametrize(
     "where", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"]
 )
-def test_a_changed_child_is_not_offered(say: Say, parent: Path, where: str) -> None:
+def test_a_changed_child_is_not_offered(type_prompt: TypePrompt, parent: Path, where: str) -> None:
     """``>trim yes`` does not offer a child after the child or its parent has changed.
 
     The child or its parent was continued, or the child was deleted. The card says so and how to ask
     again.
     """
-    say(">trim --tools Read")
-    say(">trim yes")
+    type_prompt(">trim --tools Read")
+    type_prompt(">trim yes")
     (child,) = children_of(parent)
     lines = {
-        "parent": append_message("x", "a5", SESSION),
+        "parent": later_message_line("x", "a5", SESSION),
         "answer in the parent": json.dumps(assistant("so", uuid="x", parent="a5", ts=LATER)) + "\n",
         "output in the parent": json.dumps(tool_result("c5", uuid="x", parent="a5", ts=LATER))
         + "\n",
@@ -297,45 +301,45 @@ def test_a_changed_child_is_not_offered(say: Say, parent: Path, where: str) -> N
         child.unlink()
     elif where == "child":
         with child.open("a") as stream:
-            stream.write(append_message("x", "a5", child.stem))
+            stream.write(later_message_line("x", "a5", child.stem))
     else:
         with parent.open("a") as stream:
             stream.write(lines[where])
     before = children_of(parent)
-    text = say(">trim yes")
+    text = type_prompt(">trim yes")
     assert f"made {child.stem}" in text
     assert ("its file is gone" in text) is (where == "child is gone")
     assert "To be asked again:  >trim --tools Read\n" in text
     assert text.endswith("\nFirst: >trim")
     assert children_of(parent) == before
-    say(">trim")
-    assert say(">trim yes").startswith("trimmed")
+    type_prompt(">trim")
+    assert type_prompt(">trim yes").startswith("trimmed")
 
 
 def test_a_child_of_another_session_is_not_offered(
-    say: Say, parent: Path, config_home: ConfigHome
+    type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
 ) -> None:
     """The card of an answered question does not name a session that is not a child of this one."""
     foreign = session_id(7)
     write_session(config_home.project(), foreign, conversation(1, session_id=foreign))
-    say(">trim")
+    type_prompt(">trim")
     change_question(child=foreign)
-    text = say(">trim yes")
+    text = type_prompt(">trim yes")
     assert f"/resume {foreign}" not in text
     assert text.endswith("\nFirst: >trim")
 
 
 @pytest.mark.parametrize("word", ["Cancel", "no", "n", "NO"])
-def test_cancel_deletes_the_question(say: Say, parent: Path, word: str) -> None:
+def test_cancel_deletes_the_question(type_prompt: TypePrompt, parent: Path, word: str) -> None:
     """``>trim cancel`` deletes the question. Without a question the card says so."""
-    say(">trim")
-    assert "resume-hooks: Cancelled" in say(f">trim {word}")
-    assert "no question about a trim is open" in say("/resume-hooks:trim cancel")
-    assert "no question about a trim is open" in say(">trim yes")
+    type_prompt(">trim")
+    assert "resume-hooks: Cancelled" in type_prompt(f">trim {word}")
+    assert "no question about a trim is open" in type_prompt("/resume-hooks:trim cancel")
+    assert "no question about a trim is open" in type_prompt(">trim yes")
     assert children_of(parent) == []
-    say(">trim")
-    say(">trim yes")
-    assert "no question about a trim is open" in say(">trim cancel"), (
+    type_prompt(">trim")
+    type_prompt(">trim yes")
+    assert "no question about a trim is open" in type_prompt(">trim cancel"), (
         "what was made is not taken back"
     )
 
@@ -343,12 +347,12 @@ def test_cancel_deletes_the_question(say: Say, parent: Path, word: str) -> None:
 @pytest.mark.parametrize(
     "prompt", [">trim help", "/resume-hooks:trim HELP", ">trim --help", "/resume-hooks:trim -h"]
 )
-def test_help_of_trim(say: Say, parent: Path, prompt: str) -> None:
+def test_trim_help_lists_every_option(type_prompt: TypePrompt, parent: Path, prompt: str) -> None:
     """``>trim help`` lists every option and asks no question.
 
     If a question is open, the help also shows how to answer it.
     """
-    text = say(prompt)
+    text = type_prompt(prompt)
     for word in (
         "--tools",
         "--threshold",
@@ -359,66 +363,75 @@ def test_help_of_trim(say: Say, parent: Path, prompt: str) -> None:
     ):
         assert word in text
     assert "trim yes" not in text
-    say(">trim")
-    assert "trim yes" in say(prompt)
-    say(">trim cancel")
-    assert "no question about a trim is open" in say(">trim yes")
+    type_prompt(">trim")
+    assert "trim yes" in type_prompt(prompt)
+    type_prompt(">trim cancel")
+    assert "no question about a trim is open" in type_prompt(">trim yes")
 
 
-def test_a_short_session_has_nothing_to_trim(say: Say, config_home: ConfigHome) -> None:
+def test_a_short_session_has_nothing_to_trim(
+    type_prompt: TypePrompt, config_home: ConfigHome
+) -> None:
     """``>trim`` in a short session says that there is nothing to trim."""
     write_session(config_home.project(), SESSION, conversation(1))
-    assert say(">trim") == "resume-hooks: There is nothing to trim yet.\n\nNothing was changed."
+    assert (
+        type_prompt(">trim")
+        == "resume-hooks: There is nothing to trim yet.\n\nNothing was changed."
+    )
     write_session(config_home.project(), session_id(5), [custom_title("x")])
-    assert "has no conversation" in say(">trim", session_id(5))
+    assert "has no conversation" in type_prompt(">trim", session_id(5))
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [("--threshold 100000", "would not pay"), ("--of-tomorrow 1", "is not an option of >trim")],
 )
-def test_an_outdated_question_is_refused(say: Say, parent: Path, options: str, said: str) -> None:
+def test_an_outdated_question_is_refused(
+    type_prompt: TypePrompt, parent: Path, options: str, said: str
+) -> None:
     """``>trim yes`` is refused if the trim no longer pays off or an option is unknown."""
-    say(">trim")
+    type_prompt(">trim")
     change_question(options=options)
-    assert said in say(">trim yes")
+    assert said in type_prompt(">trim yes")
     assert children_of(parent) == []
 
 
-def test_a_trim_that_does_not_pay_asks_no_question(say: Say, parent: Path) -> None:
+def test_a_trim_that_does_not_pay_asks_no_question(type_prompt: TypePrompt, parent: Path) -> None:
     """A trim that saves too little asks no question and deletes an older one.
 
     The card suggests a handoff instead.
     """
-    say(">trim")
-    text = say(">trim --threshold 100000")
+    type_prompt(">trim")
+    text = type_prompt(">trim --threshold 100000")
     assert "would not pay" in text
     assert text.endswith("\nInstead: >handoff")
-    assert "no question about a trim is open" in say(">trim yes")
+    assert "no question about a trim is open" in type_prompt(">trim yes")
     assert children_of(parent) == []
 
 
 @pytest.mark.parametrize("prompt", [">trim", ">trim yes"])
-def test_a_yes_after_the_session_was_deleted(say: Say, parent: Path, prompt: str) -> None:
+def test_a_trim_after_a_deletion_is_refused(
+    type_prompt: TypePrompt, parent: Path, prompt: str
+) -> None:
     """``>trim`` and ``>trim yes`` report that the session was deleted after the question."""
-    say(">trim")
+    type_prompt(">trim")
     parent.unlink()
-    text = say(prompt)
+    text = type_prompt(prompt)
     assert "was deleted after the question" in text
     assert "no transcript yet" not in text
     assert text.endswith("\nNothing was changed.")
 
 
-def test_a_preview_with_a_read_only_state_folder(
-    say: Say, parent: Path, config_home: ConfigHome
+def test_a_preview_needs_no_writable_state_folder(
+    type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
 ) -> None:
     """If the question cannot be stored, the preview shows the shell's command instead."""
     (config_home.root / "file").touch()
     state = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "x")}
-    text = say(">trim", **state)
+    text = type_prompt(">trim", **state)
     assert "saves about" in text
     assert f"resume-hooks trim {SESSION}" in text
-    assert "no question about a trim is open" in say(">trim yes", **state)
+    assert "no question about a trim is open" in type_prompt(">trim yes", **state)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can take the part of others")
@@ -482,12 +495,14 @@ def test_a_trim_beyond_the_time_limit_is_refused(
     assert found.is_open
 
 
-def test_parallel_yeses_make_one_child(parent: Path, run_hook: Run, say: Say) -> None:
+def test_parallel_yeses_make_one_child(
+    parent: Path, run_hook: Run, type_prompt: TypePrompt
+) -> None:
     """Of four parallel ``>trim yes``, one makes the child.
 
     The others show it or say that it is being made.
     """
-    say(">trim")
+    type_prompt(">trim")
     event = {"session_id": SESSION, "prompt": ">trim yes"}
     with ThreadPoolExecutor(4) as pool:
         done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
@@ -496,7 +511,7 @@ def test_parallel_yeses_make_one_child(parent: Path, run_hook: Run, say: Say) ->
     assert sum(text.startswith("trimmed") for text in texts) == 1
     for text in texts:
         assert f"/resume {child.stem}" in text or "another prompt is making this trim" in text
-    assert say(">trim yes").startswith("already trimmed")
+    assert type_prompt(">trim yes").startswith("already trimmed")
 
 
 YES = Trigger("trim", "yes", is_slash=False, is_pasted=False)
@@ -521,21 +536,23 @@ def test_a_yes_waits_for_a_child_being_written(parent: Path, config_home: Config
     assert children_of(parent) == [child]
 
 
-def test_a_yes_during_a_long_trim(say: Say, parent: Path, config_home: ConfigHome) -> None:
+def test_a_yes_during_a_long_trim_makes_no_second_child(
+    type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
+) -> None:
     """``>trim yes`` during a long trim says that the child is being made.
 
     If the claim of that prompt is too old, the next ``>trim`` starts again.
     """
-    say(">trim")
+    type_prompt(">trim")
     question = confirmations.find_question(SESSION)
     assert question is not None
     assert confirmations.claim_question(question)
-    text = say(">trim yes")
+    text = type_prompt(">trim yes")
     assert "another prompt is making this trim right now" in text
     assert children_of(parent) == []
     left = config_home.config / "resume-hooks" / "pending" / f"trim-{SESSION}.json.begun"
     os.utime(left, (0, 0))
-    assert "no question about a trim is open" in say(">trim yes")
-    say(">trim")
-    assert say(">trim yes").startswith("trimmed")
+    assert "no question about a trim is open" in type_prompt(">trim yes")
+    type_prompt(">trim")
+    assert type_prompt(">trim yes").startswith("trimmed")
     assert not left.exists()

@@ -28,12 +28,12 @@ def count_calls(work: Callable[[], object]) -> int:
     """Return the number of function calls in ``work``, including C functions."""
     count = 0
 
-    def one(frame: FrameType, event: str, argument: object) -> None:
+    def count_event(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
         count += event in {"call", "c_call"}
 
     work()
-    sys.setprofile(one)
+    sys.setprofile(count_event)
     try:
         work()
     finally:

@@ -135,7 +135,7 @@ def test_a_line_that_is_not_json_is_text() -> None:
     assert redact_line(raw)[0] == b"TOKEN=%s\r\n" % GONE.encode()
 
 
-def test_a_key_over_several_lines_of_a_text() -> None:
+def test_a_key_over_several_lines_of_a_text_is_removed() -> None:
     """A private key over several lines of a text file is removed."""
     key = private_key(RNG)
     assert redact_bytes(f"a\n{key}\nb\n".encode())[0] == b"a\n[secret removed: private-key]\nb\n"

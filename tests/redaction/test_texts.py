@@ -106,7 +106,7 @@ def test_false_secrets_are_kept(text: str) -> None:
     assert redact(text) == (text, [])
 
 
-COLOURED = [
+COLORED = [
     "anthropic",
     "openai",
     "stripe",
@@ -131,7 +131,7 @@ GREP = ("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K")
     ],
     ids=["grep", "sgr", "tput", "link"],
 )
-@pytest.mark.parametrize("name", COLOURED)
+@pytest.mark.parametrize("name", COLORED)
 def test_colors_hide_no_secret(name: str, codes: tuple[str, str]) -> None:
     """A secret is removed even if a terminal's color codes are around or inside it."""
     secret = FORMS_BY_NAME[name].make(random.Random(7))
@@ -168,7 +168,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
-@pytest.mark.parametrize("name", COLOURED)
+@pytest.mark.parametrize("name", COLORED)
 def test_invisible_characters_hide_no_secret(name: str, sign: str) -> None:
     """A secret is removed even if invisible characters are inside it."""
     secret = FORMS_BY_NAME[name].make(random.Random(7))
@@ -204,7 +204,7 @@ def test_invisible_characters_hide_no_name(sign: str) -> None:
     assert (len(found), "9ypjax" in clean) == (1, False)
 
 
-def test_the_selector_of_an_emoji_does_not_count_as_hidden() -> None:
+def test_the_selector_of_an_emoji_is_not_reported_as_hidden() -> None:
     """The invisible selector of an emoji is not reported as an invisible character."""
     assert (
         list(
@@ -446,7 +446,7 @@ def test_sentences_about_passwords_stay(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["--- PASS: TestE2EHandoff2Fork (0.10s)", "PASS: test-push_7xTLS", "PASS: TestPull2Go"]
 )
-def test_a_tests_verdict_is_not_a_password(text: str) -> None:
+def test_the_name_of_a_passed_test_is_not_a_password(text: str) -> None:
     """The name of a test after ``PASS:`` is kept."""
     assert redact(text) == (text, [])
 

@@ -139,7 +139,7 @@ def test_the_first_line_says_that_nothing_is_close() -> None:
     assert result_text(unread).startswith("resume-hooks search: nothing close so far · linter · ")
 
 
-def test_the_text_without_hits() -> None:
+def test_the_text_without_hits_gives_advice() -> None:
     """The text of a search without hits names the words without a match and gives advice."""
     text = result_text(result_with_hits(how="no match for linter", helpers=1))
     assert text.split("\n") == [
@@ -151,7 +151,7 @@ def test_the_text_without_hits() -> None:
     ]
 
 
-def test_the_text_without_hits_and_words() -> None:
+def test_the_text_without_words_suggests_other_options() -> None:
     """A search without words does not suggest other words."""
     text = result_text(result_with_hits(query=""))
     assert text.endswith("\nOther options may help; --all looks in every project.")
@@ -259,7 +259,7 @@ SCRIPTS = [
     ),
     st.integers(10, 300),
 )
-def test_snippets_of_any_script(words: list[str], width: int) -> None:
+def test_snippets_of_any_script_fit_their_width(words: list[str], width: int) -> None:
     """A snippet of any script fits its width, and its marks are on the words that were found."""
     lookup = Lookup(parse_query(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
     text = bare_text(" ".join(words))

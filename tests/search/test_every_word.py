@@ -32,14 +32,14 @@ UNKNOWN = ("xqzvwk", "vvqqjx7", "qjxqjxq")
 """Words that no text contains and that resemble no other word."""
 
 
-class SaidRecords:
+class RealMessages:
     """A home with real sessions, and the words of some of their records."""
 
     def __init__(self, where: Where, texts: list[list[str]]) -> None:
         self.where = where
         self.texts = texts
 
-    def asked(self, *words: str, also: Sequence[str] = ()) -> SearchResult:
+    def search(self, *words: str, also: Sequence[str] = ()) -> SearchResult:
         """Search all messages for the words."""
         return search_index(
             [" ".join(words)], Scope(include_helpers=True), self.where, other_wordings=also
@@ -47,7 +47,7 @@ class SaidRecords:
 
 
 @pytest.fixture(scope="module")
-def said_records(tmp_path_factory: pytest.TempPathFactory) -> SaidRecords:
+def real_messages(tmp_path_factory: pytest.TempPathFactory) -> RealMessages:
     """Index the small sessions of the corpus and return the words of random records."""
     home = tmp_path_factory.mktemp("said")
     where = Where({"HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude")})
@@ -64,7 +64,7 @@ def said_records(tmp_path_factory: pytest.TempPathFactory) -> SaidRecords:
     texts = [display_text(text).displayed for text in drawn if text]
     words = [text[: MAX_SEARCHED_CHARACTERS // 2].split() for text in texts]
     assert len(words) > RECORDS // 2
-    return SaidRecords(where, [found for found in words if found])
+    return RealMessages(where, [found for found in words if found])
 
 
 def indexed_words(words: list[str]) -> list[str]:
@@ -75,36 +75,36 @@ def indexed_words(words: list[str]) -> list[str]:
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(data=st.data())
-def test_any_word_gives_a_hit(said_records: SaidRecords, data: st.DataObject) -> None:
+def test_any_word_gives_a_hit(real_messages: RealMessages, data: st.DataObject) -> None:
     """A search finds any indexed word, even among unknown and common words."""
-    words = indexed_words(data.draw(st.sampled_from(said_records.texts)))
+    words = indexed_words(data.draw(st.sampled_from(real_messages.texts)))
     if not words:
         return
     word = data.draw(st.sampled_from(words))
     others = data.draw(st.lists(st.sampled_from([*UNKNOWN, *COMMON_WORDS]), max_size=9))
     place = data.draw(st.integers(0, len(others)))
-    found = said_records.asked(*others[:place], word, *others[place:])
+    found = real_messages.search(*others[:place], word, *others[place:])
     assert found.hits, word
 
 
-def test_unknown_words_find_nothing(said_records: SaidRecords) -> None:
+def test_unknown_words_find_nothing(real_messages: RealMessages) -> None:
     """Unknown words find nothing, and do not hide the hits of another wording."""
-    assert not said_records.asked(*UNKNOWN).hits
-    assert said_records.asked(*UNKNOWN, also=said_records.texts[0][:3]).hits
+    assert not real_messages.search(*UNKNOWN).hits
+    assert real_messages.search(*UNKNOWN, also=real_messages.texts[0][:3]).hits
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(text=st.integers(0, RECORDS), word=st.integers(0, 1_000))
 def test_a_quoted_phrase_gives_a_strong_hit(
-    said_records: SaidRecords, text: int, word: int
+    real_messages: RealMessages, text: int, word: int
 ) -> None:
     """A phrase of four consecutive words of a text gives a strong first hit."""
-    words = said_records.texts[text % len(said_records.texts)]
+    words = real_messages.texts[text % len(real_messages.texts)]
     start = word % len(words)
     phrase = " ".join(words[start : start + 4])
     if not forms_of_word(phrase) or re.search('["\u201c-\u201f\u00ab\u00bb]', phrase):
         return
-    found = said_records.asked(f'"{phrase}"')
+    found = real_messages.search(f'"{phrase}"')
     assert found.hits, phrase
     assert all(hit.missing_words == () for hit in found.hits)
     assert found.hits[0].strength == "strong"

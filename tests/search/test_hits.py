@@ -132,7 +132,7 @@ def test_read_accepts_every_reference(home_with_references: ConfigHome) -> None:
             assert hit.snippet in done.output, reference
 
 
-class Stale:
+class StaleIndex:
     """A home whose index is no longer updated."""
 
     def __init__(self, home: ConfigHome, path: Path) -> None:
@@ -155,12 +155,12 @@ class Stale:
 
 
 @pytest.fixture
-def stale_index(config_home: ConfigHome) -> Stale:
+def stale_index(config_home: ConfigHome) -> StaleIndex:
     """Index a session of two turns."""
     path = write_talk(config_home, 1, "an older word", "ok", "tune the linter", "ok")
     with opened_index(config_home.where):
         pass
-    return Stale(config_home, path)
+    return StaleIndex(config_home, path)
 
 
 def _rewrite_file(path: Path) -> None:
@@ -186,7 +186,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_changed_record_is_not_a_hit(stale_index: Stale, change: str) -> None:
+def test_a_changed_record_is_not_a_hit(stale_index: StaleIndex, change: str) -> None:
     """A record is not shown as a hit after its file was changed, deleted or replaced.
 
     A pipe in place of the file does not block the search.
@@ -195,7 +195,7 @@ def test_a_changed_record_is_not_a_hit(stale_index: Stale, change: str) -> None:
     assert stale_index.hits("linter") == []
 
 
-def test_a_longer_file_keeps_its_hits(stale_index: Stale) -> None:
+def test_a_longer_file_keeps_its_hits(stale_index: StaleIndex) -> None:
     """Hits stay after records were appended to their file."""
     with stale_index.path.open("ab") as stream:
         stream.write(b'{"torn')
@@ -208,10 +208,10 @@ def test_an_unreadable_session_is_skipped(
     """A search shows the hits of other sessions if a session's file was deleted meanwhile."""
     paths = [write_talk(config_home, number, f"tune the linter {number}") for number in (1, 2)]
 
-    def enter_late(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:
+    def delete_then_find(db: sqlite3.Connection, scope: Scope, where: Where) -> FilesInScope:
         paths[0].unlink(missing_ok=True)
         return find_files_in_scope(db, scope, where)
 
-    monkeypatch.setattr(run_search, "find_files_in_scope", enter_late)
+    monkeypatch.setattr(run_search, "find_files_in_scope", delete_then_find)
     found = search_home(config_home, "linter")
     assert (places_of_hits(found), found.total) == ([(2, 0)], 1)

@@ -102,7 +102,7 @@ def test_the_listing_is_newest_first_and_lazy(config_home: ConfigHome) -> None:
     assert list(found) == []
 
 
-def test_a_row_has_its_facts(config_home: ConfigHome) -> None:
+def test_a_row_has_names_dates_and_sizes(config_home: ConfigHome) -> None:
     """A row has names, folder, dates, size and tokens, from the first and last records of a file."""
     more: list[Record] = [
         custom_title("Mine"),
@@ -233,7 +233,7 @@ def test_a_long_file_is_listed_by_its_ends(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("head", [[], [MARK]])
-def test_the_size_after_a_trim_in_place_of_a_long_file(
+def test_a_row_has_the_size_after_a_trim_in_place(
     config_home: ConfigHome, head: list[Record]
 ) -> None:
     """After a trim in place, a row has the size that this plugin's remark states.
@@ -436,12 +436,12 @@ def test_a_session_deleted_meanwhile_is_omitted(
     path = write_aged_session(config_home, 1)
     write_aged_session(config_home, 2, age=1)
 
-    def gone(_store: LocalStore, _projects: object = None) -> list[SessionFile]:
+    def list_then_delete(_store: LocalStore, _projects: object = None) -> list[SessionFile]:
         found = sessions_of_directory(CWD, config_home.where)
         os.unlink(path)
         return found
 
-    monkeypatch.setattr(LocalStore, "sessions", gone)
+    monkeypatch.setattr(LocalStore, "sessions", list_then_delete)
     assert listed_numbers(config_home) == [2]
 
 

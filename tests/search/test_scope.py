@@ -18,7 +18,7 @@ from tests.search.asking import places_of_hits, search_home, session_ids, write_
 from tests.search.index.probe import uuid_of_text
 
 
-def test_sessions_from_a_subfolder_of_a_repository(
+def test_sessions_of_a_subfolder_are_found_in_the_repository(
     config_home: ConfigHome, git: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search in a repository includes sessions that were started in its subfolders.

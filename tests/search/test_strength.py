@@ -58,7 +58,7 @@ def test_a_hit_with_one_common_word_is_weak(home_with_one_answer: ConfigHome) ->
     assert {hit.words for hit in found.hits} == {("linter",)}
 
 
-def test_weak_hits_give_suggested_words(config_home: ConfigHome) -> None:
+def test_nothing_close_is_reported_only_for_weak_hits(config_home: ConfigHome) -> None:
     """The result says that nothing is close if no hit is better than weak."""
     for number in range(1, 4):
         write_talk(

@@ -27,7 +27,7 @@ SAID = [
     "日本語のテスト and \u0130stanbul \U0001f389",
 ]
 
-ONE = {
+FOUND_LINES = {
     '"connection pool"': {0},
     '"CONNECTION POOL"': {0},
     '"pool connection"': set(),
@@ -101,13 +101,13 @@ def home_with_sentences(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
     return made
 
 
-@pytest.mark.parametrize("query", ONE)
+@pytest.mark.parametrize("query", FOUND_LINES)
 def test_exactly_the_matching_records_are_found(
     home_with_sentences: ConfigHome, query: str
 ) -> None:
     """A query finds exactly the sentences with its words, in any inflection, case and accent."""
     found = search_home(home_with_sentences, query)
-    assert places_of_hits(found) == [(line + 1, 0) for line in sorted(ONE[query])]
+    assert places_of_hits(found) == [(line + 1, 0) for line in sorted(FOUND_LINES[query])]
     assert found.total == len(found.hits)
 
 

@@ -211,7 +211,7 @@ def test_a_link_gives_the_parent_without_metadata(config_home: ConfigHome) -> No
 
 
 @pytest.mark.parametrize(("present", "expected"), [({1}, 1), ({3}, 3), ({1, 3}, 1), (set(), 1)])
-def test_of_two_named_parents_the_existing_one_is_right(
+def test_of_two_named_parents_the_existing_one_is_chosen(
     config_home: ConfigHome, present: set[int], expected: int
 ) -> None:
     """If a session's file and a link name different parents, the one that exists is the parent.
@@ -363,7 +363,7 @@ def test_a_lineage_has_a_maximum_depth(config_home: ConfigHome) -> None:
     assert [int(one.row.session_id[:8], 16) for one in found] == list(range(2, MAX_GENERATIONS + 2))
 
 
-def test_descendants_of_every_kind(config_home: ConfigHome) -> None:
+def test_descendants_of_every_kind_are_found(config_home: ConfigHome) -> None:
     """Descendants include children by metadata, fork and link, each once.
 
     Each generation is listed before the next one.
@@ -389,7 +389,7 @@ def test_descendants_of_every_kind(config_home: ConfigHome) -> None:
     assert told == [(2, 1, "handoff"), (4, 1, "clear"), (5, 1, "fork"), (3, 2, "handoff")]
 
 
-def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome) -> None:
+def test_descendants_are_found_in_a_cycle_and_of_a_missing_session(config_home: ConfigHome) -> None:
     """A session is not its own descendant in a cycle, and a missing session has its descendants."""
     for number, parent in ((1, 2), (2, 1), (4, 3)):
         write_continued_session(config_home, number, parent)
@@ -402,9 +402,7 @@ def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome)
     ]
 
 
-def test_the_lineage_of_a_file_outside_the_projects(
-    config_home: ConfigHome, tmp_path: Path
-) -> None:
+def test_a_file_outside_the_projects_has_a_lineage(config_home: ConfigHome, tmp_path: Path) -> None:
     """A transcript outside the projects finds its parent in its own folder."""
     write_session(tmp_path, session_id(1), conversation(1))
     line = make_first_line(

@@ -66,7 +66,7 @@ def test_a_damaged_row_is_skipped(config_home: ConfigHome, damage: bytes) -> Non
     assert read_links(Where()) == [ONE, TWO]
 
 
-def test_invalid_fields_become_neutral(config_home: ConfigHome) -> None:
+def test_invalid_fields_of_a_link_are_read_as_empty(config_home: ConfigHome) -> None:
     """An invalid field of a link is read as empty, and fields of newer versions are ignored."""
     record_link(ONE, Where())
     with open(links_file(Where()), "ab") as stream:

@@ -164,7 +164,7 @@ def test_a_path_finds_a_session(
         ([b"garbage", {"type": "mode", "sessionId": TWO}], TWO),
     ],
 )
-def test_the_id_in_a_file_counts_if_it_is_valid(
+def test_a_valid_id_in_a_file_is_used(
     config_home: ConfigHome, tmp_path: Path, content: list[Record], expected: str
 ) -> None:
     """The session id in a file is used if it is valid, and otherwise the file's name."""
@@ -240,7 +240,7 @@ def test_latest_includes_a_continued_child(config_home: ConfigHome) -> None:
     assert resolved_id(config_home, None) == TWO
 
 
-def test_latest_with_colliding_keys(config_home: ConfigHome) -> None:
+def test_latest_distinguishes_folders_with_the_same_key(config_home: ConfigHome) -> None:
     """If the client stores two folders together, ``latest`` finds the session of the right one.
 
     A session that names neither folder counts for both.
@@ -254,7 +254,7 @@ def test_latest_with_colliding_keys(config_home: ConfigHome) -> None:
     assert resolved_id(config_home, None, "/w/a_b") == THREE
 
 
-def test_latest_of_a_folder_that_the_model_left(config_home: ConfigHome) -> None:
+def test_latest_finds_a_session_whose_model_left_the_folder(config_home: ConfigHome) -> None:
     """``latest`` finds a session of its start folder, even if the model has left that folder."""
     write_talk(config_home, ONE, user("x", uuid="x", parent="r3", ts=50, cwd=f"{CWD}/deep"))
     assert resolved_id(config_home, None) == ONE

@@ -254,7 +254,7 @@ CASES: dict[
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_forms_of_a_locator(config_home: ConfigHome, case: str) -> None:
+def test_each_form_of_a_locator_finds_its_session(config_home: ConfigHome, case: str) -> None:
     """Each form of a locator finds its session, in the order that the cases describe.
 
     A session with a higher number is older.
@@ -279,7 +279,7 @@ def test_an_address_names_the_import_command(config_home: ConfigHome) -> None:
     assert "secret" not in caught.value.message
 
 
-def test_latest_inside_the_client(config_home: ConfigHome) -> None:
+def test_latest_inside_the_client_is_the_current_session(config_home: ConfigHome) -> None:
     """Inside the client, ``latest`` is the current session, and ``latest~1`` the newest other one."""
     for number in (1, 2, 3):
         write_numbered_talk(config_home, number)

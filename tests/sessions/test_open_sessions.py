@@ -53,7 +53,7 @@ def ended_process() -> int:
     return process.pid
 
 
-def client_entry(home: ConfigHome, pid: int, **entry: Any) -> None:
+def write_client_entry(home: ConfigHome, pid: int, **entry: Any) -> None:
     """Write the entry of a client to its folder, as version 2.1.329 does."""
     folder = home.config / "sessions"
     folder.mkdir(exist_ok=True)
@@ -73,7 +73,7 @@ def test_an_old_session_is_not_open(config_home: ConfigHome, old_session: Sessio
     ("age", "is_open"),
     [(0, True), (FRESH_SECONDS - 10, True), (FRESH_SECONDS + 10, False), (-1_000, True)],
 )
-def test_a_recent_write_counts_as_open(
+def test_a_recently_written_session_is_open(
     config_home: ConfigHome, old_session: SessionFile, age: int, *, is_open: bool
 ) -> None:
     """A session is open if it was written within the last minute, or in the future."""
@@ -90,9 +90,9 @@ def test_an_untouched_child_is_not_open(config_home: ConfigHome, old_session: Se
         write_child(fork.plan_fork(old_session, config_home.where), config_home.where).file
     )
     assert describe_open_session(child, config_home.where) == ""
-    client_entry(config_home, os.getpid(), sessionId=child.session_id)
+    write_client_entry(config_home, os.getpid(), sessionId=child.session_id)
     assert "has the session open" in describe_open_session(child, config_home.where)
-    client_entry(config_home, os.getpid(), sessionId=OTHER)
+    write_client_entry(config_home, os.getpid(), sessionId=OTHER)
     with open(child.path, "ab") as stream:
         stream.write(
             session_bytes(
@@ -137,7 +137,7 @@ def test_the_entry_of_a_running_client_decides(
     """A session is open if the entry of a running client names it; other files are skipped."""
     fields, reason = ENTRIES[case]
     entry = {key: value for key, value in fields.items() if key != "ended"}
-    client_entry(config_home, ended_process if "ended" in fields else os.getpid(), **entry)
+    write_client_entry(config_home, ended_process if "ended" in fields else os.getpid(), **entry)
     for name in (f"{os.getpid()}.abc.key", "x.json", "\u00b2.json", "1"):
         (config_home.config / "sessions" / name).write_text("{}", encoding="utf-8")
     why = describe_open_session(old_session, config_home.where)
@@ -145,7 +145,7 @@ def test_the_entry_of_a_running_client_decides(
     assert bool(why) is bool(reason)
 
 
-def test_an_unreadable_session_counts_as_open(
+def test_an_unreadable_session_is_treated_as_open(
     config_home: ConfigHome, old_session: SessionFile
 ) -> None:
     """A session is treated as open if the entries or the session's file cannot be read."""
@@ -213,15 +213,15 @@ def test_only_the_client_that_made_a_child_may_open_it(
     def may_open(maker: int | None) -> bool:
         return Clients(config_home.where).may_open_child(here, SESSION, maker)
 
-    client_entry(config_home, here, sessionId=OTHER)
-    client_entry(config_home, other, sessionId=OTHER)
+    write_client_entry(config_home, here, sessionId=OTHER)
+    write_client_entry(config_home, other, sessionId=OTHER)
     assert [may_open(maker) for maker in (here, other, ended_process, None)] == [
         True,
         False,
         True,
         True,
     ]
-    client_entry(config_home, here)
+    write_client_entry(config_home, here)
     assert may_open(here)
-    client_entry(config_home, other)
+    write_client_entry(config_home, other)
     assert not any(may_open(maker) for maker in (here, other, ended_process, None))

@@ -34,7 +34,7 @@ UUID = session_id(9)
         ("a title: with a colon:12", Reference("a title: with a colon", 12)),
     ],
 )
-def test_the_forms_of_a_reference(text: str, reference: Reference) -> None:
+def test_a_valid_reference_is_parsed(text: str, reference: Reference) -> None:
     """A reference names a session before its last colon and a record after it."""
     assert parse_reference(text) == reference
 
@@ -60,14 +60,14 @@ def test_the_forms_of_a_reference(text: str, reference: Reference) -> None:
         ("1a2b:r\x1b[31m1", "'r1' is neither a line number, nor a uuid, nor @ and a byte"),
     ],
 )
-def test_invalid_references(text: str, wrong: str) -> None:
+def test_an_invalid_reference_is_refused(text: str, wrong: str) -> None:
     """An invalid reference raises ``UsageError`` with the mistake and a valid example."""
     with pytest.raises(UsageError) as caught:
         parse_reference(text)
     assert (caught.value.message, caught.value.remedy) == (wrong, REFERENCE_HELP)
 
 
-def test_a_reference_with_the_option_session() -> None:
+def test_the_option_session_replaces_the_session_in_a_reference() -> None:
     """With the option ``--session``, a reference has only the part for the record.
 
     A session in the reference is refused then.

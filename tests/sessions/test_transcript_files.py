@@ -161,7 +161,7 @@ def test_locators_with_slashes_still_find_sessions(
     assert not is_subagent_locator("/agent-x")
 
 
-def test_invalid_locators_of_sub_agents(
+def test_an_unknown_sub_agent_is_reported_with_the_existing_ones(
     config_home: ConfigHome, session_with_subagents: Path
 ) -> None:
     """An unknown sub-agent raises an error with the existing ones; an ambiguous one lists matches."""

@@ -103,7 +103,7 @@ def test_a_session_without_an_answer_has_default_facts(config_home: ConfigHome) 
         ),
     ],
 )
-def test_the_lifetime_of_the_cache(
+def test_a_request_states_the_lifetime_of_the_cache(
     config_home: ConfigHome, usage: Record, more: Record, lifetime: int
 ) -> None:
     """The lifetime of the cache is the requested one, or else that of the part that expires first.
@@ -242,7 +242,9 @@ def test_invalid_counts_are_ignored(config_home: ConfigHome, usage: object) -> N
     )
 
 
-def test_the_tokens_at_the_start_of_a_new_session(config_home: ConfigHome) -> None:
+def test_a_new_session_starts_with_the_first_request_without_its_prompt(
+    config_home: ConfigHome,
+) -> None:
     """A new session starts with the tokens of the first request without those of the prompt.
 
     Attachments remain. The part that was read from the cache is shared between sessions.

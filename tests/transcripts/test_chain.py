@@ -47,7 +47,7 @@ def chain_ids(path: str) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_chain_of_each_case(case: Case, tmp_path: Path) -> None:
+def test_the_chain_has_what_the_client_sends(case: Case, tmp_path: Path) -> None:
     """The chain of each case has the messages that client 2.1.329 sends."""
     assert chain_outline(scan_transcript(write_session(tmp_path, SESSION, case.records))) == (
         case.expected_from_chain or case.expected

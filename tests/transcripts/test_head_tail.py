@@ -55,7 +55,9 @@ OPENING = summary("lineage", uuid="s", parent=None, ts=100)
 CARD = assistant("card", uuid="c", parent="s", ts=100.001, model="<synthetic>")
 
 
-def glance_at_records(folder: Path, records: Sequence[Record | bytes], **options: Any) -> HeadTail:
+def head_tail_of_records(
+    folder: Path, records: Sequence[Record | bytes], **options: Any
+) -> HeadTail:
     """Write a session file with these records and return its ``HeadTail``."""
     return HeadTail(write_session(folder, SESSION, records, **options))
 
@@ -118,28 +120,28 @@ def glance_at_records(folder: Path, records: Sequence[Record | bytes], **options
         ([CLEAR, TITLE], "Mine"),
     ],
 )
-def test_the_title_of_a_glance(tmp_path: Path, records: list[Record], title: str) -> None:
+def test_the_best_kind_of_title_is_used(tmp_path: Path, records: list[Record], title: str) -> None:
     """The title is the last custom one, else a generated one, a summary, or the first prompt.
 
     It is one line. A title that ``/clear`` copied gets the ending "· clear" or "· handoff".
     """
-    assert glance_at_records(tmp_path, records).title == title
+    assert head_tail_of_records(tmp_path, records).title == title
 
 
-def test_the_title_of_a_handoff_in_parts(tmp_path: Path) -> None:
+def test_a_handoff_in_parts_gives_the_title(tmp_path: Path) -> None:
     """The title of a handoff is found in an opening that was passed to the client in several parts."""
     first, *others = split_into_parts(HANDED + "\n" + "what was said\n" * 2_500)
     told = [hook_success(part, number) for number, part in enumerate([first, *others])]
     whole = attachment("", uuid="h", parent=None)
     whole["attachment"]["content"] = [first, *others]
     whole["rendered"][0]["content"] = "\n".join([first, *others])
-    behind = glance_at_records(tmp_path, [TITLE, *told, whole, CLEAR, AI])
+    behind = head_tail_of_records(tmp_path, [TITLE, *told, whole, CLEAR, AI])
     assert len(session_bytes([*told, whole])) > END_BYTES
     assert behind.title == "fix it \u00b7 handoff"
     odd: list[Record] = [
         {**told[0], "attachment": {**told[0]["attachment"], "stdout": text}} for text in ("x", "[]")
     ]
-    assert glance_at_records(tmp_path, [TITLE, *odd, CLEAR]).title == "Mine \u00b7 clear"
+    assert head_tail_of_records(tmp_path, [TITLE, *odd, CLEAR]).title == "Mine \u00b7 clear"
 
 
 def hook_success(context: str, number: int) -> Record:
@@ -162,7 +164,7 @@ def test_an_answer_before_long_client_records_is_found(tmp_path: Path) -> None:
     Client 2.1.330 writes 67 KB with the names of models there.
     """
     snapshot = attachment('"model": ' * 8_000, uuid="p", parent="a1")
-    end = glance_at_records(
+    end = head_tail_of_records(
         tmp_path, [PADDING, *conversation(2), snapshot, PADDING | {"snapshot": {}}]
     )
     assert end.model == "claude-opus-4-5"
@@ -174,11 +176,11 @@ def test_no_branch_is_shown_outside_a_repository(tmp_path: Path, recorded: str, 
 
     ``recorded_branch`` keeps it for a new session.
     """
-    found = glance_at_records(tmp_path, [user("a", uuid="a", ts=1, gitBranch=recorded)])
+    found = head_tail_of_records(tmp_path, [user("a", uuid="a", ts=1, gitBranch=recorded)])
     assert (found.branch, found.recorded_branch) == (shown, recorded)
 
 
-def test_values_of_both_ends(tmp_path: Path) -> None:
+def test_each_value_is_read_from_the_right_end(tmp_path: Path) -> None:
     """Folder and start are read from the file's beginning, and branch, version, tag and end from its end."""
     first = user(
         "a", uuid="a", ts=1, version="2.1.1", gitBranch="old", cwd="/first", entrypoint="cli"
@@ -186,7 +188,7 @@ def test_values_of_both_ends(tmp_path: Path) -> None:
     later = {"version": "2.1.9", "gitBranch": "new", "cwd": "/last", "entrypoint": "sdk-cli"}
     last = {**assistant("z", uuid="z", parent="a", ts=99), **later}
     tags: list[Record] = [{"type": "tag", "tag": "draft"}, {"type": "tag", "tag": "final"}]
-    found = glance_at_records(tmp_path, [first, PADDING, last, *tags], mtime=5)
+    found = head_tail_of_records(tmp_path, [first, PADDING, last, *tags], mtime=5)
     assert (found.cwd, found.branch, found.version, found.entrypoint) == (
         "/first",
         "new",
@@ -202,17 +204,17 @@ def test_values_of_both_ends(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_without_dates(tmp_path: Path) -> None:
+def test_a_file_without_dates_has_the_time_of_the_file(tmp_path: Path) -> None:
     """A file without valid times has the time of the file itself.
 
     Other ISO forms are converted.
     """
-    assert glance_at_records(tmp_path, [TITLE], mtime=0).created == "1970-01-01T00:00:00.000Z"
+    assert head_tail_of_records(tmp_path, [TITLE], mtime=0).created == "1970-01-01T00:00:00.000Z"
     odd = [
         {"type": "x", "timestamp": value}
         for value in (7, "soon", "2026-01-31T10:30:00+01:00", None)
     ]
-    found = glance_at_records(tmp_path, odd, mtime=0)
+    found = head_tail_of_records(tmp_path, odd, mtime=0)
     assert found.created == found.ended == "2026-01-31T09:30:00.000Z"
 
 
@@ -222,53 +224,55 @@ def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
     A record that was copied after the last message does not count.
     """
     link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": instant(1)}
-    found = glance_at_records(tmp_path, [{**MARK, "timestamp": instant(100)}, OPENING, CARD, link])
+    found = head_tail_of_records(
+        tmp_path, [{**MARK, "timestamp": instant(100)}, OPENING, CARD, link]
+    )
     assert (found.created, found.ended) == (instant(100), instant(100.001))
-    copied = glance_at_records(
+    copied = head_tail_of_records(
         tmp_path, [{**MARK, "timestamp": instant(100)}, user("a", uuid="a", ts=3), link]
     )
     assert (copied.created, copied.ended) == (instant(100), instant(100))
-    assert glance_at_records(tmp_path, [TITLE, link]).ended == instant(1)
+    assert head_tail_of_records(tmp_path, [TITLE, link]).ended == instant(1)
 
 
-def test_a_first_line_longer_than_the_head(tmp_path: Path) -> None:
+def test_a_first_line_longer_than_the_head_is_read(tmp_path: Path) -> None:
     """Fields at the start of a very long first line are found."""
-    found = glance_at_records(
+    found = head_tail_of_records(
         tmp_path,
         [user("x" * 3 * END_BYTES, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],
     )
     assert (found.first_records, found.cwd) == ([], CWD)
     assert (found.ended, found.has_own_turns, found.is_sidechain) == (instant(2), True, False)
     big = user("x" * 3 * END_BYTES, uuid="u", isSidechain=True)
-    assert glance_at_records(tmp_path, [big]).is_sidechain
+    assert head_tail_of_records(tmp_path, [big]).is_sidechain
 
 
 @pytest.mark.parametrize(
     "size",
     [END_BYTES - 1, END_BYTES, END_BYTES + 1, END_BYTES + 2, 2 * END_BYTES, 2 * END_BYTES + 1],
 )
-def test_every_size_around_the_head_and_tail(tmp_path: Path, size: int) -> None:
+def test_first_and_last_record_are_read_at_any_file_size(tmp_path: Path, size: int) -> None:
     """At any file size the first and the last record are complete, and no record is read in part."""
     ends = [custom_title("first"), {**custom_title("last"), "type": "ai-title", "aiTitle": "last"}]
     room = size - len(session_bytes(ends)) - len(line({"pad": ""})) - 1
-    found = glance_at_records(tmp_path, [ends[0], {"pad": "x" * room}, ends[1]])
+    found = head_tail_of_records(tmp_path, [ends[0], {"pad": "x" * room}, ends[1]])
     assert found.size == size
     assert found.first_records[0] == ends[0]
     assert found.last_records[-1] == ends[1]
     assert found.custom_title == "first"
 
 
-def test_a_tail_that_starts_at_a_line(tmp_path: Path) -> None:
+def test_a_record_that_fills_the_tail_is_found(tmp_path: Path) -> None:
     """A record that exactly fills the read end of the file is found."""
     title = line(custom_title("Exact")) + b"\n"
     filling = b'{"pad":"' + b"x" * (END_BYTES - len(title) - 11) + b'"}\n'
     assert len(title + filling) == END_BYTES
     content: list[Record | bytes] = [PADDING, title[:-1], filling[:-1]]
-    assert glance_at_records(tmp_path, content).custom_title == "Exact"
+    assert head_tail_of_records(tmp_path, content).custom_title == "Exact"
 
 
 @pytest.mark.parametrize("before", [0, 60_000, 1_200_000])
-def test_an_answer_before_large_attachments(tmp_path: Path, before: int) -> None:
+def test_an_answer_before_large_attachments_is_found(tmp_path: Path, before: int) -> None:
     """Model and tokens are found before a long attachment at the end, and each prompt is counted once.
 
     Client 2.1.330 writes such a first turn.
@@ -320,11 +324,11 @@ def test_was_continued_needs_an_own_prompt(
     tmp_path: Path, records: list[Record], own_turns: bool, touched: bool
 ) -> None:
     """``was_continued`` is true for an original with a prompt, and for a child with a new prompt."""
-    found = glance_at_records(tmp_path, records)
+    found = head_tail_of_records(tmp_path, records)
     assert (found.has_own_turns, found.was_continued) == (own_turns, touched)
 
 
-def test_all_records_of_a_small_file(tmp_path: Path) -> None:
+def test_all_records_of_a_small_file_are_returned_once(tmp_path: Path) -> None:
     """``all_records`` has each record of a small file once; for a larger file it is None."""
     for size in (
         100,
@@ -336,7 +340,7 @@ def test_all_records_of_a_small_file(tmp_path: Path) -> None:
     ):
         first, last = custom_title("first"), assistant("last", uuid="a")
         room = max(0, size - len(session_bytes([first, last])) - len(line({"pad": ""})) - 1)
-        found = glance_at_records(tmp_path, [first, {"pad": "x" * room}, last])
+        found = head_tail_of_records(tmp_path, [first, {"pad": "x" * room}, last])
         whole = [first, {"pad": "x" * room}, last]
         assert found.all_records == (whole if found.size <= 2 * END_BYTES else None)
 
@@ -355,25 +359,25 @@ def test_all_records_of_a_small_file(tmp_path: Path) -> None:
         ([TITLE, {"pad": "x" * 2 * WIDE_END_BYTES}, TITLE], True, False, 0),
     ],
 )
-def test_which_sessions_are_listed(
+def test_sessions_without_an_own_message_are_not_listed(
     tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int
 ) -> None:
     """``is_listed`` is false for sub-agents, for runs of one question, and without a message.
 
     A long file is assumed to have a message.
     """
-    found = glance_at_records(tmp_path, records)
+    found = head_tail_of_records(tmp_path, records)
     assert (found.is_listed, found.is_headless_run, found.prompts) == (listed, helper, prompts)
 
 
-def test_names_given_by_the_client(tmp_path: Path) -> None:
+def test_names_given_by_the_client_are_found(tmp_path: Path) -> None:
     """The last name of the agent and all pull requests are found."""
     links: list[Record] = [
         {"type": "pr-link", "prNumber": n, "prUrl": f"https://GitHub.com/a/b/pull/{n}"}
         for n in (1, 2)
     ]
     agents: list[Record] = [{"type": "agent-name", "agentName": name} for name in ("first", "last")]
-    found = glance_at_records(tmp_path, [*conversation(1), *links, *agents])
+    found = head_tail_of_records(tmp_path, [*conversation(1), *links, *agents])
     assert found.agent_name == "last"
     assert found.pull_requests == {
         "1",
@@ -388,7 +392,7 @@ def test_a_title_is_looked_up_without_parsing_other_lines(
 ) -> None:
     """Reading a title parses only lines that have the words ``custom-title``."""
     said = [user('"custom-title"', uuid="q"), *conversation(2), custom_title("Old"), TITLE]
-    ends = glance_at_records(
+    ends = head_tail_of_records(
         tmp_path, [*said, user('Rename the "custom-title"?', uuid="r"), PADDING, AI]
     )
     parsed: list[bytes] = []
@@ -420,7 +424,7 @@ def test_collapse_line_collapses_white_space() -> None:
     assert collapse_line("abcd", 4) == "abcd"
 
 
-def test_a_child_dated_ahead_counts_as_continued(tmp_path: Path) -> None:
+def test_a_child_with_a_future_date_counts_as_continued(tmp_path: Path) -> None:
     """A child whose creation time is in the future counts as continued.
 
     Its later messages can't be told from the copied ones.

@@ -118,7 +118,7 @@ def test_records_that_no_api_accepts_are_dropped(name: str) -> None:
     assert sorted(node.number for node in row.nodes) == list(range(len(story.split())))
 
 
-SETTLED = {
+LARGEST_COUNTS = {
     "plain": ("u 1: u 2:", [1, 2, 3, 4]),
     "in a call": ("u 1:a =a 2:", [1, 1, 3, 4]),
     "in words before a call": ("u 1: 1:a =a 2:", [1, 1, 1, 4, 5]),
@@ -131,19 +131,19 @@ SETTLED = {
 }
 
 
-@pytest.mark.parametrize("name", SETTLED)
-def test_largest_valid_count(name: str) -> None:
+@pytest.mark.parametrize("name", LARGEST_COUNTS)
+def test_largest_valid_count_excludes_open_calls(name: str) -> None:
     """``largest_valid_count`` returns how many first records are valid as a conversation of their own.
 
     No call is open then, and no answer is cut.
     """
-    story, counts = SETTLED[name]
+    story, counts = LARGEST_COUNTS[name]
     row = linearize_chain(chain_of_story(story))
     assert [largest_valid_count(row, end) for end in range(1, len(row.nodes) + 1)] == counts
     assert largest_valid_count(row, 0) == 0
 
 
-FORWARD = {
+SMALLEST_COUNTS = {
     "where nothing is open it is there": ("u 1: u 2:", 2, 2),
     "behind the result": ("u 1:a =a 2:", 2, 3),
     "behind the results of all calls of an answer": ("u 1:a 1:b =a =b 2:", 2, 5),
@@ -153,8 +153,8 @@ FORWARD = {
 }
 
 
-@pytest.mark.parametrize("name", FORWARD)
-def test_smallest_valid_count(name: str) -> None:
+@pytest.mark.parametrize("name", SMALLEST_COUNTS)
+def test_smallest_valid_count_skips_results_of_earlier_calls(name: str) -> None:
     """``smallest_valid_count`` moves a cut forward until no call is open and no answer is cut."""
-    story, start, expected = FORWARD[name]
+    story, start, expected = SMALLEST_COUNTS[name]
     assert smallest_valid_count(linearize_chain(chain_of_story(story)), start) == expected

@@ -45,13 +45,15 @@ MEGABYTE = 1024 * 1024
         ('{"a":"\u2028\u2029\x85"}\n'.encode(), 0, '{"a":"\u2028\u2029\x85"}'.encode(), False),
     ],
 )
-def test_the_body_of_a_line(raw: bytes, offset: int, body: bytes, torn: bool) -> None:
+def test_the_body_of_a_line_lacks_its_ending(
+    raw: bytes, offset: int, body: bytes, torn: bool
+) -> None:
     """The body of a line lacks LF or CRLF and, at the start of the file, the byte order mark."""
     line = Line(0, offset, raw)
     assert (line.body, line.is_torn) == (body, torn)
 
 
-def test_every_corpus_file_round_trips() -> None:
+def test_the_lines_of_every_corpus_file_join_to_its_bytes() -> None:
     """The lines of every file of the corpus join to its bytes, and ``read_tail`` returns the last ones."""
     files = sorted(corpus().rglob("*.jsonl"))
     assert len(files) > 100
@@ -103,7 +105,7 @@ def read_all_lines(content: bytes) -> list[Line]:
 
 
 @given(BYTES, st.data())
-def test_read_lines_backwards(content: bytes, data: st.DataObject) -> None:
+def test_reading_backwards_gives_the_same_lines(content: bytes, data: st.DataObject) -> None:
     """Reading backwards from any byte gives the lines before it; a line is cut at that byte."""
     end = data.draw(st.integers(0, len(content)))
     found = list(read_lines_backwards(io.BytesIO(content), end))[::-1]
@@ -125,7 +127,7 @@ def test_line_numbers_can_be_requested_in_any_order(content: bytes) -> None:
 
 
 @given(BYTES, st.data())
-def test_find_a_line_by_its_content(content: bytes, data: st.DataObject) -> None:
+def test_the_last_line_with_a_word_is_found(content: bytes, data: st.DataObject) -> None:
     """``find_last_line_with`` returns the start of the last line with a word between two offsets.
 
     ``find_line_start`` returns the start of the line at an offset.

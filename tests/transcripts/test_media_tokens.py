@@ -55,7 +55,7 @@ def media_block(data: bytes, kind: str = "image") -> Record:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_size_of_each_image_format(form: str) -> None:
+def test_the_size_of_each_image_format_is_read(form: str) -> None:
     """The size of an image is read from its first bytes. 640 x 480 pixels cost 410 tokens."""
     assert image_size(FORMS[form] + b"rest") == ImageSize(640, 480)
     assert media_tokens(media_block(FORMS[form] + b"rest")) == 410

@@ -51,7 +51,7 @@ THEIRS = {
 """Placeholders of aichat 1.x, by the content that they replace."""
 
 
-def test_the_wording_of_placeholders() -> None:
+def test_placeholders_have_the_documented_wording() -> None:
     """A placeholder names tool and size, then the reference of the original, and a reason if any."""
     assert placeholders.result_placeholder("Read", 12_345, AT) == (
         "[Results from Read tool suppressed - original content was 12,345 characters; original: 5e12a303:42]"

@@ -130,7 +130,7 @@ def test_is_prompt_accepts_only_prompts_of_people(
     assert records.is_prompt(user(content, uuid="u", **extra)) is expected
 
 
-def test_prompt_text_of_a_command() -> None:
+def test_the_prompt_text_of_a_command_is_what_the_user_typed() -> None:
     """``prompt_text`` returns a slash command as the user typed it."""
     said = "<command-message>go</command-message>\n<command-name>/go</command-name>\n<command-args>a b</command-args>"
     assert records.prompt_text(user(said, uuid="u")) == "/go a b"

@@ -116,7 +116,7 @@ def test_a_small_file_is_read_completely(tmp_path: Path) -> None:
     assert not compare_scans(write_session(tmp_path, SESSION, [*conversation(2), *row]))[2]
 
 
-def test_the_live_part_of_generated_sessions(tmp_path: Path) -> None:
+def test_generated_sessions_have_the_same_live_part(tmp_path: Path) -> None:
     """The live part of long sessions with several compactions equals that of the whole scan."""
     corpus()
     for seed in range(3):
@@ -127,7 +127,7 @@ def test_the_live_part_of_generated_sessions(tmp_path: Path) -> None:
         assert read_less
 
 
-def test_is_live_part_within_a_limit(tmp_path: Path) -> None:
+def test_the_size_of_the_live_part_is_compared_with_a_limit(tmp_path: Path) -> None:
     """``is_live_part_within`` checks whether the live part has at most ``limit`` bytes.
 
     Without a compaction, the whole file is live.

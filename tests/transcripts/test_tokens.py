@@ -45,7 +45,9 @@ from tests.builders import (
 from tests.needs import corpus
 
 PADDING = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 2_000}}
-BEGUN = 1_088  # Number of tokens of the first request of these sessions without its prompt.
+FIRST_REQUEST_TOKENS = (
+    1_088  # Number of tokens of the first request of these sessions without its prompt.
+)
 KEPT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
 
 
@@ -74,7 +76,9 @@ def agreed_context(path: str) -> ContextSize:
     return recent
 
 
-def test_end_and_whole_agree_on_every_corpus_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_every_corpus_file_gives_the_size_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """For every file of the corpus, the end gives the same size as the whole file.
 
     This is true for any amount that is read.
@@ -114,15 +118,15 @@ def test_end_and_whole_agree_on_every_corpus_file(monkeypatch: pytest.MonkeyPatc
         ([*conversation(9), {**last_prompt("r1"), "leafUuid": None, "explicit": True}], 0),
         (conversation(9)[::-1], 2_700),
         ([*conversation(9)[::-1], *[PADDING] * 9], 2_700),
-        (records_after_compaction(), 100 + BEGUN),
-        (records_after_compaction(*[PADDING] * 9), 100 + BEGUN),
-        (records_after_compaction(segment=KEPT), 105 + BEGUN),
-        (records_after_compaction(*[PADDING] * 9, segment=KEPT), 105 + BEGUN),
+        (records_after_compaction(), 100 + FIRST_REQUEST_TOKENS),
+        (records_after_compaction(*[PADDING] * 9), 100 + FIRST_REQUEST_TOKENS),
+        (records_after_compaction(segment=KEPT), 105 + FIRST_REQUEST_TOKENS),
+        (records_after_compaction(*[PADDING] * 9, segment=KEPT), 105 + FIRST_REQUEST_TOKENS),
         (
             records_after_compaction(
                 user("x", uuid="x", parent="s", ts=20), *[PADDING] * 3, segment=KEPT
             ),
-            105 + BEGUN,
+            105 + FIRST_REQUEST_TOKENS,
         ),
         (records_after_compaction(*conversation(1, prefix="n", start=30)), 1_100),
         (
@@ -134,11 +138,13 @@ def test_end_and_whole_agree_on_every_corpus_file(monkeypatch: pytest.MonkeyPatc
                 last_prompt("r1"),
                 *records_after_compaction(user("x", uuid="x", parent="s", ts=30), PADDING),
             ],
-            100 + BEGUN,
+            100 + FIRST_REQUEST_TOKENS,
         ),
     ],
 )
-def test_misleading_ends_of_files(records: list[Record], expected: int, tmp_path: Path) -> None:
+def test_a_misleading_end_of_a_file_gives_the_right_size(
+    records: list[Record], expected: int, tmp_path: Path
+) -> None:
     """Branches, hints, gaps and compactions near the end give the same size as the whole file."""
     found = agreed_context(write_session(tmp_path, SESSION, records))
     assert abs(found.tokens - expected) <= 3
@@ -325,7 +331,7 @@ def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, w
     assert measure_tail(path, 200_000).window == 200_000
 
 
-def test_percent_and_remaining_space() -> None:
+def test_the_percentage_excludes_the_reserve() -> None:
     """The percentage is that of the window without a reserve.
 
     ``compacts_at_once`` is true above 167,000 of 200,000 tokens.
@@ -335,7 +341,7 @@ def test_percent_and_remaining_space() -> None:
     assert ContextSize(167_001, 200_000).compacts_at_once
 
 
-def test_ratio_of_a_session(tmp_path: Path) -> None:
+def test_the_ratio_compares_characters_and_tokens(tmp_path: Path) -> None:
     """The ratio is the growth in characters divided by the growth in tokens.
 
     The growth is that between the first and the last count.
@@ -355,7 +361,7 @@ def test_ratio_of_a_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("added", [100, 1_000_000])
-def test_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
+def test_the_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
     """The ratio is limited to 1.5 to 8, because images or a cut would distort it."""
     records = [
         assistant("y", uuid="a1", ts=1, tokens=20_000),
@@ -367,6 +373,6 @@ def test_ratio_stays_plausible(tmp_path: Path, added: int) -> None:
     ) in {1.5, 8.0}
 
 
-def test_ratio_of_a_short_session() -> None:
+def test_a_session_without_counts_has_the_usual_ratio() -> None:
     """Without counts, a token has four characters."""
     assert measure_characters_per_token([]) == 4.0

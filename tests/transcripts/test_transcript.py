@@ -78,7 +78,7 @@ def test_defects_are_tolerated(content: bytes, bad: list[int], torn: bool, tmp_p
     assert transcript.line_count == content.count(b"\n") + torn
 
 
-def test_a_line_of_60_megabytes(tmp_path: Path) -> None:
+def test_a_line_of_60_megabytes_is_one_record(tmp_path: Path) -> None:
     """A tool result of 60 megabytes is one record like any other."""
     huge = tool_result("c", "x" * 60_000_000, uuid="r", parent="c")
     content = session_bytes([user("u", uuid="u"), tool_use("c", uuid="c", parent="u"), huge])

@@ -45,7 +45,7 @@ def test_prompts_of_a_sub_agent_start_turns() -> None:
         ("0", 0, [0]),
     ],
 )
-def test_parse_turn_ranges(text: str, count: int, numbers: list[int]) -> None:
+def test_turn_ranges_are_parsed(text: str, count: int, numbers: list[int]) -> None:
     """A range is one turn, several, those up to the end, or the last ones.
 
     A range beyond the end is shortened.
@@ -57,7 +57,7 @@ def test_parse_turn_ranges(text: str, count: int, numbers: list[int]) -> None:
     "text",
     ["", "x", "-", "-0", "1-2-3", "5-3", "1,2", "٣", "12345678", "last-3", "1 - 2", "\x1b[31m"],
 )
-def test_invalid_turn_ranges(text: str) -> None:
+def test_invalid_turn_ranges_are_refused(text: str) -> None:
     """An invalid range raises ``UsageError`` with the valid forms."""
     with pytest.raises(UsageError) as caught:
         parse_turns(text)

@@ -29,7 +29,7 @@ from tests.builders import (
 )
 
 COLUMNS = 78
-ROOM = {"screen": True, "session_id": SESSION, "columns": COLUMNS, "lines": 20}
+PANE_EVENT = {"screen": True, "session_id": SESSION, "columns": COLUMNS, "lines": 20}
 TITLES = {1: "Fix the parser", 2: "Write the docs", 3: "Mend the pool"}
 
 
@@ -58,7 +58,7 @@ def ask_pane(
 
     The request comes from a session of the project that has no transcript yet.
     """
-    event = {**ROOM, "args": f"--all {words}", "step": step, **fields}
+    event = {**PANE_EVENT, "args": f"--all {words}", "step": step, **fields}
     reply = answer_module("pane", {**event, "transcript_path": str(project / f"{SESSION}.jsonl")})
     json.dumps(reply)
     return reply
@@ -286,7 +286,7 @@ def test_a_session_of_another_folder_gets_a_shell_command(project: Path, tmp_pat
     The command changes to that folder first. If the folder is missing, the pane says so.
     """
     away = str(project.parent / "-elsewhere" / f"{SESSION}.jsonl")
-    event = {**ROOM, "key": "open", "at": session_id(2), "transcript_path": away}
+    event = {**PANE_EVENT, "key": "open", "at": session_id(2), "transcript_path": away}
     assert (
         f"cd {tmp_path} && claude --resume {session_id(2)}" in answer_module("pane", event)["text"]
     )

@@ -43,7 +43,9 @@ def session(config_home: ConfigHome) -> ListedSession:
     return found
 
 
-def test_a_preview_of_each_kind(config_home: ConfigHome, session: ListedSession) -> None:
+def test_every_kind_of_preview_lists_its_content(
+    config_home: ConfigHome, session: ListedSession
+) -> None:
     """The outline lists turns, newest first, and the lineage lists generations, oldest first.
 
     The table of sizes has one row for each way to continue, for example a handoff.
@@ -98,7 +100,9 @@ def test_a_preview_reads_only_the_end_of_a_large_file(
     assert make_preview(OUTLINE, session, config_home.where)[1:] == ["no complete turn in it"]
 
 
-def test_a_preview_of_a_deleted_session(config_home: ConfigHome, session: ListedSession) -> None:
+def test_the_preview_of_a_deleted_session_has_the_reason(
+    config_home: ConfigHome, session: ListedSession
+) -> None:
     """Every kind of preview of a deleted session says that the file can't be read."""
     os.remove(session.path)
     for kind in KINDS:

@@ -11,7 +11,7 @@ from tests.builders import ConfigHome
 from tests.cli.conftest import Document
 from tests.parts.attribution.edited import Repository
 
-Ask = Callable[..., str]
+FindWriter = Callable[..., str]
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def repo(config_home: ConfigHome) -> Repository:
 
 
 @pytest.fixture
-def ask(document: Document, repo: Repository) -> Ask:
+def find_writer(document: Document, repo: Repository) -> FindWriter:
     """Return a function that searches for the writer of a line and returns the record's reference.
 
     The result is ``""`` if no record is found. The search is repeated while the index is

@@ -73,7 +73,7 @@ def test_an_edit_that_only_moves_a_line_did_not_write_it() -> None:
     )
 
 
-def test_trivial_lines_need_their_neighbours() -> None:
+def test_common_lines_need_their_neighbors() -> None:
     """For a common line such as ``return None``, the neighboring lines must match, too."""
     text = PARSE + "\n\n" + FORMAT
     edits = file_edit(1, FORMAT, PARSE + "\n\n" + FORMAT)
@@ -84,13 +84,13 @@ def test_trivial_lines_need_their_neighbours() -> None:
     assert find_writing_edit(text.split("\n"), 5, [edits]) == (None, NO_EDIT_REASON)
 
 
-def test_neighbours_must_show_one_place() -> None:
+def test_neighbors_must_identify_one_line() -> None:
     """If the neighboring lines are repeated as well, no writer is named."""
     text = "}\n" * 12
     assert writer_of_line(text, "}", file_edit(1, "", text), nth=6) is None
 
 
-def test_neighbors_tell_a_new_line_from_an_equal_old_one() -> None:
+def test_neighbors_distinguish_a_new_line_from_an_equal_old_one() -> None:
     """Of two equal lines, the neighboring lines show which one the edit added."""
     before, line = HEAD, "        self.rows.append(row)"
     after = HEAD + "    def put(self, row):\n" + line + "\n"
@@ -216,7 +216,7 @@ TEXTS = st.lists(
 
 
 @given(texts=st.lists(st.tuples(TEXTS, TEXTS), max_size=5), lines=TEXTS)
-def test_the_named_edit_added_such_a_line(
+def test_the_named_edit_added_the_line(
     texts: list[tuple[list[str], list[str]]], lines: list[str]
 ) -> None:
     """With many repeated lines, an edit is named only if it added a line with that text."""
@@ -265,13 +265,13 @@ def changes_of_call(
         ),
     ],
 )
-def test_changes_of_an_edit(given: Record, details: Record, hunk: EditHunk) -> None:
+def test_an_edit_changes_the_whole_file(given: Record, details: Record, hunk: EditHunk) -> None:
     """The change of an Edit covers the whole file if the client recorded it, and else the edited text."""
     whole = {"file_path": PATH, "old_string": "b", "new_string": "c", **given}
     assert changes_of_call("Edit", whole, details) == [FileChange(PATH, (hunk,))]
 
 
-def test_changes_of_a_multi_edit() -> None:
+def test_a_multi_edit_is_read_step_by_step() -> None:
     """The steps of a MultiEdit are one change of the whole file if the client recorded it.
 
     Otherwise each step is a change of its own.
@@ -297,7 +297,7 @@ def test_changes_of_a_multi_edit() -> None:
         ({}, "File created successfully at: /p/a.py", ""),
     ],
 )
-def test_changes_of_a_write(details: Record, answer: str, before: str) -> None:
+def test_a_write_adds_the_lines_of_a_new_file(details: Record, answer: str, before: str) -> None:
     """A Write of a new file adds all its lines; of a file with unknown content, it adds none."""
     wrote = changes_of_call("Write", {"file_path": PATH, "content": "new"}, details, answer)
     assert wrote == [FileChange(PATH, (EditHunk(before, "new", is_whole_file=True),))]
@@ -316,7 +316,7 @@ def test_only_reads_and_edits_give_changes() -> None:
     assert changes_of_call("NotebookEdit", {"notebook_path": PATH, "new_source": "x"}) == []
 
 
-def test_changes_of_here_documents() -> None:
+def test_here_documents_are_changes() -> None:
     """A here-document that a command writes to a file is a change, in the folder that it enters."""
     command = "cd sub\ncat > a <<'E'\nx\n\nE\ncat << F >> '/b c'\ny\nF\ncat > d <<G\n$z\nG\n"
     assert changes_of_call("Bash", {"command": command}) == [

@@ -16,7 +16,7 @@ from resume_hooks.search.result_text import result_text
 from resume_hooks.search.scope import Scope
 from tests.builders import conversation, repl_script, session_id
 from tests.cli.conftest import Cli, Document
-from tests.parts.attribution.conftest import Ask
+from tests.parts.attribution.conftest import FindWriter
 from tests.parts.attribution.edited import ONE, Repository
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
@@ -49,19 +49,21 @@ def test_search_finds_the_session_and_record_of_a_line(
 
 
 def test_a_line_search_accepts_relative_and_absolute_paths(
-    repo: Repository, ask: Ask, tmp_path: Path
+    repo: Repository, find_writer: FindWriter, tmp_path: Path
 ) -> None:
     """The path of a line may be relative, absolute or a link; in another project it needs ``--all``."""
     own = repo.session(1, repo.write("src/sums.py", ONE))
     (tmp_path / "link").symlink_to(repo.root)
-    assert ask("sums.py:1", cwd=repo.root / "src") == f"{own}:1"
-    assert ask(f"{repo.root}/src/sums.py:1") == f"{own}:1"
-    assert ask(f"{tmp_path}/link/src/sums.py:1") == f"{own}:1"
-    assert ask("../repo/src/sums.py:1", cwd=repo.home.root / "here") == ""
-    assert ask("../repo/src/sums.py:1", "--all", cwd=repo.home.root / "here") == f"{own}:1"
+    assert find_writer("sums.py:1", cwd=repo.root / "src") == f"{own}:1"
+    assert find_writer(f"{repo.root}/src/sums.py:1") == f"{own}:1"
+    assert find_writer(f"{tmp_path}/link/src/sums.py:1") == f"{own}:1"
+    assert find_writer("../repo/src/sums.py:1", cwd=repo.home.root / "here") == ""
+    assert find_writer("../repo/src/sums.py:1", "--all", cwd=repo.home.root / "here") == f"{own}:1"
 
 
-def test_search_finds_a_line_that_a_repl_script_wrote(repo: Repository, ask: Ask, cli: Cli) -> None:
+def test_search_finds_a_line_that_a_repl_script_wrote(
+    repo: Repository, find_writer: FindWriter, cli: Cli
+) -> None:
     """A line that a script of the tool REPL wrote belongs to the session.
 
     A search also finds the script's commands and results.
@@ -80,12 +82,14 @@ def test_search_finds_a_line_that_a_repl_script_wrote(repo: Repository, ask: Ask
     rows = repl_script([("Edit", edit, noted), ("Bash", *ran)], uuid="s", parent=None)
     own = repo.session(1, [{**row, **around} for row in rows])
     repo.put("src/sums.py", ONE.replace(PRICE, TAXED))
-    assert ask("src/sums.py:2") == f"{own}:3"
+    assert find_writer("src/sums.py:2") == f"{own}:3"
     assert b"(Bash)" in cli("search", "quagga", cwd=repo.root).stdout
     assert b"make zeppelin" in cli("search", "zeppelin", "--tool", "Bash", cwd=repo.root).stdout
 
 
-def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli: Cli) -> None:
+def test_no_session_is_named_for_lines_of_people(
+    repo: Repository, find_writer: FindWriter, cli: Cli
+) -> None:
     """Lines that people wrote before or after a session belong to no session.
 
     The answer says so, and the exit code is 0.
@@ -97,7 +101,13 @@ def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli
         repo.write("a.py", repo.text("a.py") + "END_OF_FILE = True\n"),
     )
     repo.put("a.py", repo.text("a.py") + "def added_by_people():\n")
-    assert [bool(ask(f"a.py:{line}")) for line in range(1, 6)] == [False, False, True, True, False]
+    assert [bool(find_writer(f"a.py:{line}")) for line in range(1, 6)] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
     done = cli("search", "--file", "a.py:5", cwd=repo.root)
     assert (done.returncode, done.stderr) == (0, b"")
     assert "Nothing found (no edit of a session wrote a line of this text)." in done.stdout.decode()
@@ -113,67 +123,73 @@ def test_no_session_is_named_for_lines_of_people(repo: Repository, ask: Ask, cli
     ],
 )
 def test_a_line_that_people_changed_belongs_to_no_session(
-    repo: Repository, ask: Ask, before: str, after: str
+    repo: Repository, find_writer: FindWriter, before: str, after: str
 ) -> None:
     """A line that people changed after a session wrote it belongs to no session."""
     own = repo.session(1, repo.write("a.py", f"first_line_of_the_file = 1\n{before}\n"))
-    assert ask("a.py:2") == f"{own}:1"
+    assert find_writer("a.py:2") == f"{own}:1"
     repo.put("a.py", repo.text("a.py").replace(before, after))
-    assert ask("a.py:2") == ""
-    assert ask("a.py:1") == f"{own}:1"
+    assert find_writer("a.py:2") == ""
+    assert find_writer("a.py:1") == f"{own}:1"
 
 
-def test_merged_lines_belong_to_no_session(repo: Repository, ask: Ask) -> None:
+def test_merged_lines_belong_to_no_session(repo: Repository, find_writer: FindWriter) -> None:
     """Lines that a merge added belong to no session, and the lines around them keep their writer."""
     own = repo.session(1, repo.write("a.py", ONE))
     merged = "def of_another_branch(rows):\n    return None\n\n\n"
     repo.put(
         "a.py", repo.text("a.py").replace("    return sum", f"    pass\n\n\n{merged}    return sum")
     )
-    assert [ask(f"a.py:{line}") for line in range(1, 10)] == [f"{own}:1", *[""] * 7, f"{own}:1"]
+    assert [find_writer(f"a.py:{line}") for line in range(1, 10)] == [
+        f"{own}:1",
+        *[""] * 7,
+        f"{own}:1",
+    ]
 
 
-def test_a_generated_file_belongs_to_no_session(repo: Repository, ask: Ask) -> None:
+def test_a_generated_file_belongs_to_no_session(repo: Repository, find_writer: FindWriter) -> None:
     """A file that a command generated belongs to no session."""
     repo.put("package-lock.json", '{\n  "lockfileVersion": 3\n}\n')
     repo.session(1, repo.shell("npm install && cat package-lock.json"))
-    assert ask("package-lock.json:2") == ""
+    assert find_writer("package-lock.json:2") == ""
 
 
-def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, ask: Ask) -> None:
+def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, find_writer: FindWriter) -> None:
     """An edit that failed, was refused or has no result wrote no line."""
     repo.put("a.py", ONE)
     refused = "The user doesn't want to proceed with this tool use."
     failed = repo.edit("a.py", PRICE, TAXED, failed=True, answer=refused)
     unanswered = repo.write("a.py", repo.text("a.py") + "LAST_LINE_OF_ALL = 1\n")[:1]
     repo.session(1, failed, unanswered)
-    assert (ask("a.py:2"), ask("a.py:3")) == ("", "")
+    assert (find_writer("a.py:2"), find_writer("a.py:3")) == ("", "")
 
 
-def test_a_rewound_edit_still_counts(repo: Repository, ask: Ask) -> None:
+def test_a_rewound_edit_still_counts(repo: Repository, find_writer: FindWriter) -> None:
     """An edit on an abandoned branch still counts, because the file has its line."""
     repo.put("a.py", ONE)
     gone = repo.edit("a.py", PRICE, TAXED)
     went_on = [{**row, "parentUuid": None} for row in conversation(2, prefix="other")]
     own = repo.session(1, gone, went_on)
-    assert ask("a.py:2") == f"{own}:1"
+    assert find_writer("a.py:2") == f"{own}:1"
 
 
-def test_a_subagent_that_wrote_a_line_is_named(repo: Repository, ask: Ask) -> None:
+def test_a_subagent_that_wrote_a_line_is_named(repo: Repository, find_writer: FindWriter) -> None:
     """A line that a sub-agent wrote is found with the sub-agent's reference."""
     repo.put("a.py", ONE)
     own = repo.session(1)
     repo.session(1, repo.edit("a.py", PRICE, TAXED), helper="agent-a1")
-    assert ask("a.py:2") == f"{own}/agent-a1:1"
+    assert find_writer("a.py:2") == f"{own}/agent-a1:1"
 
 
-def test_a_copied_edit_belongs_to_the_parent_of_a_fork(repo: Repository, ask: Ask) -> None:
+def test_a_copied_edit_belongs_to_the_parent_of_a_fork(
+    repo: Repository, find_writer: FindWriter
+) -> None:
     """An edit that a fork copied belongs to the parent."""
     made = repo.write("a.py", ONE)
     own = repo.session(1, made)
     metadata: Any = {"continue_metadata": {"parent_session_id": own, "parent_session_file": ""}}
     repo.session(2, [metadata], made, turns=False)
-    assert ask("a.py:2") == f"{own}:1"
+    assert find_writer("a.py:2") == f"{own}:1"
 
 
 def test_the_current_turn_counts(repo: Repository, document: Document) -> None:
@@ -199,16 +215,18 @@ def test_the_current_turn_counts(repo: Repository, document: Document) -> None:
     ],
 )
 def test_a_shell_command_counts_only_with_a_here_document(
-    repo: Repository, ask: Ask, command: str, named: bool
+    repo: Repository, find_writer: FindWriter, command: str, named: bool
 ) -> None:
     """Of shell commands, only a here-document proves which lines were written."""
     folder = "src/" if command.startswith("cd src") else ""
     own = repo.session(1, repo.shell(command.format("sums.py", ONE)))
     repo.put(f"{folder}sums.py", ONE)
-    assert ask(f"{folder}sums.py:2") == (f"{own}:1" if named else "")
+    assert find_writer(f"{folder}sums.py:2") == (f"{own}:1" if named else "")
 
 
-def test_a_here_document_over_a_known_file_proves_nothing(repo: Repository, ask: Ask) -> None:
+def test_a_here_document_over_a_known_file_proves_nothing(
+    repo: Repository, find_writer: FindWriter
+) -> None:
     """A here-document over a file that was read before proves no line.
 
     The earlier content of the file is unknown.
@@ -216,11 +234,11 @@ def test_a_here_document_over_a_known_file_proves_nothing(repo: Repository, ask:
     path = repo.put("a.py", ONE)
     looked = repo.call("Read", {"file_path": str(path)}, None)
     repo.session(1, looked, repo.shell(f"cat > a.py <<'EOF'\n{ONE}EOF"))
-    assert ask("a.py:2") == ""
+    assert find_writer("a.py:2") == ""
 
 
 def test_edits_count_in_every_worktree(
-    repo: Repository, ask: Ask, git: Any, tmp_path: Path
+    repo: Repository, find_writer: FindWriter, git: Any, tmp_path: Path
 ) -> None:
     """An edit in one worktree is found in the others."""
     main, linked = tmp_path / "main", tmp_path / "linked"
@@ -230,32 +248,32 @@ def test_edits_count_in_every_worktree(
     repo.root = linked
     own = repo.session(1, repo.write("a.py", ONE))
     (main / "a.py").write_text(ONE)
-    assert ask("a.py:2", cwd=main) == f"{own}:1"
+    assert find_writer("a.py:2", cwd=main) == f"{own}:1"
 
 
-def test_edits_count_after_a_repository_moves(repo: Repository, ask: Ask) -> None:
+def test_edits_count_after_a_repository_moves(repo: Repository, find_writer: FindWriter) -> None:
     """Edits are found after a repository moved, if its old folder is missing.
 
     If the old folder exists, it is another repository.
     """
     own = repo.session(1, repo.write("src/sums.py", ONE))
     moved = repo.root.rename(repo.root.with_name("moved"))
-    assert ask("src/sums.py:2", "--all", cwd=moved) == f"{own}:1"
+    assert find_writer("src/sums.py:2", "--all", cwd=moved) == f"{own}:1"
     repo.root.mkdir()
-    assert ask("src/sums.py:2", "--all", cwd=moved) == ""
+    assert find_writer("src/sums.py:2", "--all", cwd=moved) == ""
 
 
-def test_crlf_and_byte_order_marks_do_not_matter(repo: Repository, ask: Ask) -> None:
+def test_crlf_and_byte_order_marks_do_not_matter(repo: Repository, find_writer: FindWriter) -> None:
     """Line ends and a byte order mark do not matter, but a tab differs from spaces."""
     text = "\tfirst_with_a_tab(1)\n    first_with_a_tab(2)\n"
     own = repo.session(1, repo.write("a.py", text))
     repo.put("a.py", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
-    assert ask("a.py:1") == ask("a.py:2") == f"{own}:1"
+    assert find_writer("a.py:1") == find_writer("a.py:2") == f"{own}:1"
     repo.put("a.py", text.replace("\t", "    "))
-    assert ask("a.py:1") == ""
+    assert find_writer("a.py:1") == ""
 
 
-def test_a_line_of_a_large_file_is_found(repo: Repository, ask: Ask) -> None:
+def test_a_line_of_a_large_file_is_found(repo: Repository, find_writer: FindWriter) -> None:
     """A line of a file of one megabyte is found."""
     text = "".join(
         f"    the_value_of_row_number_{number} = computed({number})\n" for number in range(20_000)
@@ -266,8 +284,8 @@ def test_a_line_of_a_large_file_is_found(repo: Repository, ask: Ask) -> None:
         repo.write("a.py", text),
         repo.edit("a.py", "computed(15000)", "computed_otherwise(15000)"),
     )
-    assert ask("a.py:15001") == f"{own}:3"
-    assert ask("a.py:14999") == f"{own}:1"
+    assert find_writer("a.py:15001") == f"{own}:3"
+    assert find_writer("a.py:14999") == f"{own}:1"
 
 
 @pytest.mark.parametrize(
@@ -294,11 +312,13 @@ def test_a_missing_line_is_a_usage_error(
     assert (error["code"], bool(error["remedy"])) == ("usage", True)
 
 
-def test_lines_without_the_undecodable_bytes_are_found(repo: Repository, ask: Ask) -> None:
+def test_lines_without_the_undecodable_bytes_are_found(
+    repo: Repository, find_writer: FindWriter
+) -> None:
     """A line is found in a file in which other lines cannot be decoded."""
     own = repo.session(1, repo.write("a.txt", "a plain line of this file\n"))
     repo.put("a.txt", b"d\xe9j\xe0 vu\na plain line of this file\n")
-    assert ask("a.txt:2") == f"{own}:1"
+    assert find_writer("a.txt:2") == f"{own}:1"
 
 
 @pytest.mark.parametrize(
@@ -314,22 +334,26 @@ def test_a_line_search_refuses_words_and_kinds(
     assert b"have no meaning for a line" in done.stderr
 
 
-def test_an_existing_file_with_a_colon_in_its_name(repo: Repository, document: Document) -> None:
+def test_a_file_with_a_colon_in_its_name_is_not_a_line(
+    repo: Repository, document: Document
+) -> None:
     """If a file named ``a.py:1`` exists, ``--file a.py:1`` is that file and not a line."""
     repo.session(1, repo.write("a.py:1", ONE))
     assert document("search", "--file", "a.py:1", cwd=repo.root)["data"]["query"] == ""
 
 
-def test_a_line_search_respects_its_filters(repo: Repository, ask: Ask) -> None:
+def test_a_line_search_respects_its_filters(repo: Repository, find_writer: FindWriter) -> None:
     """The search for a line respects the filters for session and time."""
     first = repo.session(1, repo.write("a.py", ONE))
     repo.session(2, repo.edit("a.py", PRICE, TAXED))
-    assert ask("a.py:2", "--session", first) == ""
-    assert ask("a.py:1", "--session", first) == f"{first}:1"
-    assert ask("a.py:1", "--since", "2027-01-01") == ""
+    assert find_writer("a.py:2", "--session", first) == ""
+    assert find_writer("a.py:1", "--session", first) == f"{first}:1"
+    assert find_writer("a.py:1", "--since", "2027-01-01") == ""
 
 
-def test_a_line_search_writes_no_project_or_session_file(repo: Repository, ask: Ask) -> None:
+def test_a_line_search_writes_no_project_or_session_file(
+    repo: Repository, find_writer: FindWriter
+) -> None:
     """The search for a line changes neither the project nor a transcript."""
     repo.session(1, repo.write("a.py", ONE))
 
@@ -339,7 +363,7 @@ def test_a_line_search_writes_no_project_or_session_file(repo: Repository, ask: 
         return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
     before = project_and_transcript_bytes()
-    assert ask("a.py:1")
+    assert find_writer("a.py:1")
     assert project_and_transcript_bytes() == before
 
 
@@ -351,12 +375,12 @@ def search_line(repo: Repository, line: str, limit: float = float("inf")) -> Sea
     return found
 
 
-def test_a_line_search_reads_archived_copies(repo: Repository, ask: Ask) -> None:
+def test_a_line_search_reads_archived_copies(repo: Repository, find_writer: FindWriter) -> None:
     """A line is found in the archived copy of a deleted session."""
     own = repo.session(1, repo.write("sums.py", ONE))
     (path,) = repo.home.config.glob(f"projects/*/{own}.jsonl")
     archive_and_remove(path, repo.home.environ)
-    assert ask("sums.py:2") == f"{own}:1"
+    assert find_writer("sums.py:2") == f"{own}:1"
 
 
 def test_the_note_counts_sessions_not_indexed_yet(

@@ -201,7 +201,9 @@ def test_hostile_text_does_not_change_the_structure(config_home: ConfigHome, tit
         ("..", "session"),
     ],
 )
-def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) -> None:
+def test_a_document_name_has_day_title_and_id(
+    config_home: ConfigHome, title: str, slug: str
+) -> None:
     """A document's name has the day, the words of the title and the child's short id.
 
     It has at most 255 bytes.

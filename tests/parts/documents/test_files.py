@@ -238,10 +238,10 @@ def test_a_full_disk_leaves_no_partial_document(
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     receipt = write_child(decided, config_home.where)
 
-    def full(_: int) -> None:
+    def raise_full_disk(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", raise_full_disk)
     files = write_documents(decided, receipt, config_home.where)
     assert [warning.partition(": ")[2][:15] for warning in files.warnings] == ["Could not write"]
     assert os.listdir(project) == []

@@ -211,7 +211,9 @@ def test_back_in_a_fork_ignores_later_turns_of_the_parent(parent: Path, document
     assert "MEANWHILE" not in Path(found["data"]["file"]).read_text()
 
 
-def test_back_in_a_fork_of_a_fork(parent: Path, document: Document) -> None:
+def test_back_in_a_fork_of_a_fork_returns_to_the_first_fork(
+    parent: Path, document: Document
+) -> None:
     """``back`` in a fork of a fork returns to the first fork."""
     first = fork_session_file(document, SESSION)
     continue_session(first, "FIRST")
@@ -224,7 +226,7 @@ def test_back_in_a_fork_of_a_fork(parent: Path, document: Document) -> None:
     assert made["back"]["left"] == first.stem
 
 
-def test_back_in_a_fork_at_an_earlier_turn(parent: Path, document: Document) -> None:
+def test_back_in_a_fork_returns_to_an_earlier_turn(parent: Path, document: Document) -> None:
     """``back`` in a fork at an earlier turn returns to that turn and warns of the parent's later turns."""
     fork = fork_session_file(document, SESSION, "--turn", "1")
     continue_session(fork, after="r1")
@@ -233,7 +235,7 @@ def test_back_in_a_fork_at_an_earlier_turn(parent: Path, document: Document) -> 
     assert "The parent was continued" in found["warnings"][0]
 
 
-def test_back_in_a_compacted_fork(parent: Path, document: Document) -> None:
+def test_back_in_a_compacted_fork_returns_to_the_parent(parent: Path, document: Document) -> None:
     """``back`` in a fork that was compacted returns to the parent's conversation."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork)
@@ -252,7 +254,7 @@ def test_back_in_a_compacted_fork(parent: Path, document: Document) -> None:
 
 
 @pytest.mark.parametrize("gone", ["archived", "deleted"])
-def test_back_in_a_fork_without_its_parent(
+def test_back_in_a_fork_needs_no_parent(
     parent: Path, document: Document, config_home: ConfigHome, gone: str
 ) -> None:
     """``back`` works in a fork whose parent is archived or deleted, because the fork has its records."""
@@ -268,7 +270,7 @@ def test_back_in_a_fork_without_its_parent(
     assert found["warnings"] == []
 
 
-def test_back_in_a_fork_of_the_client_or_the_sdk(
+def test_back_works_in_a_fork_of_the_client_or_the_sdk(
     parent: Path, document: Document, config_home: ConfigHome
 ) -> None:
     """``back`` works in a fork that the client or the SDK made, whose records name the originals."""

@@ -91,7 +91,7 @@ def test_a_mark_during_a_step_is_before_it(tmp_path: Path, name: str) -> None:
     assert found.is_step_unfinished
 
 
-def test_an_interrupted_call_does_not_hold_up_a_mark(tmp_path: Path) -> None:
+def test_an_interrupted_call_does_not_move_a_mark(tmp_path: Path) -> None:
     """A call that was interrupted long ago does not move a mark."""
     lost = [tool_use("c", uuid="t", parent="r1", ts=5), user("stop", uuid="p", parent="t", ts=6)]
     assert place_mark(tmp_path, [*conversation(1), *lost]).mark.uuid == "p"

@@ -238,7 +238,7 @@ OPEN_CALL = [
     ],
     ids=["compacted", "branch", "open"],
 )
-def test_a_rewind_to_another_branch(
+def test_a_rewind_to_another_branch_is_explained(
     config_home: ConfigHome, lines: list[Record], kept: list[str], said: str
 ) -> None:
     """A rewind to a mark before a compaction or on another branch keeps the conversation of the mark.
@@ -276,7 +276,7 @@ def test_a_rewind_to_a_lost_mark_is_a_fresh_child(config_home: ConfigHome) -> No
     assert (first["continuation_type"], first["startedAt"]) == ("back", STARTED)
 
 
-def test_a_rewind_to_a_message_that_a_compaction_kept(config_home: ConfigHome) -> None:
+def test_a_rewind_clears_counts_from_before_a_compaction(config_home: ConfigHome) -> None:
     """In messages that a compaction kept, the token counts become zero.
 
     With the old counts an old client would compact immediately.
@@ -402,7 +402,7 @@ def test_rewinds_of_real_sessions_pass_all_checks(
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
-def test_a_rewind_of_a_lost_worktree_session(config_home: ConfigHome) -> None:
+def test_a_rewind_of_an_archived_session_goes_to_its_folder(config_home: ConfigHome) -> None:
     """A rewind of an archived session writes its child to the folder of the session."""
     path = write_session(
         config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9

@@ -37,7 +37,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, Say, children_of, reason_of_process
+from tests.hooks.conftest import Run, TypePrompt, children_of, reason_of_process
 from tests.hooks.test_child_cards import handoff_receipt
 from tests.test_state_failures import failing_writes
 
@@ -64,12 +64,12 @@ def continue_session(parent: Path, uuid: str = "x") -> None:
 
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
-def test_back_returns_to_the_mark(say: Say, parent: Path, sign: str) -> None:
+def test_back_returns_to_the_mark(type_prompt: TypePrompt, parent: Path, sign: str) -> None:
     """``>back`` makes a child at the mark, and its card shows sizes, report and the next command.
 
     The parent is unchanged, and the mark is gone.
     """
-    text = say(f"{sign}mark try the other parser")
+    text = type_prompt(f"{sign}mark try the other parser")
     assert text.startswith("mark set")
     assert "goal: try the other parser" in text
     assert "after record 11111111:3" in text
@@ -78,7 +78,7 @@ def test_back_returns_to_the_mark(say: Say, parent: Path, sign: str) -> None:
     assert children_of(parent) == []
     continue_session(parent)
     raw = parent.read_bytes()
-    text = say(f"{sign}back it was slower\nso we stay")
+    text = type_prompt(f"{sign}back it was slower\nso we stay")
     (child,) = children_of(parent)
     assert text.startswith("back · ")
     for part in (
@@ -99,16 +99,18 @@ def test_back_returns_to_the_mark(say: Say, parent: Path, sign: str) -> None:
     assert state.find_mark(SESSION) is None
 
 
-def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) -> None:
+def test_the_mark_is_private(
+    type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
+) -> None:
     """The file of a mark has mode 0600."""
-    say(">mark x")
+    type_prompt(">mark x")
     path = config_home.config / "resume-hooks" / "pending" / f"mark-{SESSION}.json"
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_same_mark_again_changes_nothing(say: Say, parent: Path) -> None:
+def test_the_same_mark_again_changes_nothing(type_prompt: TypePrompt, parent: Path) -> None:
     """The same ``>mark`` again leaves the mark as it is, even after a note of the client."""
-    say(">mark try it")
+    type_prompt(">mark try it")
     first = state.find_mark(SESSION)
     with parent.open("a") as stream:
         stream.write(
@@ -117,57 +119,63 @@ def test_the_same_mark_again_changes_nothing(say: Say, parent: Path) -> None:
             )
             + "\n"
         )
-    assert say(">mark try it").startswith("mark already set here")
+    assert type_prompt(">mark try it").startswith("mark already set here")
     assert state.find_mark(SESSION) == first
 
 
-def test_a_second_mark_needs_a_confirmation(say: Say, parent: Path) -> None:
+def test_a_second_mark_needs_a_confirmation(type_prompt: TypePrompt, parent: Path) -> None:
     """``>mark`` with another mark active asks first, and only ``>mark yes`` replaces the mark."""
-    say(">mark the old goal")
+    type_prompt(">mark the old goal")
     first = state.find_mark(SESSION)
     continue_session(parent)
-    text = say(">mark the new goal")
+    text = type_prompt(">mark the new goal")
     assert text.startswith("mark not set · another is active, set just now")
     for part in ("goal: the old goal", "new goal: the new goal", ">mark yes"):
         assert part in text
     assert text.endswith("\nTo replace it: >mark yes")
     assert state.find_mark(SESSION) == first
-    assert say(">mark the new goal>mark YES").startswith("mark replaced")
+    assert type_prompt(">mark the new goal>mark YES").startswith("mark replaced")
     now = state.find_mark(SESSION)
     assert now is not None
     assert (now.uuid, now.goal) == ("xa", "the new goal")
-    assert "nothing to confirm" in say(">mark yes")
+    assert "nothing to confirm" in type_prompt(">mark yes")
     assert state.find_mark(SESSION) == now
 
 
-def test_cancel_is_not_a_goal(say: Say, parent: Path) -> None:
+def test_cancel_is_not_a_goal(type_prompt: TypePrompt, parent: Path) -> None:
     """``>mark cancel`` ends an open question; without a question it deletes the mark."""
-    assert "No active mark" in say(">mark cancel")
-    say(">mark the old goal")
+    assert "No active mark" in type_prompt(">mark cancel")
+    type_prompt(">mark the old goal")
     continue_session(parent)
-    say(">mark the new goal")
-    assert say(">mark cancel").startswith("mark stays, set just now\n  goal: the old goal")
-    assert "nothing to confirm" in say(">mark yes")
-    assert say(">mark Cancel").startswith("mark forgotten, set just now\n  goal: the old goal")
+    type_prompt(">mark the new goal")
+    assert type_prompt(">mark cancel").startswith("mark stays, set just now\n  goal: the old goal")
+    assert "nothing to confirm" in type_prompt(">mark yes")
+    assert type_prompt(">mark Cancel").startswith(
+        "mark forgotten, set just now\n  goal: the old goal"
+    )
     assert state.find_mark(SESSION) is None
 
 
-def test_a_second_mark_without_a_goal_needs_a_confirmation(say: Say, parent: Path) -> None:
+def test_a_second_mark_without_a_goal_needs_a_confirmation(
+    type_prompt: TypePrompt, parent: Path
+) -> None:
     """``/resume-hooks:mark`` at another position asks first, even without a goal."""
-    say("/resume-hooks:mark")
+    type_prompt("/resume-hooks:mark")
     continue_session(parent)
-    assert say("/resume-hooks:mark").endswith("\nReplace: /resume-hooks:mark yes")
+    assert type_prompt("/resume-hooks:mark").endswith("\nReplace: /resume-hooks:mark yes")
 
 
 @pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, -60])
-def test_a_late_confirmation_replaces_no_mark(say: Say, parent: Path, age: float) -> None:
+def test_a_late_confirmation_replaces_no_mark(
+    type_prompt: TypePrompt, parent: Path, age: float
+) -> None:
     """``>mark yes`` more than ten minutes after the question keeps the mark."""
-    say(">mark old")
-    say(">mark new")
+    type_prompt(">mark old")
+    type_prompt(">mark new")
     question = confirmations.find_question(SESSION, QUESTION_KIND)
     assert question is not None
     confirmations.store_question(question._replace(asked=time.time() - age))
-    text = say(">mark yes")
+    text = type_prompt(">mark yes")
     assert "older than 10 minutes" in text
     assert "goal: old" in text
     found = state.find_mark(SESSION)
@@ -175,9 +183,11 @@ def test_a_late_confirmation_replaces_no_mark(say: Say, parent: Path, age: float
     assert found.goal == "old"
 
 
-def test_a_confirmation_without_a_question_sets_no_mark(say: Say, parent: Path) -> None:
+def test_a_confirmation_without_a_question_sets_no_mark(
+    type_prompt: TypePrompt, parent: Path
+) -> None:
     """``>mark yes`` does nothing without a question about a mark in this session."""
-    text = say(">mark yes")
+    text = type_prompt(">mark yes")
     assert "no question about a mark is open" in text
     assert "No active mark." in text
     assert state.find_mark(SESSION) is None
@@ -185,27 +195,27 @@ def test_a_confirmation_without_a_question_sets_no_mark(say: Say, parent: Path) 
     confirmations.store_question(
         confirmations.StoredQuestion(session_id(2), "x", time.time(), kind=QUESTION_KIND)
     )
-    assert "nothing to confirm" in say(">mark yes")
+    assert "nothing to confirm" in type_prompt(">mark yes")
     assert state.find_mark(SESSION) is None
     assert confirmations.find_question(SESSION) is not None, "the question of a trim is still open"
 
 
 def test_the_old_trigger_name_still_works(
-    say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch
+    type_prompt: TypePrompt, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The names of 0.2.0, ``>checkpoint`` and ``>rewind``, still work and can be turned off."""
-    text = say(">checkpoint try it")
+    text = type_prompt(">checkpoint try it")
     assert "back to here   >back what" in text
     assert "checkpoint" not in text
-    assert say(">rewind it was slower").startswith("back · ")
+    assert type_prompt(">rewind it was slower").startswith("back · ")
     assert len(children_of(parent)) == 1
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "rewind")
     assert is_trigger_off("back")
 
 
-def test_back_without_a_mark_is_refused(say: Say, parent: Path) -> None:
+def test_back_without_a_mark_is_refused(type_prompt: TypePrompt, parent: Path) -> None:
     """``>back`` without a mark is refused with the remedy and the user's text."""
-    text = say(">back it was slower")
+    text = type_prompt(">back it was slower")
     assert "No active mark." in text
     assert "Your text: it was slower" in text
     assert text.endswith("\nFirst: >mark [goal]")
@@ -213,56 +223,62 @@ def test_back_without_a_mark_is_refused(say: Say, parent: Path) -> None:
 
 
 @pytest.mark.parametrize("prompt", [">back", "/resume-hooks:back", ">back  \n "])
-def test_back_with_an_empty_report_is_refused(say: Say, parent: Path, prompt: str) -> None:
+def test_back_with_an_empty_report_is_refused(
+    type_prompt: TypePrompt, parent: Path, prompt: str
+) -> None:
     """``>back`` with an empty report is refused and keeps the mark."""
-    say(">mark x")
-    assert "Report cannot be empty." in say(prompt)
+    type_prompt(">mark x")
+    assert "Report cannot be empty." in type_prompt(prompt)
     assert state.find_mark(SESSION) is not None
     assert children_of(parent) == []
 
 
 @pytest.mark.parametrize("prompt", [">mark x", ">back x", "/resume-hooks:mark"])
-def test_a_mark_in_a_sub_agent_is_refused(say: Say, parent: Path, prompt: str) -> None:
+def test_a_mark_in_a_sub_agent_is_refused(
+    type_prompt: TypePrompt, parent: Path, prompt: str
+) -> None:
     """``mark`` and ``back`` are refused in a sub-agent, which the event's ``agent_id`` shows.
 
     The agent's type alone does not show it, since a whole session may run as an agent.
     """
-    text = say(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
+    text = type_prompt(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
     assert "A sub-agent has no marks" in text
     assert state.find_mark(SESSION) is None
-    assert "subagents" not in say(prompt, fields={"agent_type": "reviewer"})
+    assert "subagents" not in type_prompt(prompt, fields={"agent_type": "reviewer"})
 
 
-def test_back_without_a_transcript_finds_no_mark(say: Say) -> None:
+def test_back_without_a_transcript_finds_no_mark(type_prompt: TypePrompt) -> None:
     """``>back`` in a session without a transcript finds no mark."""
-    assert "No active mark." in say(">back x", session_id(7))
+    assert "No active mark." in type_prompt(">back x", session_id(7))
 
 
-def test_a_second_back_shows_the_existing_child(say: Say, parent: Path) -> None:
+def test_a_second_back_shows_the_existing_child(type_prompt: TypePrompt, parent: Path) -> None:
     """A second ``>back`` names the existing child until the child or the parent is continued."""
-    say(">mark x")
+    type_prompt(">mark x")
     continue_session(parent)
-    say(">back it was slower")
+    type_prompt(">back it was slower")
     (child,) = children_of(parent)
     for _ in range(2):
-        text = say(">back it was slower")
+        text = type_prompt(">back it was slower")
         assert text.startswith("already back")
         assert "No active mark." in text
         assert f"/resume {child.stem}" in text
     assert children_of(parent) == [child]
-    assert "Your new report was not used: another report" in say(
+    assert "Your new report was not used: another report" in type_prompt(
         "/resume-hooks:back another report"
     )
     with child.open("ab") as stream:
         stream.write(line(user("go on", uuid="g", parent="r3", ts=LATER)) + b"\n")
-    assert f"/resume {child.stem}" not in say(">back it was slower")
+    assert f"/resume {child.stem}" not in type_prompt(">back it was slower")
 
 
-def test_a_mark_during_a_turn_is_at_the_last_complete_step(say: Say, parent: Path) -> None:
+def test_a_mark_during_a_turn_is_at_the_last_complete_step(
+    type_prompt: TypePrompt, parent: Path
+) -> None:
     """A mark that is set during a turn is after the last complete step, and the card says so."""
     with parent.open("ab") as stream:
         stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
-    text = say(">mark x")
+    text = type_prompt(">mark x")
     assert "the mark is after the last complete step" in text
     assert text.endswith("\nSet. Continue once the answer ends.")
     found = state.find_mark(SESSION)
@@ -270,11 +286,11 @@ def test_a_mark_during_a_turn_is_at_the_last_complete_step(say: Say, parent: Pat
     assert found.uuid == "r3"
 
 
-def test_back_to_a_lost_mark_warns(say: Say, parent: Path) -> None:
+def test_back_to_a_lost_mark_warns(type_prompt: TypePrompt, parent: Path) -> None:
     """``>back`` to a mark whose record is gone makes a child with the report alone and warns."""
-    say(">mark x")
+    type_prompt(">mark x")
     write_session(parent.parent, SESSION, conversation(2, prefix="q"))
-    text = say(">back it was slower")
+    text = type_prompt(">back it was slower")
     assert text.startswith("back")
     assert (
         "can't be found any more (its record is gone): the new session has only the report" in text
@@ -284,9 +300,11 @@ def test_back_to_a_lost_mark_warns(say: Say, parent: Path) -> None:
     assert state.find_mark(SESSION) is None
 
 
-def test_parallel_backs_make_one_child(say: Say, run_hook: Run, parent: Path) -> None:
+def test_parallel_backs_make_one_child(
+    type_prompt: TypePrompt, run_hook: Run, parent: Path
+) -> None:
     """Four parallel ``>back`` make one child; the others find no mark or report that it is made."""
-    say(">mark x")
+    type_prompt(">mark x")
     continue_session(parent)
     event = {"session_id": SESSION, "prompt": ">back it was slower"}
     with ThreadPoolExecutor(4) as pool:
@@ -302,10 +320,10 @@ def test_parallel_backs_make_one_child(say: Say, run_hook: Run, parent: Path) ->
 
 
 def test_a_failed_back_keeps_the_mark(
-    say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch
+    type_prompt: TypePrompt, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If ``>back`` fails, the mark stays, and the next ``>back`` works."""
-    say(">mark x")
+    type_prompt(">mark x")
     before = state.find_mark(SESSION)
 
     def refuse(*_: object) -> None:
@@ -316,7 +334,7 @@ def test_a_failed_back_keeps_the_mark(
         trigger = Trigger("back", "it was slower", is_slash=False, is_pasted=False)
         assert "The disk is full" in card_of_trigger(trigger, {"session_id": SESSION})
     assert state.find_mark(SESSION) == before
-    assert say(">back it was slower").startswith("back")
+    assert type_prompt(">back it was slower").startswith("back")
 
 
 GARBAGE: dict[str, Any] = {
@@ -348,24 +366,24 @@ def test_an_invalid_file_is_not_a_mark(config_home: ConfigHome, name: str) -> No
 
 
 def test_a_mark_in_a_read_only_state_folder_is_refused(
-    say: Say, parent: Path, config_home: ConfigHome
+    type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
 ) -> None:
     """If the state folder cannot be written, ``>mark`` is refused with a remedy."""
     (config_home.root / "file").touch()
     folder = str(config_home.root / "file" / "x")
-    text = say(">mark x", RESUME_HOOKS_HOME=folder)
+    text = type_prompt(">mark x", RESUME_HOOKS_HOME=folder)
     assert f"The mark could not be saved in {folder}: Not a directory." in text
     assert "Check free space" in text
     assert text.count("Nothing was changed.") == 1
 
 
 def test_a_failed_second_mark_keeps_the_first(
-    say: Say, parent: Path, config_home: ConfigHome
+    type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
 ) -> None:
     """If a second mark cannot be stored, the first one stays."""
-    say(">mark one")
+    type_prompt(">mark one")
     with failing_writes(errno.ENOSPC)(config_home.config / "resume-hooks"):
-        text = say(">mark two")
+        text = type_prompt(">mark two")
     assert f"could not be stored in {config_home.config}/resume-hooks (No space left" in text
     assert "Check free space" in text
     mark = state.find_mark(SESSION)

@@ -173,7 +173,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path, git: 
     assert not ran.exists()
 
 
-def test_list_folders_of_other_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_the_folders_of_other_sessions_are_listed(config_home: ConfigHome, tmp_path: Path) -> None:
     """``list_session_folders`` returns each existing folder of other sessions once."""
     there = tmp_path / "there"
     there.mkdir()

@@ -23,7 +23,7 @@ from tests.cli.test_resume import project
 __all__ = ["project"]
 
 
-class TestGone:
+class TestMissingFolder:
     """Without a terminal, ``resume`` cannot ask about the missing folder."""
 
     @pytest.fixture
@@ -82,7 +82,7 @@ class TestGone:
         assert list(config_home.project(project).iterdir()) == []
 
 
-class TestGoneOnATerminal:
+class TestMissingFolderOnATerminal:
     """On a terminal, ``resume`` asks about the missing folder."""
 
     def test_a_renamed_folder_is_found_and_the_session_rehomed(self, desk: Desk) -> None:

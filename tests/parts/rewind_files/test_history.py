@@ -200,7 +200,7 @@ UUID = prompt_id(1)
         (f"abcd:{UUID}", RewindTarget(None, UUID, "abcd")),
     ],
 )
-def test_parse_typed_positions(typed: str, meant: RewindTarget) -> None:
+def test_typed_positions_are_parsed(typed: str, meant: RewindTarget) -> None:
     """A typed position is a turn, "last", a uuid, or a reference such as ``abcd:34``."""
     assert files_at_prompt.parse_target(typed) == meant
 
@@ -230,7 +230,7 @@ def three_prompts() -> list[object]:
 
 
 @pytest.mark.parametrize("to", ["2", prompt_id(2), prompt_id(2).upper(), f"{SESSION}:2"])
-def test_the_state_at_a_prompt(project: Project, to: str) -> None:
+def test_the_state_at_a_prompt_is_found(project: Project, to: str) -> None:
     """The state at a prompt is found by turn, uuid and line."""
     found = state_at_prompt(project, three_prompts(), to)
     assert (found.prompt.turn, found.is_exact, found.state.backups["a"].name) == (2, True, A2)

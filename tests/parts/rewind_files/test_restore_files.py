@@ -310,7 +310,7 @@ def test_after_a_crash_each_file_is_old_or_new(
             patch.setattr(os, step, failing)
             with contextlib.suppress(Crash, WriteFailed):
                 restore_files.write_files(decided, Where(environ))
-        _require_old_or_new(project, before)
+        _assert_old_or_new(project, before)
         _undo_in_another_process(environ)
         assert project.list_files() == before
         if not failing.reached:
@@ -344,7 +344,7 @@ def _undo_in_another_process(environ: dict[str, str]) -> None:
             restore_files.write_files(undo, Where(environ))
 
 
-def _require_old_or_new(project: Project, before: dict[str, tuple[int, bytes]]) -> None:
+def _assert_old_or_new(project: Project, before: dict[str, tuple[int, bytes]]) -> None:
     there = {
         name: content
         for name, content in contents_of_project(project).items()
@@ -395,7 +395,7 @@ def test_an_undo_returns_to_the_earlier_state(
     assert project.list_files() == before
 
 
-def test_a_lost_working_folder_is_refused(config_home: ConfigHome, cli: Cli) -> None:
+def test_rewind_files_of_an_archived_session_is_refused(config_home: ConfigHome, cli: Cli) -> None:
     """``rewind-files`` for an archived session is refused with the restore command."""
     assert_refused(config_home, cli, ("rewind-files", ARCHIVED, "--to", "last", "--yes"))
 

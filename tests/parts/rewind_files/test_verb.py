@@ -182,7 +182,7 @@ def test_one_refused_file_prevents_all_writes_without_partial(
     assert read_document(capsys, SESSION, "--to", "1", "--dry-run")["data"]["complete"] is False
 
 
-def test_the_message_if_no_file_can_be_restored(
+def test_a_restore_without_a_possible_file_says_so(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If no file can be restored, the message says so, not that no file differs."""
@@ -209,7 +209,7 @@ def test_an_undo_without_changes_is_reported(
     )
 
 
-def test_ctrl_c_during_a_restore(
+def test_ctrl_c_ends_a_restore_after_the_current_file(
     project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl+C during a restore ends it after the current file, with exit code 130.

@@ -273,7 +273,7 @@ def list_secrets(cli: Cli, *words: str) -> dict[str, Any]:
     return schema_of_verb("scrub").model_validate(document["data"]).model_dump()
 
 
-def test_the_list_of_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
+def test_the_list_of_a_clean_session_has_one_line(config_home: ConfigHome, cli: Cli) -> None:
     """``scrub --list`` of a session without secrets prints one line and succeeds."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("scrub", "--list", SESSION)
@@ -302,7 +302,7 @@ def test_the_list_reports_an_unreadable_place(config_home: ConfigHome, cli: Cli)
     assert cli("scrub", "--list", SESSION).returncode == 0
 
 
-def test_the_list_of_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
+def test_the_list_shows_places_without_the_secret(config_home: ConfigHome, cli: Cli) -> None:
     """``scrub --list`` prints where a secret is and how to remove it, but not the secret.
 
     The exit code is 1.

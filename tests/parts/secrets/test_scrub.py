@@ -84,7 +84,7 @@ def test_scrub_reports_an_unreadable_place(
     assert ONE not in session_with_secret.read_text()
 
 
-def test_scrub_in_place_of_a_session_only_in_the_vault(
+def test_scrub_in_place_rewrites_an_archived_copy(
     session_with_secret: Path, config_home: ConfigHome, cli: Cli
 ) -> None:
     """``scrub --in-place`` rewrites an archived copy and shows its title without the secret."""
@@ -271,10 +271,10 @@ def test_a_full_disk_is_reported(
     outputs.mkdir(parents=True)
     (outputs / "x.txt").write_text(f"it is {ONE}")
 
-    def full(*_: object) -> str:
+    def raise_full_disk(*_: object) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "scrub")
 
-    monkeypatch.setattr(purge, "make_private_folder", full)
+    monkeypatch.setattr(purge, "make_private_folder", raise_full_disk)
     with pytest.raises(WriteFailed, match="No space left"):
         write_child(
             child.plan_scrubbed_child(

@@ -56,7 +56,7 @@ def test_export_writes_a_page_by_default(
     assert session_with_secret.read_bytes() == before
 
 
-def test_the_receipt_of_an_export(
+def test_the_receipt_of_an_export_has_every_field(
     document: Document, session_with_secret: Path, current_folder: Path
 ) -> None:
     """The receipt of an export has every documented field."""
@@ -103,7 +103,7 @@ def test_a_dry_run_writes_no_document(
     assert (made["size"], made["sha256"]) == (data["size"], data["sha256"])
 
 
-def test_export_to_standard_output(
+def test_export_prints_only_the_document(
     cli: Cli, session_with_secret: Path, current_folder: Path
 ) -> None:
     """``export -o -`` prints only the document to standard output, and the receipt to standard error."""
@@ -128,7 +128,7 @@ def test_an_unredacted_export_says_so(
     assert "Nothing was removed" in text
 
 
-def test_export_a_lineage(
+def test_export_writes_a_lineage(
     document: Document, session_with_secret: Path, current_folder: Path, config_home: ConfigHome
 ) -> None:
     """``export --lineage`` starts with the oldest session and has copied records once."""
@@ -160,7 +160,7 @@ def test_export_a_lineage(
     assert Path(page["document"]).read_text().count("<h1") == 2
 
 
-def test_export_a_lineage_with_a_deleted_ancestor(
+def test_export_includes_an_archived_ancestor(
     cli: Cli, document: Document, session_with_secret: Path, config_home: ConfigHome
 ) -> None:
     """``export --lineage`` includes an archived ancestor, and warns of an ancestor that is missing."""
@@ -185,7 +185,7 @@ def test_export_a_lineage_with_a_deleted_ancestor(
     assert b"Find out why uploads fail" in alone.stdout
 
 
-def test_export_a_bundle(
+def test_export_writes_a_bundle(
     document: Document, cli: Cli, session_with_secret: Path, current_folder: Path
 ) -> None:
     """``export --format json`` writes a bundle without secrets."""
@@ -216,7 +216,9 @@ def test_invalid_exports_are_refused(
     assert list(current_folder.iterdir()) == []
 
 
-def test_export_a_sub_agent(cli: Cli, config_home: ConfigHome, current_folder: Path) -> None:
+def test_export_accepts_a_sub_agent(
+    cli: Cli, config_home: ConfigHome, current_folder: Path
+) -> None:
     """``export`` accepts the locator of a sub-agent."""
     folder = config_home.project() / SESSION / "subagents"
     write_session(config_home.project(), SESSION, records_of_every_kind())

@@ -79,7 +79,7 @@ def test_import_reads_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) 
     assert path.read_bytes() == packed
 
 
-def test_import_into_another_folder(
+def test_import_home_chooses_the_folder(
     document: Document, config_home: ConfigHome, tmp_path: Path
 ) -> None:
     """``import --home`` makes a session of that folder, and refuses a missing folder."""
@@ -283,7 +283,9 @@ def bundle_of_two_sessions(config_home: ConfigHome) -> Path:
     return made
 
 
-def test_import_a_bundle(document: Document, bundle_of_two_sessions: Path) -> None:
+def test_import_lists_the_sessions_of_a_bundle(
+    document: Document, bundle_of_two_sessions: Path
+) -> None:
     """The import of a bundle lists the old and the new id of each session.
 
     The receipt is that of the last session.
@@ -298,7 +300,7 @@ def test_import_a_bundle(document: Document, bundle_of_two_sessions: Path) -> No
     ]
 
 
-def test_import_a_bundle_as_text(cli: Cli, bundle_of_two_sessions: Path) -> None:
+def test_import_prints_how_to_continue_a_bundle(cli: Cli, bundle_of_two_sessions: Path) -> None:
     """The import of a bundle prints how to continue, and a second import finds the sessions."""
     done = cli("import", str(bundle_of_two_sessions))
     assert (done.returncode, done.stderr) == (0, b"")
@@ -321,7 +323,7 @@ def test_a_dry_run_of_a_bundle_imports_nothing(
     assert list(config_home.config.rglob("*.jsonl")) == []
 
 
-def test_import_a_page_after_a_question(desk: Desk, tmp_path: Path) -> None:
+def test_resume_imports_a_file_after_a_question(desk: Desk, tmp_path: Path) -> None:
     """``resume`` with a file asks whether to import it, and starts the client only after a yes."""
     page = tmp_path / "far.html"
     page.write_bytes(session_bytes([*conversation(2), custom_title("From afar")]))

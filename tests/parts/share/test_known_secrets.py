@@ -48,7 +48,7 @@ CHANCE = 6
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """The id of a session or record, whose characters are random, too."""
 
-ROUNDS = [
+TESTED_FORMS = [
     form
     for form in FORMS
     if redact(form.words.format(form.make(random.Random(form.name))))[1]
@@ -171,7 +171,7 @@ def outputs_of_session(config_home: ConfigHome, path: str) -> dict[str, str]:
     return made
 
 
-@pytest.mark.parametrize("form", ROUNDS, ids=lambda form: form.name)
+@pytest.mark.parametrize("form", TESTED_FORMS, ids=lambda form: form.name)
 def test_no_output_contains_a_part_of_a_secret(config_home: ConfigHome, form: Form) -> None:
     """No output of a session contains a part of a secret, for every form of secret.
 

@@ -38,7 +38,7 @@ def choice_row(
     return {"number": number, "description": description, "rationale": rationale}
 
 
-class Fake:
+class FakeModel:
     """A model that answers with the result of ``choose`` for the offered numbers."""
 
     def __init__(self, choose: Callable[[list[int]], Rows]) -> None:
@@ -53,7 +53,7 @@ class Fake:
         return Reply(form.model_validate({"choices": rows}), 0.01, 1_000, 100, 1.5, "fake-1")
 
 
-class Failing:
+class FailingModel:
     """A model that answers ``good`` times and then fails."""
 
     def __init__(self, good: int = 0) -> None:
@@ -67,27 +67,29 @@ class Failing:
         return Reply(form.model_validate({"choices": []}), 0.01, 1, 1, 0.1, "fake-1")
 
 
-def model_that_drops_everything() -> Fake:
+def model_that_drops_everything() -> FakeModel:
     """Return a model that chooses every content."""
-    return Fake(lambda numbers: [choice_row(number, f"content {number}") for number in numbers])
+    return FakeModel(
+        lambda numbers: [choice_row(number, f"content {number}") for number in numbers]
+    )
 
 
-def model_with_choices(*rows: dict[str, Any]) -> Fake:
+def model_with_choices(*rows: dict[str, Any]) -> FakeModel:
     """Return a model with these choices, whatever is offered."""
-    return Fake(lambda _numbers: list(rows))
+    return FakeModel(lambda _numbers: list(rows))
 
 
-def model_with_random_choices(seed: int) -> Fake:
+def model_with_random_choices(seed: int) -> FakeModel:
     """Return a model with random choices, some of them repeated or unknown."""
     chance = random.Random(seed)
-    return Fake(
+    return FakeModel(
         lambda numbers: [
             choice_row(chance.choice([*numbers, -1, 0, 10**30])) for _ in range(len(numbers))
         ]
     )
 
 
-def offered(
+def offer_of_file(
     path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN_RULES
 ) -> Offer:
     """Return the contents of a file that are offered to a model; by default none is recent."""
@@ -96,14 +98,14 @@ def offered(
 
 
 def choices_of_model(
-    model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60
+    model: FakeModel | FailingModel, what: Offer, wishes: str = "", limit: float = 60
 ) -> ModelResult:
     """Return a model's choices from an offer."""
     return ask_model_about_offer(model, what, wishes, limit, lambda _number, _count: None)
 
 
 def plan_with_model(
-    what: Offer, model: Fake, home: ConfigHome, wishes: str = "", folder: str | None = None
+    what: Offer, model: FakeModel, home: ConfigHome, wishes: str = "", folder: str | None = None
 ) -> SmartPlan:
     """Return the plan that follows from the rules and a model."""
     verdicts = [*build_rule_verdicts(what), *choices_of_model(model, what, wishes).verdicts]

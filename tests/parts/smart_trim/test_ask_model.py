@@ -30,13 +30,13 @@ from tests.builders import ConfigHome, boundary, summary
 from tests.derive.trim.sessions import LONG, Chain, write_project_session
 from tests.parts.smart_trim.models import (
     SHOWN,
-    Failing,
-    Fake,
+    FailingModel,
+    FakeModel,
     choice_row,
     choices_of_model,
     model_that_drops_everything,
     model_with_choices,
-    offered,
+    offer_of_file,
 )
 
 
@@ -52,7 +52,7 @@ def session_with_outputs(home: ConfigHome, count: int = 3) -> Path:
 
 def test_each_named_content_gets_a_verdict(config_home: ConfigHome) -> None:
     """Each content that the model names gets its reason, and the result has the cost."""
-    what = offered(session_with_outputs(config_home), config_home)
+    what = offer_of_file(session_with_outputs(config_home), config_home)
     asked = choices_of_model(model_with_choices(choice_row(2, "a log", "read once")), what)
     (one,) = asked.verdicts
     assert (one.record, one.by, one.description, one.rationale) == (
@@ -66,7 +66,7 @@ def test_numbers_that_were_not_offered_are_dropped(config_home: ConfigHome) -> N
     """Numbers that were not offered are counted as unknown, and valid ones are used."""
     asked = choices_of_model(
         model_with_choices(*map(choice_row, [0, -1, 4, 10**30, 3])),
-        offered(session_with_outputs(config_home), config_home),
+        offer_of_file(session_with_outputs(config_home), config_home),
     )
     assert [one.description for one in asked.verdicts] == ["an old listing"]
     assert (asked.unknown_number_count, asked.repeated_number_count) == (4, 0)
@@ -76,7 +76,7 @@ def test_a_number_counts_once(config_home: ConfigHome) -> None:
     """If the model names a number several times, only the first time is used."""
     rows = [choice_row(1, "first"), *(choice_row(1, "again") for _ in range(9))]
     asked = choices_of_model(
-        model_with_choices(*rows), offered(session_with_outputs(config_home), config_home)
+        model_with_choices(*rows), offer_of_file(session_with_outputs(config_home), config_home)
     )
     assert [one.description for one in asked.verdicts] == ["first"]
     assert (asked.unknown_number_count, asked.repeated_number_count) == (0, 9)
@@ -88,7 +88,7 @@ def test_a_huge_answer_is_reduced(config_home: ConfigHome) -> None:
         choice_row(3, "y" * 5_000_000, "z" * 5_000_000)
     ]
     asked = choices_of_model(
-        model_with_choices(*rows), offered(session_with_outputs(config_home), config_home)
+        model_with_choices(*rows), offer_of_file(session_with_outputs(config_home), config_home)
     )
     assert len(asked.verdicts) == 3
     assert all(len(one.description) <= 100 and len(one.rationale) <= 200 for one in asked.verdicts)
@@ -97,7 +97,7 @@ def test_a_huge_answer_is_reduced(config_home: ConfigHome) -> None:
 
 def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
     """A number is used only in the call whose text contains it."""
-    what = offered(session_with_outputs(config_home, 90), config_home)
+    what = offer_of_file(session_with_outputs(config_home, 90), config_home)
     model = model_with_choices(choice_row(1), choice_row(90))
     asked = choices_of_model(model, what)
     assert len(model.asked) == 2
@@ -112,7 +112,7 @@ def test_the_costs_of_all_calls_are_added(config_home: ConfigHome) -> None:
     told: list[tuple[int, int]] = []
     asked = ask_model_about_offer(
         model_that_drops_everything(),
-        offered(session_with_outputs(config_home, 90), config_home),
+        offer_of_file(session_with_outputs(config_home, 90), config_home),
         "",
         60,
         lambda *at: told.append(at),
@@ -126,7 +126,9 @@ def test_the_costs_of_all_calls_are_added(config_home: ConfigHome) -> None:
 def test_a_failed_call_fails_the_whole_request(config_home: ConfigHome, good: int) -> None:
     """If one call fails, the whole request fails, with the cost so far and the other command."""
     with pytest.raises(HeadlessFailed) as failed:
-        choices_of_model(Failing(good), offered(session_with_outputs(config_home, 90), config_home))
+        choices_of_model(
+            FailingModel(good), offer_of_file(session_with_outputs(config_home, 90), config_home)
+        )
     assert (
         failed.value.message
         == "The model chose nothing: it refused" + " (0.0100 USD were spent)" * good
@@ -139,21 +141,21 @@ def test_the_time_limit_covers_all_calls(config_home: ConfigHome) -> None:
     """The time limit covers all calls together, and no call is made after it."""
     limits: list[float] = []
 
-    class Slow(Fake):
+    class Slow(FakeModel):
         def ask(self, instructions: str, text: str, form: type[Any], *, limit: float) -> Any:
             limits.append(limit)
             return super().ask(instructions, text, form, limit=limit)
 
     choices_of_model(
         Slow(lambda _numbers: []),
-        offered(session_with_outputs(config_home, 90), config_home),
+        offer_of_file(session_with_outputs(config_home, 90), config_home),
         limit=60,
     )
     assert 60 >= limits[0] > limits[1] > 0
     model = model_that_drops_everything()
     with pytest.raises(HeadlessFailed, match=r"0 of 2 calls"):
         choices_of_model(
-            model, offered(session_with_outputs(config_home, 90), config_home), limit=0
+            model, offer_of_file(session_with_outputs(config_home, 90), config_home), limit=0
         )
     assert model.asked == []
 
@@ -163,7 +165,7 @@ def test_wishes_are_in_the_instructions(config_home: ConfigHome) -> None:
     model = model_that_drops_everything()
     choices_of_model(
         model,
-        offered(session_with_outputs(config_home), config_home),
+        offer_of_file(session_with_outputs(config_home), config_home),
         "keep everything about run 2",
     )
     ((instructions, text),) = model.asked
@@ -194,7 +196,7 @@ def test_an_answer_outside_the_schema_is_refused(data: Any) -> None:
         ModelAnswer.model_validate(data)
 
 
-def test_the_text_for_the_model(config_home: ConfigHome) -> None:
+def test_the_text_for_the_model_has_an_outline_and_excerpts(config_home: ConfigHome) -> None:
     """The text for the model has the prompts, the session's end, and the beginning of each content."""
     chain = (
         Chain()
@@ -203,7 +205,7 @@ def test_the_text_for_the_model(config_home: ConfigHome) -> None:
         .tool("t1", "Read", LONG, file_path="/a.py")
     )
     chain.answer("Found it.").ask("now test it").answer("All green.")
-    (part,) = split_offer(offered(write_project_session(config_home, chain), config_home))
+    (part,) = split_offer(offer_of_file(write_project_session(config_home, chain), config_home))
     margin = [line for line in part.text.split("\n") if line and not line.startswith("  ")]
     assert margin[1:] == [
         "turn 1 · the user",
@@ -231,7 +233,7 @@ def test_foreign_text_is_always_indented(config_home: ConfigHome) -> None:
     chain.tool("t2", "Bash\n#95 · turn 2", forged + "x", command="\x1b[1m#94 · \n#93 · ").ask(
         forged
     ).answer(forged)
-    (part,) = split_offer(offered(write_project_session(config_home, chain), config_home))
+    (part,) = split_offer(offer_of_file(write_project_session(config_home, chain), config_home))
     assert [int(number) for number in SHOWN.findall(part.text)] == sorted(part.numbers) == [1, 2]
     assert re.findall("[\x00-\x08\x0b-\x1f\x7f\u2028]", part.text) == []
 
@@ -242,7 +244,7 @@ def test_many_contents_are_split_into_parts(config_home: ConfigHome) -> None:
     for number in range(150):
         chain.ask(f"question {number} " + "and more " * 50)
         chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 400, command=f"run {number}")
-    shown = split_offer(offered(write_project_session(config_home, chain), config_home))
+    shown = split_offer(offer_of_file(write_project_session(config_home, chain), config_home))
     assert len(shown) == 3
     assert sorted(number for part in shown for number in part.numbers) == list(range(1, 151))
     for part in shown:
@@ -274,7 +276,9 @@ def test_contents_before_a_compaction_are_not_offered(config_home: ConfigHome) -
         for n, row in enumerate(after)
     ]
     after[0]["parentUuid"] = "s"
-    (part,) = split_offer(offered(write_project_session(config_home, [*rows, *after]), config_home))
+    (part,) = split_offer(
+        offer_of_file(write_project_session(config_home, [*rows, *after]), config_home)
+    )
     assert part.text.count("summary of what came before") == 1
     assert part.text.count("We did much.") == 50
     assert "output of Bash new" in part.text

@@ -15,7 +15,7 @@ from resume_hooks.parts.smart_trim.offered_contents import (
 )
 from tests.builders import ConfigHome, attachment, call
 from tests.derive.trim.sessions import LONG, Chain, write_project_session
-from tests.parts.smart_trim.models import offered
+from tests.parts.smart_trim.models import offer_of_file
 
 IMAGE = {
     "type": "image",
@@ -25,7 +25,7 @@ IMAGE = {
 
 def kinds_and_targets(home: ConfigHome, chain: Chain, **how: object) -> list[tuple[str, str]]:
     """Return the kind and the target of each offered content of a conversation."""
-    found = offered(write_project_session(home, chain), home, **how)  # type: ignore[arg-type]
+    found = offer_of_file(write_project_session(home, chain), home, **how)  # type: ignore[arg-type]
     return [(one.piece.kind, one.target) for one in found.candidates]
 
 
@@ -37,7 +37,7 @@ def test_large_contents_are_offered_in_order(config_home: ConfigHome) -> None:
     chain.answer("I see. " * 100).tool("t3", "Bash", LONG + "x", command="pwd").answer(
         "All done. " * 100
     )
-    found = offered(write_project_session(config_home, chain), config_home)
+    found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert [one.piece.kind for one in found.candidates] == [
         "result",
         "input",
@@ -88,7 +88,7 @@ def test_the_last_long_text_of_each_turn_stays(config_home: ConfigHome) -> None:
         chain.ask(f"go {number}").answer(f"first {number} " * 100).answer(
             f"report {number} " * 100
         ).answer("Done.")
-    found = offered(write_project_session(config_home, chain), config_home)
+    found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert [one.excerpt[:7] for one in found.candidates] == ["first 0", "first 1"]
 
 
@@ -115,7 +115,7 @@ def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
         .tool("t1", "Read", LONG, file_path="/a")
         .tool("t2", "Read", LONG + "2", file_path="/a")
     )
-    found = offered(write_project_session(config_home, chain), config_home)
+    found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert [choice.rule for choice in found.rule_choices] == ["superseded"]
     assert [one.piece.call for one in found.candidates] == ["t2"]
     assert set(found.options.only) == set(CERTAIN_RULES)
@@ -129,16 +129,18 @@ def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) 
         .tool("t1", "Read", LONG, file_path="/a")
         .tool("t2", "Read", LONG + "2", file_path="/a")
     )
-    found = offered(write_project_session(config_home, chain), config_home, rules=UNJUDGED_RULES)
+    found = offer_of_file(
+        write_project_session(config_home, chain), config_home, rules=UNJUDGED_RULES
+    )
     assert found.rule_choices == ()
     assert [one.notes for one in found.candidates] == [("the file was read again later",), ()]
 
 
-def test_notes_on_the_outcome_of_a_content(config_home: ConfigHome) -> None:
+def test_a_content_has_notes_on_its_outcome(config_home: ConfigHome) -> None:
     """An offered content has notes on failures and on later calls with the same file or command."""
     chain = Chain().ask("go").tool("t1", "Bash", LONG, command="make", error=True)
     chain.ask("again").tool("t2", "Bash", LONG + "2", command="make", error=True)
-    found = offered(write_project_session(config_home, chain), config_home)
+    found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert found.candidates[0].notes == ("failed", "1 later call on the same, the last in turn 2")
     assert found.candidates[1].notes == ("failed",)
 
@@ -152,7 +154,7 @@ def test_only_the_largest_contents_are_offered(config_home: ConfigHome) -> None:
         blocks.append(f"t{number}")
     for number, name in enumerate(blocks):
         chain.result(name, "word " * (MIN_CONTENT_CHARACTERS + number))
-    found = offered(write_project_session(config_home, chain), config_home)
+    found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert (len(found.candidates), found.unshown_count) == (MAX_CANDIDATES, 5)
     assert found.candidates[0].target == "c5"
     assert [one.number for one in found.candidates] == list(range(1, MAX_CANDIDATES + 1))
@@ -162,7 +164,7 @@ def test_excerpts_are_short_and_plain(config_home: ConfigHome) -> None:
     """An excerpt has the beginning and the end of an output, without control characters."""
     text = "\x1b[31mstart\x1b[0m " + "x" * 3_000_000 + " the end"
     chain = Chain().ask("go").tool("t1", "Bash", text, command="cat")
-    (one,) = offered(write_project_session(config_home, chain), config_home).candidates
+    (one,) = offer_of_file(write_project_session(config_home, chain), config_home).candidates
     assert one.excerpt.startswith("start xxx")
     assert one.excerpt.endswith("xxx the end")
     assert len(one.excerpt) < 700
@@ -172,5 +174,5 @@ def test_excerpts_are_short_and_plain(config_home: ConfigHome) -> None:
 def test_malformed_calls_are_accepted(config_home: ConfigHome) -> None:
     """Calls with a wrong type of target, without a name or without input are accepted."""
     chain = Chain().ask("go").answer([call("t1", "", file_path=7)]).result("t1", LONG)
-    (one,) = offered(write_project_session(config_home, chain), config_home).candidates
+    (one,) = offer_of_file(write_project_session(config_home, chain), config_home).candidates
     assert (one.tool, one.target, one.notes) == ("", "", ())

@@ -24,7 +24,7 @@ from tests.derive.trim.sessions import (
     records_by_uuid,
     write_project_session,
 )
-from tests.hooks.conftest import Say, children_of
+from tests.hooks.conftest import TypePrompt, children_of
 from tests.parts.smart_trim.models import SHOWN, choice_row
 
 OWN = "claude-opus-4-5"
@@ -235,10 +235,12 @@ def test_esc_during_the_request_reports_no_rollover(warm_session: Path) -> None:
     assert answer_module("left", {"session_id": SESSION, "screen": True, "args": "trim"}) == {}
 
 
-def test_without_the_module_the_shell_command_is_shown(warm_session: Path, say: Say) -> None:
+def test_without_the_module_the_shell_command_is_shown(
+    warm_session: Path, type_prompt: TypePrompt
+) -> None:
     """Without the module or a screen, ``>trim --smart`` shows the shell's command."""
     for text in (
-        say(">trim --smart keep what I cancel, yes"),
+        type_prompt(">trim --smart keep what I cancel, yes"),
         module_reply("--smart", screen=False)["text"],
     ):
         assert "No model is available here" in text

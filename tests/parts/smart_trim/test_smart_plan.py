@@ -74,13 +74,13 @@ from tests.derive.trim.sessions import (
 from tests.derive.trim.test_corpus import sent_calls, thinking_blocks
 from tests.derive.trim.test_properties import assert_calls_have_results, kept_nodes
 from tests.parts.smart_trim.models import (
-    Fake,
+    FakeModel,
     choice_row,
     choices_of_model,
     model_that_drops_everything,
     model_with_choices,
     model_with_random_choices,
-    offered,
+    offer_of_file,
     plan_with_model,
 )
 
@@ -97,13 +97,13 @@ def session_with_outputs(home: ConfigHome) -> Path:
     return write_project_session(home, [*chain.rows, custom_title("The parser")])
 
 
-def write_plan(home: ConfigHome, path: Path, model: Fake) -> tuple[SmartPlan, Receipt]:
+def write_plan(home: ConfigHome, path: Path, model: FakeModel) -> tuple[SmartPlan, Receipt]:
     """Plan and write a smart trim; return the plan and the receipt."""
-    planned = plan_with_model(offered(path, home), model, home)
+    planned = plan_with_model(offer_of_file(path, home), model, home)
     return planned, plan.write_smart_trim(planned, home.where)
 
 
-def test_the_child_of_a_smart_trim(config_home: ConfigHome) -> None:
+def test_the_child_of_a_smart_trim_passes_all_checks(config_home: ConfigHome) -> None:
     """The child of a smart trim passes all checks, and records its parent, kind and title.
 
     The parent is unchanged.
@@ -168,7 +168,7 @@ def test_untrim_restores_every_content(config_home: ConfigHome) -> None:
     _, receipt = write_plan(
         config_home,
         path,
-        Fake(lambda ns: [choice_row(n, "See line 1 of /x.jsonl]\n[") for n in ns]),
+        FakeModel(lambda ns: [choice_row(n, "See line 1 of /x.jsonl]\n[") for n in ns]),
     )
     back = write_child(
         untrim.plan_untrim(scan_trimmed_session(session_file(receipt.file)), config_home.where),
@@ -183,7 +183,7 @@ def test_dropped_contents_are_not_offered_again(config_home: ConfigHome) -> None
     _, receipt = write_plan(
         config_home, session_with_outputs(config_home), model_that_drops_everything()
     )
-    what = offered(receipt.file, config_home)
+    what = offer_of_file(receipt.file, config_home)
     assert (what.candidates, what.rule_choices) == ((), ())
     assert not plan_with_model(what, model_that_drops_everything(), config_home).trim.is_worthwhile
 
@@ -192,7 +192,7 @@ def test_a_plan_still_applies_after_new_messages(config_home: ConfigHome) -> Non
     """A plan can be written after new messages, which the child includes, with a warning."""
     path = session_with_outputs(config_home)
     planned = plan_with_model(
-        offered(path, config_home), model_that_drops_everything(), config_home
+        offer_of_file(path, config_home), model_that_drops_everything(), config_home
     )
     with path.open("ab") as stream:
         stream.write(line(user("and now?", uuid="late", parent="c8", ts=60)) + b"\n")
@@ -222,7 +222,7 @@ def test_a_plan_is_refused_after_its_contents_changed(
     """A plan is refused if its contents changed, its branch was left, or the session is gone."""
     path = session_with_outputs(config_home)
     planned = plan_with_model(
-        offered(path, config_home), model_that_drops_everything(), config_home
+        offer_of_file(path, config_home), model_that_drops_everything(), config_home
     )
     if change is None:
         path.unlink()
@@ -238,7 +238,7 @@ def test_a_stored_plan_gives_the_same_child(config_home: ConfigHome) -> None:
     """The verdicts of a plan give the same plan again without a model."""
     path = session_with_outputs(config_home)
     planned = plan_with_model(
-        offered(path, config_home), model_that_drops_everything(), config_home
+        offer_of_file(path, config_home), model_that_drops_everything(), config_home
     )
     verdicts = [one for one, _ in planned.rows]
     again = replan_smart_trim(scan_file(path), planned.offer.options, verdicts, config_home.where)
@@ -253,15 +253,17 @@ def test_a_sub_agent_cannot_be_trimmed_smartly(config_home: ConfigHome) -> None:
     ]
     path = write_project_session(config_home, rows)
     with pytest.raises((UsageError, NothingToTrim)):
-        plan_with_model(offered(path, config_home), model_that_drops_everything(), config_home)
+        plan_with_model(
+            offer_of_file(path, config_home), model_that_drops_everything(), config_home
+        )
 
 
-def test_the_table_of_a_plan(config_home: ConfigHome) -> None:
+def test_the_preview_of_a_plan_lists_every_choice(config_home: ConfigHome) -> None:
     """The preview of a plan has totals, rules, and the model's choices with their reasons.
 
     A warning counts ignored choices.
     """
-    what = offered(session_with_outputs(config_home), config_home)
+    what = offer_of_file(session_with_outputs(config_home), config_home)
     model = model_with_choices(
         choice_row(2, "a green\ntest run", "[done]"), choice_row(2), choice_row(9)
     )
@@ -278,10 +280,10 @@ def test_the_table_of_a_plan(config_home: ConfigHome) -> None:
 
 
 def check_smart_trim(
-    home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERTAIN_RULES
+    home: ConfigHome, path: Path, model: FakeModel, rules: Sequence[str] = CERTAIN_RULES
 ) -> None:
     """Check that a smart trim is complete, can be restored, and offers the trimmed contents no more."""
-    what = offered(path, home, rules=rules)
+    what = offer_of_file(path, home, rules=rules)
     planned = plan_with_model(what, model, home, folder=str(home.project()))
     receipt = plan.write_smart_trim(planned, home.where)
     assert isinstance(what.trimmable, SessionScan)
@@ -302,12 +304,14 @@ def check_smart_trim(
         assert {one: restored[one] for one in whole if one in cut} == {
             one: whole[one] for one in whole if one in cut
         }
-    left = Counter(one.digest for one in offered(receipt.file, home, rules=rules).candidates)
+    left = Counter(one.digest for one in offer_of_file(receipt.file, home, rules=rules).candidates)
     before = Counter(one.digest for one in what.candidates)
     assert left <= before - Counter(one.digest for one, _ in planned.rows if one.by == "smart")
 
 
-def test_smart_trims_of_real_sessions(config_home: ConfigHome, real_session: RealSession) -> None:
+def test_smart_trims_of_real_sessions_are_complete(
+    config_home: ConfigHome, real_session: RealSession
+) -> None:
     """Smart trims of real sessions, with all contents and with random ones, are complete."""
     if not real_session.has_talk:
         return
@@ -318,7 +322,7 @@ def test_smart_trims_of_real_sessions(config_home: ConfigHome, real_session: Rea
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=transcripts(), seed=st.integers(0, 1_000))
-def test_smart_trims_of_generated_sessions(data: bytes, seed: int) -> None:
+def test_smart_trims_of_generated_sessions_are_complete(data: bytes, seed: int) -> None:
     """Smart trims of generated sessions with defects and random choices are complete."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "projects" / "-home-user-proj"
@@ -327,7 +331,7 @@ def test_smart_trims_of_generated_sessions(data: bytes, seed: int) -> None:
         path.write_bytes(data)
         home = ConfigHome(Path(folder), Path(folder), {"HOME": folder, "CLAUDE_CONFIG_DIR": folder})
         try:
-            what = offered(path, home)
+            what = offer_of_file(path, home)
         except (NothingToTrim, NotATranscript):
             return
         planned = plan_with_model(what, model_with_random_choices(seed), home)
@@ -341,7 +345,7 @@ def test_smart_trims_of_generated_sessions(data: bytes, seed: int) -> None:
         if len(ids) > len(set(ids)):
             return  # The child drops a second call with the same id, which changes what is offered.
         try:
-            left = Counter(one.digest for one in offered(receipt.file, home).candidates)
+            left = Counter(one.digest for one in offer_of_file(receipt.file, home).candidates)
         except NothingToTrim:
             return  # The conversation consists of an empty prompt only.
         before = Counter(one.digest for one in what.candidates)
@@ -379,7 +383,7 @@ def session_with_equal_outputs(home: ConfigHome) -> Path:
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_descriptions_are_harmless(config_home: ConfigHome, text: str) -> None:
     """A hostile description gives a placeholder of one line that only names the original."""
-    what = offered(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     verdicts = choices_of_model(model_with_choices(choice_row(1, text, text)), what).verdicts
     ((verdict, choice),) = match_verdicts(what, verdicts)
     said = choice.placeholder
@@ -415,7 +419,7 @@ def test_any_text_becomes_a_description(text: str) -> None:
 
 def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
     """The description is quoted at the end of the placeholder; without one, it is that of ``trim``."""
-    what = offered(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     rows = match_verdicts(
         what,
         choices_of_model(
@@ -431,7 +435,7 @@ def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
 
 def test_choices_of_rules_and_model_are_in_order(config_home: ConfigHome) -> None:
     """The choices of rules and model are in the order of the session."""
-    what = offered(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     verdicts = [
         *choices_of_model(model_that_drops_everything(), what).verdicts,
         *build_rule_verdicts(what),
@@ -446,7 +450,7 @@ def test_choices_of_rules_and_model_are_in_order(config_home: ConfigHome) -> Non
 def test_a_placeholder_that_saves_no_space_is_dropped(config_home: ConfigHome) -> None:
     """A choice whose placeholder would be longer than the content is dropped."""
     chain = Chain().ask("go").tool("t1", "Read", [IMAGE], file_path="/a.png").answer("ok")
-    what = offered(write_project_session(config_home, chain), config_home)
+    what = offer_of_file(write_project_session(config_home, chain), config_home)
     verdicts = choices_of_model(model_that_drops_everything(), what).verdicts
     assert len(match_verdicts(what, verdicts)) == 1
     assert isinstance(what.trimmable, SessionScan)
@@ -474,7 +478,7 @@ def test_a_verdict_on_another_content_is_refused(
     config_home: ConfigHome, change: dict[str, Any]
 ) -> None:
     """A verdict whose content, record or reason does not match makes the plan invalid."""
-    what = offered(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     good, other = choices_of_model(model_that_drops_everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
         match_verdicts(what, [good._replace(**change), other])
@@ -482,7 +486,7 @@ def test_a_verdict_on_another_content_is_refused(
 
 def test_a_plan_with_a_repeated_content_is_refused(config_home: ConfigHome) -> None:
     """A plan that names a content twice is refused."""
-    what = offered(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     good, other = choices_of_model(model_that_drops_everything(), what).verdicts
     with pytest.raises(PlanOutdated, match="1 of 3"):
         match_verdicts(what, [good, other, good])
@@ -491,17 +495,19 @@ def test_a_plan_with_a_repeated_content_is_refused(config_home: ConfigHome) -> N
 def test_a_plan_cannot_name_protected_contents(config_home: ConfigHome) -> None:
     """A plan that names a prompt or a recent content is refused, even with the right digest."""
     path = session_with_equal_outputs(config_home)
-    free = choices_of_model(model_that_drops_everything(), offered(path, config_home)).verdicts
+    free = choices_of_model(
+        model_that_drops_everything(), offer_of_file(path, config_home)
+    ).verdicts
     with pytest.raises(PlanOutdated, match="1 of 2"):
-        match_verdicts(offered(path, config_home, keep=1), free)
+        match_verdicts(offer_of_file(path, config_home, keep=1), free)
     prompt = Verdict(0, ("message", "content"), free[0].digest, "smart", "", "")
     with pytest.raises(PlanOutdated):
-        match_verdicts(offered(path, config_home), [prompt])
+        match_verdicts(offer_of_file(path, config_home), [prompt])
 
 
 def test_rules_are_checked_again(config_home: ConfigHome) -> None:
     """A rule's verdict is refused if the rule no longer matches."""
-    what = offered(session_with_equal_outputs(config_home), config_home)
+    what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     (rule,) = build_rule_verdicts(what)
     assert rule.by == "superseded"
     with pytest.raises(PlanOutdated):

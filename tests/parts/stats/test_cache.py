@@ -255,7 +255,9 @@ def test_the_counts_of_deleted_transcripts_are_limited(
         ({1: 18, 900: 2}, 95, 900),
     ],
 )
-def test_percentiles_by_nearest_rank(durations: dict[int, int], percent: int, value: int) -> None:
+def test_a_percentile_is_a_measured_duration(
+    durations: dict[int, int], percent: int, value: int
+) -> None:
     """A percentile is one of the measured durations."""
     assert percentile(durations, percent) == value
 
@@ -292,7 +294,9 @@ def test_since_limits_hooks_and_children() -> None:
     ]
 
 
-def test_measure_the_parts_of_the_state_folder(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_the_entries_of_the_state_folder_are_measured(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """``measure_state_folder`` lists the largest entry first, and does not follow links."""
     state = config_home.config / "resume-hooks"
     (state / "vault" / "x").mkdir(parents=True)

@@ -207,7 +207,7 @@ def test_malformed_values_are_skipped(tmp_path: Path) -> None:
     assert all(number <= 10**8 for day in found.days.values() for number in day)
 
 
-def test_counts_survive_serialisation(tmp_path: Path) -> None:
+def test_counts_survive_serialization(tmp_path: Path) -> None:
     """Counts that are stored and read again are equal."""
     found = count_records(
         tmp_path, *conversation(1), stop_hooks_record({"command": NOTICE, "durationMs": 12})

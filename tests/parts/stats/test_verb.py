@@ -42,7 +42,7 @@ def sessions_of_two_projects(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.usefixtures("sessions_of_two_projects")
-def test_stats_of_one_project_or_all(cli: Cli, document: Document) -> None:
+def test_stats_cover_one_project_or_all(cli: Cli, document: Document) -> None:
     """``stats`` covers the current project, ``--all`` all projects, and ``--project`` one."""
     data = document("stats")["data"]
     assert (data["sessions"], data["months"][0]["turns"]) == (1, 2)

@@ -198,7 +198,7 @@ def test_a_fork_copies_large_outputs_of_the_session(
     assert [path.name for path in tasks.parent.iterdir()] == [SESSION]
 
 
-def test_a_fork_of_an_archived_sub_agent(
+def test_an_archived_sub_agent_can_be_forked(
     shared_subagent: Path, config_home: ConfigHome, document: Document
 ) -> None:
     """A sub-agent of an archived session can be forked."""

@@ -54,7 +54,7 @@ class Row(NamedTuple):
     posting: Posting
 
 
-class Holding(NamedTuple):
+class IndexContent(NamedTuple):
     """The content of an index, and the result of the update before it was read."""
 
     finds: set[Find]
@@ -91,14 +91,14 @@ def answer_with_id(text: str | list[Record], *, number: str | int = "", **rest: 
     return assistant(text, uuid=uuid_of_text(number or str(text)), **rest)
 
 
-def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -> Holding:
+def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -> IndexContent:
     """Update the index and return its complete content.
 
     ``state`` is the state folder, if not that of ``home``.
     """
     where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
     with opened_index(where, **options) as index:
-        return Holding(
+        return IndexContent(
             read_finds(index), read_rows(index), index.outcome, index.notes, index.was_rebuilt
         )
 
@@ -150,7 +150,7 @@ def file_names(index: OpenIndex) -> dict[int, str]:
     }
 
 
-def build_new_index(home: ConfigHome, tmp_path: Path) -> Holding:
+def build_new_index(home: ConfigHome, tmp_path: Path) -> IndexContent:
     """Build an index in a new state folder and return its content."""
     return read_index(home, state=tmp_path / f"cold-{uuid.uuid4()}")
 

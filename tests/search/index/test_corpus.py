@@ -14,7 +14,7 @@ from tests.builders import ConfigHome
 from tests.needs import corpus, corpus_sessions
 from tests.search.index.probe import read_finds, read_rows
 
-LEAST = 0.5  # Minimum share of all lines that must have a row in the index.
+MIN_ROW_SHARE = 0.5  # Minimum share of all lines that must have a row in the index.
 
 
 def copy_corpus(home: ConfigHome) -> None:
@@ -27,7 +27,7 @@ def copy_corpus(home: ConfigHome) -> None:
         )
 
 
-def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
+def test_every_row_has_the_position_of_its_record(config_home: ConfigHome) -> None:
     """Each row of the index has the line, offset and length of a valid record.
 
     At least half of the lines have a row, and so does every file.
@@ -50,7 +50,7 @@ def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
                     assert places.pop(line.number) == (line.offset, len(line.raw))
                     assert records.parse_record(line.body) is not None
         assert not places, path
-    assert count > LEAST * lines
+    assert count > MIN_ROW_SHARE * lines
 
 
 def test_reading_in_pieces_gives_the_same_index(config_home: ConfigHome, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_the_single_file_index_is_replaced(config_home: ConfigHome) -> None:
     )
 
 
-def test_a_folder_with_the_name_of_the_index(config_home: ConfigHome) -> None:
+def test_an_empty_folder_in_place_of_the_index_is_replaced(config_home: ConfigHome) -> None:
     """An empty folder with the name of the index file is replaced.
 
     A folder with content may be the user's, so a note reports it and it stays.
@@ -145,7 +145,7 @@ def test_damage_at_any_page_is_repaired(config_home: ConfigHome) -> None:
     assert read_index(config_home).finds == before
 
 
-def test_damage_that_only_a_search_reads(
+def test_damage_found_by_a_search_is_repaired_by_the_next(
     config_home: ConfigHome, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Damage that only a search notices is reported with a remedy, and the next search is complete.

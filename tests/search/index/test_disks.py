@@ -89,7 +89,7 @@ def test_a_full_disk_gives_a_temporary_index(config_home: ConfigHome, limit: int
     assert (again.notes, again.finds) == ([], holding.finds)
 
 
-def test_a_disk_that_fills_up_later(config_home: ConfigHome) -> None:
+def test_a_disk_that_fills_up_later_keeps_the_stored_index(config_home: ConfigHome) -> None:
     """If the disk fills up later, new messages are found in a temporary index.
 
     The stored index stays valid.

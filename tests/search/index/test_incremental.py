@@ -195,7 +195,7 @@ def test_a_file_deleted_before_its_read_is_skipped(
     assert read_index(config_home).words() == {"beta"}
 
 
-def test_a_file_that_grows_while_it_is_read(
+def test_records_appended_during_an_update_are_indexed_once(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Records that are appended during an update are indexed once."""

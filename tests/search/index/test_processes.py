@@ -243,7 +243,7 @@ def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
     assert read_index(config_home).outcome.read_files == 0
 
 
-def test_a_rebuild_during_the_opening_of_the_words(
+def test_a_rebuild_while_opening_gives_matching_words(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the index is rebuilt while it is opened, the words and the table are of the same build."""
@@ -252,14 +252,14 @@ def test_a_rebuild_during_the_opening_of_the_words(
     real = Postings.load_latest_commit
     begun: list[connect.OpenIndex] = []
 
-    def look(postings: Postings) -> None:
+    def rebuild_and_load(postings: Postings) -> None:
         if not begun:
             connect.forget_index(config_home.where)
             begun.append(connect._open_database_and_postings(config_home.where, is_writing=True))
             real(begun[0].postings)
         real(postings)
 
-    monkeypatch.setattr(Postings, "load_latest_commit", look)
+    monkeypatch.setattr(Postings, "load_latest_commit", rebuild_and_load)
     with opened_index(config_home.where) as index:
         assert index.postings.record_count == 1
 

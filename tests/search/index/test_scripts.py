@@ -76,7 +76,7 @@ def test_typed_words_find_written_words(config_home: ConfigHome, text: str, type
 @pytest.mark.parametrize(
     "raw", [b"\xef\xbb\xbf", b"\r\n\r\n", b"\x00\x01\xff garbage\n", b"[1,2]\n", b"\n\n  \n"]
 )
-def test_invalid_lines_only_count(config_home: ConfigHome, raw: bytes) -> None:
+def test_invalid_lines_are_counted_and_skipped(config_home: ConfigHome, raw: bytes) -> None:
     """Invalid lines are counted, so the next records have the right line, offset and length."""
     path = config_home.project() / NAME
     path.write_bytes(

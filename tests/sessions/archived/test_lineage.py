@@ -41,7 +41,7 @@ def write_four_generations(home: ConfigHome) -> list[str]:
     return [write_continued_session(home, number, number - 1 or None) for number in AGES]
 
 
-def test_a_lineage_of_archived_sessions(config_home: ConfigHome) -> None:
+def test_a_lineage_shows_archived_sessions_like_present_ones(config_home: ConfigHome) -> None:
     """A lineage shows an archived session like a present one, with its original path.
 
     Only its status differs: "kept". The same is true for descendants. No session is unpacked.
@@ -141,7 +141,7 @@ def test_the_python_api_names_the_old_paths(
     assert [str(path) for path, _ in api.get_full_lineage_chain(paths[3])] == paths[::-1]
 
 
-def test_a_digest_inherits_from_an_archived_ancestor(config_home: ConfigHome) -> None:
+def test_a_digest_includes_the_goal_of_an_archived_ancestor(config_home: ConfigHome) -> None:
     """A digest contains the goal of an archived ancestor, like that of a present one."""
     first = write_session(
         config_home.project(),
@@ -157,7 +157,7 @@ def test_a_digest_inherits_from_an_archived_ancestor(config_home: ConfigHome) ->
     assert "Mend the wheel" in repr(after)
 
 
-def test_children_of_an_archived_session_go_to_its_folder(config_home: ConfigHome) -> None:
+def test_children_of_an_archived_session_are_written_to_its_folder(config_home: ConfigHome) -> None:
     """Children of an archived session are written to the folder in which the client had it.
 
     They have their own copies of tool outputs, and name the id and the old path of their parent.

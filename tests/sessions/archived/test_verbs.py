@@ -66,7 +66,7 @@ def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) ->
     } == before
 
 
-def test_an_archived_copy_is_labelled(config_home: ConfigHome, document: Document) -> None:
+def test_an_archived_copy_is_labeled(config_home: ConfigHome, document: Document) -> None:
     """``info`` shows the format and the time of an archived copy, and ``sessions --archived`` lists it."""
     path = session_with_every_file(config_home).path
     present = document("info", SESSION)["data"]
@@ -84,7 +84,7 @@ def test_an_archived_copy_is_labelled(config_home: ConfigHome, document: Documen
     assert (row["status"], row["session_file"]) == ("kept", path)
 
 
-def test_the_list_of_archived_only_sessions(
+def test_archived_sessions_are_listed_by_page(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
     """``sessions --archived`` lists archived sessions by project and page.

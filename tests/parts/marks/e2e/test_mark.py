@@ -78,7 +78,7 @@ def assert_went_back(before: Request, after: Request, prompt: str) -> None:
     assert "No response requested" not in said
 
 
-def test_a_mark_and_back_in_one_client(tui: Tui, plugin: Path, xserver: XServer) -> None:
+def test_mark_and_back_work_in_one_client(tui: Tui, plugin: Path, xserver: XServer) -> None:
     """``>mark`` and ``>back`` send no request, and the child continues at the mark with the report.
 
     The screen shows the conversation up to the mark and the card. Only the transcript view shows
@@ -202,7 +202,7 @@ def test_mark_and_back_work_in_every_client(
     assert "noted ALPHA" in message_texts_of_request(after)
 
 
-def test_back_to_a_mark_before_a_compaction(
+def test_back_before_a_compaction_sends_no_summary(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
     """After ``back`` to a mark before a compaction, the client sends the conversation without summary."""

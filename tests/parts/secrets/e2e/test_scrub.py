@@ -37,10 +37,12 @@ REMOVED = "[secret removed: github-pat]"
 
 def session_full_of_secrets(content: bytes) -> bytes:
     """Return the session with a secret in every text except thinking."""
-    return b"\n".join(_planted(number, row) for number, row in enumerate(content.split(b"\n")))
+    return b"\n".join(
+        _line_with_secret(number, row) for number, row in enumerate(content.split(b"\n"))
+    )
 
 
-def _planted(number: int, row: bytes) -> bytes:
+def _line_with_secret(number: int, row: bytes) -> bytes:
     record = json.loads(row) if row.startswith(b"{") else None
     if record is None or record.get("type") not in {"user", "assistant"}:
         return row

@@ -8,7 +8,7 @@ from resume_hooks.storage import append_carryover
 
 
 @pytest.fixture(autouse=True)
-def nobody_else_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+def skip_waiting_for_writers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the time that a replacement waits for other writers of the file."""
     for name in ("OPEN_GRACE_SECONDS", "QUIET_SECONDS", "PARTIAL_LINE_SECONDS"):
         monkeypatch.setattr(append_carryover, name, 0.0)

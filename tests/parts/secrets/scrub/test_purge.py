@@ -56,16 +56,16 @@ from tests.parts.secrets.scrub.planting import (
     plant_secrets,
     write_old_file,
 )
-from tests.redaction.test_neighbours import (
+from tests.redaction.test_neighbors import (
     Clean,
     clean_in_record,
-    test_any_neighbouring_characters_are_kept,
-    test_every_rule_keeps_neighbouring_characters,
+    test_any_neighboring_characters_are_kept,
+    test_every_rule_keeps_neighboring_characters,
 )
 
 __all__ = [
-    "test_any_neighbouring_characters_are_kept",
-    "test_every_rule_keeps_neighbouring_characters",
+    "test_any_neighboring_characters_are_kept",
+    "test_every_rule_keeps_neighboring_characters",
 ]
 
 

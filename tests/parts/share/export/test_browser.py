@@ -35,14 +35,14 @@ INSPECT = """() => {
 }"""
 
 
-class Opened(NamedTuple):
+class OpenedPage(NamedTuple):
     """An opened page, and the list of its errors."""
 
     page: Page
     troubles: list[str]
 
 
-Open = Callable[..., Opened]
+Open = Callable[..., OpenedPage]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def open_page(chromium: Browser, export_text: Exported, tmp_path: Path) -> Itera
     """
     contexts = []
 
-    def load(file: str | os.PathLike[str], address: str = "", **context: object) -> Opened:
+    def load(file: str | os.PathLike[str], address: str = "", **context: object) -> OpenedPage:
         path = tmp_path / "page.html"
         own = file if str(file).endswith(".html") else None
         path.write_text(Path(own).read_text() if own else export_text(file), encoding="utf-8")
@@ -82,25 +82,25 @@ def open_page(chromium: Browser, export_text: Exported, tmp_path: Path) -> Itera
         contexts.append(made)
         page, troubles = made.new_page(), list[str]()
 
-        def said(message: ConsoleMessage) -> None:
+        def record_message(message: ConsoleMessage) -> None:
             troubles.append(f"console: {message.text}")
 
-        def dismissed(dialog: Dialog) -> None:
+        def dismiss_dialog(dialog: Dialog) -> None:
             troubles.append(f"dialog: {dialog.message}")
             dialog.dismiss()
 
-        def asked(address: str) -> None:
+        def record_request(address: str) -> None:
             if address.partition("#")[0] != path.as_uri() and not address.startswith("data:image/"):
                 troubles.append(f"request: {address}")
 
-        page.on("console", said)
+        page.on("console", record_message)
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("dialog", dismissed)
-        page.on("request", lambda request: asked(request.url))
-        page.on("framenavigated", lambda frame: asked(frame.url))
+        page.on("dialog", dismiss_dialog)
+        page.on("request", lambda request: record_request(request.url))
+        page.on("framenavigated", lambda frame: record_request(frame.url))
         made.on("page", lambda other: troubles.append("a window") if other != page else None)
         page.goto(f"{path.as_uri()}{address}")
-        return Opened(page, troubles)
+        return OpenedPage(page, troubles)
 
     yield load
     for made in contexts:
@@ -137,7 +137,9 @@ def test_turns_fold_and_unfold(open_page: Open, session_with_many_turns: Path) -
     assert troubles == []
 
 
-def test_the_search_of_a_page(open_page: Open, session_with_many_turns: Path) -> None:
+def test_the_search_of_a_page_marks_every_hit(
+    open_page: Open, session_with_many_turns: Path
+) -> None:
     """The search counts hits, unfolds and marks them, and moves between them.
 
     It also finds highlighted code.

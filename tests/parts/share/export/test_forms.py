@@ -175,7 +175,7 @@ def test_a_fence_is_longer_than_any_fence_in_its_text(text: str, fence: str) -> 
         ("- ```\n  a\n```\n<b>", "- ```\n  a\n```\n<b>\n```"),
     ],
 )
-def test_restricted_markdown(text: str, shown: str) -> None:
+def test_restrict_markdown_allows_no_html_or_images(text: str, shown: str) -> None:
     """``restrict_markdown`` turns HTML into text, loads no images and keeps only links to the web.
 
     It closes open code fences.
@@ -264,7 +264,7 @@ def test_plain_fences_stay(fence: str, around: str) -> None:
     assert restrict_markdown(around.replace("%s", fence)) == around.replace("%s", fence)
 
 
-def test_escape_markdown_in_one_line() -> None:
+def test_escape_markdown_gives_one_line() -> None:
     """``escape_markdown`` escapes a text for use in a heading, a table cell or a link."""
     assert escape_markdown("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"
 

@@ -124,7 +124,7 @@ def test_a_fork_of_an_interrupted_sub_agent_answers_its_open_call(
     assert rows[4][2].startswith("Interrupted: no result")
 
 
-def test_a_fork_of_a_sub_agent_in_the_sessions_file(
+def test_a_fork_sends_a_sub_agent_in_the_sessions_file(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """A fork of a sub-agent in the session's file sends only the records of that sub-agent."""
@@ -146,7 +146,7 @@ def test_a_fork_of_a_sub_agent_in_the_sessions_file(
     assert "Analyze the current project structure" not in str(rows)
 
 
-def test_a_fork_of_a_sub_agent_next_to_its_session(
+def test_a_fork_sends_a_sub_agent_beside_its_session(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """A fork of a sub-agent beside its session works, as client 2.0.76 stored it."""

@@ -43,19 +43,19 @@ def ways_to_clean() -> list[Clean]:
     ]
 
 
-NEIGHBOURS = "…—“”•→·\u00a0\u2028漢。🔑é\u0301"
+NEIGHBORS = "…—“”•→·\u00a0\u2028漢。🔑é\u0301"
 OF_VALUES = "é\u0301"
 """Letters and accents belong to a password, so they are not its neighbors."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_every_rule_keeps_neighbouring_characters(ways_to_clean: list[Clean], part: int) -> None:
+def test_every_rule_keeps_neighboring_characters(ways_to_clean: list[Clean], part: int) -> None:
     """Every rule keeps the characters directly before and after a secret.
 
     They have two, three or four bytes.
     """
     for one in examples()[part::PARTS]:
-        letters = "".join(sign for sign in NEIGHBOURS if not (one.worded and sign in OF_VALUES))
+        letters = "".join(sign for sign in NEIGHBORS if not (one.worded and sign in OF_VALUES))
         for clean in ways_to_clean:
             alone = clean(one.text)
             assert alone != one.text, one.name
@@ -69,7 +69,7 @@ def test_every_rule_keeps_neighbouring_characters(ways_to_clean: list[Clean], pa
     st.text(st.characters(codec="utf-8", min_codepoint=0x2000), min_size=1, max_size=3),
 )
 @settings(max_examples=300)
-def test_any_neighbouring_characters_are_kept(
+def test_any_neighboring_characters_are_kept(
     ways_to_clean: list[Clean], one: Example, before: str, after: str
 ) -> None:
     """Redaction keeps any characters before and after a secret."""

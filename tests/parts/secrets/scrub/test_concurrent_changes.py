@@ -60,13 +60,13 @@ def run_before_replacement(monkeypatch: pytest.MonkeyPatch, work: Callable[[], o
     replace = replacing.write_scrubbed_file
     done: list[Location] = []
 
-    def late(place: Location, *rest: Any) -> None:
+    def replace_after_work(place: Location, *rest: Any) -> None:
         if place.kind == TRANSCRIPT and place.relation == OWN_SESSION and not done:
             done.append(place)
             work()
         replace(place, *rest)
 
-    monkeypatch.setattr(replacing, "write_scrubbed_file", late)
+    monkeypatch.setattr(replacing, "write_scrubbed_file", replace_after_work)
 
 
 def test_a_child_written_during_a_scrub_is_scrubbed(
@@ -136,18 +136,18 @@ def test_a_session_archived_during_a_scrub_is_scrubbed(
         )
     )
 
-    def slow(kept: Any, where: Where) -> Any:
+    def commit_slowly(kept: Any, where: Where) -> Any:
         if threading.current_thread() is keeper:
             linked.set()
             time.sleep(0.3)
         return commit(kept, where)
 
-    def begin() -> None:
+    def start_archiving() -> None:
         keeper.start()
         assert linked.wait(10)
 
-    monkeypatch.setattr(noting, "commit_manifest", slow)
-    run_before_replacement(monkeypatch, begin)
+    monkeypatch.setattr(noting, "commit_manifest", commit_slowly)
+    run_before_replacement(monkeypatch, start_archiving)
     rows = scrub_in_place(session_with_secrets, environ.environ)
     assert not keeper.is_alive()
     assert places_of_secrets(config_home) == {}
@@ -177,12 +177,12 @@ def test_a_scrub_ends_although_new_copies_appear(
     looks = [0]
     look = findings.search_known_secrets
 
-    def busy(*words: Any) -> Any:
+    def write_copy_and_search(*words: Any) -> Any:
         looks[0] += 1
         write_old_file(session_with_secrets.with_name(f"{session_id(looks[0])}.jsonl"), said)
         return look(*words)
 
-    monkeypatch.setattr(purging, "search_known_secrets", busy)
+    monkeypatch.setattr(purging, "search_known_secrets", write_copy_and_search)
     rows = scrub_in_place(session_with_secrets, config_home.environ)
     assert looks == [purging.MAX_ROUNDS]
     (left,) = [row for row in rows if row.state == REMAINING_STATE]

@@ -24,7 +24,7 @@ from tests.test_without_posix import run_without_posix, session_to_trim
 __all__ = ["session_in_client", "session_to_trim", "shifted_clock"]
 
 
-def test_a_lost_working_folder_is_refused(config_home: ConfigHome, cli: Cli) -> None:
+def test_mark_in_an_archived_session_is_refused(config_home: ConfigHome, cli: Cli) -> None:
     """``mark`` in an archived session is refused with the restore command."""
     assert_refused(config_home, cli, ("mark", SESSION))
 
@@ -149,7 +149,7 @@ def test_a_mark_trigger_is_recognized(prompt: str, verb: str, text: str) -> None
 
 
 @pytest.mark.parametrize(("prompt", "verb"), PASTED)
-def test_a_trigger_that_ends_in_a_client_command(prompt: str, verb: str) -> None:
+def test_a_trigger_before_a_client_command_is_a_paste(prompt: str, verb: str) -> None:
     """A ``mark`` or ``back`` that ends in a command of the client is recognized as a paste."""
     assert_paste(prompt, verb)
 

@@ -17,7 +17,7 @@ from tests.search.asking import search_home, session_numbers, write_talk
 
 NOW = datetime(2026, 8, 14, 15, 30, tzinfo=UTC).timestamp()  # This day is a Friday.
 
-MEANT = {
+PERIODS = {
     "on 2026-03-04": "2026-03-04",
     "2026-03": "2026-03-01 to 2026-03-31",
     "in June": "2026-06-01 to 2026-06-30",
@@ -59,14 +59,14 @@ Vague words mean more days.
 """
 
 
-@pytest.mark.parametrize("words", MEANT)
+@pytest.mark.parametrize("words", PERIODS)
 def test_words_about_time_are_removed_from_the_question(words: str) -> None:
     """Words about time are removed from the question, in any case and at its beginning or end."""
     for typed in (words, words.upper(), words.capitalize()):
         for question in (f"drop redis {typed}?", f"{typed} drop redis"):
             rest, when = split_time_hint(question, NOW)
             assert when is not None
-            assert (rest.strip(" ?"), when.text) == ("drop redis", MEANT[words])
+            assert (rest.strip(" ?"), when.text) == ("drop redis", PERIODS[words])
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_question_with_only_time_words_is_searched() -> None:
 @given(
     st.lists(
         st.sampled_from(
-            [*MEANT, "redis", "2026-99-99", "0001-01", "-", ".", '"', "9" * 30, "\ud800"]
+            [*PERIODS, "redis", "2026-99-99", "0001-01", "-", ".", '"', "9" * 30, "\ud800"]
         )
     )
 )
