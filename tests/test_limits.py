@@ -58,8 +58,11 @@ UNITS = (
     '"', "'", "{", "\n", "> ", "==", "-----BEGIN ", "eyJ", "x@y.", " \t", "\\", " · handoff 2", "[SESSION LINEAGE]",
     "echo a | ", "key=", "</", "#", "1. ",
 )  # fmt: skip
-"""Texts with which patterns begin. A long repetition of such a text is slow if a pattern searches
-for its end from each of them."""
+"""Beginnings of texts that our regular expressions match.
+
+Many repetitions of a beginning make an expression slow if it searches to the end of the text from
+each of them.
+"""
 
 
 def write_sparse_file(path: Path, size: int, start: bytes = b"") -> None:

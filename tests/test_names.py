@@ -106,7 +106,7 @@ def fields_of(tree: ast.AST) -> Iterator[str]:
     "path", [*MODULES, *PROGRAMS], ids=lambda path: str(path.relative_to(REPO))
 )
 def test_a_name_includes_its_object(path: Path) -> None:
-    """The name of a function, constant or module is not only a participle, and no function's only a noun."""
+    """No function, constant or module has only a participle as its name, and no function only a noun."""
     assert path.stem.strip("_") not in PARTICIPLES
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = [*(node.name for node in functions_of(tree)), *constants_of(tree)]

@@ -1,4 +1,4 @@
-"""The state of a newer engine is read where possible, and never changed."""
+"""A newer version may have written the state folder. Its files are read, and never changed."""
 
 from __future__ import annotations
 

@@ -139,9 +139,9 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
     ],
 )
 def test_a_variable_may_name_the_project_folder(name: str, config: str, *, named: bool) -> None:
-    """The variable for the project's folder counts if it is a plain name and a config folder is set.
+    """CLAUDE_CODE_PROJECT_DIR_NAME is used if it is a plain name and CLAUDE_CONFIG_DIR is set.
 
-    The folder of the path's own key is used as well.
+    The folder of the path's own key is searched as well.
     """
     environ = {paths.PROJECT_FOLDER_VARIABLE: name, "CLAUDE_CONFIG_DIR": config, "HOME": "/h"}
     assert paths.project_folder_names("/w", Where(environ)) == [*([name] if named else []), "-w"]

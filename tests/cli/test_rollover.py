@@ -305,7 +305,7 @@ def test_ctrl_c_during_a_rollover_leaves_a_child_with_the_digest(
 ) -> None:
     """Ctrl+C during a rollover ends the model's process and leaves a child with the digest.
 
-    The exit code is 130, and the child is named.
+    The exit code is 130, and the output names the child.
     """
     made = write_stand_in(config_home.root, "time.sleep(300)")
     env = {**config_home.environ, **environment_with(made), "PYTHONPATH": str(REPO / "src")}

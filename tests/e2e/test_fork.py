@@ -222,7 +222,7 @@ def row_differences(found: Sent, wanted: Sent) -> list[Any]:
 
 
 def is_cleared_result(one: tuple[str, str, str] | None, other: tuple[str, str, str] | None) -> bool:
-    """Check whether ``one`` is the row ``other`` with a result that an old client cleared."""
+    """Check whether the rows are equal, except that an old client cleared the result in ``one``."""
     return one is not None and other is not None and one[:2] == other[:2] and one[2] in CLEARED
 
 

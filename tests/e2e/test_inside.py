@@ -57,9 +57,9 @@ NOT_GATING = (
     "session.start", "ui.render", "prompt.edit", "prompt.change", "turn.start", "session.measure",
     "turn.complete", "tool.call",
 )  # fmt: skip
-"""Events that do not wait for an answer of the module, and the tool call.
+"""Events for which the client does not wait for the module's answer, and the tool call.
 
-If the tool fails, its failure is the answer to the call.
+If the tool fails, the model gets the failure as the result of its call.
 """
 
 CALLS = [

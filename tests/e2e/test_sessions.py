@@ -77,9 +77,9 @@ def test_titles_follow_the_order_of_the_client(
 def test_each_client_writes_to_the_expected_folder(
     every_client: ClientVersion, home: ClientHome, api: MockApi, name: str
 ) -> None:
-    """The newest client writes its sessions to the folder that the variable names.
+    """The newest client writes its sessions to the folder that CLAUDE_CODE_PROJECT_DIR_NAME names.
 
-    The variable must be a plain name. Older clients ignore it.
+    The variable must be a plain name, without slashes. Older clients ignore it.
     """
     environ = {PROJECT_FOLDER_VARIABLE: name}
     run_print(every_client, home, api, "hello", extra_env=environ)
@@ -91,7 +91,7 @@ def test_each_client_writes_to_the_expected_folder(
 def test_the_variable_needs_a_config_folder(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Without ``CLAUDE_CONFIG_DIR``, the client ignores the variable."""
+    """Without CLAUDE_CONFIG_DIR, the client and our code ignore CLAUDE_CODE_PROJECT_DIR_NAME."""
     without = ClientVersion(client.version, ("env", "-u", "CLAUDE_CONFIG_DIR", *client.command))
     run_print(without, home, api, "hello", extra_env={PROJECT_FOLDER_VARIABLE: "Mine"})
     (written,) = (home.config / "projects").iterdir()
@@ -103,9 +103,9 @@ def test_the_variable_needs_a_config_folder(
 def test_sessions_from_before_the_variable_are_found(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Sessions from before the variable was set are still found in the folder of the project's path.
+    """With CLAUDE_CODE_PROJECT_DIR_NAME, sessions in the folder of the project's path are still found.
 
-    This holds for the newest client and for our locators.
+    They were written before the variable was set. The newest client and our locators find them.
     """
     title_of_installed_session(home, 1)
     done = run_print(

@@ -26,9 +26,9 @@ A separate small process is needed because a child starts with the memory size o
 
 OUTPUT = "".join(f"line {number} of the zebra report\n" for number in range(30_000))
 MEMORY = 200_000
-"""Maximum KB for a slim copy of a session of 200 MB. It needed 51,000 KB.
+"""Maximum KB of memory for writing a slim copy of a session of 200 MB.
 
-One line at a time is in memory.
+51,000 KB were measured. The program reads one line at a time.
 """
 
 

@@ -57,7 +57,8 @@ def test_all_reports_use_one_context_window(
         if row["type"] == "assistant":
             row["message"] |= {"model": before, "usage": api.usage.as_dict()}
     if before == LARGE:
-        records[0]["context_window"] = 1_000_000  # Our children record the window in this way.
+        # A child that resume-hooks writes has the parent's window in its first record.
+        records[0]["context_window"] = 1_000_000
     home.install_session(session_bytes(records), SESSION, set_cwd=True)
     percent = round(100 * used / room)
     share = f"{percent} % of"

@@ -249,7 +249,7 @@ def test_new_messages_are_indexed(plugin: PluginCopy) -> None:
 def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
     """Return the calls of the engine at the start of a headless run.
 
-    Its background hook calls no engine, because the client would wait for it.
+    The run's background hook must not call the engine, because the client would wait for it.
     """
     plugin.forget()
     env = {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}

@@ -172,9 +172,9 @@ USAGES: dict[str, Record | Sequence[Record | bytes]] = {
 
 @pytest.mark.parametrize("name", USAGES)
 def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> None:
-    """The count is that of the last answer, whatever the order of its fields is.
+    """The compared number of tokens is that of the last answer, whatever the order of its fields is.
 
-    Similar numbers in other records do not count.
+    Similar numbers in other records do not matter.
     """
     records = USAGES[name]
     rows = [answer_with_usage(records)] if isinstance(records, dict) else records
@@ -379,7 +379,7 @@ def test_a_turns_end_links_no_other_file(plugin: PluginCopy, tmp_path: Path) -> 
     "call", ["execve", "link,linkat", "mkdir,mkdirat", "clone,clone3,fork,vfork"]
 )
 def test_a_killed_turn_end_loses_no_file(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
-    """If the script is killed at any system call of this kind, the next check makes the missing links.
+    """If the script is killed at any system call ``call``, the next check makes the missing links.
 
     No file of the session is changed.
     """

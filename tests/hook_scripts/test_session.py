@@ -140,7 +140,7 @@ def test_only_an_end_by_clear_reaches_the_engine(plugin: PluginCopy) -> None:
 def test_only_starts_by_clear_and_compaction_reach_the_engine(plugin: PluginCopy) -> None:
     """At a session's start, the engine is called only after ``/clear`` and after a compaction.
 
-    It then records a link or restores facts. In this test, nothing else has to be done.
+    It then records a link or restores facts. In this test, no other work is waiting.
     """
     for source in ("startup", "resume", "fork"):
         assert not reaches_engine(
@@ -182,7 +182,7 @@ def test_the_engines_reply_to_a_start_is_printed(plugin: PluginCopy) -> None:
     assert plugin.hook("SessionEnd", b'{"reason":"clear"}').stdout == b""
 
 
-def test_a_start_with_a_ready_engine_starts_no_python(plugin: PluginCopy) -> None:
+def test_a_start_with_a_ready_engine_begins_no_installation(plugin: PluginCopy) -> None:
     """If the venv is complete and has the current lock file, a start begins no installation."""
     make_ready(plugin)
     installed = stand_in_installer(plugin)

@@ -41,7 +41,7 @@ LONG = "/home/user/" + "a-folder/" * 30
 
 
 class Listings(NamedTuple):
-    """The SDK's and our list of the sessions in one home, by id and in order."""
+    """The list of the SDK and our list of the sessions in one home, by id and in order."""
 
     sdk: dict[str, SDKSessionInfo]
     ours: dict[str, ListedSession]

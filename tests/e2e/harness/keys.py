@@ -27,7 +27,7 @@ _CONTROL_MASK = 0x1F
 
 
 def bytes_of_key(name: str) -> bytes:
-    """Return the bytes of one key: a name above, C-<letter>, M-<character> or a single character.
+    """Return the bytes of a key. ``name`` is in the table above, C-<letter>, M-<character> or a character.
 
     Raises KeyError for any other name.
     """
