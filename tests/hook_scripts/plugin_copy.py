@@ -60,12 +60,12 @@ class PluginCopy:
         return Path(self.env["HOME"], "project")
 
     @property
-    def reached(self) -> bytes:
+    def engine_calls(self) -> bytes:
         """The records of the fake engine: the hook's name, the version of Python, and the input."""
         log = Path(self.env["REACHED"])
         return log.read_bytes() if log.exists() else b""
 
-    def forget(self) -> None:
+    def forget_calls(self) -> None:
         """Delete the records of the fake engine."""
         Path(self.env["REACHED"]).unlink(missing_ok=True)
 

@@ -249,7 +249,7 @@ def test_a_killed_engine_is_not_reinstalled(
     )
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert plugin.reached == b""
+    assert plugin.engine_calls == b""
     assert not wait_until(stand_in_installation.exists, 1)
 
 
@@ -285,7 +285,7 @@ def test_the_fallback_runs_on_any_python_from_3_9(
     version = tuple(int(part) for part in said.stdout.split())
     answered = b"reply of fallback\n" if version >= (3, 9) else b""
     assert (done.returncode, done.stdout, done.stderr) == (0, answered, b"")
-    assert plugin.reached.startswith(b"fallback %d.%d\n" % version) == bool(answered)
+    assert plugin.engine_calls.startswith(b"fallback %d.%d\n" % version) == bool(answered)
 
 
 @pytest.mark.usefixtures("stand_in_installation")

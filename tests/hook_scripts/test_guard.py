@@ -82,10 +82,10 @@ def test_a_prompt_without_trigger_passes_without_python(
 ) -> None:
     """For a prompt without a trigger, the guard starts no Python, prints nothing and exits with 0."""
     for why, body in PASS.items():
-        shared_plugin.forget()
+        shared_plugin.forget_calls()
         done = shared_plugin.hook("UserPromptSubmit", body.encode(), *shell)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), why
-        assert shared_plugin.reached == b"", why
+        assert shared_plugin.engine_calls == b"", why
 
 
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
@@ -94,10 +94,10 @@ def test_a_possible_trigger_reaches_python_unchanged(
 ) -> None:
     """For a prompt that may be a trigger, Python gets the event's bytes, and its reply is printed."""
     for why, body in REACH.items():
-        shared_plugin.forget()
+        shared_plugin.forget_calls()
         done = shared_plugin.hook("UserPromptSubmit", body.encode(), *shell)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of prompt\n", b""), why
-        assert shared_plugin.reached.split(b"\n", 1)[1] == body.encode() + b"\n", why
+        assert shared_plugin.engine_calls.split(b"\n", 1)[1] == body.encode() + b"\n", why
 
 
 def is_trigger(prompt: str) -> bool:
@@ -145,12 +145,12 @@ def test_only_triggers_reach_python(
     """
     texts = {"cwd": other, "prompt": prompt, "session_title": other + prompt}
     body = ENCODERS[encoder]({key: texts[key] for key in order}).encode("utf-8", "surrogatepass")
-    shared_plugin.forget()
+    shared_plugin.forget_calls()
     done = shared_plugin.hook("UserPromptSubmit", body)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert bool(shared_plugin.reached) == is_trigger(prompt)
+    assert bool(shared_plugin.engine_calls) == is_trigger(prompt)
     if is_trigger(prompt):
-        assert shared_plugin.reached.split(b"\n", 1)[1] == body + b"\n"
+        assert shared_plugin.engine_calls.split(b"\n", 1)[1] == body + b"\n"
 
 
 HOSTILE = {
@@ -167,7 +167,7 @@ HOSTILE = {
 def test_invalid_bytes_print_no_output(plugin: PluginCopy, name: str) -> None:
     """For invalid or huge events, the guard prints nothing and exits with 0."""
     done = plugin.hook("UserPromptSubmit", HOSTILE[name])
-    assert (done.returncode, done.stdout, done.stderr, plugin.reached) == (0, b"", b"", b"")
+    assert (done.returncode, done.stdout, done.stderr, plugin.engine_calls) == (0, b"", b"", b"")
 
 
 def test_our_own_headless_run_passes(plugin: PluginCopy) -> None:
@@ -176,7 +176,7 @@ def test_our_own_headless_run_passes(plugin: PluginCopy) -> None:
               "SessionEnd": b'{"reason":"clear"}'}  # fmt: skip
     for event, body in bodies.items():
         done = plugin.hook(event, body, RESUME_HOOKS_CHILD="1")
-        assert (done.returncode, done.stdout, done.stderr, plugin.reached) == (
+        assert (done.returncode, done.stdout, done.stderr, plugin.engine_calls) == (
             0,
             b"",
             b"",

@@ -52,10 +52,10 @@ def write_stamp(plugin: PluginCopy, name: str, look: float = 3_600, made: float 
 
 def reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
     """Check whether a start calls the engine because a check is due."""
-    plugin.forget()
+    plugin.forget_calls()
     done = plugin.hook("SessionStart", start_event(plugin, source), **env)
     assert (done.returncode, done.stderr) == (0, b"")
-    return bool(plugin.reached)
+    return bool(plugin.engine_calls)
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
@@ -137,15 +137,15 @@ def test_without_a_home_no_check_runs(plugin: PluginCopy) -> None:
     }.items():  # fmt: skip
         assert plugin.hook(event, said, **nobody).stdout == b""
     assert plugin.engine("--hook", "prompt", stdin='{"prompt":">resume"}', **nobody).stdout == ""
-    assert plugin.reached == b""
+    assert plugin.engine_calls == b""
 
 
 @pytest.mark.parametrize("project", ["a b", "..", "a;b", "a$(touch x)b"])
 def test_an_invalid_project_folder_is_never_read(plugin: PluginCopy, project: str) -> None:
     """If the event has an invalid name of a project, the hook does not use the name and calls no engine."""
-    plugin.forget()
+    plugin.forget_calls()
     plugin.hook("SessionStart", start_event(plugin, project=project))
-    assert plugin.reached == b""
+    assert plugin.engine_calls == b""
 
 
 def test_archived_sessions_are_announced_by_the_next_start(plugin: PluginCopy) -> None:
@@ -177,7 +177,7 @@ def test_our_own_headless_run_checks_nothing(plugin: PluginCopy) -> None:
     """In the headless run that a verb starts for the model, no check runs."""
     assert not reaches_engine(plugin, RESUME_HOOKS_CHILD="1")
     assert plugin.run_background_hook(start_event(plugin), RESUME_HOOKS_CHILD="1").stdout == b""
-    assert plugin.reached == b""
+    assert plugin.engine_calls == b""
 
 
 @pytest.fixture
@@ -190,10 +190,10 @@ def no_sleep(plugin: PluginCopy, tmp_path: Path) -> None:
 
 def background_reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
     """Check whether the background hook calls the engine."""
-    plugin.forget()
+    plugin.forget_calls()
     done = plugin.run_background_hook(start_event(plugin, source), **env)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    return plugin.reached.startswith(b"later ")
+    return plugin.engine_calls.startswith(b"later ")
 
 
 @pytest.mark.usefixtures("no_sleep")
@@ -251,7 +251,7 @@ def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> l
 
     The run's background hook must not call the engine, because the client would wait for it.
     """
-    plugin.forget()
+    plugin.forget_calls()
     env = {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}
     for done in (
         plugin.run_background_hook(start_event(plugin), **env),
@@ -259,9 +259,11 @@ def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> l
     ):
         assert (done.returncode, done.stderr) == (0, b"")
     until = time.monotonic() + within
-    while b"later" not in plugin.reached and time.monotonic() < until:
+    while b"later" not in plugin.engine_calls and time.monotonic() < until:
         time.sleep(0.02)
-    return [line.split()[0] for line in plugin.reached.splitlines() if not line.startswith(b"{")]
+    return [
+        line.split()[0] for line in plugin.engine_calls.splitlines() if not line.startswith(b"{")
+    ]
 
 
 def test_a_headless_start_archives_the_rest_in_the_background(plugin: PluginCopy) -> None:
@@ -293,9 +295,9 @@ def test_a_headless_runs_background_process_leaves_the_clients_group(
     assert engine_calls_of_headless_start(plugin, 0) == []
     assert time.monotonic() - begun < 0.9
     until = time.monotonic() + 20
-    while b"at last" not in plugin.reached and time.monotonic() < until:
+    while b"at last" not in plugin.engine_calls and time.monotonic() < until:
         time.sleep(0.05)
-    assert b"at last" in plugin.reached
+    assert b"at last" in plugin.engine_calls
 
 
 def test_the_background_hook_runs_after_the_first(plugin: PluginCopy) -> None:

@@ -37,7 +37,7 @@ def engine_arguments_at_start(
     plugin: PluginCopy, folder: Path, source: str = "startup", **env: str
 ) -> list[str]:
     """Return the arguments with which the engine is called at a start in a folder."""
-    plugin.forget()
+    plugin.forget_calls()
     log = plugin.root.parent / "told"
     log.unlink(missing_ok=True)
     python = plugin.root.parent / "bin" / "python"

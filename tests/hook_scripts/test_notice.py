@@ -78,10 +78,10 @@ def stop_event(path: object, **more: object) -> bytes:
 
 def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
     """Check whether Python is called at a turn's end, and gets the whole event."""
-    plugin.forget()
+    plugin.forget_calls()
     done = plugin.hook("Stop", body, *shell, **env)
     assert (done.returncode, done.stderr) == (0, b"")
-    reached = plugin.reached
+    reached = plugin.engine_calls
     assert done.stdout == (b"reply of notice\n" if reached else b"")
     if reached:
         assert reached.split(b"\n", 1)[1] == body + b"\n"

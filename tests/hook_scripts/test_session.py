@@ -74,11 +74,11 @@ def reaches_engine(plugin: PluginCopy, event: str, fields: Mapping[str, object])
     """
     reached = set()
     for body in (json.dumps(fields).encode(), json.dumps(fields, separators=(",", ":")).encode()):
-        plugin.forget()
+        plugin.forget_calls()
         done = plugin.hook(event, body)
         assert (done.returncode, done.stderr) == (0, b"")
-        assert plugin.reached.split(b"\n", 1)[1:] in ([], [body + b"\n"])
-        reached.add(bool(plugin.reached))
+        assert plugin.engine_calls.split(b"\n", 1)[1:] in ([], [body + b"\n"])
+        reached.add(bool(plugin.engine_calls))
     assert len(reached) == 1
     return reached.pop()
 

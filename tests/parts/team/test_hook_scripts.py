@@ -36,14 +36,14 @@ def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) ->
     assert not reaches_python(plugin, body)
     mark.parent.mkdir(parents=True)
     mark.touch()
-    plugin.forget()
+    plugin.forget_calls()
     done = plugin.hook("Stop", body)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert wait_until(lambda: plugin.reached.endswith(body + b"\n"))
-    assert plugin.reached.startswith(b"team ")
-    plugin.forget()
+    assert wait_until(lambda: plugin.engine_calls.endswith(body + b"\n"))
+    assert plugin.engine_calls.startswith(b"team ")
+    plugin.forget_calls()
     plugin.hook("Stop", body, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
-    assert plugin.reached == b""
+    assert plugin.engine_calls == b""
 
 
 def test_the_start_hook_calls_the_engine_after_a_failed_push(plugin: PluginCopy) -> None:
