@@ -1,7 +1,7 @@
-"""``make bench``: the waiting times of users, as medians of whole processes, beside those of the peer in the same run.
+"""Measure how long users wait, next to the peer (claude-code-tools).
 
-The peer (claude-code-tools) is measured if BENCH_PEER names its ``aichat``; docs/testing.md
-describes how to install one.
+``make bench`` prints medians of whole processes. The peer is measured in the same run if BENCH_PEER
+is the path of its ``aichat``. docs/testing.md describes how to install it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.vault import vaults
 
 
 def main() -> int:
-    """Print one row per measurement; return 0."""
+    """Print a row for each measurement. Return 0."""
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         bench = Bench(Path(scratch))
         idle = bench.median_ms((["/bin/sh", "-c", "true"], b"", bench.work), 41)
@@ -97,7 +97,7 @@ def main() -> int:
 
 
 def peer(bench: Bench, found: str | None) -> None:
-    """Print the rows of the peer's command line on the same home."""
+    """Print rows for the peer's command line in the same home."""
     if found is None:
         print(
             "peer: not measured; set BENCH_PEER to the aichat of a scratch venv with claude-code-tools"

@@ -1,4 +1,4 @@
-"""A temporary home with large sessions, and the commands that are timed in it."""
+"""Create a temporary home with large sessions, and run commands in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from resume_hooks.system.plugin_files import assemble_plugin
 BIG = 50_000_000
 FILES = 2_000
 FULL = 1_500_000
-"""The number of bytes after which a session is compacted: about 170,000 tokens of the corpus."""
+"""A compacted session is compacted after this number of bytes, which is about 170,000 tokens of the
+corpus."""
 
 SESSION = "0d5e5510-0000-4000-8000-0000000000b1"
 LONG = "0d5e5520-0000-4000-8000-0000000000b2"
@@ -28,7 +29,11 @@ Run = tuple[list[str], bytes, Path]
 
 
 def run_in_process(make: Callable[..., object], *arguments: object, **named: object) -> None:
-    """Make something in another process, because a measured process begins with the peak memory of its parent."""
+    """Call ``make`` in another process.
+
+    A process that is measured begins with the peak memory of its parent, so this process must stay
+    small.
+    """
     process = multiprocessing.get_context("spawn").Process(
         target=make, args=arguments, kwargs=named
     )
@@ -39,7 +44,10 @@ def run_in_process(make: Callable[..., object], *arguments: object, **named: obj
 
 
 class Bench:
-    """A temporary home with one session of ``size`` bytes and others, and the commands that are timed in it."""
+    """A temporary home with a session of ``size`` bytes and many other sessions.
+
+    Its methods make and time the commands that are run in this home.
+    """
 
     def __init__(self, scratch: Path, *, files: int = FILES, size: int = BIG) -> None:
         self.work = scratch / "work"
@@ -74,11 +82,11 @@ class Bench:
         self.known = {path.name for path in (*folder.iterdir(), self.long)}
 
     def prompt(self, text: str) -> Run:
-        """Return a run of a prompt through hooks.json, as the client's shell runs it."""
+        """Return a run of the prompt hook in hooks.json, as the client's shell runs it."""
         return self.hook("UserPromptSubmit", prompt=text)
 
     def hook(self, name: str, **fields: str) -> Run:
-        """Return a run of an event of the large session through hooks.json."""
+        """Return a run of the hook in hooks.json for an event of the large session."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))
         command = hooks["hooks"][name][0]["hooks"][0]["command"]
         event = {
@@ -94,12 +102,15 @@ class Bench:
         )
 
     def shell(self, *arguments: str) -> Run:
-        """Return a run of a verb from the shell, as the installed command runs it."""
+        """Return a run of a verb, as the installed command runs it."""
         code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from resume_hooks.__main__ import start; start()"
         return [sys.executable, "-c", code, str(self.plugin / "src"), *arguments], b"", self.work
 
     def median_ms(self, run: Run, rounds: int, clean: Callable[[], None] = lambda: None) -> float:
-        """Return the median wall time of a whole process in milliseconds, after two runs that do not count."""
+        """Return the median time of a whole process in milliseconds.
+
+        Two runs before the measurement do not count. ``clean`` is called after each run.
+        """
         command, stdin, cwd = run
         times = []
         for _ in range(rounds + 2):
@@ -112,7 +123,7 @@ class Bench:
         return statistics.median(times[2:])
 
     def forget_children(self) -> None:
-        """Remove the child of a verb, so that every round finds the same home."""
+        """Remove the children that verbs have made, so that every run finds the same home."""
         for path in self.session.parent.glob("*.jsonl"):
             if path.name not in self.known:
                 path.unlink()

@@ -1,11 +1,11 @@
-"""Compare the figures for the size of a session in five places with the real client's next request.
+"""Compare the size of a session in five places, and compare it with the client's next request.
 
-``python -m benchmarks.context [CLIENTS]``. Each real session is alone in a home of its own. The
-figures of ``sessions``, ``info``, ``/full`` and the receipts of a trim and a handoff are compared
-with each other in all homes. In CLIENTS of them (60), the newest client resumes the session against
-a mock of the API. The characters of the talk in its request are compared with those of the
-conversation behind the figures. The mock has no tokenizer, so the usual ratio converts the
-difference to tokens.
+``python -m benchmarks.context [CLIENTS]``. Each real session is alone in a home. For all sessions,
+the sizes in ``sessions``, ``info``, ``/full`` and in the receipts of a trim and a handoff are
+compared with each other. For the first CLIENTS sessions (default: 60), the newest client resumes
+the session with a mock of the API. The number of characters of talk in its request is compared with
+that of the conversation. The mock has no tokenizer, so the difference is converted to tokens with
+the usual ratio.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import corpus_folder, corpus_sessions
 
-# two figures count as the same if they differ by at most this fraction of the larger one
+# Two sizes count as equal if they differ by at most this fraction of the larger one.
 CLOSE = 0.02
 PROMPT = "go on now"
 REMINDER = "<system-reminder>"
@@ -48,11 +48,9 @@ THINKING = {"thinking", "redacted_thinking"}
 
 
 class Figures(NamedTuple):
-    """The tokens of a session in each place, and the window that the share refers to.
+    """The size of a session in tokens, and its window, for each place that shows them.
 
-    Places that show no figure are left out.
-
-    ``estimates`` names the places that call their figure an estimate; ``characters`` is the length
+    ``estimates`` are the places that call their size an estimate, and ``characters`` is the length
     of the live conversation.
     """
 
@@ -63,7 +61,7 @@ class Figures(NamedTuple):
 
 
 def main() -> int:
-    """Print the table; return 0."""
+    """Print the number of sessions whose sizes are equal, marked as estimates, or different. Return 0."""
     most = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     compared = [0, 0, 0]
     windows = sent_count = sent_close = 0
@@ -108,7 +106,10 @@ SAME, MARKED, DIFFERENT = range(3)
 
 
 def agreement(found: Figures) -> int:
-    """Return whether all figures agree within 2 %, or the others are marked as estimates, or neither."""
+    """Return SAME if all sizes are equal within 2 %, else MARKED or DIFFERENT.
+
+    MARKED means that the sizes that are not called estimates are equal.
+    """
     if near(min(found.tokens.values()), max(found.tokens.values())):
         return SAME
     firm = [count for place, count in found.tokens.items() if place not in found.estimates]
@@ -116,12 +117,12 @@ def agreement(found: Figures) -> int:
 
 
 def near(one: int, other: int) -> bool:
-    """Check whether two figures agree within 2 %."""
+    """Check whether two sizes differ by at most 2 %."""
     return abs(one - other) <= CLOSE * max(one, other)
 
 
 def figures_of(session: SessionFile, where: Where) -> Figures | None:
-    """Return the figure of each place for a session, or None if nobody talked in it."""
+    """Return the sizes of a session in all places, or None if it has no conversation."""
     try:
         pieces = PieceCollector()
         transcript = scan_transcript(session.path, observers=[pieces])
@@ -152,12 +153,12 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
 
 
 def window(use: ContextSize) -> int | None:
-    """Return the window that a share refers to, or None if it is unknown."""
+    """Return the window of a context, or None if it is unknown."""
     return use.window if use.window_known else None
 
 
 def make_trim_way(session: SessionFile, where: Where) -> int:
-    """Return the size before a trim according to its receipt, or 0 if no trim is possible."""
+    """Return the size before a trim, as its receipt shows it, or 0 if the session cannot be trimmed."""
     try:
         return plan_trim(session, where, make_options()).sizes.tokens_before
     except ResumeHooksError:
@@ -165,7 +166,7 @@ def make_trim_way(session: SessionFile, where: Where) -> int:
 
 
 def handed_off(session: SessionFile, where: Where) -> int:
-    """Return the size before a handoff according to its receipt, or 0 if no handoff is possible."""
+    """Return the size before a handoff, as its receipt shows it, or 0 if a handoff is impossible."""
     try:
         return agents.plan_fresh(session, where, kind="handoff").sizes.tokens_before
     except ResumeHooksError:
@@ -173,9 +174,9 @@ def handed_off(session: SessionFile, where: Where) -> int:
 
 
 def characters_sent(home: ClientHome, path: Path) -> int | None:
-    """Return the characters of the talk that the newest client sends on a resume.
+    """Return the number of characters of talk that the newest client sends when it resumes a session.
 
-    Return None if it sends nothing.
+    Return None if it sends no request.
     """
     with MockApi() as api:
         run_print(find_client(NEWEST), home, api, PROMPT, resume=path.stem)
@@ -187,9 +188,10 @@ def characters_sent(home: ClientHome, path: Path) -> int | None:
 
 
 def characters(rows: Iterable[Record]) -> int:
-    """Return the characters of all texts, calls and answers, without the client's reminders and the thinking.
+    """Return the number of characters in all texts, calls and answers.
 
-    Each start adds reminders of its own, and the thinking of finished turns is not sent.
+    The client's reminders are not counted, because each start adds new ones. Thinking is not
+    counted either, because the client does not send the thinking of earlier turns.
     """
     return sum(make_node(_talk(row), Line(0, 0, b"")).character_count for row in rows)
 
@@ -209,7 +211,7 @@ def _is_reminder(part: Record) -> bool:
 
 
 def _without_reminders(part: Record) -> Record:
-    """Return a block without the reminders after a tool's result. The last answer counted them."""
+    """Return a block without the reminders that the client adds to a tool's result."""
     content = part.get("content")
     if part.get("type") != "tool_result":
         return part

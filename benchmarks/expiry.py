@@ -1,4 +1,7 @@
-"""Time a session's start among 3,000 sessions if none, one or 500 expire soon: ``python -m benchmarks.expiry``."""
+"""Time the start of a session among 3,000 sessions, of which none, one or 500 expire soon.
+
+Run it with ``python -m benchmarks.expiry``.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ DAY = 86_400
 
 
 class Spent(NamedTuple):
-    """The wall time and the processor time of a whole process with its children, in milliseconds."""
+    """The time of a process, and the processor time with its children, in milliseconds."""
 
     ms: float
     cpu_ms: float
@@ -57,7 +60,7 @@ class Starts:
         self.age(0)
 
     def age(self, due: int) -> None:
-        """Remove what was archived. Let ``due`` sessions expire soon, and the others in two weeks."""
+        """Let ``due`` sessions expire soon, and the others in two weeks. Also empty the vault."""
         shutil.rmtree(self.state / "vault", ignore_errors=True)
         (self.state / "pending" / f"due-{self.folder.name}.json").unlink(missing_ok=True)
         for number in range(FILES):
@@ -65,7 +68,7 @@ class Starts:
             os.utime(self.folder / f"{session_id(number)}.jsonl", (then, then))
 
     def start(self) -> Spent:
-        """Return a run of the hook that a start waits for."""
+        """Run the hook for which a start waits."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))[
             "hooks"
         ]
@@ -107,7 +110,7 @@ class Starts:
 
 
 def starts(scratch: Path) -> None:
-    """Print the rows."""
+    """Print the rows of the table."""
     home = Starts(scratch)
     print(f"\n{f'the start of a session, {FILES:,} sessions':52} {'ms':>8} {'cpu ms':>8}")
     row("sh -c true", lambda: home.run("true"), rounds=41)
@@ -125,7 +128,7 @@ def row(
     rounds: int = ROUNDS,
     before: Callable[[], object] = lambda: None,
 ) -> None:
-    """Print one row: the medians of some rounds, after one that does not count."""
+    """Print a row with the medians of ``rounds`` runs. A run before these does not count."""
     spent = []
     for _ in range(rounds + 1):
         before()

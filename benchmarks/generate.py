@@ -1,7 +1,8 @@
-"""Generate large sessions and full homes for benchmarks from turns of real sessions: one valid chain with unique ids.
+"""Generate large sessions and full homes for benchmarks from the turns of real sessions.
 
-The same seed gives the same bytes. Real turns have the mix that matters for speed: a few huge tool
-results, many small records, attachments, and empty thinking with long signatures.
+A session is a valid chain with unique ids. The same seed always gives the same bytes. Real turns
+are used because their composition matters for speed: a few huge tool results, many small records,
+attachments, and empty thinking with long signatures.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ Piece = list[Record]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 VERSION = "2.1.329"
 MAX_PIECE = 2_000_000
-"""The maximum number of bytes of a turn; with longer turns, the size of a session would depend on chance."""
+"""The maximum number of bytes of a turn. With longer turns, the size of a session would depend on
+chance."""
 
 
 class Place(NamedTuple):
-    """The folder in which a generated session was started."""
+    """The session to which generated records belong, and its folder and branch."""
 
     session_id: str
     cwd: str
@@ -48,11 +50,11 @@ def generate_session(
     days: float = 0,
     compacted_bytes: int = 0,
 ) -> str:
-    """Write a session of about ``size_bytes`` to ``path``, and return its id: the file's name, if that is an id.
+    """Write a session of about ``size_bytes`` to ``path``, and return its id.
 
-    The session starts ``days`` after START. Lines are written as the client writes them: compact,
-    with parentUuid first. With ``compacted_bytes``, it is compacted each time after that number of
-    bytes; otherwise all of it stays live.
+    The id is the file's name if that is an id. The session starts ``days`` days after START. Lines
+    have the client's form: compact, with parentUuid first. With ``compacted_bytes``, the session is
+    compacted each time after that number of bytes. Without it, the whole session is live.
     """
     chance = random.Random(seed)
     stem = Path(path).stem
@@ -77,10 +79,11 @@ def generate_session(
 def generate_home(
     config: str, sessions: int, total_bytes: int, seed: int = 0, *, projects: int = 12
 ) -> list[str]:
-    """Fill ``config``/projects with sessions of very unequal sizes, about ``total_bytes`` in all.
+    """Write sessions of very different sizes, about ``total_bytes`` in all, to ``config``/projects.
 
-    Return their paths, oldest first. Modification times are an hour apart and end now. Session 7 is
-    titled ``Session 7``, and its folder is ``/home/user/project-<7 modulo projects>``.
+    Return their paths, oldest first. Their modification times are an hour apart, and the last is
+    now. Session 7, for example, has the title ``Session 7`` and the folder ``/home/user/project-<7
+    modulo projects>``.
     """
     chance = random.Random(seed)
     weights = [chance.lognormvariate(0, 1.6) for _ in range(sessions)]
@@ -102,7 +105,10 @@ def generate_home(
 def _session(
     chance: random.Random, place: Place, start: datetime, compacted_bytes: int
 ) -> Iterator[Record]:
-    """Yield records of a session without end: turns of real sessions in random order, each with its last-prompt."""
+    """Yield the records of an endless session: turns of real sessions in random order.
+
+    A last-prompt record follows each turn.
+    """
     since = 0
     parent: str | None = None
     moment = start
@@ -140,7 +146,10 @@ def _session(
 def _compaction(
     chance: random.Random, place: Place, parent: str | None, moment: datetime
 ) -> tuple[Record, Record]:
-    """Return a compaction as the client writes it: the boundary, which has no parent, and the summary."""
+    """Return the two records of a compaction as the client writes them.
+
+    The first is the boundary, which has no parent. The second is the summary.
+    """
     at = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     rest = {
         "sessionId": place.session_id,
@@ -172,7 +181,7 @@ def _compaction(
 
 
 class _Names:
-    """New ids for the ids of one piece: each old id gets one new id."""
+    """Makes new ids for the records of a turn. The same old id always gets the same new id."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -186,7 +195,7 @@ class _Names:
 
 
 def _reborn(record: Record, ids: _Names, place: Place) -> Record:
-    """Return a record with new ids in the folder of the new session, with parentUuid first."""
+    """Return a record with new ids and the session's folder, with parentUuid first."""
     record = {"parentUuid": None, **record}
     record.update(
         uuid=ids.uuid(), sessionId=place.session_id, cwd=place.cwd, gitBranch=place.branch, version=VERSION,
@@ -207,7 +216,7 @@ def _reborn(record: Record, ids: _Names, place: Place) -> Record:
 
 @functools.cache
 def _pieces() -> tuple[Piece, ...]:
-    """Return whole turns of the corpus in which every call has its result."""
+    """Return the turns of the corpus in which every call has its result."""
     found = []
     for path in corpus_sessions():
         transcript = scan_transcript(str(path))

@@ -1,4 +1,4 @@
-"""Time and memory of every verb that reads sessions, on a session of 1 GB that was never compacted."""
+"""Measure the time and memory of verbs that read a session of 1 GB that was never compacted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIDDLE = 150_000
 
 
 def large(bench: Bench) -> None:
-    """Print the rows."""
+    """Print the rows of the table."""
     print(f"\n{'a session of 1 GB':52} {'ms':>8} {'MB RSS':>8}")
     path = bench.session.with_name(f"{LARGE}.jsonl")
     run_in_process(generate_session, str(path), SIZE, cwd=str(bench.work))

@@ -1,4 +1,4 @@
-"""A full home of 3,000 sessions, and functions that measure commands in it: time, processor time, memory."""
+"""Create a home with 3,000 sessions, and measure the time and memory of commands in it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from resume_hooks.paths import project_key
 
 FILES = 3_000
 REQUESTED_BYTES = 254_000_000
-"""The size that is requested from ``generate_home``.
+"""The size that ``generate_home`` is asked for.
 
-The result has about 600 MB, because each file contains at least one whole turn.
+The actual size is about 600 MB, because each file contains at least one whole turn.
 """
 
 
 ROUNDS = 3
 SAMPLE_INTERVAL_SECONDS = 0.01
-"""The number of seconds between two measurements of the memory of running processes."""
+"""The number of seconds between two measurements of the memory of a running process."""
 
 
 class Spent(NamedTuple):
-    """A whole process: its wall time, the processor time with its children, and its output."""
+    """The time and the output of a whole process. ``cpu_ms`` includes the processor time of its children."""
 
     ms: float
     cpu_ms: float
@@ -38,7 +38,10 @@ class Spent(NamedTuple):
 
 
 class Library:
-    """A home of 3,000 sessions (one of 50 MB can be added), and the environment in which commands find it."""
+    """A home with 3,000 sessions, to which a session of 50 MB can be added.
+
+    ``env`` is the environment in which commands use this home.
+    """
 
     def __init__(self, bench: Bench, folder: Path) -> None:
         self.bench = bench
@@ -49,7 +52,7 @@ class Library:
 
     @property
     def size(self) -> int:
-        """The number of bytes of all transcripts."""
+        """The total number of bytes of all transcripts."""
         return folder_size(self.config / "projects")
 
     def add_big(self) -> None:
@@ -57,7 +60,7 @@ class Library:
         run_in_process(generate_session, str(self.big), BIG, cwd=str(self.bench.work))
 
     def keep(self, number: int) -> None:
-        """Remove all sessions except this number."""
+        """Remove all sessions except the first ``number``."""
         for path in sorted((self.config / "projects").rglob("*.jsonl"))[number:]:
             path.unlink()
 
@@ -85,7 +88,7 @@ class Library:
         *,
         may_fail: bool = False,
     ) -> Spent:
-        """Return the medians of a few rounds; ``before`` prepares each."""
+        """Return the medians of a few runs. ``before`` is called before each run."""
         spent = []
         for _ in range(rounds):
             before()
@@ -97,7 +100,10 @@ class Library:
         return Spent(ms, cpu_ms, spent[-1].printed)
 
     def peak_megabytes(self, run: Run) -> float:
-        """Return the maximum memory of a process and its children in megabytes. Shared memory counts once."""
+        """Return the peak memory of a process and its children in megabytes.
+
+        Memory that several processes share is counted once.
+        """
         command, stdin, cwd = run
         with subprocess.Popen(
             command,
@@ -116,7 +122,7 @@ class Library:
 
 
 def load() -> str:
-    """Return how busy the machine was in the last minute, including this benchmark."""
+    """Return the load of the machine in the last minute as text. It includes this benchmark."""
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
@@ -132,19 +138,19 @@ def row(what: str, spent: Spent, target: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print a remark on the row before it."""
+    """Print a remark on the row above it."""
     print(f"  {text}", flush=True)
 
 
 def _watch(process: subprocess.Popen[bytes], seen: list[int]) -> None:
-    """Collect the memory of a process and its children, in kilobytes, until it ends."""
+    """Append the memory of a process and its children, in kilobytes, to ``seen`` until the process ends."""
     while process.poll() is None:
         seen.append(sum(map(_kilobytes, _tree(process.pid))))
         time.sleep(SAMPLE_INTERVAL_SECONDS)
 
 
 def _tree(pid: int) -> list[int]:
-    """Return a process and all its descendants."""
+    """Return the ids of a process and all its descendants."""
     found = [pid]
     with contextlib.suppress(OSError):
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
@@ -153,7 +159,7 @@ def _tree(pid: int) -> list[int]:
 
 
 def _kilobytes(pid: int) -> int:
-    """Return the memory of a process in kilobytes, with its share of shared memory."""
+    """Return the memory of a process in kilobytes, with its part of shared memory."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):

@@ -1,4 +1,4 @@
-"""Time and memory of listing and naming sessions in a full home, beside the peer's."""
+"""Measure the time and memory of listing and finding sessions in a full home, next to the peer."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import all_sessions
 
 PROJECT = "/home/user/project-3"
-"""One of the twelve folders to which the sessions of the home belong."""
+"""One of the twelve folders of the home's sessions."""
 
 TITLED = 1_503
-"""The number of the session to name: ``generate_home`` puts it into PROJECT, in the middle of its times."""
+"""The number of the session to find. It is in PROJECT, and neither among the newest nor the oldest
+sessions."""
 
 ROUNDS = 5
 
 
 def listings(library: Library, peer: str | None) -> None:
-    """Print the rows."""
+    """Print the rows of the table."""
     print(f"\n{f'listing and locators, {FILES:,} files':52} {'ms':>8} {'cpu ms':>8}   {load()}")
     session_id = _id_of(library)
     for what, arguments in (
@@ -58,6 +59,9 @@ def listings(library: Library, peer: str | None) -> None:
 
 
 def _id_of(library: Library) -> str:
-    """Return the id of the session with that number in its title. Files are an hour apart, the newest first."""
+    """Return the id of the session with the number TITLED in its title.
+
+    The sessions are an hour apart, and the list begins with the newest.
+    """
     made = all_sessions(Where(library.env))
     return made[FILES - 1 - TITLED].session_id

@@ -1,9 +1,10 @@
-"""Measure the scanner on copies of real sessions with planted secrets: right and false findings, and its speed.
+"""Measure the scanner for secrets: right and false findings, and its speed.
 
-``python -m benchmarks.redaction [--times] [--hostile] [--growth]``. It prints shares and rates, but
-never a secret. ``--hostile`` times texts that were made to slow down the scan. ``--growth`` builds
-texts from every pattern at which a search could start again, repeats them, and prints those for
-which the time grows faster than the text. It takes an hour.
+``python -m benchmarks.redaction [--times] [--hostile] [--growth]`` scans copies of real sessions
+with planted secrets. It prints counts and rates, but never a secret. ``--times`` measures the
+speed. ``--hostile`` times texts that were written to slow down the scan. ``--growth`` makes long
+texts by repeating parts of matches of every pattern. It prints those for which the time grows
+faster than the text. That takes an hour.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from tests.redaction.hostile import hostile_texts
 from tests.redaction.planted import PlantedSecret, plant_secrets
 
 SAMPLES = 2
-"""The number of matches of each pattern to repeat."""
+"""The number of matches of each pattern that are repeated."""
 
 
 def is_gone(one: PlantedSecret) -> bool:
-    """Check whether redaction removed a secret in every form that it had in the text."""
+    """Check whether redaction removed a secret completely, in whatever form the text had it."""
     clean, found = (
         redact_bytes(one.raw) if one.place == "tool-results file" else redact_line(one.raw)
     )
@@ -50,7 +51,7 @@ def is_gone(one: PlantedSecret) -> bool:
 
 
 def _pieces(secret: str) -> list[str]:
-    """Yield the parts of 12 characters of a secret; none of them may remain."""
+    """Return the last 12 characters of a secret (all of it if it is short), which must not remain."""
     body = secret.split("\n")[1] if secret.startswith("-----BEGIN") else secret
     body = body[-12:] if len(body) > 24 else body
     return [body]
@@ -66,7 +67,7 @@ def _resolve_escapes(raw: bytes) -> str:
 
 
 def corpus_lines() -> dict[Path, list[bytes]]:
-    """Yield the parseable lines of every session, which are only read."""
+    """Return the lines of every session of the corpus that are valid JSON."""
     found = {}
     for path in sorted(corpus_folder().rglob("*.jsonl")):
         lines = [
@@ -87,7 +88,10 @@ def _parses(line: bytes) -> bool:
 
 
 def shares(files: dict[Path, list[bytes]]) -> None:
-    """Print the found secrets by half, form and way, and the clean files with a finding."""
+    """Print how many planted secrets were removed, and the files without secrets that have findings.
+
+    The secrets are counted by half, by the way in which they were planted, and by place.
+    """
     found: dict[str, list[bool]] = defaultdict(list)
     missed_items: Counter[str] = Counter()
     for one in plant_secrets([line for lines in files.values() for line in lines]):
@@ -115,7 +119,7 @@ def _kinds(lines: list[bytes]) -> Iterator[str]:
 
 
 def times(files: dict[Path, list[bytes]]) -> None:
-    """Print the speed on one core: for clean bytes, and for whole files."""
+    """Print the speed of the first pass over the corpus on one core."""
     raw = b"".join(path.read_bytes() for path in files)
     blocks = [raw[at : at + BLOCK_BYTES] for at in range(0, len(raw), BLOCK_BYTES)]
     best = min(_seconds(blocks) for _ in range(3))
@@ -148,7 +152,10 @@ WAYS: dict[str, Callable[[str], object]] = {
 
 
 def hostile_times(size: int = 60_000) -> None:
-    """Print the seconds per MB of each hostile text for each way of scanning, the slowest last."""
+    """Print how many seconds a MB of each hostile text takes, the slowest text last.
+
+    Each text is scanned in each of the WAYS.
+    """
     rows = []
     for text in hostile_texts(size):
         spent = [_spent(work, text) / len(text.encode()) * 1e6 for work in WAYS.values()]
@@ -161,7 +168,11 @@ def hostile_times(size: int = 60_000) -> None:
 
 
 def growth(size: int = 16_000, least: float = 0.05) -> None:
-    """Print the texts for which double the length takes more than 2.6 times as long: seconds for 1, 2 and 4 sizes."""
+    """Print the texts for which twice the length takes more than 2.6 times as long.
+
+    The printed times are in seconds, for one, two and four times the length. A text that takes less
+    than ``least`` seconds is not printed.
+    """
     for name, unit in _repeated_forms():
         for way, work in WAYS.items():
             spent = [_spent(work, unit * (size * times // len(unit))) for times in (1, 2)]
@@ -183,7 +194,10 @@ def _as_line(text: str) -> bytes:
 
 
 def _repeated_forms() -> Iterator[tuple[str, str]]:
-    """Yield matches of each pattern, and beginnings of matches, with separators between them."""
+    """Yield matches of each pattern and beginnings of matches, with a separator after them.
+
+    Each comes after the name of the pattern.
+    """
     warnings.simplefilter("ignore")
     for name, pattern in _patterns():
         for _ in range(SAMPLES):

@@ -1,7 +1,7 @@
-"""Time and memory of indexing, searching and outlines in a full home, and the index's size, beside the peer's.
+"""Measure indexing, searches and outlines in a full home, next to the peer: time, memory, index size.
 
-"Cold" means without an index. The files themselves are in the system's cache, because they were
-just written.
+A "cold" index is one that does not exist yet. The transcripts themselves are in the system's cache,
+because they were just written.
 """
 
 from __future__ import annotations
@@ -52,20 +52,21 @@ QUERIES = (
     "what did we decide about the cache yesterday",
     "sluggish quit when the network is gone",
 )
-"""Plain words, questions, identifiers, paths, phrases, parts of words, exclusions, other scripts, nonsense."""
+"""Words, questions, identifiers, paths, phrases, parts of words, exclusions, other scripts, and
+words that do not occur."""
 
 WORDINGS = (
     "sluggish quit when the network is gone",
     "slow exit offline",
     "shutdown hangs without a connection",
 )
-"""One question in three wordings."""
+"""A question in three wordings."""
 
 HITS = 10
 
 
 def searches(bench: Bench, peer: str | None) -> None:
-    """Print the rows for index, search and outline."""
+    """Print the rows for the index, for searches and for an outline."""
     folder = bench.work.parent / "library"
     library = Library(bench, folder)
     print(f"\n{'index and search':52} {'ms':>8} {'cpu ms':>8}   target, notes; {load()}")
@@ -85,7 +86,7 @@ def searches(bench: Bench, peer: str | None) -> None:
 
 
 def first(library: Library) -> None:
-    """Time the first search ever, which indexes the newest sessions until its time is over."""
+    """Time the first search in a home, which indexes the newest sessions for a limited time."""
     bench, where, size = library.bench, Where(library.env), library.size
     for what, run, patience in (
         (
@@ -108,7 +109,7 @@ def first(library: Library) -> None:
 
 
 def build(library: Library) -> None:
-    """Time building the index of the whole home."""
+    """Time the building of the whole home's index."""
     bench, size = library.bench, library.size
     run = bench.shell("doctor", "--index", "rebuild", "--json")
     spent = library.median(run)
@@ -121,12 +122,12 @@ def build(library: Library) -> None:
 
 
 def memory(library: Library, run: Run) -> str:
-    """Return the maximum memory of a command, in words."""
+    """Return a text with the peak memory of a command."""
     return f"memory of all its processes {library.peak_megabytes(run):,.0f} MB"
 
 
 def print_overhead(library: Library, files: int) -> None:
-    """Print the overhead of a search if nothing changed, in this process."""
+    """Print how long a search takes to find out that no file has changed."""
 
     def once() -> None:
         with opened_index(Where(library.env)):
@@ -141,7 +142,11 @@ def print_overhead(library: Library, files: int) -> None:
 
 
 def print_searches(library: Library) -> None:
-    """Print rows for queries in this process, from the shell, by the hook and after an append, and for an outline."""
+    """Print rows for searches and for an outline.
+
+    The searches are run in this process, from the shell, through the hook, and after a line was
+    appended to a session.
+    """
     bench = library.bench
     inside = [
         ms
@@ -183,7 +188,7 @@ def print_searches(library: Library) -> None:
 
 
 def append(session: Path, number: int) -> None:
-    """Add a prompt to a session."""
+    """Append a prompt to a session."""
     record = user(
         f"where did the zebrafish go, {number}?", uuid=f"zebra{number}", session_id=session.stem
     )
@@ -192,7 +197,7 @@ def append(session: Path, number: int) -> None:
 
 
 def run_peer_trim(library: Library, peer: str) -> None:
-    """Print the peer's counterparts for the same home, including the session of 50 MB."""
+    """Print rows for the peer in the same home, including the session of 50 MB."""
     bench, size = library.bench, library.size
     nowhere = library.config.parent / "no-codex"
     nowhere.mkdir()
@@ -229,7 +234,7 @@ def run_peer_trim(library: Library, peer: str) -> None:
 
 
 def timed(action: Callable[[], object], rounds: int) -> list[float]:
-    """Return the milliseconds of each round, after one that does not count."""
+    """Return the milliseconds of each round. A round before these does not count."""
     times = []
     for _ in range(rounds + 1):
         begun = time.perf_counter()
@@ -239,7 +244,7 @@ def timed(action: Callable[[], object], rounds: int) -> list[float]:
 
 
 def spread(what: str, times: Sequence[float], target: str) -> None:
-    """Print the median and the 95th percentile as two rows of the table."""
+    """Print a row with the median and a row with the 95th percentile."""
     for name, ms in (
         ("p50", statistics.median(times)),
         ("p95", statistics.quantiles(times, n=20)[-1]),

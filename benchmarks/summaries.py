@@ -1,10 +1,10 @@
-"""Measure the check of summaries on real compaction summaries with invented lies: what it marks of either.
+"""Measure the check of summaries: which true sentences and which invented lies it marks.
 
-``python -m benchmarks.summaries [--tuned]``. It takes sentences of the corpus' summaries, and makes
-lies from them by seeded rules: another session's file, name, command, prompt or sentence, or
-another number. The check was tuned on the sessions whose names have an even hash (``--tuned``); the
-figures are those of the others. The naive way beside it marks a sentence if anything in backticks
-is not part of the file.
+``python -m benchmarks.summaries [--tuned]`` takes sentences from the compaction summaries of the
+corpus. It makes lies from them by seeded rules. A lie has the file, name, command, prompt or
+sentence of another session, or another number. The check was improved with the sessions whose names
+have an even hash (``--tuned``). The published results are those of the other sessions. The naive
+check marks a sentence if a text in backticks does not occur in the session's file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SEED, SMALLEST, EACH = (
     37,
     3_000,
     40,
-    # the minimum number of characters of a summary to use; the number of lies of a kind per other
+    # The minimum number of characters of a summary, and the maximum number of lies of a kind.
     # session
 )
 CLIENTS = re.compile(
@@ -41,7 +41,11 @@ PATTERNS = {"file": FILE, "name": NAME}
 
 
 class Session(NamedTuple):
-    """A session: its project, its last summary, the records before it, and values that a lie can take from it."""
+    """A session of the corpus with its last summary.
+
+    ``raw`` and ``said`` are the records before the summary, as text and as pairs of a reference and
+    a text. ``things`` has values of each kind that can be used in lies about other sessions.
+    """
 
     project: str
     summary: list[str]
@@ -51,7 +55,7 @@ class Session(NamedTuple):
 
 
 def session_at(path: Path) -> Session:
-    """Return a session of the corpus."""
+    """Read a session of the corpus."""
     lines = path.read_bytes().split(b"\n")
     at, summary = len(lines), ""
     things: dict[str, set[str]] = {kind: set() for kind in ("file", "name", "command", "said")}
@@ -95,7 +99,7 @@ def _until(path: Path, end: int) -> Iterator[tuple[str, str]]:
 def lies_of(
     one: Session, others: Sequence[Session], dice: random.Random
 ) -> Iterator[tuple[str, str]]:
-    """Yield lies about a session, each with its kind."""
+    """Yield lies about a session, each after its kind."""
     for sentence in one.summary:
         if numbers := list(NUMBER.finditer(sentence)):
             at = dice.choice(numbers)
@@ -131,12 +135,12 @@ def _with(sentence: str, span: tuple[int, int], words: str) -> str:
 
 
 def naive(sentence: str, raw: str) -> bool:
-    """Check whether the naive way marks a sentence."""
+    """Check whether the naive check marks a sentence."""
     return any(code not in raw for code in re.findall("`([^`]+)`", sentence))
 
 
 def main() -> int:
-    """Print a row per kind of sentence; return 0."""
+    """Print a row for each kind of sentence. Return 0."""
     tuned, dice = "--tuned" in sys.argv, random.Random(SEED)
     paths = [
         path

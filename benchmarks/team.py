@@ -1,9 +1,9 @@
-"""``python -m benchmarks.team FOLDER [RECORDS [TIMES]]``: the cost of a team, on a PostgreSQL server of its own.
+"""Measure the cost of a team on a temporary PostgreSQL server.
 
-The transcripts of the folder are pushed, repeatedly until there are RECORDS records. Their words
-are then copied on the server until they are there TIMES times, and looked up again. The naive way
-beside it stores a jsonb row per entry, which is searched by ``to_tsvector`` under row-level
-security.
+``python -m benchmarks.team FOLDER [RECORDS [TIMES]]`` pushes the transcripts in the folder, several
+times if that is necessary for RECORDS records. Their words are then copied on the server until
+there are TIMES copies, and searches are measured again. The naive way stores each entry as a jsonb
+row. Searches use ``to_tsvector`` and row-level security.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ YEARS = 2 * 365
 
 
 def main(folder: str, records: str = "0", times: str = "1") -> int:
-    """Print one row per measurement; return 0."""
+    """Print a row for each measurement. Return 0, or 1 if PostgreSQL is missing."""
     found = find_programs()
     if found is None:
         print("PostgreSQL is missing")
@@ -60,7 +60,7 @@ def main(folder: str, records: str = "0", times: str = "1") -> int:
 
 
 def _backlog(folder: Path, records: int) -> list[Path]:
-    """Return the folder's transcripts, repeated until they have this number of records together."""
+    """Return the transcripts in a folder, repeated until they have ``records`` records."""
     once = [path for path in sorted(folder.rglob("*.jsonl")) if _is_session(path)]
     kept_facts = sum(path.read_bytes().count(b"\n") for path in once)
     times = max(1, -(-records // max(kept_facts, 1)))
@@ -69,7 +69,7 @@ def _backlog(folder: Path, records: int) -> list[Path]:
 
 
 def _is_session(path: Path) -> bool:
-    """Check whether a file names its session."""
+    """Check whether a file is a transcript with a session id."""
     with contextlib.suppress(NotATranscript):
         return bool(session_file(str(path)))
     return False
@@ -119,7 +119,7 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
 
 
 def _looked_up(db: Connection, asked: list[list[str]]) -> None:
-    """Return the time that the server alone takes to find the words."""
+    """Print how long the server itself takes to find some words."""
     query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
     spans = [
         _timed(functools.partial(_rows, db, query, (build_queries(parse_query(said))[0],)))
@@ -129,9 +129,10 @@ def _looked_up(db: Connection, asked: list[list[str]]) -> None:
 
 
 def _copy_records(root: Connection, times: int) -> None:
-    """Copy the words this number of times, spread over two years, in sessions of their own.
+    """Copy all words on the server, so that they are there ``times`` times.
 
-    Texts are not copied, because no lookup reads them.
+    Each copy belongs to other sessions, and the copies are spread over two years. Texts are not
+    copied, because no search for words reads them.
     """
     root.execute("drop index team.passage_words")
     sessions, parts = root.execute(
@@ -165,7 +166,7 @@ def _pushed(path: Path, team: Team, db: Database, where: Where) -> None:
 
 
 def _words(path: Path) -> list[str]:
-    """Return some words of a transcript's prompts."""
+    """Return words of a transcript's prompts."""
     rows = (
         orjson.loads(line)
         for line in path.read_bytes().split(b"\n")
@@ -206,7 +207,7 @@ def _appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -
 
 
 def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.Random) -> None:
-    """Measure the naive way: a jsonb row per entry, read by a member under a policy.
+    """Measure the naive way: each entry is a jsonb row, which a member reads under a policy.
 
     Repeated entries are copied on the server.
     """
@@ -275,7 +276,7 @@ def percentiles(name: str, spans: list[float]) -> None:
 
 
 def row(name: str, value: float) -> None:
-    """One measurement."""
+    """Print a measurement."""
     print(f"{name:56} {value:10.1f}", flush=True)
 
 

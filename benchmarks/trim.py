@@ -1,6 +1,6 @@
-"""Time, memory and savings of a trim of big sessions, beside the peer's.
+"""Measure the time, the memory and the savings of trims of large sessions, next to the peer.
 
-Each round starts from the same file.
+Each round begins with the same file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROUNDS = 5
 
 
 class Spent(NamedTuple):
-    """Medians of whole processes: wall time and peak memory; and the output of the last one."""
+    """Medians of runs of a process: its time and its peak memory. ``printed`` is its last output."""
 
     ms: float
     megabytes: float
@@ -56,7 +56,7 @@ def trims(bench: Bench, peer: str | None) -> None:
 
 
 def ours(bench: Bench, session: Path) -> list[tuple[str, Run]]:
-    """Measure our verbs. They do not spare the recent turns, because the peer spares none."""
+    """Return runs of our verbs. Recent turns are also trimmed, because the peer trims them."""
     options = [session.stem, "--keep-recent", "0", "--json"]
     return [
         ("trim --dry-run", bench.shell("trim", *options, "--dry-run")),
@@ -69,7 +69,7 @@ def ours(bench: Bench, session: Path) -> list[tuple[str, Run]]:
 
 
 def run_peer_trim(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, Run]]:
-    """The peer's counterparts."""
+    """Return runs of the peer's commands for the same purpose."""
     if peer is None:
         return []
     new = [peer, "trim", str(session), "--simple-ui"]
@@ -97,7 +97,7 @@ def saved_by_peer(printed: bytes) -> str:
 def measure(
     bench: Bench, run: Run, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS
 ) -> Spent:
-    """Return medians of a few rounds, after one that does not count."""
+    """Return the medians of a few runs. A run before these does not count."""
     times, memory, printed = [], [], b""
     for _ in range(rounds + 1):
         command, stdin, cwd = run
@@ -124,7 +124,7 @@ def measure(
 
 
 def restore(bench: Bench, session: Path, kept: Path) -> None:
-    """Restore the same file, not live, and remove the results of a round."""
+    """Restore the session's file with an old time, and remove the children and backups of a round."""
     shutil.copyfile(kept, session)
     os.utime(session, (1_700_000_000, 1_700_000_000))
     bench.forget_children()
@@ -136,7 +136,7 @@ def restore(bench: Bench, session: Path, kept: Path) -> None:
 
 
 def long_line(path: Path) -> None:
-    """Write a session with a tool output that is a line of 60 MB."""
+    """Write a session with a tool output that is a single line of 60 MB."""
     output = "a line of a log that nobody will read again\n" * (LONG_LINE // 45)
     write_session(
         path.parent,

@@ -1,6 +1,6 @@
-"""Measure the vault with 3,000 sessions: archive, archive again, renew, verify, restore; and compare its codecs.
+"""Measure the vault with 3,000 sessions: archive, archive again, list, verify and restore.
 
-Also compare a link, a copy and a pack.
+With a folder of transcripts, compare codecs, and compare a link, a copy and a pack.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from resume_hooks.sessions.archived.unpack import CHUNK_BYTES
 
 ROUNDS = 3
 SAMPLED_FILES = 60
-"""The number of the library's largest files on which the codecs are tried."""
+"""The number of the largest files of the folder with which the codecs are compared."""
 
 SIZES = (100_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 20_000_000)
-"""The sizes in bytes of the transcripts to link, copy and pack; a start has 50 ms for this."""
+"""The sizes in bytes of the transcripts that are linked, copied and packed. A start has 50 ms for
+that."""
 
 DAY = 24 * 60 * 60
 CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
@@ -43,7 +44,7 @@ CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
 
 
 def vaults(bench: Bench) -> None:
-    """Print the rows."""
+    """Print the rows for the vault."""
     library = Library(bench, bench.work.parent / "kept-library")
     print(f"\n{f'the vault, {FILES:,} sessions':52} {'ms':>8} {'cpu ms':>8}   {load()}")
     settled(library.config, 1)
@@ -67,7 +68,7 @@ def vaults(bench: Bench) -> None:
 
 
 def codecs(folder: Path) -> None:
-    """Print the results of each codec of the standard library for the largest transcripts."""
+    """Print the compression and the speed of each codec for the largest transcripts."""
     files = sorted(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)[-SAMPLED_FILES:]
     contents = [path.read_bytes() for path in files]
     total = sum(map(len, contents))
@@ -89,7 +90,10 @@ def codecs(folder: Path) -> None:
 
 
 def ways(folder: Path) -> None:
-    """Print the time to link, copy and pack a transcript. Copies and packs are synced, read back and compared."""
+    """Print how long it takes to link, copy and pack a transcript.
+
+    The times include syncing, reading back and comparing a copy or pack.
+    """
     whole = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.jsonl")))
     print(
         f"\n{'a transcript into the vault, ms':40} {'link':>8} {'copy':>8} {'pack':>8} {'share':>8}   {load()}"
@@ -109,12 +113,12 @@ def ways(folder: Path) -> None:
 
 
 def link(source: Path, target: Path) -> None:
-    """Link: give the inode a second name."""
+    """Give a file a second name."""
     target.hardlink_to(source)
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy: write a file of our own."""
+    """Copy a file, sync the copy, and compare it with the file."""
     hashed = hashlib.sha256()
     with source.open("rb") as old, target.open("w+b", buffering=0) as new:
         while piece := old.read(CHUNK_BYTES):
@@ -127,7 +131,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def pack(source: Path, target: Path) -> None:
-    """Pack: write it as the vault does."""
+    """Pack a file as the vault does."""
     with PackWriter(str(target.parent), target.name) as writer, source.open("rb") as stream:
         draft = ArchivedFile(source.name, 0, "", 0, 0o600, "", 0, 0)
         writer.add(draft, iter(lambda: stream.read(CHUNK_BYTES), b""))
@@ -135,7 +139,7 @@ def pack(source: Path, target: Path) -> None:
 
 
 def median_ms(way: Callable[[Path, Path], None], source: Path, folder: Path) -> float:
-    """Return the median time of some rounds, each with a file of its own."""
+    """Return the median time of a few rounds in milliseconds. Each round writes another file."""
     spent = []
     for number in range(ROUNDS):
         target = folder / f"{source.stat().st_size}-{way.__name__}-{number}"
@@ -146,14 +150,17 @@ def median_ms(way: Callable[[Path, Path], None], source: Path, folder: Path) -> 
 
 
 def settled(config: Path, days: int, every: int = 1) -> None:
-    """Give each ``every``-th transcript an age, so that it is not live."""
+    """Set the time of each ``every``-th transcript to ``days`` days ago, so that it is not open."""
     moment = time.time() - days * DAY
     for path in sorted((config / "projects").rglob("*.jsonl"))[::every]:
         os.utime(path, (moment, moment))
 
 
 def main() -> int:
-    """Measure the vault alone: ``python -m benchmarks.vault [FOLDER OF TRANSCRIPTS]``; return 0."""
+    """Measure the vault alone. Return 0.
+
+    ``python -m benchmarks.vault [FOLDER OF TRANSCRIPTS]``
+    """
     if len(sys.argv) > 1:
         codecs(Path(sys.argv[1]))
         ways(Path(sys.argv[1]))

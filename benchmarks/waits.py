@@ -1,7 +1,8 @@
-"""Measure the figures for waiting, in processor time: prompts, handoffs, the start after a compaction, searches.
+"""Measure the processor time for which users wait.
 
-The naive way for a prompt is a hook that starts Python with the imports of the peer's own hook.
-Each round takes all runs of a group in turn, so that a busy machine slows all of them equally.
+It is measured for prompts, handoffs, the start after a compaction, and searches. For prompts, the
+naive way is a hook that starts Python with the imports of the peer's hook. Each round runs all
+commands of a group in turn, so that a busy machine slows all of them equally.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ from benchmarks.search import QUERIES
 
 ROUNDS, HANDOFF_ROUNDS, SEARCH_ROUNDS = 41, 11, 4
 UNCOUNTED_ROUNDS = 2
-"""The number of first rounds that do not count."""
+"""The first rounds, which do not count."""
 
 SIZE, FILES = 11_000_000, 50
 SEARCHED_FILES, SEARCHED_BYTES = 1_070, 330_000_000
-"""The sessions to search. They have 450 MB in all, because each contains at least one whole turn."""
+"""The sessions to search. Their actual size is 450 MB, because each contains at least one whole
+turn."""
 
 IMPORTS = "import json, math, os, re, stat, subprocess, sys, tempfile, time, typing"
 NAIVE = f"{sys.executable} -c '{IMPORTS}; json.load(sys.stdin)'"
 
 
 def main() -> int:
-    """Print one row per measurement; return 0."""
+    """Print a row for each measurement. Return 0."""
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         for name in ("small", "large", "library"):
             (Path(scratch) / name).mkdir()
@@ -57,7 +59,7 @@ def main() -> int:
 
 
 def print_medians(bench: Bench, runs: Mapping[str, Run], rounds: int) -> None:
-    """Print the median of each run, after the rounds that do not count."""
+    """Print the median of each run, without the first rounds."""
     spent: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(UNCOUNTED_ROUNDS + rounds):
         for name, run in runs.items():
@@ -68,7 +70,7 @@ def print_medians(bench: Bench, runs: Mapping[str, Run], rounds: int) -> None:
 
 
 def print_searches(bench: Bench, folder: Path) -> None:
-    """Print the median and the 95th percentile of searches from a shell in a home of 450 MB."""
+    """Print the median and the 95th percentile of searches from a shell, in a home of 450 MB."""
     config = folder / ".claude"
     env = {**bench.env, "HOME": str(folder), "CLAUDE_CONFIG_DIR": str(config)}
     run_in_process(generate_home, str(config), SEARCHED_FILES, SEARCHED_BYTES)
@@ -85,7 +87,7 @@ def print_searches(bench: Bench, folder: Path) -> None:
 
 
 def processor_ms(env: Mapping[str, str], run: Run) -> float:
-    """Return the processor time of a process and its descendants, in milliseconds."""
+    """Return the processor time of a process and its descendants in milliseconds."""
     command, stdin, cwd = run
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, input=stdin, capture_output=True, env=env, cwd=cwd, check=True)

@@ -1,1 +1,1 @@
-"""Which session wrote a line: compare the answers of `search --file path:42` with a replay of all edits."""
+"""Measure which session is named as the writer of a line, compared with a replay of all edits."""

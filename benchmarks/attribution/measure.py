@@ -1,8 +1,8 @@
-"""``python -m benchmarks.attribution.measure``: how often the right or a wrong writer of a line is named.
+"""Measure how often the right or a wrong session is named as the writer of a line.
 
-The questions are every line of the rebuilt files, and lines of changes that no session made. The
-naive rule beside it names the session that edited the file last. ``--wrong`` lists the wrong
-answers.
+``python -m benchmarks.attribution.measure [--wrong]`` asks about every line of the rebuilt files,
+and about lines of changes that no session made. The naive rule always names the session that edited
+the file last. With ``--wrong``, the wrong answers are printed.
 """
 
 from __future__ import annotations
@@ -47,21 +47,22 @@ COLUMNS = (
     "naive wrong",
     "naive silent",
 )
-"""Answers that no replay can judge.
+"""The kinds of answers. Two of them are answers that a replay cannot judge.
 
-The named session added that text ``elsewhere``, in another checkout of the file, or by a
-``command`` that names the file.
+``elsewhere`` means that the named session added the line in another checkout of the file.
+``command`` means that a shell command of the named session contains the line and the file's name.
 """
 
 _WORKTREE = re.compile(r"^\.worktrees/[^/]+/")
 Control = tuple[
     str, str, list[str], list[int]
-    # the kind of change, the file's path, its lines, and the positions of lines that no session wrote
+    # The kind of change, the file's path, its lines, and the positions of the lines that no session
+    # wrote.
 ]
 
 
 def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iterator[Control]:
-    """Return changes that no session made."""
+    """Yield changes of a file that no session made."""
     lines = file.lines
     bumped = [re.sub(r"\d+(?=\D*$)", lambda found: str(int(found[0]) + 1), line) for line in lines]
     indented = [re.sub(r"^[ \t]+", lambda found: found[0] * 2, line) for line in lines]
@@ -89,13 +90,13 @@ def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iter
     for kind, new in added.items():
         if (
             "copied" not in kind or not start - 1 <= at <= start + 13
-        ):  # nobody can tell which of these lines is the copy
+        ):  # It is unknown which of these lines is the copy.
             yield kind, file.tail, [*lines[:at], *new, *lines[at:]], [*range(at, at + len(new))]
     yield "generated file", f"dist/{file.tail}", lines, [*range(len(lines))]
 
 
 class Measured:
-    """The counts of answers, by half of the sessions and kind of line."""
+    """Counts the answers by half of the sessions and kind of line."""
 
     def __init__(self, index: OpenIndex, scratch: Path, where: Where) -> None:
         self.counts: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
@@ -108,7 +109,10 @@ class Measured:
     def ask(
         self, kind: str, file: Rebuilt, tail: str, lines: list[str], truth: Mapping[int, Sessions]
     ) -> None:
-        """Compare the answers for some lines with the real writers."""
+        """Ask for the writers of some lines, and compare the answers with the real writers.
+
+        ``truth`` maps the positions of the lines to the sessions that wrote them.
+        """
         root = self._folder / str(zlib.crc32(file.root.encode()))
         path = root / tail
         for folder in (path.parent, root / ".git"):
@@ -159,7 +163,7 @@ def _verdict(named: set[str] | Sessions, authors: Sessions) -> str:
 
 
 def _copy_corpus(where: Where) -> dict[Path, str]:
-    """Copy the corpus into a home, and return the session of each transcript."""
+    """Copy the corpus to a home, and return the session id of each transcript."""
     ids: dict[Path, str] = {}
     for number, path in enumerate(corpus_sessions(), 1):
         home = Path(
@@ -175,7 +179,7 @@ def _copy_corpus(where: Where) -> dict[Path, str]:
 
 
 def main() -> int:
-    """Print a row per kind of line for both halves of the sessions; return 0."""
+    """Print a row for each kind of line and each half of the sessions. Return 0."""
     rng = random.Random(SEED)
     with tempfile.TemporaryDirectory(prefix="resume-hooks-attribution-") as scratch:
         where = Where({"HOME": scratch, "CLAUDE_CONFIG_DIR": f"{scratch}/.claude"})

@@ -1,7 +1,7 @@
-"""Rebuild files that sessions of the corpus edited, from the records of each edit, with the writer of each line.
+"""Rebuild the files that sessions of the corpus edited, with the writer of each line.
 
-This module uses nothing of the rule that is measured: it compares texts with difflib, one edit
-after the other.
+The files are rebuilt from the records of the edits. This module uses no code of the rule that is
+measured. It compares the texts before and after each edit with difflib.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ NOBODY: Sessions = frozenset()
 
 
 class Step(NamedTuple):
-    """An edit by the ``sessions`` that contain its record.
+    """An edit of a file; ``sessions`` are the sessions that contain its record.
 
-    ``old`` is a part of the file, or None for the whole file.
+    ``old`` is the text that it replaced, or None if it wrote the whole file. ``before`` is the
+    file's content before the edit, if the record contains it. ``times`` is the number of
+    replacements (-1: all).
     """
 
     time: str
@@ -31,7 +33,7 @@ class Step(NamedTuple):
     times: int
 
     def added(self) -> set[str]:
-        """The lines of its new text that are not in its old text."""
+        """Return the lines that the edit added."""
         return set(lines_in(self.new)).difference(
             lines_in(self.old if self.old is not None else self.before or "")
         )
@@ -40,8 +42,10 @@ class Step(NamedTuple):
 class Rebuilt(NamedTuple):
     """A file as its last edit left it.
 
-    ``authors`` are the writers of its lines (nobody if unknown), ``ever`` the writers of all lines
-    that it ever had.
+    ``authors`` are the writers of each line (empty if unknown), and ``ever`` maps each line that
+    the file ever had to its writers. ``root`` is the folder of the project, and ``tail`` is the
+    file's path below it. ``first`` is the first session that edited the file, and ``last`` are the
+    sessions with the last edit.
     """
 
     root: str
@@ -54,7 +58,7 @@ class Rebuilt(NamedTuple):
 
 
 def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step]]:
-    """Return every edit of each file, keyed by the folder of its first session and the path below that folder."""
+    """Return the edits of each file. The key is the root folder and the path below it."""
     kept_facts: dict[str, set[str]] = defaultdict(set)
     found: dict[str, dict[str, Any]] = {}
     roots: set[str] = set()
@@ -92,9 +96,9 @@ def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step
 
 
 def commands_in(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
-    """Return the shell commands of sessions, each with its session.
+    """Yield the shell commands of sessions, each after its session.
 
-    A replay does not know what these commands write.
+    A replay cannot know what these commands wrote.
     """
     for path, session in transcripts.items():
         for row in _records(path):
@@ -106,7 +110,7 @@ def commands_in(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
 
 
 def rebuild_file(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
-    """Return a file with the writers of its lines, or None if an edit can't be replayed."""
+    """Return a file with the writers of its lines, or None if an edit cannot be replayed."""
     text, authors, ever = "", list[Sessions](), defaultdict[str, set[str]](set)
     steps = sorted(steps, key=lambda step: step.time)
     for step in steps:
@@ -135,7 +139,10 @@ def lines_in(text: str) -> list[str]:
 def _carry_authors(
     old: list[str], new: list[str], authors: list[Sessions], author: Sessions
 ) -> list[Sessions]:
-    """Return the writers of new lines: existing lines keep theirs, all others get ``author``."""
+    """Return the writers of the new lines. A line that was there before keeps its writers.
+
+    All other lines have the writers ``author``.
+    """
     found: list[Sessions] = []
     for kind, begin, end, first, last in SequenceMatcher(
         None, old, new, autojunk=False

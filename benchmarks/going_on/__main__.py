@@ -1,4 +1,4 @@
-"""Print the tables of docs/figures.md; see the package."""
+"""Print the tables of docs/figures.md; see ``benchmarks.going_on``."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""Count the facts that are left after five handoffs in a row: ``python -m benchmarks.going_on.generations [MORE]``.
+"""Count the facts that are left after five handoffs in a row.
 
-A session gets 8,000 tokens of talk from turns of real sessions, with calls between them. It also
-gets 20 facts of each of five kinds, in prompts of their own or within others; the assistant states
-half of the plain facts. Then the verb hands it off five times, with ``MORE`` tokens of talk (500)
-in each child. Some of the facts are stated there, and some get other values.
+``python -m benchmarks.going_on.generations [MORE]``. A session gets 8,000 tokens of talk from turns
+of real sessions, with calls between the messages. It also gets 20 facts of each of five kinds, in
+prompts of their own or in other prompts. The assistant states half of the plain facts. Then the
+session is handed off five times, and each child gets ``MORE`` tokens of talk (default: 500). Some
+facts are stated only there, and some get new values there.
 
-A fact is kept if one sentence of the opening has its subject and its current value. An old value is
+A fact is kept if a sentence of the opening has its subject and its current value. An old value is
 stale if a sentence has it with the subject, unless a mark below that message says that it is
 superseded. The baseline pastes the end of its own last opening and of the later talk, at the same
 size.
@@ -45,10 +46,10 @@ TALK, MORE = 8_000, 500
 """The numbers of tokens of talk in the first session and in each child."""
 
 LONGEST = 1_500
-"""The maximum number of characters of a real message to use."""
+"""Longer messages of real sessions are cut to this number of characters."""
 
 SMALLEST = 50_000
-"""The minimum number of bytes of a session with work in it."""
+"""Real sessions with fewer bytes than this are not used, because they contain little work."""
 
 END: Record = {"type": "user", "message": {"role": "user", "content": "end of the session"}}
 
@@ -57,19 +58,19 @@ _STOP = re.compile(r"(?<=[.!?])\s+|\n")
 
 
 class Turn(NamedTuple):
-    """A user's prompt, and the messages of the answer."""
+    """A prompt of the user, and the messages of the answer."""
 
     prompt: str
     answer: Sequence[str]
 
     @property
     def size(self) -> int:
-        """Its characters."""
+        """The number of characters in the turn."""
         return len(self.prompt) + sum(map(len, self.answer))
 
 
 class Left(NamedTuple):
-    """The counts for the facts of a kind: all facts, the kept ones, old values, and unmarked old values."""
+    """The numbers of facts, of kept facts, of old values, and of old values that are not marked as old."""
 
     facts: int
     kept_facts: int
@@ -77,12 +78,12 @@ class Left(NamedTuple):
     unmarked_values: int
 
     def add_counts(self, other: Left) -> Left:
-        """Both together."""
+        """Return the sums of both counts."""
         return Left(*(one + more for one, more in zip(self, other, strict=True)))
 
 
 def real_turns(dice: random.Random) -> Iterator[Turn]:
-    """Yield the turns of real sessions, one session after the other."""
+    """Yield the turns of real sessions, one session after another."""
     paths = [path for path in corpus_sessions() if path.stat().st_size > SMALLEST]
     dice.shuffle(paths)
     for path in paths:
@@ -101,7 +102,7 @@ def real_turns(dice: random.Random) -> Iterator[Turn]:
 
 
 class Talk:
-    """The talk as it continues: real turns, and the facts of a generation between and within them."""
+    """Makes the talk of each generation: turns of real sessions with planted facts."""
 
     def __init__(self, facts: Sequence[Fact], dice: random.Random) -> None:
         self._turns = real_turns(dice)
@@ -109,7 +110,7 @@ class Talk:
         self._dice = dice
 
     def turns(self, generation: int, size: int) -> list[Turn]:
-        """Return turns of about ``size`` characters in all, with all facts of a generation."""
+        """Return turns of about ``size`` characters in all, with the statements of a generation."""
         told = [
             one for fact in self._facts for one in fact.statements if one.generation == generation
         ]
@@ -132,7 +133,7 @@ class Talk:
 
 
 class Chain:
-    """The records of a session in the order in which they are appended, after one with the uuid ``leaf``."""
+    """Makes the records that are appended to a session after the record with the uuid ``leaf``."""
 
     def __init__(self, session_id: str, leaf: str | None, count: int) -> None:
         self.records: list[Record] = []
@@ -141,7 +142,7 @@ class Chain:
         self._leaf = leaf
 
     def add(self, turn: Turn) -> None:
-        """Add a turn, with a call after each message except the last."""
+        """Add the records of a turn, with a tool call after each message except the last."""
         self._add(user(turn.prompt, **self._place()))
         for number, text in enumerate(turn.answer, 1):
             self._add(assistant(text, tokens=40_000, **self._place()))
@@ -167,7 +168,7 @@ class Chain:
 
 
 def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str]]:
-    """Yield the opening of each child after its handoff, and that of the baseline."""
+    """Yield the opening of each child, and the text of the baseline for the same generation."""
     path = home.project() / f"{SESSION}.jsonl"
     leaf, count, pasted = None, 0, ""
     for generation in range(GENERATIONS):
@@ -187,7 +188,7 @@ def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str
 
 
 def handed_off(home: ConfigHome, path: Path) -> Path:
-    """Return the child that the verb makes of a session, at the usual size."""
+    """Hand a session off with the verb, at the usual size. Return the child's path."""
     command = [sys.executable, "-m", "resume_hooks", "handoff", path.stem, "-n", "go on", "--json"]
     environ = {**home.environ, "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, env=environ, cwd=home.root, capture_output=True, check=True)
@@ -195,7 +196,7 @@ def handed_off(home: ConfigHome, path: Path) -> Path:
 
 
 def _states(message: str, subject: str, value: str) -> bool:
-    """Check whether a sentence of a message states a subject's value, and no mark below the message revokes it."""
+    """Check whether a message states a subject's value, without a mark below it that revokes the value."""
     rows = [row.strip() for row in message.lower().split("\n")]
     marks = [row for row in rows if row.startswith(SUPERSEDED)]
     if any(subject in mark and value in mark for mark in marks):
@@ -217,7 +218,7 @@ def left_in(opening: str, facts: Sequence[Fact]) -> Left:
 
 
 def main(more: int, *, in_unseen_words: bool) -> None:
-    """Print a row per kind, for the last openings of all seeds."""
+    """Print a row for each kind of fact, for the last openings of all seeds."""
     ours, pasted = (dict.fromkeys((*WORDINGS, "all"), Left(0, 0, 0, 0)) for _ in range(2))
     for seed in SEEDS:
         dice = random.Random(seed)

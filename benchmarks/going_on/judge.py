@@ -1,4 +1,8 @@
-"""Decide whether a text kept an item, by one rule per kind for openings of ours, plain texts and summaries."""
+"""Decide whether a text contains an item.
+
+The same rule applies to our openings, plain texts and summaries. There is a rule for each kind of
+item.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,19 @@ SECTIONS = {
     "file": ("files changed",),
     "command": ("commands to run again", "other commands that worked"),
 }
-"""The only sections of a digest in which files and commands are searched."""
+"""The sections of a digest in which files and commands are searched."""
 
 TALK = re.compile(
     r"(?:last request, |last answer, )?(?:USER|ASSISTANT|SUB-AGENT'S REPORT|CLIENT'S SUMMARY|CALL)\b"
 )
-"""The beginnings of a message's heading in an opening."""
+"""Matches the beginning of a message's heading in an opening."""
 
 MOST = 0.6
-"""A sentence counts as kept if one line contains this part of its rarest words."""
+"""A line contains a sentence if it has this fraction of the sentence's longer words."""
 
 WHOLE = 200
-"""The number of characters of a long command that must be there; the rest is a document in it."""
+"""Only this number of characters of a long command must be in the text, because the rest is a
+document in the command."""
 
 _CD = re.compile(r"\A\s*cd\s+\S+\s*(?:&&|;)\s*")
 _SHORTENING_COMMANDS = re.compile(
@@ -34,14 +39,14 @@ _WORD = re.compile(r"[^\W\d_][\w./-]{2,}|[가-힣]{2,}")
 
 
 class Row(NamedTuple):
-    """A line of a text, and its section, or ``""`` for a line of prose."""
+    """A line of a text; ``section`` is the heading above it, or ``""`` for prose."""
 
     section: str
     text: str
 
 
 def rows_of(opening: str) -> list[Row]:
-    """Return the rows of an opening of ours: rows of a section with its name, rows of a message as prose."""
+    """Return the lines of our opening. The lines of a message are prose."""
     section, rows = "head", []
     for line in opening.split("\n"):
         if not line.startswith(INDENT):
@@ -54,17 +59,21 @@ def rows_of(opening: str) -> list[Row]:
 
 
 def rows_of_prose(text: str) -> list[Row]:
-    """Return the rows of any other text."""
+    """Return the lines of any other text as prose."""
     return [Row("", line) for line in text.split("\n")]
 
 
 def collapse_spaces(text: str) -> str:
-    """Return a text in which all white space is the same."""
+    """Replace each run of white space in a text with a space."""
     return " ".join(text.split())
 
 
 def text_keeps_item(item: Item, text: str, rows: Sequence[Row]) -> bool:
-    """Check whether a ``flat`` text has an item (a command: its ``core``) verbatim, or one of its rows keeps it."""
+    """Check whether a text contains an item verbatim, or whether one of its rows keeps the item.
+
+    White space in ``text`` must be collapsed. Of a command, only its ``command_core`` must be in
+    the text.
+    """
     wanted = (
         command_core(item.text)[:WHOLE] if item.kind == "command" else collapse_spaces(item.text)
     )
@@ -74,7 +83,7 @@ def text_keeps_item(item: Item, text: str, rows: Sequence[Row]) -> bool:
 def row_keeps_item(item: Item, rows: Sequence[Row]) -> bool:
     """Check whether one of the rows keeps an item.
 
-    A file or command must be in one of its sections, or in prose.
+    A file or command must be in a section for it, or in prose.
     """
     named = SECTIONS.get(item.kind, ("",))
     looked_at = [row for row in rows if not row.section or row.section.startswith(named)]
@@ -92,8 +101,8 @@ def row_keeps_item(item: Item, rows: Sequence[Row]) -> bool:
 
 
 def command_core(command: str) -> str:
-    """Return a command on one line, without a leading cd and without commands that only shorten its output."""
-    if command.startswith("eval $'"):  # several lines, as in a digest
+    """Return a command on one line, without a leading cd and without filters that only shorten its output."""
+    if command.startswith("eval $'"):  # In a digest, a command of several lines has this form.
         command = re.sub(
             r"\\(.)", lambda escaped: {"n": " ", "t": " "}.get(escaped[1], escaped[1]), command[7:]
         )
@@ -104,15 +113,16 @@ def command_core(command: str) -> str:
 
 
 def _states_rarest_words(row: str, telling: set[str]) -> bool:
-    """Check whether a row contains most of the rarest words of a sentence."""
+    """Check whether a row contains most of the words ``telling``, if these are more than two."""
     said = {word.lower() for word in _WORD.findall(row)}
     return len(telling) > 2 and len(telling & said) >= MOST * len(telling)
 
 
 def _names_file(row: Row, path: str) -> bool:
-    """Check whether a row names a file: one path is the end of the other.
+    """Check whether a row names a file.
 
-    Prose must contain the file's name.
+    In a section, one of the two paths must be the end of the other. In prose, the file's name is
+    enough.
     """
     path = path.strip("\"'")
     if not row.section:

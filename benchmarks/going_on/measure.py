@@ -1,8 +1,8 @@
-"""The tables: how many labelled items each way to continue leaves in context, and the tokens of its first request.
+"""Make tables: how many labelled items each way leaves in context, and how many tokens it sends.
 
-One rule applies to all ways (``judge``): an item is in context if the next request contains it
-verbatim, or if one of its rows keeps it. It is one read away if that text names the record that
-states it, or if the whole digest keeps it.
+``judge`` has the same rule for all ways: an item is in context if the next request contains it
+verbatim, or if one of the request's lines keeps it. An item is one read away if the request names
+the record that states it, or if the whole digest keeps it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ USUAL = f"handoff, {named_size(DEFAULT_TOKENS)}"
 
 @dataclass
 class Sums:
-    """The sums of a way over sessions: the tokens of its requests, and the positions of the items by kind."""
+    """The results of a way in all sessions.
+
+    ``requests`` are the tokens of its requests. ``found`` counts, for each kind of item, where the
+    items are.
+    """
 
     requests: list[int] = field(default_factory=list)
     found: dict[str, Counter[str]] = field(
@@ -34,7 +38,7 @@ class Sums:
     )
 
     def add(self, left: Left | None, labelled: Iterable[Item]) -> None:
-        """Count a session; None is not counted."""
+        """Add the result of a session, unless it is None."""
         if left is None:
             return
         self.requests.append(left.tokens)
@@ -43,14 +47,14 @@ class Sums:
 
 
 def place(item: Item, left: Left) -> str:
-    """Return where an item is after this way."""
+    """Return where an item is after a way: in context, one read away, or out of reach."""
     if text_keeps_item(item, left.text, left.rows):
         return IN
     return NEAR if item.record in left.named or row_keeps_item(item, left.more) else OUT
 
 
 def tables(*halves: str) -> Iterator[str]:
-    """Return the lines of two tables for some halves of the sessions: all items, and those before a compaction."""
+    """Yield the lines of two tables: for all items, and for the items before a compaction."""
     found = [item for half in halves for item in items(half)]
     by_session: dict[str, list[Item]] = {}
     for item in found:
@@ -72,22 +76,22 @@ def tables(*halves: str) -> Iterator[str]:
 
 
 def measure_own_sessions(paths: Sequence[Path]) -> Iterator[str]:
-    """Return the lines with the tokens of each way, from sessions without labels."""
+    """Yield the lines of a table with the tokens of each way, for sessions without labels."""
     yield f"{len(paths)} sessions of this home"
     yield from _table(_sums(dict.fromkeys(paths, ())))
 
 
 def missed_items(*halves: str) -> Iterator[str]:
-    """Yield the items that a handoff of the usual size does not contain."""
+    """Yield a line for each item that a handoff of the usual size does not contain."""
     for item in (item for half in halves for item in items(half)):
         if place(item, _usual(source_of(item.session))) != IN:
             yield f"  missed {item.kind:10} {item.session[-36:][:8]}:{item.record} {collapse_spaces(item.text)[:150]}"
 
 
 def row(way: str, sums: Sums) -> str:
-    """Return a row: the median of the tokens, and the percentage of the items.
+    """Return the row of a way: the median of the tokens, and percentages of the items.
 
-    A cell is empty if the way was not measured, or if there are no labels.
+    A cell is empty if the way was not measured or if there are no labels.
     """
     if not sums.requests:
         return f"| {way} |{' |' * (len(HEADS) - 1)}"
@@ -100,7 +104,7 @@ def row(way: str, sums: Sums) -> str:
 
 
 def as_readers_find(covered: Sequence[Item]) -> str:
-    """Return the row of the items that readers found in the client's summary."""
+    """Return a row with the items that readers found in the client's summary."""
     kept = Counter(item.kind for item in covered if item.in_summary)
     whole = Counter(item.kind for item in covered)
     cells = ["the same, as readers find it", ""]

@@ -1,9 +1,8 @@
-"""The facts that are planted into a session of many generations.
+"""Define the facts that are planted into a session of many generations.
 
-There are five kinds; each fact has a subject, and some get new values.
-
-Invariant: no subject is part of another one, and no value of a fact is part of another value of it.
-A sentence with the subject and the value therefore states the fact.
+There are five kinds of facts. Each fact has a subject and a value, and some facts get new values.
+No subject is part of another subject, and no value of a fact is part of another value of the same
+fact. A sentence with the subject and the value therefore states the fact.
 """
 
 from __future__ import annotations
@@ -14,14 +13,18 @@ from typing import NamedTuple
 
 GENERATIONS = 5
 LATE = 4
-"""The number of facts of a kind that are stated after the first handoff, one in each generation."""
+"""The number of facts of each kind that are first stated after a handoff, one in each generation.
+"""
 
 CHANGING = 6
-"""The number of facts of a kind that get another value later; the first of them gets two."""
+"""The number of facts of each kind that later get a new value. The first of them gets two."""
 
 
 class Wording(NamedTuple):
-    """The wordings of a kind: of a first statement, of a new value, and rows of a subject and its values."""
+    """The sentences for a kind of fact: for a first statement and for a new value.
+
+    ``rows`` has a line for each fact of this kind, with its subject and its values.
+    """
 
     first: Sequence[str]
     changed: Sequence[str]
@@ -29,7 +32,7 @@ class Wording(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A sentence about a subject: its value, its generation, and whether the assistant states it."""
+    """A sentence that states a value of a subject, and the generation in which it is stated."""
 
     sentence: str
     value: str
@@ -38,7 +41,7 @@ class Statement(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """A subject and the statements about it, oldest first; the last value is current."""
+    """A subject and the statements about it, oldest first. The value of the last statement is current."""
 
     kind: str
     subject: str
@@ -228,13 +231,14 @@ UNSEEN_CHANGES = (
     "The {s} got {v} as its new value.",
     "You can set {v} for the {s} after all.",
 )
-"""Further ways to state it, which did not influence the rules that recognise superseded values."""
+"""Other ways to state a new value. They were not known when the rules for superseded values were
+made."""
 
 
 def planted_facts(dice: random.Random, *, in_unseen_words: bool = False) -> list[Fact]:
-    """Return all facts, those of each kind in the order of its rows.
+    """Return all facts, ordered by kind.
 
-    With ``in_unseen_words``, new values are stated only in those wordings.
+    With ``in_unseen_words``, new values are stated only in the wordings of ``UNSEEN_CHANGES``.
     """
     found: list[Fact] = []
     for kind, wording in WORDINGS.items():
@@ -253,7 +257,7 @@ def _facts(kind: str, wording: Wording, dice: random.Random) -> Iterator[Fact]:
         first, *others = values.split(", ")
         generations = sorted(dice.sample(range(1, GENERATIONS), len(others)))
         sentence = dice.choice(wording.first).format(s=subject, v=first)
-        # The assistant states half of the plain facts, as its findings.
+        # The assistant states half of the plain facts, as if it had found them out.
         by_assistant = kind == "fact" and at % 2 == 1
         statements = [Statement(sentence, first, late.get(at, 0), by_assistant)]
         for value, generation in zip(others, generations, strict=True):

@@ -1,6 +1,7 @@
-"""The labels of readers in real sessions: the record that states each item, and the position in it.
+"""Read the labels that readers gave to items in real sessions.
 
-The files contain no text of a session.
+A label says which record states the item, and at which position. The files of labels contain no
+text of a session.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ SAMPLE = "sample"
 HALVES = ("tune", "final", "unseen", "sealed", SAMPLE)
 
 LOOKED_AT = ("tune", "final", "unseen")
-"""The halves that rules were made on, or whose missed items we read."""
+"""The halves on which rules were made, or whose missed items we have read."""
 
 SEALED = ("sealed",)
-"""The half that was labelled by two readers who saw neither code nor digest.
+"""The half that two readers labelled without seeing our code or a digest.
 
-Nobody read its missed items, except for four constraints that are in texts of skills.
+We have not read its missed items, except for four constraints that are texts of skills.
 """
 
 KINDS = ("decision", "constraint", "command", "failure", "file")
@@ -32,7 +33,11 @@ KINDS = ("decision", "constraint", "command", "failure", "file")
 
 @dataclass(frozen=True)
 class Item:
-    """An item that a reader would not want to lose; ``in_summary``: whether a later compaction summary kept it."""
+    """An item that a reader would not want to lose.
+
+    ``in_summary`` says whether the summary of a later compaction contains it. It is None if there
+    is no later compaction.
+    """
 
     session: str
     kind: str
@@ -51,7 +56,7 @@ def items(half: str) -> list[Item]:
 
 
 def source_of(session: str) -> Path:
-    """Return the file of a session, from the corpus or from our publishable samples."""
+    """Return the file of a session in the corpus or among our own samples."""
     return (REPO / "demo" if session == SAMPLE else corpus()) / f"{session}.jsonl"
 
 
@@ -71,7 +76,7 @@ def _item(row: dict[str, object]) -> Item:
 
 
 def _read_text(record: dict[str, object], block: int) -> str:
-    """Return the text of a block in which the labels count characters."""
+    """Return the text of a block of a record's content, in which a label counts characters."""
     message = record.get("message")
     content = message.get("content") if isinstance(message, dict) else record.get("content")
     if isinstance(content, str) or not isinstance(content, list):

@@ -1,6 +1,6 @@
-"""The ways to continue, each with an adapter, and what each leaves of a session.
+"""Run each way to continue a session, and return what it leaves of the session.
 
-Each way runs on a copy in a home of its own.
+Each way is run on a copy in a home of its own.
 """
 
 from __future__ import annotations
@@ -42,30 +42,31 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, ConfigHome
 
 SIZES = (900, 2_000, 4_000, 8_000, 12_000, 16_000, 24_000)
-"""The sizes of an opening in tokens, as our handoff counts them."""
+"""The sizes of our openings in tokens, as a handoff counts them."""
 
 COMPACTIONS = (12_000, 24_000)
-"""The sizes in tokens of the text that replaces a client's summary."""
+"""The sizes in tokens of the text that replaces the client's summary."""
 
 STEP = "go on"
 MODEL = ("rollover", "peer: aichat rollover")
-"""The ways whose text a model writes; the texts are read from ``BENCH_SUMMARIES``."""
+"""The ways whose text a model writes. The texts are read from ``BENCH_SUMMARIES``."""
 
 PEER_ANSWER = b"n\n"
 PEER_REFERENCE = re.compile(r"\bline (\d+) of \S+\.jsonl\b")
-"""The placeholders in the peer's copy. Their line numbers start at 1."""
+"""Matches the peer's placeholders. Their line numbers begin at 1."""
 
 LIMIT = 120
-"""The maximum number of seconds for one way on one session."""
+"""The maximum number of seconds for a way on a session."""
 
 Make = Callable[[Path], Path | None]
 
 
 class Left(NamedTuple):
-    """The result of a way: the tokens of the first request, and its text with all white space the same.
+    """What a way leaves of a session: the tokens of the first request, and its text.
 
-    ``rows`` are its lines, which are judged one by one. The records that it names, and ``more``,
-    are one read away.
+    White space in ``text`` is collapsed. ``rows`` are the lines of the text, which are also judged
+    one by one. ``named`` are the numbers of the records that the text names. These records and the
+    rows ``more`` are one read away.
     """
 
     tokens: int
@@ -76,19 +77,22 @@ class Left(NamedTuple):
 
 
 class Went(NamedTuple):
-    """A way and its result, which is None if the way was not run."""
+    """A way and its result, which is None if the way could not be run."""
 
     way: str
     left: Left | None
 
 
 def named_size(size: int) -> str:
-    """Return a number of tokens as people write it."""
+    """Return a number of tokens in short form, for example ``12k``."""
     return str(size) if size % 1_000 else f"{size // 1_000}k"
 
 
 def result_of_text(base: int, text: str) -> Left:
-    """Return the result of a new session that opens with a text; ``base`` tokens precede it in every session."""
+    """Return the result of a new session that begins with a text.
+
+    ``base`` is the number of tokens before the text in every session.
+    """
     return Left(
         base + round(len(text) / tokens.CHARACTERS_PER_TOKEN),
         collapse_spaces(text),
@@ -97,9 +101,9 @@ def result_of_text(base: int, text: str) -> Left:
 
 
 def result_of_file(path: Path, before: Left | None, parent: Path) -> Left:
-    """Return what the client sends for a file: its live chain.
+    """Return the result of resuming a file, for which the client sends the live chain.
 
-    The tokens are those of the parent, less the removed characters.
+    The tokens are those of the parent, less those of the removed characters.
     """
     transcript = scan_transcript(str(path))
     raw = path.read_bytes().split(b"\n")
@@ -127,16 +131,16 @@ def result_of_file(path: Path, before: Left | None, parent: Path) -> Left:
 
 
 def resolve_peer_references(left: Left) -> Left:
-    """Return a result with the records that the peer's references lead to."""
+    """Return a result that also names the records to which the peer's placeholders refer."""
     return left._replace(
         named=left.named | {int(line) - 1 for line in PEER_REFERENCE.findall(left.text)}
     )
 
 
 def whole_session(path: Path) -> Iterator[Went]:
-    """Yield each way to continue from the copy ``path`` of a session.
+    """Run each way to continue a session on the copy ``path``, and yield the results.
 
-    A way is empty if it needs a model's text and there is none.
+    A result is None if the way needs a model's text that is missing.
     """
     here = result_of_file(path, None, path)
     base = _base(path)
@@ -158,7 +162,7 @@ def whole_session(path: Path) -> Iterator[Went]:
         child = make(path)
         left = (
             here if child is None else resolve_peer_references(result_of_file(child, here, path))
-        )  # nothing is written if a trim would not pay
+        )  # A trim that would not pay makes no child, so the session itself is measured.
         yield Went(way, left)
         if child is not None:
             child.unlink()
@@ -167,7 +171,10 @@ def whole_session(path: Path) -> Iterator[Went]:
 
 
 def compacted(path: Path) -> Iterator[Went]:
-    """Yield what is left of a session at its last compaction: the client's summary, or a text in its place."""
+    """Yield what each way leaves of a session at its last compaction.
+
+    One way is the client's summary. The others replace it with another text.
+    """
     raw = path.read_bytes().split(b"\n")
     at = max(
         (number for number, line in enumerate(raw) if b'"isCompactSummary":true' in line),
@@ -199,7 +206,7 @@ def compacted(path: Path) -> Iterator[Went]:
 
 
 def copying_ways() -> Iterator[tuple[str, Make]]:
-    """Return the ways that make a shorter or complete copy without a model, as functions by name."""
+    """Yield the ways that make a copy of a session without a model, each as its name and a function."""
     yield "trim", make_trim_way()
     yield "trim, maximum", make_trim_way(threshold=["100"], keep_recent=0, assistant=1_000)
     if os.environ.get("BENCH_PEER"):
@@ -208,10 +215,11 @@ def copying_ways() -> Iterator[tuple[str, Make]]:
 
 
 def handed_off(path: Path, base: int, contents: ChildContents) -> Left:
-    """Return what a child of the copy ``path`` contains, according to its file. Only its digest is searched for items.
+    """Make a handoff of the copy ``path``, and return what its child contains.
 
-    The sizes are those of ``handoff --size``, which accepts only whole thousands. The request also
-    includes the lineage, the next step and the card.
+    Items are searched only in the digest, and in a model's summary if there is one. The request
+    also includes the lineage, the next step and the card. The size may be any number of tokens,
+    while ``handoff --size`` accepts only whole thousands.
     """
     decided = agents.plan_fresh(
         session_file(str(path)), Where(), kind="handoff", next_step=STEP, contents=contents
@@ -233,7 +241,7 @@ def handed_off(path: Path, base: int, contents: ChildContents) -> Left:
 
 
 def last_words(parsed: Sequence[Record], size: int) -> str:
-    """Return the end of the talk, in a number of tokens."""
+    """Return the end of the talk, in ``size`` tokens."""
     said = [
         records.join_text_blocks(one)
         for one in parsed
@@ -243,7 +251,7 @@ def last_words(parsed: Sequence[Record], size: int) -> str:
 
 
 def prompts_first(parsed: Sequence[Record], size: int) -> str:
-    """Return the prompts from the first on in half of the tokens, and the end of the talk in the other half."""
+    """Return the first prompts in at most half of ``size`` tokens, and the end of the talk in the rest."""
     prompts = "\n".join(
         records.prompt_text(record) for record in parsed if records.is_prompt(record)
     )
@@ -252,7 +260,10 @@ def prompts_first(parsed: Sequence[Record], size: int) -> str:
 
 
 def way_of_model(way: str, path: Path, base: int, digest: Digest) -> Went:
-    """Return a way that needs a model's text. If the way is ours, our opening of the usual size follows the text."""
+    """Return the result of a way that needs a model's text.
+
+    If the way is our own rollover, the text is followed by a digest of the usual size.
+    """
     file = Path(os.environ.get("BENCH_SUMMARIES", os.devnull), way, f"{path.stem}.md")
     if not file.is_file():
         return Went(way, None)
@@ -265,7 +276,10 @@ def way_of_model(way: str, path: Path, base: int, digest: Digest) -> Went:
 
 
 def make_trim_way(**how: object) -> Make:
-    """Return a function that makes a trim with some options, or returns None if the trim would not pay."""
+    """Return a function that trims a session with these options, and returns the child's path.
+
+    The function returns None if the trim would not pay.
+    """
 
     def make(path: Path) -> Path | None:
         made = trim(path, make_options(TypedOptions(**how)))  # type: ignore[arg-type]
@@ -275,7 +289,7 @@ def make_trim_way(**how: object) -> Make:
 
 
 def fork_session_way(path: Path) -> Path | None:
-    """Return a fork of the whole live conversation."""
+    """Fork the whole live conversation. Return the child's path, or None if a fork is impossible."""
     try:
         return Path(fork_session(path).file)
     except ResumeHooksError:
@@ -283,7 +297,7 @@ def fork_session_way(path: Path) -> Path | None:
 
 
 def run_peer_trim(path: Path) -> Path | None:
-    """Return the peer's trim to a new file, with its own defaults."""
+    """Run the peer's trim with its defaults, and return the path of the new file, or None."""
     known = set(path.parent.iterdir())
     command = [os.environ["BENCH_PEER"], "trim", str(path), "--simple-ui"]
     subprocess.run(command, input=PEER_ANSWER, capture_output=True, check=False, timeout=LIMIT)
@@ -293,7 +307,10 @@ def run_peer_trim(path: Path) -> Path | None:
 
 @contextmanager
 def copy_session(source: Path) -> Iterator[Path]:
-    """Yield a copy of a session in a home of its own, which is the home of this process during the block."""
+    """Copy a session to a temporary home, and yield the path of the copy.
+
+    During the block, the environment of this process names that home.
+    """
     with tempfile.TemporaryDirectory() as root:
         config = Path(root, ".claude")
         home = ConfigHome(Path(root), config, {"HOME": root, "CLAUDE_CONFIG_DIR": str(config)})

@@ -1,1 +1,1 @@
-"""Questions in users' words about the corpus, and the quality of a search's answers."""
+"""Measure the quality of searches, with questions about the corpus in users' own words."""

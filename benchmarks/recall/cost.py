@@ -1,8 +1,8 @@
-"""What an agent reads to answer a question with our verbs, compared with reading the whole file.
+"""Measure how much an agent reads to answer a question with our verbs, or by reading the whole file.
 
-The agent works simply: it searches and reads the hits from the best to the first right one. If the
-answer is in another record, it reads that hit's turn. It also reads the session's outline to see
-the context.
+The agent works in a simple way. It searches, and reads the hits from the best one to the first
+right one. If that hit is not the answering record, the agent also reads the hit's turn. It also
+reads the session's outline to know the context.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ from resume_hooks.search.scope import Scope
 from tests.needs import corpus_folder
 
 HITS = 10
-"""The number of hits that ``search`` shows by default."""
+"""The number of hits that ``search`` shows unless the user specifies another number."""
 
 GIVEN_UP = 5
 """The number of hits after which the agent stops reading."""
 
 
 class Cost(NamedTuple):
-    """The characters that the calls for one answer return, and the bytes of the file that contains the answer."""
+    """The numbers of characters that the verbs print for one answer.
+
+    ``file`` is the number of bytes of the file that contains the answer.
+    """
 
     search: int
     reads: int
@@ -39,12 +42,12 @@ class Cost(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The characters that the agent reads in all."""
+        """The number of characters that the agent reads in all."""
         return self.search + self.reads + self.outline
 
 
 def print_costs(home: Home, asked: Sequence[Question]) -> None:
-    """Print the median and the 90th percentile of each part, for the questions whose answer is found."""
+    """Print the median and the 90th percentile of each number, for the questions that are answered."""
     costs = [found for question in asked if (found := cost(home, question)) is not None]
     print(
         f"agent's cost: {len(costs)} of {len(asked)} answers found; characters{'':8} {'median':>10} {'p90':>10}"
@@ -66,7 +69,7 @@ def print_costs(home: Home, asked: Sequence[Question]) -> None:
 
 
 def cost(home: Home, question: Question) -> Cost | None:
-    """Return the cost of one answer, or None if it is not among the first hits."""
+    """Return the cost of an answer, or None if the answer is not among the first hits."""
     found = search_index(
         [question.text], Scope(include_helpers=True), Where(home.where), max_hits=HITS
     )
@@ -93,7 +96,7 @@ def cost(home: Home, question: Question) -> Cost | None:
 
 
 def _printed(home: Home, *arguments: str) -> int:
-    """Return a function that counts the characters that a verb prints."""
+    """Return the number of characters that a verb prints."""
     done = CliRunner().invoke(cli, list(arguments), env=home.where)
     if done.exit_code:
         raise RuntimeError(f"{' '.join(arguments)}: {done.output}")

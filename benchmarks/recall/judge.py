@@ -1,7 +1,6 @@
-"""Judge answers: the ranks of the right session and turn, and whether confident hits are right.
+"""Judge answers: the ranks of the right session and turn, and whether strong hits are right.
 
-A hit is right if it shows a turn with an answering record; by session, if it is in a session with
-one.
+A turn is right if it contains an answering record. A session is right if it contains one.
 """
 
 from __future__ import annotations
@@ -15,15 +14,16 @@ from benchmarks.recall.questions import Question, right_places, session_of
 from benchmarks.recall.searcher import Answer
 
 JUDGED = 5
-"""The number of hits of an answer whose stated strength is judged."""
+"""The number of first hits of an answer whose strength is judged."""
 
 STRENGTHS = ("strong", "fair", "weak")
 
 
 class Asked(NamedTuple):
-    """A question and its answer: the ranks, from 1, of the first right session and turn, or 0 if there is none.
+    """A question with its answer.
 
-    ``right`` says for each hit whether it is right.
+    ``session`` and ``turn`` are the ranks of the first right session and turn, counted from 1, or 0
+    if there is none. ``right`` says for each hit whether its turn is right.
     """
 
     question: Question
@@ -34,9 +34,12 @@ class Asked(NamedTuple):
 
 
 class Score(NamedTuple):
-    """The result of a searcher, as fractions of the questions.
+    """The results of a searcher for some questions, as fractions of the questions.
 
-    ``strong`` is the fraction of questions whose best hit is called strong.
+    ``session_first`` and ``session_five`` are for a right session at the first rank and among the
+    first five. ``first`` and ``five`` are the same for turns. ``reciprocal`` is the mean reciprocal
+    rank of the right session, ``empty`` is for answers without hits, and ``strong`` is for answers
+    whose best hit is called strong.
     """
 
     session_first: float
@@ -49,14 +52,14 @@ class Score(NamedTuple):
 
 
 class Sureness(NamedTuple):
-    """The number of hits with a stated strength, and the fraction of them that is right."""
+    """The number of hits with a given strength, and the fraction of them that are right."""
 
     hits: int
     right: float
 
 
 def judged(question: Question, answer: Answer) -> Asked:
-    """Return how a question was answered."""
+    """Judge the answer to a question."""
     right = right_places(question)
     sessions = dict.fromkeys(session_of(hit.file) for hit in answer.hits)
     return Asked(
@@ -69,7 +72,7 @@ def judged(question: Question, answer: Answer) -> Asked:
 
 
 def score(asked: Sequence[Asked]) -> Score:
-    """Return the figures for some questions."""
+    """Return the results of a searcher for some questions, as fractions."""
     sessions, turns = [one.session for one in asked], [one.turn for one in asked]
     return Score(
         share(sessions, 1),
@@ -83,7 +86,7 @@ def score(asked: Sequence[Asked]) -> Score:
 
 
 def sureness(asked: Iterable[Asked]) -> dict[str, Sureness]:
-    """Return the results by stated strength, for the first few hits of each answer."""
+    """Return how often the hits with each strength are right, for the first hits of each answer."""
     hits: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for one in asked:
@@ -101,7 +104,7 @@ def rank(hits: Sequence[object], right: Collection[object]) -> int:
 
 
 def share(ranks: Sequence[int], reach: int) -> float:
-    """Return the fraction of ranks within the first ``reach``."""
+    """Return the fraction of the ranks that are from 1 to ``reach``."""
     return mean(0 < place <= reach for place in ranks)
 
 

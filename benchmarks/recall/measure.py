@@ -22,16 +22,17 @@ from benchmarks.recall.searcher import AskedAgain, Ours, Searcher, Unindexed
 from tests.needs import corpus_folder
 
 DEPTH = 10
-"""The number of hits to judge."""
+"""The maximum number of hits of an answer."""
 
 MOST_WORDS = 2 / 3
-"""For the stricter of the two grep baselines, a line must contain this part of a question's words."""
+"""For the stricter of the two ripgrep searchers, a line must contain this fraction of a question's
+words."""
 
-NAME = 37  # characters of a searcher's name in the table
+NAME = 37  # number of columns for a searcher's name in the table
 
 
 def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[Searcher]:
-    """Yield our searcher and those that this machine has, each with the same files."""
+    """Yield our searchers, the naive one, and those whose programs are installed."""
     yield Ours(home)
     yield Unindexed()
     yield Naive()
@@ -54,7 +55,7 @@ def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[
 
 
 def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[Asked]]]) -> None:
-    """Print one row per searcher and kind of question."""
+    """Print a row for each searcher and kind of question."""
     print(f"\n{title:{NAME + 18}}session{'':15}turn{'':15}best hit{'':6}ms")
     print(
         f"{'':{NAME}} {'questions':16} {'hit@1':>7} {'hit@5':>6} {'MRR':>6} {'hit@1':>7} {'hit@5':>6} {'empty':>7} "
@@ -87,7 +88,7 @@ def _cells(shares: Sequence[float], widths: Sequence[int], *, shown: bool = True
 
 
 def print_sureness(title: str, asked: Sequence[Asked]) -> None:
-    """Print whether strong hits are right and weak ones wrong, for the first few hits of each answer."""
+    """Print how often strong, fair and weak hits are right. Only the first hits of each answer count."""
     found = sureness(asked)
     parts = ", ".join(f"{name} {found[name].right:.2f} of {found[name].hits}" for name in STRENGTHS)
     kept_facts = 1 - found["weak"].right >= found["strong"].right
@@ -99,12 +100,15 @@ def print_sureness(title: str, asked: Sequence[Asked]) -> None:
 def ask(
     searcher: Searcher, asked: Sequence[Question], wordings: Callable[[Question], Sequence[str]]
 ) -> list[Asked]:
-    """Ask questions in some wordings, and judge the answers."""
+    """Ask each question in the wordings that ``wordings`` returns, and judge the answers."""
     return [judged(question, searcher.search(wordings(question), DEPTH)) for question in asked]
 
 
 def main(half: str) -> int:
-    """Print the figures for one half or all questions. Return 1 without a corpus, 2 for an unknown half."""
+    """Print the results for one half or for all questions.
+
+    Return 0, 1 if the corpus is missing, or 2 if the half is unknown.
+    """
     if half not in {*HALVES, "all"}:
         print("usage: python -m benchmarks.recall.measure [tune|kept|all]")
         return 2

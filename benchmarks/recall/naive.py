@@ -1,4 +1,7 @@
-"""A naive baseline: BM25 over chunks of 400 words of the raw transcripts, without any code of ours."""
+"""Rank chunks of 400 words of the raw transcripts by BM25, without any code of ours.
+
+This is the naive baseline.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,15 @@ from tests.needs import corpus_folder
 CHUNK = 400
 """The number of words in a chunk.
 
-A chunk ends with its turn, because chunks that continue find the right turn less often.
+A chunk does not continue in the next turn, because the right turn would then be found less often.
 """
 
 K1, B = 1.2, 0.75
 FUSED = 60
-"""The number added to a rank before its reciprocal is taken, when several rankings are combined."""
+"""A number that is added to a rank before its reciprocal is taken, when rankings are combined."""
 
 REACH = 100
-"""The number of hits of each wording to combine."""
+"""The number of hits of each wording that are combined."""
 
 STOP = frozenset(
     """a about after all also an and any are as at be because been before but by can could did do does for from get got
@@ -36,7 +39,10 @@ STOP = frozenset(
 
 
 class Naive:
-    """Ranks chunks. A hit is the turn of its chunk. Several wordings count as one set of words."""
+    """Ranks chunks of words. A hit is the turn that contains a chunk.
+
+    The words of several wordings are searched together.
+    """
 
     name = "naive: BM25 of 400 words"
     by_turn = True
@@ -58,7 +64,7 @@ class Naive:
         self._lengths.append(len(words))
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """Return the best chunks, one for each turn."""
+        """Return the turns with the best chunks, best first, and at most ``most`` of them."""
         begun = time.perf_counter()
         scores: dict[int, float] = defaultdict(float)
         count, usual = len(self._places), sum(self._lengths) / max(1, len(self._places))
@@ -76,7 +82,7 @@ class Naive:
 
 
 class FusedNaive:
-    """The same baseline, but with the rankings of several wordings combined by reciprocal ranks."""
+    """Ranks like ``Naive``, but combines the rankings of several wordings by reciprocal ranks."""
 
     by_turn = True
 
@@ -85,7 +91,7 @@ class FusedNaive:
         self._naive = naive
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """Return the turns that rank first in most rankings."""
+        """Return the turns that rank high for most wordings."""
         begun = time.perf_counter()
         scores: dict[Place, float] = defaultdict(float)
         for wording in wordings:
@@ -97,7 +103,7 @@ class FusedNaive:
 
 
 def words_of_file(name: str) -> Iterator[tuple[str, int]]:
-    """Return the words of the messages in a transcript, each with its turn."""
+    """Yield the words of the messages in a transcript, each with the number of its turn."""
     turns = corpus_file(name).turns
     for number, line in enumerate((corpus_folder() / name).read_bytes().split(b"\n")):
         try:
@@ -111,7 +117,7 @@ def words_of_file(name: str) -> Iterator[tuple[str, int]]:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """Return the words of a text without the most common ones and without their endings."""
+    """Yield the words of a text without the most common words and without endings."""
     for word in re.findall("[a-z0-9]+", text.lower()):
         if word not in STOP:
             yield next(
@@ -124,7 +130,7 @@ def _ends(word: str, end: str) -> bool:
 
 
 def _texts(content: object) -> Iterator[str]:
-    """Yield all texts of a message: its text, and the text, thinking, input and result of its blocks."""
+    """Yield all texts of a message, including thinking, tool inputs and tool results."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):

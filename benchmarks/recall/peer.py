@@ -1,4 +1,7 @@
-"""The peer's index (claude-code-tools' SessionIndex on tantivy) as a searcher. It returns sessions, not turns."""
+"""Search with the peer's index, which returns sessions instead of turns.
+
+The index is SessionIndex of claude-code-tools, which uses tantivy.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from benchmarks.recall.questions import Home, Place
 from benchmarks.recall.searcher import Answer
 
 UNKNOWN = -1
-"""The turn of a hit for which only the file is known."""
+"""The turn of a hit of which only the file is known."""
 
 
 class Peer:
-    """The peer's answers to all questions, asked at once in its own Python."""
+    """The answers of the peer. All questions are asked in one run of the peer's own Python."""
 
     name = "peer: tantivy SessionIndex"
     by_turn = False
@@ -34,7 +37,7 @@ class Peer:
         self._known: dict[str, dict[str, Any]] = dict(zip(texts, said["answers"], strict=True))
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """Return the files of the answer; several wordings are one query."""
+        """Return the files of the peer's answer. Several wordings are asked as one query."""
         said = self._known[" ".join(wordings)]
         return Answer(
             [Place(self._home.name(file), UNKNOWN) for file in said["files"][:most]], said["ms"]
@@ -42,16 +45,16 @@ class Peer:
 
 
 def program() -> str | None:
-    """Return the path of the peer's ``aichat``, if any. BENCH_PEER names it, as for ``make bench``."""
+    """Return the path of the peer's ``aichat`` from BENCH_PEER or PATH, or None."""
     return os.environ.get("BENCH_PEER") or shutil.which("aichat")
 
 
 def ask(
     program: str, home: Path, index: Path, queries: Sequence[str], rounds: int = 1
 ) -> dict[str, Any]:
-    """Return the answers of ``peer_index``, run by the Python in which the peer is installed.
+    """Return the answers of ``peer_index``, which the peer's own Python runs.
 
-    If its index is missing, it is built.
+    The peer's index is built if it is missing.
     """
     index.mkdir(parents=True, exist_ok=True)
     asked = {"home": str(home), "index": str(index), "rounds": rounds, "queries": list(queries)}

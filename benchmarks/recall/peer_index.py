@@ -1,8 +1,9 @@
-"""Runs in the peer's own Python: builds its index of a home and queries it. It reads and prints one JSON document.
+"""Build the peer's index of a home and query it. The peer's own Python runs this program.
 
-Input: ``{"home", "index", "rounds", "queries"}``. Output: ``built`` (its own counts), and for each
-query ``files``, best first, ``ms`` (the median of the rounds) and ``how``: as typed, as plain words
-if its parser rejects that, or refused.
+The program reads a JSON document from stdin: ``{"home", "index", "rounds", "queries"}``. It prints
+a JSON document: ``built`` (the peer's own counts), and for each query ``files`` (best first),
+``ms`` (the median of the rounds) and ``how``. ``how`` is "as typed", "as plain words" if the peer's
+parser rejects the query, or "refused".
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MOST = 10
 
 
 def main() -> None:
-    """Answer the document on the standard input."""
+    """Answer the queries of the document on stdin."""
     asked = json.load(sys.stdin)
     peer = importlib.import_module("claude_code_tools.search_index")
     nowhere = Path(asked["index"]) / "no-codex"
@@ -34,7 +35,7 @@ def main() -> None:
 
 
 def answer_query(index: Any, query: str, rounds: int) -> dict[str, Any]:
-    """Answer one query. If the parser rejects it, try it again as plain words."""
+    """Answer a query. If the peer's parser rejects it, try its words without punctuation."""
     for how, text in (("as typed", query), ("as plain words", " ".join(re.findall(r"\w+", query)))):
         try:
             return {"how": how, **_timed(index, text, rounds)}

@@ -1,9 +1,10 @@
-"""The recall set: questions by readers who saw no search code, and a home in which they are asked.
+"""Read the questions for measuring searches, and create a home in which they are asked.
 
-Each question names the answering records by file and line of the corpus; no text of the corpus is
-here. We looked at the half ``tune`` while tuning, and used ``kept`` only for the figure.
-Paraphrased questions have three further wordings each, by a reader who saw neither the answer nor
-the transcript.
+The questions were written by readers who had not seen our search. Each question names the answering
+records by file and line of the corpus, so that no text of the corpus is published. We looked at the
+half ``tune`` while we improved the search. The half ``kept`` was used only for the published
+result. A paraphrased question has three more wordings, by a reader who had seen neither the answer
+nor the transcript.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ KINDS = ("natural", "paraphrased", "unanswerable")
 
 
 class Question(NamedTuple):
-    """A question. ``answers`` are pairs of file (below the corpus) and line, empty if the topic never came up.
+    """A question about the corpus.
 
-    ``also`` are further wordings.
+    ``answers`` are the file (below the corpus) and the line of each answering record. They are
+    empty if the corpus has no answer. ``also`` are other wordings of the question.
     """
 
     id: str
@@ -44,7 +46,7 @@ class Question(NamedTuple):
 
     @property
     def wordings(self) -> tuple[str, ...]:
-        """The question in all its wordings."""
+        """All wordings of the question."""
         return (self.text, *self.also)
 
 
@@ -56,14 +58,17 @@ class Place(NamedTuple):
 
 
 class CorpusFile(NamedTuple):
-    """A file of the corpus, line by line: the ``turns`` of its lines, and the ids of their records ("" for none)."""
+    """A file of the corpus: the turn of each line, and the id of each line's record.
+
+    An id is ``""`` if the line has no record with an id.
+    """
 
     turns: Sequence[int]
     ids: Sequence[str]
 
 
 def questions(half: str = "all") -> list[Question]:
-    """Return the questions of a half, or all, in the order of their ids."""
+    """Return the questions of one half or of both halves, ordered by id."""
     rows: list[dict[str, Any]] = []
     for path in sorted(FOLDER.glob("questions_*.jsonl")):
         rows += (orjson.loads(line) for line in path.read_bytes().splitlines() if line)
@@ -83,7 +88,7 @@ def questions(half: str = "all") -> list[Question]:
 
 
 def right_places(question: Question) -> frozenset[Place]:
-    """Return the turns with an answering record, in every file that contains a copy of it."""
+    """Return the turns that contain an answering record or a copy of it."""
     places = set()
     for name, line in question.answers:
         file = corpus_file(name)
@@ -94,7 +99,10 @@ def right_places(question: Question) -> frozenset[Place]:
 
 @functools.cache
 def session_of(name: str) -> str:
-    """Return the id of the session to which a file of the corpus belongs; for a sub-agent's file, its parent's."""
+    """Return the id of the session to which a file of the corpus belongs.
+
+    For a sub-agent's file, this is the session that started the sub-agent.
+    """
     path = corpus_folder() / name
     return (
         transcript_files.owning_session(str(path))
@@ -105,7 +113,7 @@ def session_of(name: str) -> str:
 
 @functools.cache
 def corpus_file(name: str) -> CorpusFile:
-    """Return the turns and ids in a file of the corpus."""
+    """Return the turns and ids of the lines in a file of the corpus."""
     subagent = transcript_files.subagent_name(name) is not None
     turn, turns, ids = 0, [], []
     for raw in (corpus_folder() / name).read_bytes().split(b"\n"):
@@ -117,7 +125,7 @@ def corpus_file(name: str) -> CorpusFile:
 
 
 def corpus_names() -> list[str]:
-    """Return the paths of the non-empty files of the corpus."""
+    """Return the paths of the corpus's files that are not empty, relative to the corpus."""
     root = corpus_folder()
     return sorted(
         str(path.relative_to(root)) for path in root.rglob("*.jsonl") if path.stat().st_size
@@ -127,7 +135,7 @@ def corpus_names() -> list[str]:
 def _id_of(record: Record) -> str:
     """Return the id that a record shares with its copies in other sessions.
 
-    Forks give records new ids and name the old ones.
+    A record in a fork has a new id and names the old one.
     """
     fork = record.get("forkedFrom")
     return (get_string(fork, "messageUuid") if isinstance(fork, dict) else "") or get_string(
@@ -137,7 +145,7 @@ def _id_of(record: Record) -> str:
 
 @functools.cache
 def by_id() -> dict[str, set[Place]]:
-    """Return the turns of the corpus by the id that a record shares with its copies."""
+    """Return the turns that contain each record of the corpus or a copy of it, by the record's shared id."""
     found: dict[str, set[Place]] = {}
     for name in corpus_names():
         file = corpus_file(name)
@@ -148,9 +156,9 @@ def by_id() -> dict[str, set[Place]]:
 
 
 class Home:
-    """The whole corpus as a config home with one project per group.
+    """A config home with the whole corpus. Each folder of the corpus is a project.
 
-    Files whose names are not ids get ids of their own.
+    A file whose name is not an id gets an id as its name.
     """
 
     def __init__(self, config: Path) -> None:
@@ -159,11 +167,11 @@ class Home:
         self._names_file = dict(self._filled())
 
     def name(self, file: str) -> str:
-        """Return the corpus's own name of a file in this home."""
+        """Return the path in the corpus of a file in this home."""
         return self._names_file[file]
 
     def _filled(self) -> Iterator[tuple[str, str]]:
-        """Copy every file, and yield each copy with the name of its original."""
+        """Copy every file of the corpus. Yield the path of each copy with the original's path in the corpus."""
         for name in corpus_names():
             target = self._target(Path(name))
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +179,7 @@ class Home:
             yield str(target), name
 
     def _target(self, name: Path) -> Path:
-        """Return the path for a file. A file in a session's own folder stays there."""
+        """Return the path to which a file is copied. A file in a session's own folder stays in that folder."""
         inside = [part for part in name.parts[:-1] if session_id_from_path(f"{part}.jsonl")]
         place = name.parts.index(inside[0]) if inside else len(name.parts) - 1
         folder = self.config.joinpath(

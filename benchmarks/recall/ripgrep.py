@@ -1,4 +1,7 @@
-"""ripgrep as a searcher: a generous model of a person who greps for every word and counts the matches in each line."""
+"""Search with ripgrep, like a person who greps for every word of a question.
+
+The person counts how many of the words each line contains, which is a generous assumption.
+"""
 
 from __future__ import annotations
 
@@ -15,32 +18,32 @@ from benchmarks.recall.searcher import Answer, milliseconds_since
 from resume_hooks.search.query import COMMON_WORDS
 
 SHORT = 3
-"""A word of up to this many letters must match as a whole, because almost every line contains it as a part."""
+"""A word of at most this number of letters must match as a whole word, because most lines contain
+it as a part of a word."""
 
 _WORD = re.compile(r"\w[\w./-]*\w|\w")
 
 
 class _Line(NamedTuple):
-    """A line of a file, counted from 0."""
+    """A line of a file; ``number`` is counted from 0."""
 
     file: str
     number: int
 
 
 class _Found(NamedTuple):
-    """The lines that contain a word, and the time that the search took."""
+    """The lines that contain a word, and the time of the search in milliseconds."""
 
     lines: list[_Line]
     ms: float
 
 
 class Ripgrep:
-    """Ranks lines by the number of different words of a question that they contain, the rarer words first.
+    """Ranks lines by how many different words of a question they contain.
 
-    A turn is one hit.
-
-    ``share`` is the fraction of the words that a line must contain to count as an answer. Several
-    wordings count as one set of words.
+    Of lines with equally many words, those with rarer words come first. A turn with several lines
+    is one hit. A line must contain the fraction ``share`` of the words. The words of several
+    wordings are searched together.
     """
 
     by_turn = True
@@ -52,11 +55,11 @@ class Ripgrep:
 
     @staticmethod
     def there() -> bool:
-        """Whether the program is installed."""
+        """Whether ripgrep is installed."""
         return shutil.which("rg") is not None
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """Return the turns of the best lines."""
+        """Return the turns with the best lines, and at most ``most`` of them."""
         words = content_words(" ".join(wordings))
         scores: dict[_Line, tuple[int, float]] = {}
         ms = 0.0
@@ -78,14 +81,14 @@ class Ripgrep:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the words of a question, without those that every question has."""
+    """Return the words of a question without those that many questions have."""
     words = dict.fromkeys(word.casefold() for word in _WORD.findall(text))
     return [word for word in words if word not in COMMON_WORDS] or list(words)
 
 
 @functools.cache
 def _grep(word: str, folder: str) -> _Found:
-    """Return the lines that contain a word. Each word is searched once."""
+    """Return the lines that contain a word. The result is cached."""
     begun = time.perf_counter()
     lines = list(_lines(word, folder))
     return _Found(lines, milliseconds_since(begun))

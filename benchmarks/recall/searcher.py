@@ -1,4 +1,4 @@
-"""The interface of the measured searchers, and our own search behind it."""
+"""Define the interface of a searcher, and implement it with our own search."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from tests.needs import corpus_folder
 
 
 class Answer(NamedTuple):
-    """The ``hits``, best first, each with its stated strength, if any.
+    """The answer of a searcher.
 
-    Also the time that they took.
+    ``hits`` are the turns or files that it found, best first. ``strengths`` are the strengths that
+    it gives for the hits, and are empty if it gives none. ``ms`` is the time of the search in
+    milliseconds.
     """
 
     hits: Sequence[Place]
@@ -28,32 +30,34 @@ class Answer(NamedTuple):
 
 
 class Searcher(Protocol):
-    """Answers a question in one or several wordings. If ``by_turn``, its hits are turns, otherwise files."""
+    """Answers a question in one or several wordings."""
 
     @property
     def name(self) -> str:
-        """The name in the table."""
+        """The searcher's name in the table."""
 
     @property
     def by_turn(self) -> bool:
-        """Whether its hits are turns."""
+        """Whether the searcher's hits are turns. Otherwise they are files."""
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """Return the best hits, at most ``most``."""
+        """Return the best hits, and at most ``most`` of them."""
 
 
 class Ours:
-    """Our own search, over every project."""
+    """Our own search in all projects."""
 
     name = "resume-hooks"
     by_turn = True
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self.search(["index"], 1)  # which makes it
+        self.search(
+            ["index"], 1
+        )  # This call builds the index, so that its time is not measured later.
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """Return the turns that it finds."""
+        """Return the turns that our search finds."""
         begun = time.perf_counter()
         result = self._search_index(wordings, most)
         ms = milliseconds_since(begun)
@@ -67,7 +71,7 @@ class Ours:
 
 
 class AskedAgain(Ours):
-    """Our search as an agent uses it: first in one wording, then in all wordings if nothing is close."""
+    """Our search as an agent uses it: in all wordings if every hit for the first wording is weak."""
 
     name = "resume-hooks, again if nothing close"
 
@@ -79,13 +83,13 @@ class AskedAgain(Ours):
 
 
 class Unindexed:
-    """Our search before there is an index: it ranks files by their bytes alone."""
+    """Our search without an index, which ranks files by the words in their bytes."""
 
     name = "resume-hooks, files not indexed"
     by_turn = False
 
     def search(self, wordings: Sequence[str], most: int) -> Answer:
-        """Return the most relevant files."""
+        """Return the files with the highest relevance, and at most ``most`` of them."""
         begun = time.perf_counter()
         words = RawWordSearch(
             [term.forms for text in wordings for term in parse_query([text]).terms]
@@ -99,5 +103,5 @@ class Unindexed:
 
 
 def milliseconds_since(begun: float) -> float:
-    """Return the milliseconds since a moment of ``time.perf_counter``."""
+    """Return the milliseconds since ``begun``, a value of ``time.perf_counter``."""
     return (time.perf_counter() - begun) * 1000

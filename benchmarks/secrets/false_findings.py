@@ -1,10 +1,13 @@
-"""List the findings in texts without labels, for a reader to judge, and count the false ones.
+"""List the findings in texts without labels for a reader to judge, and count the false ones.
 
-``python -m benchmarks.secrets.false_findings ROWS FOLDER ...`` scans every text file below 3 MB and
-writes one JSON row per finding to the file ROWS: scanner, file, kind, value and the text around it.
-The baseline is ten well-known expressions over the same files. A reader then adds ``"false": true``
-to the rows of values that are not credentials by their form; a credential of a test or a manual is
-one. ``python -m benchmarks.secrets.false_findings --judged ROWS`` counts these rows per scanner.
+``python -m benchmarks.secrets.false_findings ROWS FOLDER ...`` scans every text file below 3 MB in
+the folders. It writes a JSON row for each finding to the file ROWS: the scanner, the file, the
+kind, the value, and the text around the value. The baseline scanner consists of ten well-known
+regular expressions.
+
+A reader then adds ``"false": true`` to the row of each value that does not have the form of a
+credential. (A credential of a test or a manual has the form.) ``python -m
+benchmarks.secrets.false_findings --judged ROWS`` counts these rows by scanner.
 """
 
 from __future__ import annotations
@@ -20,10 +23,10 @@ from typing import NamedTuple
 from resume_hooks.redaction.texts import spans_in_bytes
 
 LARGEST = 3_000_000
-"""The size in bytes above which a file is skipped."""
+"""A file with more bytes than this is skipped."""
 
 CONTEXT = 120
-"""The number of bytes to write on either side of a finding."""
+"""The number of bytes before and after a finding that are written with it."""
 
 TEN = {
     "aws-access-key": rb"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
@@ -37,11 +40,11 @@ TEN = {
     "password": rb"(?i)(?:password|passwd|pwd)[\"']?\s*[:=]\s*[\"']([^\"'\s]{6,})[\"']",
     "key": rb"(?i)(?:api_?key|secret|token)[\"']?\s*[:=]\s*[\"']?([\w/+=-]{16,})",
 }
-"""Ten well-known expressions: most scanners contain them in a similar form."""
+"""Ten well-known regular expressions, which most scanners contain in a similar form."""
 
 
 class Finding(NamedTuple):
-    """A value of a kind, from ``start`` to ``end`` in a file's bytes."""
+    """A value that was found at the bytes from ``start`` to ``end`` of a file."""
 
     kind: str
     start: int
@@ -55,7 +58,7 @@ def own_findings(raw: bytes) -> Iterator[Finding]:
 
 
 def baseline_findings(raw: bytes) -> Iterator[Finding]:
-    """Yield the matches of the ten expressions."""
+    """Yield the matches of the ten regular expressions."""
     for kind, expression in TEN.items():
         for match in re.finditer(expression, raw):
             yield Finding(kind, *match.span(match.lastindex or 0))
@@ -65,7 +68,7 @@ SCANNERS = {"resume-hooks": own_findings, "ten expressions": baseline_findings}
 
 
 def text_files(folders: list[str]) -> Iterator[tuple[Path, bytes]]:
-    """Yield each UTF-8 file of a limited size below the folders, with its bytes."""
+    """Yield each UTF-8 file in the folders that is not too large, with its bytes."""
     for folder in folders:
         for path in sorted(Path(folder).rglob("*")):
             if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
@@ -84,7 +87,7 @@ def _is_utf8(raw: bytes) -> bool:
 
 
 def write_findings(rows: Path, folders: list[str]) -> None:
-    """Write one row per finding, and print the number of findings in a MB by scanner."""
+    """Write a row for each finding, and print the number of findings per MB for each scanner."""
     size = 0
     counts: Counter[str] = Counter()
     with rows.open("w", encoding="utf-8") as output:
@@ -113,7 +116,7 @@ def _row_of_finding(scanner: str, path: Path, raw: bytes, finding: Finding) -> d
 
 
 def count_judged(rows: Path) -> None:
-    """Print the number of rows, and of rows that a reader judged false, by scanner."""
+    """Print for each scanner the number of rows, and of rows that a reader judged as false."""
     judged: dict[str, list[bool]] = {}
     for line in rows.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)

@@ -1,7 +1,8 @@
-"""Measure how many of a list of secrets are removed completely, and how many texts without a secret stay unchanged.
+"""Measure how many secrets are removed completely, and how many texts without secrets are unchanged.
 
-``python -m benchmarks.secrets.measure [--missed] FILE ...``. If detect-secrets can be imported, it
-is measured as well, line by line, as the naive way.
+``python -m benchmarks.secrets.measure [--missed] FILE ...`` reads lists of secrets and of texts
+without secrets. gitleaks' rules are measured, too. If detect-secrets is installed, it is also
+measured; it scans line by line.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from resume_hooks.redaction.load_rules import RULES_FILE
 from resume_hooks.redaction.texts import redact
 
 PART = 3
-"""No more than this number of consecutive characters of a secret may remain."""
+"""A secret counts as removed if less than this number of its consecutive characters remain."""
 
 
 def ours(text: str) -> str:
-    """Return the text with every secret that this project detects replaced by a NUL character."""
+    """Return a text in which each secret that we detect is replaced with a NUL character."""
     clean, found = redact(text)
     for kind in {secret.kind for secret in found}:
         clean = clean.replace(f"[secret removed: {kind}]", "\0")
@@ -32,7 +33,10 @@ def ours(text: str) -> str:
 
 
 def by_lines() -> Callable[[str], str] | None:
-    """Return a function that does the same with detect-secrets, if it is installed."""
+    """Return a function that replaces the secrets that detect-secrets finds.
+
+    Return None if detect-secrets is not installed.
+    """
     try:
         scan, settings = (
             importlib.import_module(f"detect_secrets.{name}") for name in ("core.scan", "settings")
@@ -56,9 +60,9 @@ def by_lines() -> Callable[[str], str] | None:
 
 
 def by_gitleaks() -> Callable[[str], str]:
-    """Return a function that does the same with gitleaks' default rules, as expressions over the whole text.
+    """Return a function that replaces the secrets that gitleaks' default rules find.
 
-    The generic rule is included.
+    The rules are used as regular expressions for the whole text. The generic rule is included.
     """
     data = json.loads(Path(RULES_FILE).read_text(encoding="utf-8"))
     between = r"(?:[ \t\w.-]{0,20})[\s'\"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[`'\"\s=]{0,5}"
@@ -89,12 +93,12 @@ def by_gitleaks() -> Callable[[str], str]:
 
 
 def _compiled(text: str) -> re.Pattern[bytes]:
-    """Compile an expression. Flags inside it count for all of it."""
+    """Compile a regular expression. A flag inside it applies to the whole expression."""
     return re.compile(text.replace("(?i)", "").encode(), re.IGNORECASE if "(?i)" in text else 0)
 
 
 def _counts(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], float]) -> bool:
-    """Check whether a rule finds a value in a text, and the value has the required entropy."""
+    """Check whether a rule finds a value in a text, and whether the value has enough entropy."""
     pattern, least = row
     return entropy(value) >= least and any(
         match[match.lastindex or 0] == value for match in pattern.finditer(raw)
@@ -102,7 +106,10 @@ def _counts(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], float]) -> b
 
 
 def are_parts_removed(text: str, cleaned_text: str, parts: list[str]) -> bool:
-    """Check whether nothing remains of any part."""
+    """Check whether the cleaned text contains no piece of any part of a secret.
+
+    A piece has ``PART`` characters. Pieces that are also elsewhere in the text may remain.
+    """
     without = text
     for part in parts:
         without = without.replace(part, "\0")
@@ -111,7 +118,10 @@ def are_parts_removed(text: str, cleaned_text: str, parts: list[str]) -> bool:
 
 
 def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -> None:
-    """Print the share of one file. With ``tell``, also print each text with a wrong result."""
+    """Print how many texts of a file had the right result.
+
+    With ``tell``, also print each text with a wrong result.
+    """
     rows: list[dict[str, Any]] = [
         json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()
     ]
