@@ -39,7 +39,7 @@ from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import corpus_folder, corpus_sessions
 
-# Two sizes count as equal if they differ by at most this fraction of the larger one.
+# Two sizes count as equal if they differ by at max_clients this fraction of the larger one.
 CLOSE = 0.02
 PROMPT = "go on now"
 REMINDER = "<system-reminder>"
@@ -62,7 +62,7 @@ class Figures(NamedTuple):
 
 def main() -> int:
     """Print the number of sessions whose sizes are equal, marked as estimates, or different. Return 0."""
-    most = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    max_clients = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     compared = [0, 0, 0]
     windows = sent_count = sent_close = 0
     for path in corpus_sessions():
@@ -82,17 +82,19 @@ def main() -> int:
                 print(f"apart: {name}: {found.tokens}")
             if len(set(found.windows.values())) > 1:
                 print(f"windows: {name}: {found.windows}")
-            result_of_file = (
-                characters_sent(home, installed) if sent_count < most and found.characters else None
+            sent_characters = (
+                count_sent_characters(home, installed)
+                if sent_count < max_clients and found.characters
+                else None
             )
-            if result_of_file is not None:
+            if sent_characters is not None:
                 sent_count += 1
-                beyond = round((result_of_file - found.characters) / CHARACTERS_PER_TOKEN)
+                beyond = round((sent_characters - found.characters) / CHARACTERS_PER_TOKEN)
                 is_close = near(found.tokens["info"] + beyond, found.tokens["info"])
                 sent_close += is_close
                 if not is_close:
                     print(
-                        f"sent: {name}: {result_of_file:,} characters, {found.characters:,} counted"
+                        f"sent: {name}: {sent_characters:,} characters, {found.characters:,} counted"
                     )
     print(
         f"{sum(compared)} sessions: {compared[SAME]} say one figure within 2 %, {compared[MARKED]} mark an estimate,"
@@ -117,7 +119,7 @@ def agreement(found: Figures) -> int:
 
 
 def near(one: int, other: int) -> bool:
-    """Check whether two sizes differ by at most 2 %."""
+    """Check whether two sizes differ by at max_clients 2 %."""
     return abs(one - other) <= CLOSE * max(one, other)
 
 
@@ -143,13 +145,13 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
         tokens["sessions"] = row.tokens
         windows["sessions"] = window(row.context)
         estimates |= {"sessions"} if row.context.is_estimate else set()
-    for place, plan in (("trim", make_trim_way), ("handoff", handed_off)):
+    for place, plan in (("trim", size_before_trim), ("handoff", size_before_handoff)):
         before = plan(session, where)
         if before:
             tokens[place] = before
             if info.is_estimate:
                 estimates.add(place)
-    return Figures(tokens, windows, frozenset(estimates), characters(said))
+    return Figures(tokens, windows, frozenset(estimates), count_characters(said))
 
 
 def window(use: ContextSize) -> int | None:
@@ -157,7 +159,7 @@ def window(use: ContextSize) -> int | None:
     return use.window if use.window_known else None
 
 
-def make_trim_way(session: SessionFile, where: Where) -> int:
+def size_before_trim(session: SessionFile, where: Where) -> int:
     """Return the size before a trim, as its receipt shows it, or 0 if the session cannot be trimmed."""
     try:
         return plan_trim(session, where, make_options()).sizes.tokens_before
@@ -165,7 +167,7 @@ def make_trim_way(session: SessionFile, where: Where) -> int:
         return 0
 
 
-def handed_off(session: SessionFile, where: Where) -> int:
+def size_before_handoff(session: SessionFile, where: Where) -> int:
     """Return the size before a handoff, as its receipt shows it, or 0 if a handoff is impossible."""
     try:
         return agents.plan_fresh(session, where, kind="handoff").sizes.tokens_before
@@ -173,7 +175,7 @@ def handed_off(session: SessionFile, where: Where) -> int:
         return 0
 
 
-def characters_sent(home: ClientHome, path: Path) -> int | None:
+def count_sent_characters(home: ClientHome, path: Path) -> int | None:
     """Return the number of characters of talk that the newest client sends when it resumes a session.
 
     Return None if it sends no request.
@@ -184,10 +186,10 @@ def characters_sent(home: ClientHome, path: Path) -> int | None:
             return None
         messages: list[Any] = api.main_requests()[-1]["messages"]
     rows: list[Record] = [{"type": row["role"], "uuid": "x", "message": row} for row in messages]
-    return characters([row for row in rows if row["type"] in MESSAGE_KINDS]) - len(PROMPT)
+    return count_characters([row for row in rows if row["type"] in MESSAGE_KINDS]) - len(PROMPT)
 
 
-def characters(rows: Iterable[Record]) -> int:
+def count_characters(rows: Iterable[Record]) -> int:
     """Return the number of characters in all texts, calls and answers.
 
     The client's reminders are not counted, because each start adds new ones. Thinking is not

@@ -27,7 +27,7 @@ Piece = list[Record]
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 VERSION = "2.1.329"
-MAX_PIECE = 2_000_000
+MAX_TURN_BYTES = 2_000_000
 """The maximum number of bytes of a turn. With longer turns, the size of a session would depend on
 chance."""
 
@@ -114,10 +114,10 @@ def _session(
     moment = start
     tokens = 20_000
     while True:
-        piece = chance.choice(_pieces())
-        ids = _Names(chance)
+        piece = chance.choice(_real_turns())
+        ids = _NewIds(chance)
         for old in piece:
-            record = _reborn(orjson.loads(orjson.dumps(old)), ids, place)
+            record = _renew_record(orjson.loads(orjson.dumps(old)), ids, place)
             moment += timedelta(milliseconds=chance.randint(20, 20_000))
             record["parentUuid"] = parent
             record["timestamp"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -138,9 +138,9 @@ def _session(
         since += sum(map(len, map(orjson.dumps, piece)))
         if compacted_bytes and since > compacted_bytes:
             since, tokens = 0, 20_000
-            boundary, told = _compaction(chance, place, parent, moment)
-            parent = told["uuid"]
-            yield from (boundary, told)
+            boundary, summary = _compaction(chance, place, parent, moment)
+            parent = summary["uuid"]
+            yield from (boundary, summary)
 
 
 def _compaction(
@@ -168,7 +168,7 @@ def _compaction(
         "uuid": _new_id(chance),
         **common,
     }
-    told = {
+    summary = {
         "parentUuid": boundary["uuid"],
         "type": "user",
         "message": {"role": "user", "content": "What was done. " * 200},
@@ -177,28 +177,28 @@ def _compaction(
         "uuid": _new_id(chance),
         **common,
     }
-    return boundary, told
+    return boundary, summary
 
 
-class _Names:
+class _NewIds:
     """Makes new ids for the records of a turn. The same old id always gets the same new id."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self._known: dict[str, str] = {}
 
-    def uuid(self) -> str:
+    def new_uuid(self) -> str:
         return _new_id(self._chance)
 
-    def api(self, old: object, prefix: str) -> str:
+    def new_api_id(self, old: object, prefix: str) -> str:
         return self._known.setdefault(str(old), f"{prefix}_{self._chance.getrandbits(96):024x}")
 
 
-def _reborn(record: Record, ids: _Names, place: Place) -> Record:
+def _renew_record(record: Record, ids: _NewIds, place: Place) -> Record:
     """Return a record with new ids and the session's folder, with parentUuid first."""
     record = {"parentUuid": None, **record}
     record.update(
-        uuid=ids.uuid(), sessionId=place.session_id, cwd=place.cwd, gitBranch=place.branch, version=VERSION,
+        uuid=ids.new_uuid(), sessionId=place.session_id, cwd=place.cwd, gitBranch=place.branch, version=VERSION,
         isSidechain=False,
     )  # fmt: skip
     record.pop("sourceToolAssistantUUID", None)
@@ -206,16 +206,16 @@ def _reborn(record: Record, ids: _Names, place: Place) -> Record:
     if not isinstance(message, dict):
         return record
     if "id" in message:
-        message["id"] = ids.api(message["id"], "msg")
+        message["id"] = ids.new_api_id(message["id"], "msg")
     for block in message["content"] if isinstance(message.get("content"), list) else []:
         for key in ("id", "tool_use_id"):
             if key in block:
-                block[key] = ids.api(block[key], "toolu")
+                block[key] = ids.new_api_id(block[key], "toolu")
     return record
 
 
 @functools.cache
-def _pieces() -> tuple[Piece, ...]:
+def _real_turns() -> tuple[Piece, ...]:
     """Return the turns of the corpus in which every call has its result."""
     found = []
     for path in corpus_sessions():
@@ -229,7 +229,7 @@ def _pieces() -> tuple[Piece, ...]:
             if (
                 sorted(calls) == sorted(results)
                 and "assistant" in kinds
-                and size < MAX_PIECE
+                and size < MAX_TURN_BYTES
                 and not cut
             ):
                 found.append([transcript.read_record(node) for node in turn.nodes])

@@ -38,7 +38,7 @@ SAMPLES = 2
 """The number of matches of each pattern that are repeated."""
 
 
-def is_gone(one: PlantedSecret) -> bool:
+def is_removed(one: PlantedSecret) -> bool:
     """Check whether redaction removed a secret completely, in whatever form the text had it."""
     clean, found = (
         redact_bytes(one.raw) if one.place == "tool-results file" else redact_line(one.raw)
@@ -93,20 +93,20 @@ def shares(files: dict[Path, list[bytes]]) -> None:
     The secrets are counted by half, by the way in which they were planted, and by place.
     """
     found: dict[str, list[bool]] = defaultdict(list)
-    missed_items: Counter[str] = Counter()
+    missed_secrets: Counter[str] = Counter()
     for one in plant_secrets([line for lines in files.values() for line in lines]):
         half = "held out" if one.form.held_out else "known"
-        gone = is_gone(one)
-        found[half].append(gone)
-        found[f"way {one.way}"].append(gone)
-        found[f"place {one.place}"].append(gone)
-        if not gone:
-            missed_items[f"{half}: {one.form.name} {one.way} in {one.place}"] += 1
+        removed = is_removed(one)
+        found[half].append(removed)
+        found[f"way {one.way}"].append(removed)
+        found[f"place {one.place}"].append(removed)
+        if not removed:
+            missed_secrets[f"{half}: {one.form.name} {one.way} in {one.place}"] += 1
     for name, results in sorted(found.items()):
         print(
             f"{name:32} {sum(results):4} of {len(results):4}  {100 * sum(results) / len(results):5.1f} %"
         )
-    for name, count in missed_items.most_common():
+    for name, count in missed_secrets.most_common():
         print(f"  missed {count}  {name}")
     flagged = {path: kinds for path, lines in files.items() if (kinds := Counter(_kinds(lines)))}
     print(f"clean files flagged              {len(flagged):4} of {len(files):4}")
@@ -214,11 +214,11 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[bytes] | re.Pattern[str]]]:
         yield rule.kind, rule.regex
         if rule.allowed:
             yield f"allowed: {rule.kind}", rule.allowed
-    measure_own_sessions = (
+    redaction_modules = (
         importlib.import_module(f"{redaction.__name__}.{each.name}")
         for each in iter_modules(redaction.__path__)
     )
-    for module in (cleaner, literals, *measure_own_sessions):
+    for module in (cleaner, literals, *redaction_modules):
         for name, value in vars(module).items():
             for each in value if isinstance(value, list) else [[value]]:
                 found = [

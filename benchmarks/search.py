@@ -70,22 +70,22 @@ def searches(bench: Bench, peer: str | None) -> None:
     folder = bench.work.parent / "library"
     library = Library(bench, folder)
     print(f"\n{'index and search':52} {'ms':>8} {'cpu ms':>8}   target, notes; {load()}")
-    first(library)
-    build(library)
+    print_first_search(library)
+    print_build(library)
     print_overhead(library, FILES)
     listings(library, peer)
     library.add_big()
     library.run(bench.shell("doctor", "--index", "update"))
     print_searches(library)
     if peer is not None:
-        run_peer_trim(library, peer)
+        print_peer(library, peer)
     library.keep(FEWER)
     library.run(bench.shell("doctor", "--index", "rebuild"))
     print_overhead(library, FEWER)
     shutil.rmtree(folder)
 
 
-def first(library: Library) -> None:
+def print_first_search(library: Library) -> None:
     """Time the first search in a home, which indexes the newest sessions for a limited time."""
     bench, where, size = library.bench, Where(library.env), library.size
     for what, run, patience in (
@@ -105,15 +105,17 @@ def first(library: Library) -> None:
             (read,) = db.execute("SELECT total(end) FROM files").fetchone()
         forget_index(where)
         row(what, spent, f"indexes for {patience}")
-        note(f"{read / 1e6:,.0f} MB of {size / 1e6:,.0f} indexed by then; {memory(library, run)}")
+        note(
+            f"{read / 1e6:,.0f} MB of {size / 1e6:,.0f} indexed by then; {memory_text(library, run)}"
+        )
 
 
-def build(library: Library) -> None:
+def print_build(library: Library) -> None:
     """Time the building of the whole home's index."""
     bench, size = library.bench, library.size
     run = bench.shell("doctor", "--index", "rebuild", "--json")
     spent = library.median(run)
-    peak = memory(library, run)
+    peak = memory_text(library, run)
     index = index_status(Where(library.env)).size
     what = f"cold index, {FILES:,} files, {size / 1e6:,.0f} MB"
     row(what, spent, f"{size / 1e3 / spent.ms:,.0f} MB/s (250)")
@@ -121,7 +123,7 @@ def build(library: Library) -> None:
     note(f"{peak}; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} % (12 %)")
 
 
-def memory(library: Library, run: Run) -> str:
+def memory_text(library: Library, run: Run) -> str:
     """Return a text with the peak memory of a command."""
     return f"memory of all its processes {library.peak_megabytes(run):,.0f} MB"
 
@@ -169,7 +171,7 @@ def print_searches(library: Library) -> None:
         for _ in range(ROUNDS)
     ]
     spread(f"search from the shell, {len(QUERIES)} queries", outside, "130")
-    note(memory(library, bench.shell("search", "--all", "git status")))
+    note(memory_text(library, bench.shell("search", "--all", "git status")))
     found = library.median(bench.prompt(">search --all git status"), 7)
     row(">search --all git status, through the hook", found, "")
     row(
@@ -196,7 +198,7 @@ def append(session: Path, number: int) -> None:
         stream.write(orjson.dumps(record) + b"\n")
 
 
-def run_peer_trim(library: Library, peer: str) -> None:
+def print_peer(library: Library, peer: str) -> None:
     """Print rows for the peer in the same home, including the session of 50 MB."""
     bench, size = library.bench, library.size
     nowhere = library.config.parent / "no-codex"

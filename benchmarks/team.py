@@ -62,9 +62,9 @@ def main(folder: str, records: str = "0", times: str = "1") -> int:
 def _backlog(folder: Path, records: int) -> list[Path]:
     """Return the transcripts in a folder, repeated until they have ``records`` records."""
     once = [path for path in sorted(folder.rglob("*.jsonl")) if _is_session(path)]
-    kept_facts = sum(path.read_bytes().count(b"\n") for path in once)
-    times = max(1, -(-records // max(kept_facts, 1)))
-    row("records", kept_facts * times)
+    record_count = sum(path.read_bytes().count(b"\n") for path in once)
+    times = max(1, -(-records // max(record_count, 1)))
+    row("records", record_count * times)
     return once * times
 
 

@@ -45,17 +45,17 @@ def trims(bench: Bench, peer: str | None) -> None:
         shutil.copyfile(session, kept)
         restore(bench, session, kept)
         clean = partial(restore, bench, session, kept)
-        for what, run in ours(bench, session):
+        for what, run in own_runs(bench, session):
             spent = measure(bench, run, clean)
             data = json.loads(spent.printed)["data"]
             row(f"{what}, {name}", spent, f"{data['savings']['tokens_saved']:,}")
-        for what, run in run_peer_trim(bench, session, peer):
+        for what, run in peer_runs(bench, session, peer):
             spent = measure(bench, run, clean)
             row(f"peer: {what}, {name}", spent, saved_by_peer(spent.printed))
         kept.unlink()
 
 
-def ours(bench: Bench, session: Path) -> list[tuple[str, Run]]:
+def own_runs(bench: Bench, session: Path) -> list[tuple[str, Run]]:
     """Return runs of our verbs. Recent turns are also trimmed, because the peer trims them."""
     options = [session.stem, "--keep-recent", "0", "--json"]
     return [
@@ -68,7 +68,7 @@ def ours(bench: Bench, session: Path) -> list[tuple[str, Run]]:
     ]
 
 
-def run_peer_trim(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, Run]]:
+def peer_runs(bench: Bench, session: Path, peer: str | None) -> list[tuple[str, Run]]:
     """Return runs of the peer's commands for the same purpose."""
     if peer is None:
         return []

@@ -75,13 +75,13 @@ def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iter
         )
     at, start = rng.randrange(len(lines) + 1), rng.randrange(len(lines))
     trivial = [line for line in lines if sum(map(str.isalnum, line)) < 12] or [""]
-    measure_own_sessions = [
+    person_lines = [
         rng.choice(trivial) if place % 3 else f"    a person's own line {place} at {at}"
         for place in range(12)
     ]
     added = {
         "merge of others' lines": foreign[: rng.randrange(10, 40)],
-        "people's lines, most of them trivial": measure_own_sessions,
+        "people's lines, most of them trivial": person_lines,
         "a session's lines, copied by a person": lines[start : start + 12],
         "taken out by sessions, put back": [
             line for line in file.ever if file.ever[line] and line not in lines
@@ -146,16 +146,12 @@ class Measured:
     def _beyond_replay(self, named: set[str], path: Path, tail: str, line: str) -> str:
         if named & self.added[_WORKTREE.sub("", tail), line]:
             return "elsewhere"
-        measure_own_sessions = (
+        file_commands = (
             command
             for session, command in self.commands
             if session in named and path.name in command
         )
-        return (
-            "command"
-            if any(line in lines_in(command) for command in measure_own_sessions)
-            else "wrong"
-        )
+        return "command" if any(line in lines_in(command) for command in file_commands) else "wrong"
 
 
 def _verdict(named: set[str] | Sessions, authors: Sessions) -> str:

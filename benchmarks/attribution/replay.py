@@ -59,7 +59,7 @@ class Rebuilt(NamedTuple):
 
 def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step]]:
     """Return the edits of each file. The key is the root folder and the path below it."""
-    kept_facts: dict[str, set[str]] = defaultdict(set)
+    sessions_by_uuid: dict[str, set[str]] = defaultdict(set)
     found: dict[str, dict[str, Any]] = {}
     roots: set[str] = set()
     for path, session in transcripts.items():
@@ -72,7 +72,7 @@ def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step
                 and "filePath" in details
                 and not {"content", "newString"}.isdisjoint(details)
             ):
-                kept_facts[row["uuid"]].add(session)
+                sessions_by_uuid[row["uuid"]].add(session)
                 found[row["uuid"]] = row
     files: dict[tuple[str, str], list[Step]] = defaultdict(list)
     for uuid, row in found.items():
@@ -84,7 +84,7 @@ def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step
         times = -1 if details.get("replaceAll") else 1
         step = Step(
             row["timestamp"],
-            frozenset(kept_facts[uuid]),
+            frozenset(sessions_by_uuid[uuid]),
             before,
             details.get("oldString"),
             new,

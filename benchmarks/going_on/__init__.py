@@ -13,15 +13,18 @@ counts planted facts after five handoffs.
 
 To add a way, in ``ways.py``:
 
-- A way that makes a file is a row in ``copying_ways``: its name, and a function that makes a child from the path of a copy and
-  returns the child's path, another file in the same folder. Items are searched verbatim; those that are one read away
-  are found by the keys of our trim. A program with references in words needs its pattern, as in ``resolve_peer_references``
-  for the peer. The copy is in a home of its own, which ``HOME`` and ``CLAUDE_CONFIG_DIR`` name, and the child is deleted
-  after it was measured. If the function returns None, the session itself is measured; an error ends the run. A program
-  that may be missing is named by a variable, such as ``BENCH_PEER``.
-- A way that makes a text is a row in ``whole_session``. Its text is searched verbatim and line by line, files by name.
-- A way whose text a model writes is a name in ``MODEL``. The texts are in the folder ``BENCH_SUMMARIES``, in
-  ``<name>/<file of the session, without .jsonl>.md``; without them the row is empty.
+- A way that makes a file is a row in ``copying_ways``: its name, and a function that makes a child
+  from the path of a copy and returns the child's path, another file in the same folder. Items are
+  searched verbatim; those that are one read away are found by the keys of our trim. A program with
+  references in words needs its pattern, as in ``resolve_peer_references`` for the peer. The copy is
+  in a home of its own, which ``HOME`` and ``CLAUDE_CONFIG_DIR`` name, and the child is deleted
+  after it was measured. If the function returns None, the session itself is measured; an error ends
+  the run. A program that may be missing is named by a variable, such as ``BENCH_PEER``.
+- A way that makes a text is a row in ``whole_session``. Its text is searched verbatim and line by
+  line, files by name.
+- A way whose text a model writes is a name in ``MODEL``. The texts are in the folder
+  ``BENCH_SUMMARIES``, in ``<name>/<file of the session, without .jsonl>.md``; without them the row
+  is empty.
 
 To add sessions, write ``truth_<half>_<reader>.jsonl`` beside this file, with a half from
 ``truth.HALVES`` and a line per item: its ``session`` (a path below the corpus, without .jsonl),

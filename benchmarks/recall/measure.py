@@ -36,7 +36,7 @@ def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[
     yield Ours(home)
     yield Unindexed()
     yield Naive()
-    if Ripgrep.there():
+    if Ripgrep.is_installed():
         yield Ripgrep(home, 0, "ripgrep, lines with any word")
         yield Ripgrep(home, MOST_WORDS, "ripgrep, lines with 2/3 of the words")
     else:
@@ -45,9 +45,9 @@ def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[
         ways = [
             wordings for question in asked for wordings in ((question.text,), question.wordings)
         ]
-        run_peer_trim = peer.Peer(found, home, scratch / "peer", ways)
-        print(run_peer_trim.note)
-        yield run_peer_trim
+        peer_searcher = peer.Peer(found, home, scratch / "peer", ways)
+        print(peer_searcher.note)
+        yield peer_searcher
     else:
         print(
             "peer: not measured; set BENCH_PEER to the aichat of a scratch venv with claude-code-tools"
@@ -91,9 +91,9 @@ def print_sureness(title: str, asked: Sequence[Asked]) -> None:
     """Print how often strong, fair and weak hits are right. Only the first hits of each answer count."""
     found = sureness(asked)
     parts = ", ".join(f"{name} {found[name].right:.2f} of {found[name].hits}" for name in STRENGTHS)
-    kept_facts = 1 - found["weak"].right >= found["strong"].right
+    is_consistent = 1 - found["weak"].right >= found["strong"].right
     print(
-        f"right hits, {title}: {parts}; weak wrong >= strong right: {'yes' if kept_facts else 'NO'}"
+        f"right hits, {title}: {parts}; weak wrong >= strong right: {'yes' if is_consistent else 'NO'}"
     )
 
 

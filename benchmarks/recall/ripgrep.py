@@ -54,7 +54,7 @@ class Ripgrep:
         self._share = share
 
     @staticmethod
-    def there() -> bool:
+    def is_installed() -> bool:
         """Whether ripgrep is installed."""
         return shutil.which("rg") is not None
 
@@ -95,7 +95,10 @@ def _grep(word: str, folder: str) -> _Found:
 
 
 def _lines(word: str, folder: str) -> Iterator[_Line]:
-    """Yield the lines that contain a word. Lines of megabytes are not printed."""
+    """Yield the lines that contain a word.
+
+    ripgrep prints only their numbers, because a line may have megabytes.
+    """
     options = [
         "-F",
         "-i",
