@@ -69,7 +69,7 @@ class Turn(NamedTuple):
         return len(self.prompt) + sum(map(len, self.answer))
 
 
-class Left(NamedTuple):
+class FactCounts(NamedTuple):
     """The numbers of facts, of kept facts, of old values, and of old values that are not marked as old."""
 
     facts: int
@@ -77,9 +77,9 @@ class Left(NamedTuple):
     old_values: int
     unmarked_values: int
 
-    def add_counts(self, other: Left) -> Left:
+    def add(self, other: FactCounts) -> FactCounts:
         """Return the sums of both counts."""
-        return Left(*(one + more for one, more in zip(self, other, strict=True)))
+        return FactCounts(*(one + more for one, more in zip(self, other, strict=True)))
 
 
 def real_turns(dice: random.Random) -> Iterator[Turn]:
@@ -181,13 +181,13 @@ def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str
         count = chain.count
         said = "\n".join("\n".join((turn.prompt, *turn.answer)) for turn in turns)
         pasted = f"{pasted}\n{said}"[-characters_for_tokens(DEFAULT_TOKENS) :]
-        path = handed_off(home, path)
+        path = hand_off(home, path)
         last = records.parse_record(path.read_bytes().rstrip(b"\n").split(b"\n")[-1])
         leaf = records.get_string(last or {}, "uuid")
         yield str(read_opening(str(path))), pasted
 
 
-def handed_off(home: ConfigHome, path: Path) -> Path:
+def hand_off(home: ConfigHome, path: Path) -> Path:
     """Hand a session off with the verb, at the usual size. Return the child's path."""
     command = [sys.executable, "-m", "resume_hooks", "handoff", path.stem, "-n", "go on", "--json"]
     environ = {**home.environ, "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -205,7 +205,7 @@ def _states(message: str, subject: str, value: str) -> bool:
     return any(subject in sentence and value in sentence for sentence in sentences)
 
 
-def left_in(opening: str, facts: Sequence[Fact]) -> Left:
+def count_facts_in(opening: str, facts: Sequence[Fact]) -> FactCounts:
     """Return how many of the facts an opening contains."""
     messages = re.split(r"\n(?=\S)", opening)
 
@@ -214,12 +214,12 @@ def left_in(opening: str, facts: Sequence[Fact]) -> Left:
 
     old = [(fact, value) for fact in facts for value in fact.old_values]
     kept_facts = [fact for fact in facts if states(fact, fact.value)]
-    return Left(len(facts), len(kept_facts), len(old), sum(states(*pair) for pair in old))
+    return FactCounts(len(facts), len(kept_facts), len(old), sum(states(*pair) for pair in old))
 
 
 def main(more: int, *, in_unseen_words: bool) -> None:
     """Print a row for each kind of fact, for the last openings of all seeds."""
-    ours, pasted = (dict.fromkeys((*WORDINGS, "all"), Left(0, 0, 0, 0)) for _ in range(2))
+    ours, pasted = (dict.fromkeys((*WORDINGS, "all"), FactCounts(0, 0, 0, 0)) for _ in range(2))
     for seed in SEEDS:
         dice = random.Random(seed)
         facts = planted_facts(dice, in_unseen_words=in_unseen_words)
@@ -227,13 +227,13 @@ def main(more: int, *, in_unseen_words: bool) -> None:
             *_, last = openings(ConfigHome.at(Path(root)), Talk(facts, dice), more)
         for kind in ours:
             of_kind = [fact for fact in facts if kind in {fact.kind, "all"}]
-            ours[kind] = ours[kind].add_counts(left_in(last[0], of_kind))
-            pasted[kind] = pasted[kind].add_counts(left_in(last[1], of_kind))
+            ours[kind] = ours[kind].add(count_facts_in(last[0], of_kind))
+            pasted[kind] = pasted[kind].add(count_facts_in(last[1], of_kind))
         if "--missed" in sys.argv:
             wrong = [
                 fact
                 for fact in facts
-                if left_in(last[0], [fact]) != (1, 1, len(fact.old_values), 0)
+                if count_facts_in(last[0], [fact]) != (1, 1, len(fact.old_values), 0)
             ]
             print("\n".join(f"  {[one.sentence for one in fact.statements]}" for fact in wrong))
     words = ", new values in words that no rule was made on" if in_unseen_words else ""

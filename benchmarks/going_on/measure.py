@@ -16,7 +16,13 @@ from pathlib import Path
 
 from benchmarks.going_on.judge import collapse_spaces, row_keeps_item, text_keeps_item
 from benchmarks.going_on.truth import KINDS, Item, items, source_of
-from benchmarks.going_on.ways import Left, compacted, copy_session, named_size, whole_session
+from benchmarks.going_on.ways import (
+    Remainder,
+    copy_session,
+    named_size,
+    ways_at_compaction,
+    whole_session,
+)
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 
 IN, NEAR, OUT = "in context", "one read away", "out of reach"
@@ -25,7 +31,7 @@ USUAL = f"handoff, {named_size(DEFAULT_TOKENS)}"
 
 
 @dataclass
-class Sums:
+class WaySums:
     """The results of a way in all sessions.
 
     ``requests`` are the tokens of its requests. ``found`` counts, for each kind of item, where the
@@ -37,16 +43,16 @@ class Sums:
         default_factory=lambda: {kind: Counter() for kind in KINDS}
     )
 
-    def add(self, left: Left | None, labelled: Iterable[Item]) -> None:
+    def add(self, left: Remainder | None, labelled: Iterable[Item]) -> None:
         """Add the result of a session, unless it is None."""
         if left is None:
             return
         self.requests.append(left.tokens)
         for item in labelled:
-            self.found[item.kind][place(item, left)] += 1
+            self.found[item.kind][place_after_way(item, left)] += 1
 
 
-def place(item: Item, left: Left) -> str:
+def place_after_way(item: Item, left: Remainder) -> str:
     """Return where an item is after a way: in context, one read away, or out of reach."""
     if text_keeps_item(item, left.text, left.rows):
         return IN
@@ -84,11 +90,11 @@ def measure_own_sessions(paths: Sequence[Path]) -> Iterator[str]:
 def missed_items(*halves: str) -> Iterator[str]:
     """Yield a line for each item that a handoff of the usual size does not contain."""
     for item in (item for half in halves for item in items(half)):
-        if place(item, _usual(source_of(item.session))) != IN:
+        if place_after_way(item, _usual(source_of(item.session))) != IN:
             yield f"  missed {item.kind:10} {item.session[-36:][:8]}:{item.record} {collapse_spaces(item.text)[:150]}"
 
 
-def row(way: str, sums: Sums) -> str:
+def row(way: str, sums: WaySums) -> str:
     """Return the row of a way: the median of the tokens, and percentages of the items.
 
     A cell is empty if the way was not measured or if there are no labels.
@@ -113,32 +119,32 @@ def as_readers_find(covered: Sequence[Item]) -> str:
 
 
 @cache
-def _usual(source: Path) -> Left:
+def _usual(source: Path) -> Remainder:
     with copy_session(source) as path:
         return next(
             went.left for went in whole_session(path) if went.way == USUAL and went.left is not None
         )
 
 
-def _sums(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, Sums]:
-    sums: dict[str, Sums] = {}
+def _sums(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WaySums]:
+    sums: dict[str, WaySums] = {}
     for source, labelled in sessions.items():
         with copy_session(source) as path:
             for way, left in whole_session(path):
-                sums.setdefault(way, Sums()).add(left, labelled)
+                sums.setdefault(way, WaySums()).add(left, labelled)
     return sums
 
 
-def _sums_at_compaction(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, Sums]:
-    sums: dict[str, Sums] = {}
+def _sums_at_compaction(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WaySums]:
+    sums: dict[str, WaySums] = {}
     for source, labelled in sessions.items():
         with copy_session(source) as path:
-            for way, left in compacted(path):
-                sums.setdefault(way, Sums()).add(left, labelled)
+            for way, left in ways_at_compaction(path):
+                sums.setdefault(way, WaySums()).add(left, labelled)
     return sums
 
 
-def _table(sums: Mapping[str, Sums]) -> Iterator[str]:
+def _table(sums: Mapping[str, WaySums]) -> Iterator[str]:
     yield ""
     yield f"| {' | '.join(HEADS)} |"
     yield f"|{'---|' * len(HEADS)}"

@@ -61,7 +61,7 @@ LIMIT = 120
 Make = Callable[[Path], Path | None]
 
 
-class Left(NamedTuple):
+class Remainder(NamedTuple):
     """What a way leaves of a session: the tokens of the first request, and its text.
 
     White space in ``text`` is collapsed. ``rows`` are the lines of the text, which are also judged
@@ -76,11 +76,11 @@ class Left(NamedTuple):
     more: Sequence[Row] = ()
 
 
-class Went(NamedTuple):
+class WayResult(NamedTuple):
     """A way and its result, which is None if the way could not be run."""
 
     way: str
-    left: Left | None
+    left: Remainder | None
 
 
 def named_size(size: int) -> str:
@@ -88,19 +88,19 @@ def named_size(size: int) -> str:
     return str(size) if size % 1_000 else f"{size // 1_000}k"
 
 
-def result_of_text(base: int, text: str) -> Left:
+def result_of_text(base: int, text: str) -> Remainder:
     """Return the result of a new session that begins with a text.
 
     ``base`` is the number of tokens before the text in every session.
     """
-    return Left(
+    return Remainder(
         base + round(len(text) / tokens.CHARACTERS_PER_TOKEN),
         collapse_spaces(text),
         rows_of_prose(text),
     )
 
 
-def result_of_file(path: Path, before: Left | None, parent: Path) -> Left:
+def result_of_file(path: Path, before: Remainder | None, parent: Path) -> Remainder:
     """Return the result of resuming a file, for which the client sends the live chain.
 
     The tokens are those of the parent, less those of the removed characters.
@@ -127,17 +127,17 @@ def result_of_file(path: Path, before: Left | None, parent: Path) -> Left:
             node.character_count for node in transcript.chain
         )
         count = max(0, before.tokens - round(gone / tokens.measure_characters_per_token(old)))
-    return Left(count, text, named=named)
+    return Remainder(count, text, named=named)
 
 
-def resolve_peer_references(left: Left) -> Left:
+def resolve_peer_references(left: Remainder) -> Remainder:
     """Return a result that also names the records to which the peer's placeholders refer."""
     return left._replace(
         named=left.named | {int(line) - 1 for line in PEER_REFERENCE.findall(left.text)}
     )
 
 
-def whole_session(path: Path) -> Iterator[Went]:
+def whole_session(path: Path) -> Iterator[WayResult]:
     """Run each way to continue a session on the copy ``path``, and yield the results.
 
     A result is None if the way needs a model's text that is missing.
@@ -145,16 +145,18 @@ def whole_session(path: Path) -> Iterator[Went]:
     here = result_of_file(path, None, path)
     base = _base(path)
     records_of_it = _parsed(path)
-    yield Went("go on", here)
+    yield WayResult("go on", here)
     digest = build_digest(session_file(str(path)), Where())
     for size in SIZES:
         name = named_size(size)
-        yield Went(f"handoff, {name}", handed_off(path, base, ChildContents(digest, tokens=size)))
-        yield Went(
+        yield WayResult(
+            f"handoff, {name}", hand_off_copy(path, base, ChildContents(digest, tokens=size))
+        )
+        yield WayResult(
             f"the last {name} of what was said",
             result_of_text(base, last_words(records_of_it, size)),
         )
-        yield Went(
+        yield WayResult(
             f"all prompts, then the newest words, {name}",
             result_of_text(base, prompts_first(records_of_it, size)),
         )
@@ -163,14 +165,14 @@ def whole_session(path: Path) -> Iterator[Went]:
         left = (
             here if child is None else resolve_peer_references(result_of_file(child, here, path))
         )  # A trim that would not pay makes no child, so the session itself is measured.
-        yield Went(way, left)
+        yield WayResult(way, left)
         if child is not None:
             child.unlink()
     for way in MODEL:
         yield way_of_model(way, path, base, digest)
 
 
-def compacted(path: Path) -> Iterator[Went]:
+def ways_at_compaction(path: Path) -> Iterator[WayResult]:
     """Yield what each way leaves of a session at its last compaction.
 
     One way is the client's summary. The others replace it with another text.
@@ -185,7 +187,7 @@ def compacted(path: Path) -> Iterator[Went]:
         return
     base = _base(path)
     summary = records.join_text_blocks(told)
-    yield Went(
+    yield WayResult(
         "the client's summary",
         result_of_text(base, summary)._replace(tokens=base + TOKENS_AFTER_COMPACTION),
     )
@@ -195,11 +197,13 @@ def compacted(path: Path) -> Iterator[Went]:
     for size in COMPACTIONS:
         name = named_size(size)
         facts = describe_lost_facts(path.stem, str(path), characters_for_tokens(size), LIMIT)
-        yield Went(
+        yield WayResult(
             f"`config compaction {name}`", result_of_text(base, facts)._replace(rows=rows_of(facts))
         )
-        yield Went(f"handoff, {name}", handed_off(path, base, ChildContents(digest, tokens=size)))
-        yield Went(
+        yield WayResult(
+            f"handoff, {name}", hand_off_copy(path, base, ChildContents(digest, tokens=size))
+        )
+        yield WayResult(
             f"the last {name} of what was said",
             result_of_text(base, last_words(records_of_it, size)),
         )
@@ -214,7 +218,7 @@ def copying_ways() -> Iterator[tuple[str, Make]]:
     yield "fork", fork_session_way
 
 
-def handed_off(path: Path, base: int, contents: ChildContents) -> Left:
+def hand_off_copy(path: Path, base: int, contents: ChildContents) -> Remainder:
     """Make a handoff of the copy ``path``, and return what its child contains.
 
     Items are searched only in the digest, and in a model's summary if there is one. The request
@@ -235,7 +239,7 @@ def handed_off(path: Path, base: int, contents: ChildContents) -> Left:
     # A model's summary is between the lineage and the digest.
     rows = [*(rows_of_prose(before) if contents.summary else ()), *rows_of(text)]
     found = collapse_spaces(f"{contents.summary}\n{text}")
-    return Left(
+    return Remainder(
         base + said, found, rows, more=rows_of(format_whole_digest(contents.digest or Digest()))
     )
 
@@ -259,19 +263,19 @@ def prompts_first(parsed: Sequence[Record], size: int) -> str:
     return f"{asked}\n{last_words(parsed, size)[-(characters_for_tokens(size) - len(asked)) :]}"
 
 
-def way_of_model(way: str, path: Path, base: int, digest: Digest) -> Went:
+def way_of_model(way: str, path: Path, base: int, digest: Digest) -> WayResult:
     """Return the result of a way that needs a model's text.
 
     If the way is our own rollover, the text is followed by a digest of the usual size.
     """
     file = Path(os.environ.get("BENCH_SUMMARIES", os.devnull), way, f"{path.stem}.md")
     if not file.is_file():
-        return Went(way, None)
+        return WayResult(way, None)
     text = "\n".join(row for row in file.read_text(encoding="utf-8").split("\n") if row.strip())
     if way != MODEL[0]:
-        return Went(way, result_of_text(base, text))
-    return Went(
-        way, handed_off(path, base, ChildContents(digest, summary=text, tokens=DEFAULT_TOKENS))
+        return WayResult(way, result_of_text(base, text))
+    return WayResult(
+        way, hand_off_copy(path, base, ChildContents(digest, summary=text, tokens=DEFAULT_TOKENS))
     )
 
 

@@ -11,17 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.going_on.generations import Left as Facts
-from benchmarks.going_on.generations import left_in
+from benchmarks.going_on.generations import FactCounts, count_facts_in
 from benchmarks.going_on.judge import Row, command_core, rows_of, rows_of_prose, text_keeps_item
 from benchmarks.going_on.measure import (
     HEADS,
     IN,
     NEAR,
     OUT,
-    Sums,
+    WaySums,
     measure_own_sessions,
-    place,
+    place_after_way,
     row,
     tables,
 )
@@ -36,11 +35,11 @@ from benchmarks.going_on.planted import (
 from benchmarks.going_on.truth import SAMPLE, Item, items, source_of
 from benchmarks.going_on.ways import (
     MODEL,
-    Left,
-    compacted,
+    Remainder,
     copy_session,
     last_words,
     prompts_first,
+    ways_at_compaction,
     whole_session,
 )
 from resume_hooks.transcripts import records
@@ -88,10 +87,10 @@ def test_an_item_is_found_word_for_word_or_by_its_row() -> None:
 
 def test_an_item_behind_a_placeholder_is_near() -> None:
     """An item counts as near if a placeholder names its record, or if the whole digest contains it."""
-    assert place(FILE, Left(1, rows=[Row("files changed:", "src/pool.py")])) == IN
-    assert place(FILE, Left(1, named=frozenset({7}))) == NEAR
-    assert place(FILE, Left(1, named=frozenset({8}))) == OUT
-    assert place(FILE, Left(1, more=[Row("files changed:", "src/pool.py")])) == NEAR
+    assert place_after_way(FILE, Remainder(1, rows=[Row("files changed:", "src/pool.py")])) == IN
+    assert place_after_way(FILE, Remainder(1, named=frozenset({7}))) == NEAR
+    assert place_after_way(FILE, Remainder(1, named=frozenset({8}))) == OUT
+    assert place_after_way(FILE, Remainder(1, more=[Row("files changed:", "src/pool.py")])) == NEAR
 
 
 def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
@@ -99,12 +98,12 @@ def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
 
     A cell is empty if the way did not run or if no item of the kind is labelled.
     """
-    sums = Sums()
-    sums.add(Left(50, "take the lock first", named=frozenset({7})), [FILE, DECISION])
-    sums.add(Left(70), [])
+    sums = WaySums()
+    sums.add(Remainder(50, "take the lock first", named=frozenset({7})), [FILE, DECISION])
+    sums.add(Remainder(70), [])
     sums.add(None, [FILE])
     assert row("trim", sums) == "| trim | 60 | 100 |  |  |  | 0 | 50 | 100 |"
-    assert row("rollover", Sums()).count("|") == len(HEADS) + 1
+    assert row("rollover", WaySums()).count("|") == len(HEADS) + 1
 
 
 def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
@@ -166,7 +165,7 @@ def test_a_compaction_is_measured_on_earlier_messages(tmp_path: Path) -> None:
     source = tmp_path / f"{SESSION}.jsonl"
     source.write_bytes(session_bytes([*before, cut, *after]))
     with copy_session(source) as path:
-        ways = {way: left for way, left in compacted(path) if left is not None}
+        ways = {way: left for way, left in ways_at_compaction(path) if left is not None}
     assert not any("zebras" in left.text for left in ways.values())
     assert "The user set rules." in ways["the client's summary"].text
     ours = ways["`config compaction 12k`"]
@@ -194,9 +193,11 @@ def test_a_planted_fact_remains_if_a_sentence_has_it() -> None:
     said = [Statement("The port is 1.", "1", 0), Statement("The port is 2.", "2", 1)]
     fact = Fact("fact", "port", said)
     marked = 'USER :1\n  The port is 1.\n  [superseded at :5: "The port is 1."]\nUSER :5\n  The port is 2.'
-    assert left_in(marked, [fact]) == Facts(1, 1, 1, 0)
-    assert left_in(marked.replace("[superseded at", "[see"), [fact]) == Facts(1, 1, 1, 1)
-    assert left_in("USER :5\n  The port. It is 2.", [fact]) == Facts(1, 0, 1, 0)
+    assert count_facts_in(marked, [fact]) == FactCounts(1, 1, 1, 0)
+    assert count_facts_in(marked.replace("[superseded at", "[see"), [fact]) == FactCounts(
+        1, 1, 1, 1
+    )
+    assert count_facts_in("USER :5\n  The port. It is 2.", [fact]) == FactCounts(1, 0, 1, 0)
 
 
 def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +211,9 @@ def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None
     assert dict(os.environ) == before
     assert ways["go on"].tokens >= ways["trim"].tokens >= ways["trim, maximum"].tokens
     labelled = [item for item in found if item.session == found[0].session]
-    kept = {way: sum(place(item, left) == IN for item in labelled) for way, left in ways.items()}
+    kept = {
+        way: sum(place_after_way(item, left) == IN for item in labelled)
+        for way, left in ways.items()
+    }
     assert kept["fork"] == kept["go on"] >= kept["trim"]
     assert kept["handoff, 24k"] >= kept["handoff, 12k"] >= kept["handoff, 900"]
