@@ -238,7 +238,7 @@ def test_the_deleted_content_of_a_recreated_file_is_archived(config_home: Config
 
 
 @pytest.mark.parametrize("how", ["truncated", "rewritten", "appended"])
-def test_a_link_shows_a_write_in_place(config_home: ConfigHome, how: str) -> None:
+def test_a_write_in_place_changes_the_linked_content(config_home: ConfigHome, how: str) -> None:
     """After a write in place, the archived content is the client's last version of the file."""
     found = write_session_with_files(config_home)
     check_links(config_home)

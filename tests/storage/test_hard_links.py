@@ -143,7 +143,7 @@ def test_a_pipe_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         link_or_copy(str(source), str(target))
 
 
-def test_list_files_below_a_folder(tmp_path: Path) -> None:
+def test_files_below_a_folder_are_listed(tmp_path: Path) -> None:
     """Files and links below a folder are listed by relative path.
 
     If the path is a file, the list contains one empty path.

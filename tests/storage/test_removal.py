@@ -147,7 +147,7 @@ def test_removal_of_a_growing_folder_ends(
     assert folder.exists() == (times == 3)
 
 
-def test_removal_without_folder_descriptors(
+def test_removal_without_folder_descriptors_never_leaves_the_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without calls for folder descriptors, as on Windows, a removal never leaves the root either."""

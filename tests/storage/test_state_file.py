@@ -81,8 +81,8 @@ def test_sweep_removes_only_files_of_ended_processes(tmp_path: Path) -> None:
     remove_stale_temporaries(str(tmp_path / "gone"))
 
 
-def test_is_process_running_recognizes_used_ids() -> None:
-    """A process of any user counts as running, and so does an impossible process id."""
+def test_is_process_running_recognizes_running_processes() -> None:
+    """A process of any user is running. An impossible process id also counts as running."""
     assert is_process_running(os.getpid())
     assert is_process_running(1)
     ended = subprocess.Popen(["true"])

@@ -46,7 +46,7 @@ def log_many_bugs(environ: dict[str, str], number: int) -> None:
         bug_log.log_bug(f"writer-{number}", "1.0", raise_deep_error(), Where(environ))
 
 
-def test_an_entry_has_only_places_in_code(config_home: ConfigHome) -> None:
+def test_a_log_entry_names_only_places_in_code(config_home: ConfigHome) -> None:
     """An entry has the version, the caller, the kind of error, and places in code.
 
     It has no message, no value and no folder of the user.
@@ -89,7 +89,7 @@ def test_a_full_log_is_rotated_once(
     assert os.stat(path + bug_log.OLDER_SUFFIX).st_mode & 0o777 == 0o600
 
 
-def test_an_endless_recursion_is_a_short_entry(config_home: ConfigHome) -> None:
+def test_an_endless_recursion_makes_a_short_entry(config_home: ConfigHome) -> None:
     """The entry of an endless recursion has at most ``MAX_FRAMES`` places in code."""
     path = bug_log.log_bug("search", "1", recursion_error(), config_home.where)
     assert len(Path(path).read_text().strip().split("\n")) == 1 + bug_log.MAX_FRAMES

@@ -17,8 +17,8 @@ from resume_hooks.system.claude_settings import (
 from tests.builders import ConfigHome
 
 
-def test_the_levels_are_in_order(config_home: ConfigHome) -> None:
-    """The settings files are those of the user, the project, the local and the managed level."""
+def test_settings_files_are_listed_by_level(config_home: ConfigHome) -> None:
+    """``settings_files`` returns the files of the levels user, project, local and managed, in order."""
     user, project, local, managed = settings_files("/w", config_home.where)
     assert user == str(config_home.config / "settings.json")
     assert (project, local) == ("/w/.claude/settings.json", "/w/.claude/settings.local.json")

@@ -60,7 +60,7 @@ def _path_with_only(folder: Path, *names: str) -> str:
 
 @pytest.mark.parametrize("way", ["auto", "pyperclip", "native"])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_x_clipboard_contains_the_text(xserver: XServer, way: str, text: str) -> None:
+def test_the_x_clipboard_contains_the_text(xserver: XServer, way: str, text: str) -> None:
     """The X clipboard has the complete text, with and without pyperclip, and the result names xclip."""
     assert clipboard.copy_text(text, method=way, environ=_environment_of(xserver)) == CopyResult(
         "copied", "xclip"
@@ -88,7 +88,7 @@ def test_xsel_is_used_without_xclip(xserver: XServer, tmp_path: Path, way: str) 
     assert xserver.clipboard() == TEXTS["unicode"]
 
 
-def test_second_copy_replaces_the_first(xserver: XServer) -> None:
+def test_a_second_copy_replaces_the_first(xserver: XServer) -> None:
     """A second copy replaces the first, although a program still owns the first."""
     for text in ("first", "second", "third"):
         assert clipboard.copy_text(text, environ=_environment_of(xserver)).how == "copied"
@@ -120,7 +120,7 @@ def test_a_copy_without_a_wayland_compositor_is_reported_as_failed(
     assert clipboard.copy_text(SESSION, method=way, environ=environ) == NOT_COPIED
 
 
-def test_next_program_is_tried_when_the_best_one_fails(xserver: XServer, tmp_path: Path) -> None:
+def test_the_next_program_is_tried_if_the_best_one_fails(xserver: XServer, tmp_path: Path) -> None:
     """If wl-copy fails, xclip copies the text, as with an outdated ``WAYLAND_DISPLAY``."""
     (tmp_path / "bin").mkdir()
     _write_program(tmp_path, "wl-copy", "exit 1")
@@ -142,7 +142,7 @@ def test_an_exit_status_is_not_a_proof_of_a_copy(
 
 
 @pytest.mark.parametrize("way", ["native", "pyperclip"])
-def test_program_that_hangs_is_ended_with_its_children(
+def test_a_program_that_hangs_is_ended_with_its_children(
     broken_display: dict[str, str], tmp_path: Path, way: str
 ) -> None:
     """A program that hangs is stopped with its children, and the copy is reported as failed."""
@@ -203,7 +203,7 @@ def test_a_background_owner_does_not_keep_our_output_open(xserver: XServer, way:
     assert xserver.clipboard() == SESSION
 
 
-def test_output_of_clipboard_programs_is_hidden(
+def test_the_output_of_clipboard_programs_is_hidden(
     xserver: XServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The output of a clipboard program is hidden, because it would break a hook's reply."""
@@ -218,7 +218,7 @@ def test_output_of_clipboard_programs_is_hidden(
     assert capfd.readouterr() == ("", "")
 
 
-def test_program_in_the_project_folder_is_not_run(
+def test_a_program_in_the_project_folder_is_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program in the current folder is not run, even if PATH has a relative or empty entry."""

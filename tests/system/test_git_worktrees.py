@@ -18,8 +18,8 @@ from resume_hooks.system.git_worktrees import (
 from tests.builders import ConfigHome
 
 
-def test_a_folder_without_a_repository_is_alone(tmp_path: Path) -> None:
-    """The list of worktrees of a folder without a repository, or of a missing folder, has only itself."""
+def test_a_folder_without_a_repository_is_its_only_worktree(tmp_path: Path) -> None:
+    """The worktrees of a folder that is missing or has no repository are just the folder itself."""
     assert list_worktrees(str(tmp_path)) == (str(tmp_path),)
     assert list_worktrees(str(tmp_path / "gone")) == (str(tmp_path / "gone"),)
 
@@ -110,7 +110,7 @@ def test_contains_session_compares_folders(started: list[str], key: str, *, held
     assert project.contains_session(started, key) is held
 
 
-def test_folder_names_of_a_project(config_home: ConfigHome) -> None:
+def test_the_folder_names_of_a_project_are_listed(config_home: ConfigHome) -> None:
     """A project's folder names are those of its worktrees and of existing folders below them."""
     for folder in ("/w/repo", "/w/repo/sub", "/w/repo-two", "/w/other"):
         config_home.project(folder)

@@ -88,7 +88,7 @@ def _decode_payload(sequence: bytes) -> str:
     return base64.b64decode(sequence[len(head) : -len(tail)], validate=True).decode()
 
 
-def test_terminal_of_the_client_is_found(pty: Pty) -> None:
+def test_the_terminal_of_the_client_is_found(pty: Pty) -> None:
     """A process without a terminal finds the terminal of its nearest ancestor."""
     code = "from resume_hooks.system.terminal import find_terminal_device; print(find_terminal_device())"
     assert _output_of(_start_hook(pty, code)) == pty.device
@@ -132,7 +132,7 @@ def test_clipboard_methods_name_the_terminal(pty: Pty) -> None:
     )
 
 
-def test_text_over_the_common_limit_is_not_sent(pty: Pty) -> None:
+def test_a_text_over_the_common_limit_is_not_sent(pty: Pty) -> None:
     """A text that is too long for terminals is not sent, and the copy is reported as failed."""
     code = "from resume_hooks.system.clipboard import copy_text; print(*copy_text('0123456789' * 10000), sep='|')"
     assert _output_of(_start_hook(pty, code)) == "not copied|"
@@ -159,7 +159,7 @@ def test_only_a_terminal_is_written_to(tmp_path: Path) -> None:
     assert file.read_bytes() == b"kept"
 
 
-def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
+def test_the_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
     """A terminal of another user, as after su, is neither found nor written to, even by root."""
     if os.getuid() != 0:
         assert not terminal.send_sequence(
@@ -198,7 +198,7 @@ def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
         ("pts/../null", None),
     ],
 )
-def test_names_of_terminals_become_devices(named: str, path: str | None) -> None:
+def test_terminal_names_become_device_paths(named: str, path: str | None) -> None:
     """A device number or a terminal's name becomes a device path, and any other value None."""
     assert terminal.device_path(named) == path
 

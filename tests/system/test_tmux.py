@@ -112,7 +112,7 @@ def _terminal_output(screen: int, until: bytes = b"\0 never", seconds: float = H
 
 
 @pytest.mark.parametrize("mode", ["on", "external", "off"])
-def test_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
+def test_the_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
     """The terminal attached to tmux gets the text with any value of ``set-clipboard``.
 
     The paste buffer has the text too.
@@ -126,7 +126,7 @@ def test_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
     assert server.buffer() == TEXT
 
 
-def test_detached_session_keeps_the_text_in_its_buffer(server: Server) -> None:
+def test_a_detached_tmux_session_keeps_the_text_in_its_buffer(server: Server) -> None:
     """Without an attached terminal, only tmux's buffer has the text, and the message says so."""
     copied = clipboard.copy_text(TEXT, environ=server.inside)
     assert copied.sentence("id") == "id copied (only in tmux: prefix ] pastes it)"
@@ -187,7 +187,7 @@ def test_a_remote_tmux_user_does_not_get_the_local_display(server: Server) -> No
     ("set_clipboard", "passthrough", "times"),
     [("on", "off", 1), ("external", "on", 1), ("on", "on", 2), ("external", "off", 0)],
 )
-def test_sequence_passes_tmux_by_either_setting(
+def test_the_sequence_passes_tmux_with_either_setting(
     server: Server, set_clipboard: str, passthrough: str, times: int
 ) -> None:
     """The OSC 52 sequence passes tmux if ``set-clipboard`` or ``allow-passthrough`` allows it.

@@ -354,7 +354,7 @@ def test_a_restore_adds_missing_files_to_an_existing_folder(config_home: ConfigH
 
 
 @pytest.mark.parametrize("linked", ["project", "own folder", "inner folder", "backups"])
-def test_a_restore_refuses_symbolic_links_on_the_way(
+def test_a_restore_refuses_symbolic_links_in_the_path(
     config_home: ConfigHome, tmp_path: Path, linked: str
 ) -> None:
     """A restore is refused if a folder on a file's path is now a symbolic link."""

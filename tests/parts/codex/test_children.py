@@ -73,7 +73,7 @@ def lines_of_rollout(path: str) -> list[dict[str, Any]]:
 
 
 @every_rollout
-def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
+def test_children_of_a_real_rollout_have_its_items(rollout: Path, where: Where) -> None:
     """A fork of a real rollout has the parent's items.
 
     A trim is shorter and changes no call id and no encrypted content.

@@ -78,7 +78,7 @@ def lines_of_polling_scripts(command: str, *polls: str) -> list[Line]:
     return lines
 
 
-def test_a_file_that_was_missing_is_a_failure_if_the_exit_status_is_unknown(where: Where) -> None:
+def test_a_missing_file_is_a_failure_if_the_exit_status_is_unknown(where: Where) -> None:
     """A command without an exit status failed if its output says that a file is missing."""
     made = digest_of_lines(
         where, lines_of_polling_scripts("make test", "rg: 'a b': No such file or directory\n")
@@ -110,7 +110,7 @@ def test_a_polled_command_without_an_exit_status_is_not_a_success(where: Where) 
     assert notes(made, "commands") == {"make test": "exit status not recorded"}
 
 
-def test_a_check_counts_its_runs_in_scripts_with_another_failure(where: Where) -> None:
+def test_a_check_can_pass_in_a_script_with_another_failure(where: Where) -> None:
     """A check that passed in a script counts as passed, although a formatter failed in the same script.
 
     If the check itself failed, it does not count as passed.
@@ -199,7 +199,7 @@ def test_only_the_last_poll_of_a_series_is_shown(where: Where) -> None:
 
 
 def test_the_start_of_a_command_is_not_shown_next_to_its_later_output(where: Where) -> None:
-    """A command that was polled is shown only by its last poll. One that was not is shown by its start."""
+    """A polled command is shown only with its last poll, any other command with its start."""
     running = "Process running with session ID %d\nOutput:\n1 of 2"
     lines = [
         call_line("1", "make test"),
@@ -540,7 +540,7 @@ def test_steps_for_a_special_purpose_are_not_rules(where: Where) -> None:
     assert rows[1:] == ["Always run the whole suite.", "Never skip a failing test."]
 
 
-def test_of_instructions_without_rules_the_headings_are_listed(where: Where) -> None:
+def test_the_headings_of_instructions_without_rules_are_listed(where: Where) -> None:
     """The digest of instructions without rules lists their headings."""
     given = instructions_message("# Guide\n\n## Status of runs\n\nThe script prints it.\n")
     rows = texts(digest_of_lines(where, [given, message_line("user", "go on")]), "instructions")
@@ -718,7 +718,7 @@ def test_a_run_by_another_path_follows_up_a_missing_program(where: Where) -> Non
     )
 
 
-def test_a_failed_request_is_shown_from_its_program_on(where: Where) -> None:
+def test_the_row_of_a_failed_request_begins_with_its_program(where: Where) -> None:
     """The row of a failed request begins with the request's program, not with the command before it."""
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     query = "gh api graphql -f query='mutation { close(name: %s) { id } }' --jq '.data.close.id'"
@@ -795,7 +795,7 @@ def test_a_failed_project_command_is_marked(
 
 
 @pytest.mark.parametrize("prefix", ["", "# Files mentioned by the user:\n\n## a.txt: /p/a.txt\n\n"])
-def test_a_summary_does_not_repeat_the_talk(where: Where, prefix: str) -> None:
+def test_a_summary_does_not_repeat_the_conversation(where: Where, prefix: str) -> None:
     """A summary after a compaction is shown without the user's messages, and not if it is encrypted."""
     heading = "## My request for Codex:\n" if prefix else ""
     request = message_line("user", f"{prefix}{heading}sort it")

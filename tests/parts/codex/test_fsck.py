@@ -138,7 +138,9 @@ def test_each_defect_is_found_and_repaired(
 NOTES = {"session-id-foreign", "line-foreign", "tool-call-unanswered", "summary-encrypted"}
 
 
-def test_fsck_of_a_missing_session(codex_folder: Path, cli: Cli, document: Document) -> None:
+def test_fsck_of_an_unreadable_session_is_an_error(
+    codex_folder: Path, cli: Cli, document: Document
+) -> None:
     """``fsck`` of a session that can't be read raises an error. With ``--all`` it lists a finding."""
     write_rollout(codex_folder, [rollout_line("event_msg", {"type": "x"}), *TALK])
     assert "is not a Codex rollout" in document("fsck", THREAD, code=1)["error"]["message"]

@@ -89,7 +89,7 @@ def test_the_schema_is_strict() -> None:
 
 
 def test_the_client_of_the_session_is_asked_first(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The session's own client is asked first. If only the other is installed, that one is asked."""
+    """The session's own client is asked first, and the other client if only that is installed."""
 
     def names_of_models(*programs: str) -> list[str]:
         for name in ("claude", "codex"):

@@ -71,7 +71,7 @@ def permissions_of(path: str) -> int:
     return stat.S_IMODE(os.stat(path).st_mode)
 
 
-def test_a_session_has_its_agent(home: Path, config_home: ConfigHome) -> None:
+def test_a_thread_has_the_agent_codex(home: Path, config_home: ConfigHome) -> None:
     """A thread has the agent "codex", whether it is found by id, by either path or in a list."""
     rollout, where = str(write_rollout(home, TALK)), config_home.where
     thread = find_thread(config_home)
@@ -269,7 +269,9 @@ def test_a_thread_of_several_files_is_one_session(config_home: ConfigHome, home:
     assert agent.store.sessions(["-elsewhere"]) == []
 
 
-def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, home: Path) -> None:
+def test_a_copy_is_private_and_has_the_time_of_its_thread(
+    config_home: ConfigHome, home: Path
+) -> None:
     """A copy has mode 0600 in a folder of mode 0700, and is made again only after the thread grew.
 
     Without the thread's file, the copy is removed.
@@ -537,7 +539,9 @@ def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None
 @pytest.mark.skipif(
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )
-def test_ends_agree_with_the_whole_copy(config_home: ConfigHome, home: Path) -> None:
+def test_title_and_folder_are_the_same_in_ends_and_copy(
+    config_home: ConfigHome, home: Path
+) -> None:
     """The title and the folder of a real rollout are the same in its ends and in its copy."""
     for path in codex_rollouts():
         (home / "sessions").mkdir(exist_ok=True)

@@ -310,7 +310,7 @@ def test_a_session_of_empty_lines_is_refused(
         fetching.pull_session(find_team_session(session_id(5), db), db, alice.where)
 
 
-def test_one_shared_session_does_not_fill_a_search(
+def test_one_shared_session_does_not_displace_other_hits(
     alice: Machine, mallory: Machine, tmp_path: Path
 ) -> None:
     """A shared session with 150 matching turns dated in the future does not displace other hits.

@@ -97,11 +97,11 @@ HOSTILE: list[Value] = [
 """Values with which a hostile server replaces the value of any column."""
 
 
-ACTS = ("listed", "search", "pull", "gone", "resume", "forget", "expire", "push", "lineage")
-READING = ("listed", "search")
+REQUESTS = ("listed", "search", "pull", "gone", "resume", "forget", "expire", "push", "lineage")
+READ_REQUESTS = ("listed", "search")
 """Functions that must find the good row among any hostile rows."""
 
-ABOUT = ("select version::text", "select least::text")
+VERSION_QUERIES = ("select version::text", "select least::text")
 """Queries of a single value. If the server sends a wrong one, nothing else is read."""
 
 _OTHERS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
@@ -142,7 +142,7 @@ def connection_with_answers(
         server.close()
 
 
-def acts_on_server(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
+def requests_to_server(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
     """Return a function for each kind of request that the ``team`` verbs send to a server."""
     where = home.where
 
@@ -206,7 +206,7 @@ def test_hostile_values_do_no_harm_in_any_column(
     """
     before = bytes_of_other_files(tmp_path)
     column, value = data.draw(st.integers(0, 17)), data.draw(st.sampled_from(HOSTILE))
-    act = data.draw(st.sampled_from(sorted(acts_on_server(member_home))))
+    act = data.draw(st.sampled_from(sorted(requests_to_server(member_home))))
 
     def answer(query: str) -> list[list[Value]]:
         row = good_row(query)
@@ -219,7 +219,7 @@ def test_hostile_values_do_no_harm_in_any_column(
 
     try:
         with connection_with_answers(member_home, answer) as db:
-            told = acts_on_server(member_home)[act](db)
+            told = requests_to_server(member_home)[act](db)
     except ResumeHooksError as error:
         said = f"{error.message} {error.remedy}"
         assert act not in {"listed", "search", "gone"}, said
@@ -247,7 +247,7 @@ def test_the_stand_in_knows_prepared_queries(member_home: ConfigHome) -> None:
     assert told == ["a", "b"] * 20
 
 
-@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("act", REQUESTS)
 def test_hostile_rows_do_not_hide_the_good_row(
     member_home: ConfigHome, tmp_path: Path, capfd: Any, act: str
 ) -> None:
@@ -264,8 +264,8 @@ def test_hostile_rows_do_not_hide_the_good_row(
         return [row] if row else []
 
     with connection_with_answers(member_home, plain) as db:
-        wanted = acts_on_server(member_home)[act](db)
-    assert act not in READING or has_good_session(wanted)
+        wanted = requests_to_server(member_home)[act](db)
+    assert act not in READ_REQUESTS or has_good_session(wanted)
     begins = [begin for begin in GOOD if any(query.startswith(begin) for query in asked)]
     assert all(good_row(query) for query in asked if query.lstrip().startswith("select")), (
         "the stand-in knows each"
@@ -273,7 +273,7 @@ def test_hostile_rows_do_not_hide_the_good_row(
     for begin in begins:
         for column in range(len(GOOD[begin])):
             told = _result_among_hostile_rows(member_home, act, begin, column)
-            if act in READING and begin not in ABOUT:
+            if act in READ_REQUESTS and begin not in VERSION_QUERIES:
                 assert has_good_session(told), (begin, column)
             said = repr(told).encode().decode("unicode_escape", "replace")
             out = capfd.readouterr()
@@ -326,7 +326,7 @@ def test_all_answers_together_have_a_time_limit(member_home: ConfigHome, act: st
 
     with connection_with_answers(member_home, answer) as db:
         connections.append(db)
-        found = acts_on_server(member_home)[act](db)
+        found = requests_to_server(member_home)[act](db)
         assert has_good_session(found) or [row.session_id for row in found][-1] == SESSION  # type: ignore[attr-defined]
         assert db.notes[-1] == "The server took too long. The answer contains what arrived in time."
     assert count <= 10
@@ -355,7 +355,7 @@ def _result_among_hostile_rows(home: ConfigHome, act: str, begin: str, column: i
 
     try:
         with connection_with_answers(home, answer) as db:
-            return acts_on_server(home)[act](db)
+            return requests_to_server(home)[act](db)
     except ResumeHooksError as error:
         return f"{error.message} {error.remedy}"
 
@@ -380,7 +380,7 @@ def test_no_value_of_a_server_is_used_as_a_path(
         return [row] if row else []
 
     before = bytes_of_other_files(tmp_path)
-    for act in acts_on_server(member_home).values():
+    for act in requests_to_server(member_home).values():
         with (
             contextlib.suppress(ResumeHooksError),
             connection_with_answers(member_home, answer) as db,
@@ -553,7 +553,7 @@ def test_a_push_has_a_limit(
         assert (failure.reason, failure.waiting_count) == ("The team's database does not answer", 1)
 
 
-LOGGED = """
+ROLLBACK_SCRIPT = """
 from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import list_team_sessions
@@ -577,7 +577,7 @@ def test_the_driver_prints_no_text_of_the_server(member_home: ConfigHome) -> Non
     server.service(Path(os.environ["PGSERVICEFILE"]))
     try:
         done = subprocess.run(
-            [sys.executable, "-c", LOGGED], capture_output=True, text=True, check=True, timeout=60,
+            [sys.executable, "-c", ROLLBACK_SCRIPT], capture_output=True, text=True, check=True, timeout=60,
             env={**os.environ, **member_home.where.environ, "PYTHONPATH": str(REPO / "src")},
         )  # fmt: skip
     finally:
@@ -586,7 +586,7 @@ def test_the_driver_prints_no_text_of_the_server(member_home: ConfigHome) -> Non
     assert "\x1b" not in done.stdout
 
 
-MEMORY = """
+MEMORY_SCRIPT = """
 import resource, sys
 from resume_hooks.parts.team.connect import connect_to_team
 from resume_hooks.parts.team import fetching, team_search
@@ -648,7 +648,7 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -
     server.service(Path(os.environ["PGSERVICEFILE"]))
     try:
         done = subprocess.run(
-            [sys.executable, "-c", MEMORY, SESSION], capture_output=True, text=True, check=False, timeout=300,
+            [sys.executable, "-c", MEMORY_SCRIPT, SESSION], capture_output=True, text=True, check=False, timeout=300,
             env={**os.environ, **member_home.where.environ, "PYTHONPATH": str(REPO / "src")},
         )  # fmt: skip
     finally:

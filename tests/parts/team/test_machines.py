@@ -159,7 +159,7 @@ class Machines(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("examples", [25, pytest.param(150, marks=pytest.mark.wide)])
-def test_any_order_of_acts_keeps_every_file(
+def test_any_order_of_actions_keeps_every_file(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
 ) -> None:
     """The server keeps each machine's file, in whatever order three machines act.

@@ -184,7 +184,7 @@ def test_a_session_of_two_machines_has_two_rows(
 ) -> None:
     """If two machines push the same session, the server keeps both, and neither overwrites the other.
 
-    A locator finds the one that was continued last.
+    A locator finds the session that was continued last.
     """
     here, there = (
         write_on_machine(alice),
@@ -303,7 +303,9 @@ def test_a_deletion_during_an_outage_reaches_the_server(alice: Machine, root: Co
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
 
 
-def test_a_scrub_reaches_all_own_machines(alice: Machine, desk: Machine, root: Connection) -> None:
+def test_a_scrub_applies_to_all_machines_of_a_user(
+    alice: Machine, desk: Machine, root: Connection
+) -> None:
     """After a scrub on one machine, the server refuses the unscrubbed copies of the user's other machines.
 
     It refuses a copy under another id, too. The other machine can push again after a scrub there

@@ -31,10 +31,10 @@ from tests.parts.team.conftest import Machine
 from tests.parts.team.server import STRANGER, Connection, Server
 from tests.parts.team.test_push import push_from_machine, write_on_machine
 
-SEEN = ("session", "part", "chunk", "grant_", "forgotten", "project", "project_member")
+VISIBLE_TABLES = ("session", "part", "chunk", "grant_", "forgotten", "project", "project_member")
 """Tables of which a member may read only rows that concern her."""
 
-CLOSED = (
+FORBIDDEN_STATEMENTS = (
     "select 1 from team.passage",
     "select 1 from team.passage_other",
     "select uuid from team.machine",
@@ -78,7 +78,7 @@ def test_a_member_cannot_bypass_the_functions(
 ) -> None:
     """The database refuses a member's direct writes and reads of closed tables, and changes nothing."""
     before = root.execute("select count(*), min(scope) from team.session").fetchone()
-    for attack in CLOSED:
+    for attack in FORBIDDEN_STATEMENTS:
         with pytest.raises(TeamFailed), connect_to_team("mallory") as db:
             db.connection.execute(attack.encode())
         assert root.execute("select count(*), min(scope) from team.session").fetchone() == before, (
@@ -98,7 +98,7 @@ def test_a_member_cannot_reach_private_data_of_others(
     with connect_to_team("alice") as db:
         sharing.forget_on_server("11111111-1111-4111-8111-999999999999", db, mallory.where)
     with connect_to_team("mallory") as db:
-        for table in SEEN:
+        for table in VISIBLE_TABLES:
             assert db.connection.execute(f"select * from team.{table}".encode()).fetchall() == [], (
                 table
             )
@@ -288,7 +288,7 @@ def test_the_server_name_is_verified_over_a_network(
     reach("localhost", sslmode="disable")
 
 
-def test_the_systems_authorities_are_found(
+def test_the_systems_certificate_authorities_are_trusted(
     server: Server, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A connection trusts the certificate authorities of the system, unless the user set others (TH5).
@@ -346,7 +346,7 @@ def test_a_push_restores_no_expired_data(
     assert push_from_machine(alice, private_session).result == "sent"
 
 
-def test_a_session_without_a_valid_end_is_not_pushed(
+def test_retention_removes_a_session_without_a_valid_end(
     private_session: Path, root: Connection
 ) -> None:
     """Retention removes a session whose end is "infinity", by the date of its push."""

@@ -102,7 +102,7 @@ def calls_of_owner_functions(db: Connection) -> list[str]:
     return found
 
 
-def test_objects_of_a_member_do_not_replace_the_teams(
+def test_objects_of_a_member_do_not_replace_those_of_the_team(
     new_and_upgraded_database: str, server: Server
 ) -> None:
     """A member's own tables, types, functions, operators and casts don't replace those of the team.
@@ -330,7 +330,7 @@ def test_a_retired_member_needs_the_admin_to_return(
         db.run_statement("select team.enter(gen_random_uuid(), 'back')")
 
 
-def test_a_given_session_is_not_the_owners_own(
+def test_a_given_session_is_resumed_like_another_members(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
     """A member who was given a session resumes it like another member's session, under a new id."""
@@ -346,7 +346,7 @@ def test_a_given_session_is_not_the_owners_own(
     assert "a member's who left" in notes[0]
 
 
-def test_a_given_session_does_not_share_the_own_one(
+def test_a_given_session_does_not_share_the_members_own_session(
     carol: Machine, alice: Machine, root: Connection
 ) -> None:
     """A session that a member pushes starts private, even if she was given a shared one with the same id."""
@@ -361,7 +361,7 @@ def test_a_given_session_does_not_share_the_own_one(
         }
 
 
-def test_a_locator_prefers_the_own_session(
+def test_a_locator_prefers_the_members_own_session(
     carol: Machine, alice: Machine, mallory: Machine, root: Connection
 ) -> None:
     """A locator finds the member's own session rather than a given or shared one with the same id.
@@ -404,7 +404,7 @@ def test_a_title_is_not_accepted_as_an_id(alice: Machine, mallory: Machine, aske
         assert find_team_session("00000008", db).title == asked
 
 
-def test_an_id_prefix_prefers_the_own_session(alice: Machine, mallory: Machine) -> None:
+def test_an_id_prefix_prefers_the_members_own_session(alice: Machine, mallory: Machine) -> None:
     """The beginning of an id finds the user's own session rather than another member's.
 
     With the login before it, it finds the other member's session.
@@ -420,10 +420,10 @@ def test_an_id_prefix_prefers_the_own_session(alice: Machine, mallory: Machine) 
 
 
 @pytest.mark.parametrize("where", ["here", "on the other machine"])
-def test_a_foreign_session_with_an_own_id_is_not_linked(
+def test_another_members_session_with_the_same_id_is_not_linked(
     alice: Machine, desk: Machine, mallory: Machine, where: str
 ) -> None:
-    """Resuming another member's session is not linked to the user's own session with the same id.
+    """A resume of another member's session makes no link to the user's own session with the same id.
 
     A note tells the user that one of her sessions has that id.
     """
@@ -448,7 +448,7 @@ def test_a_foreign_session_with_an_own_id_is_not_linked(
     assert "one of your sessions has that id" in notes[-1]
 
 
-def test_hidden_records_of_a_stranger_are_counted(alice: Machine, mallory: Machine) -> None:
+def test_hidden_records_of_another_member_are_counted(alice: Machine, mallory: Machine) -> None:
     """A resume of another member's session notes how many records the model sees but the screen hides."""
     hidden = user("The user agreed.", uuid="meta", parent="r3", ts=20, isMeta=True)
     push_from_machine(
@@ -619,7 +619,9 @@ def settle_member(db: Database, login: str, act: str) -> None:
     )
 
 
-def test_an_existing_row_uses_no_id(alice: Machine, mallory: Machine, root: Connection) -> None:
+def test_adding_an_existing_row_uses_no_id(
+    alice: Machine, mallory: Machine, root: Connection
+) -> None:
     """Adding an existing project or joining again uses no id from the sequences that members share."""
     names = ("project", "scope", "machine", "member")
 
@@ -640,7 +642,7 @@ def test_an_existing_row_uses_no_id(alice: Machine, mallory: Machine, root: Conn
     assert single_value(root, "select count(*) from team.machine where label = 'again'") == 2
 
 
-def test_the_audit_accepts_only_valid_share_targets(alice: Machine, root: Connection) -> None:
+def test_the_audit_records_only_valid_share_targets(alice: Machine, root: Connection) -> None:
     """The audit log records with which member a session is shared, and no other text of the call."""
     push_from_machine(alice, write_on_machine(alice))
     with connect_to_team("alice") as db:

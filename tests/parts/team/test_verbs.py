@@ -137,16 +137,16 @@ def session_with_child(person: Person, git: Any) -> Path:
     return Path(write_session(person.home.project(str(person.here)), CHILD, [head, title, *talk]))
 
 
-def test_no_words_show_the_help(cli: Cli) -> None:
+def test_team_without_a_verb_shows_the_help(cli: Cli) -> None:
     """``team`` without a verb prints its help and succeeds."""
     bare, asked = cli("team"), cli("team", "--help")
     assert (bare.returncode, bare.stdout, bare.stderr) == (0, asked.stdout, b"")
 
 
-def test_a_shell_below_a_client_counts_as_the_models(people: dict[str, Person]) -> None:
+def test_a_command_below_a_client_counts_as_run_by_the_model(people: dict[str, Person]) -> None:
     """A command in a shell below a client counts as run by the model, which may not search the team.
 
-    The environment of the command does not mention the client. Its parent process is listed as one.
+    The environment of the command does not mention the client. Its parent process is listed as a client.
     """
     laptop = people["laptop"]
     laptop.team("join", "alice")
@@ -168,7 +168,7 @@ def push_with_a_bug(session: str) -> Callable[..., object]:
     return failing
 
 
-def test_a_push_that_can_t_run_is_reported(
+def test_a_push_that_fails_is_reported(
     people: dict[str, Person], git: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``status`` and ``doctor`` report a push that failed because of a missing driver or a bug.
@@ -226,7 +226,7 @@ def test_codex_sessions_are_not_pushed(people: dict[str, Person], git: Any) -> N
     )
 
 
-def test_a_session_moves_between_own_machines(
+def test_a_session_moves_between_the_machines_of_a_user(
     people: dict[str, Person], git: Any, root: Connection
 ) -> None:
     """A session that was pushed can be found and continued on the user's other machine.
@@ -374,7 +374,7 @@ def test_a_session_is_shared_with_a_colleague(
     assert read_team(laptop.where) is None
 
 
-def test_projects_show_who_admitted_them(people: dict[str, Person], git: Any) -> None:
+def test_adding_a_project_shows_who_added_it_first(people: dict[str, Person], git: Any) -> None:
     """``projects add`` says who added the project first, and whether that owner admitted the member.
 
     Before a share with the project, ``share`` says who can read the session.
@@ -583,7 +583,7 @@ def test_a_locator_finds_the_latest_of_two_machines() -> None:
         choose_team_session("bob:parser", [*both, bobs_session("desk", session_id(2))])
 
 
-def test_secrets_of_many_kinds_fit_a_terminal() -> None:
+def test_a_list_of_many_kinds_of_secrets_fits_a_terminal() -> None:
     """The table of pushed sessions shows the number of secrets, and lists their kinds in short lines."""
     kinds = {f"kind-number-{number}": number for number in range(1, 60)}
     text = format_push_results(
@@ -599,7 +599,7 @@ def doctor_finding(cwd: Path) -> Finding:
     return next(finding for finding in check_installation(str(cwd)) if finding.name == "team")
 
 
-def test_doctor_reports_a_team_without_pushes(
+def test_doctor_reports_the_state_of_the_team(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``doctor`` reports whether the user is in a team, and a missing driver or a failed push."""

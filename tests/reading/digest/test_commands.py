@@ -557,7 +557,7 @@ def test_a_placeholder_is_neither_a_command_nor_an_output(config_home: ConfigHom
     ],
 )  # fmt: skip
 def test_unrepeatable_commands_are_not_listed(config_home: ConfigHome, command: str) -> None:
-    """Commands that nobody would repeat, such as commits, help, file moves and probes, are not listed."""
+    """Commands that need no repetition, such as commits, help, file moves and probes, are not listed."""
     digest = Talk().prompt("go").runs("make test").runs(command).digest(config_home)
     assert texts(digest, "commands") == ["make test"]
     assert command not in texts(digest, "others")

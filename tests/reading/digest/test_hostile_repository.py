@@ -291,9 +291,9 @@ def test_a_repositorys_files_start_no_program(
 
 
 def test_a_file_with_a_filter_is_compared_without_it(repo: Path) -> None:
-    """A file with a filter is compared without the filter, so a touched file may count as changed.
+    """A file with a filter is compared without the filter, so a touched file may be listed as changed.
 
-    It does not count as changed while its time and size are those in the index.
+    The file is not listed while its time and size are those in the index.
     """
     append_configuration(repo, '[filter "x"]\n\tclean = tr a-z A-Z\n\tsmudge = tr A-Z a-z\n')
     (repo / ".gitattributes").write_text("*.up filter=x\n")

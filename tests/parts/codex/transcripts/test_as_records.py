@@ -203,7 +203,7 @@ def test_compactions_and_rollbacks_are_converted(tmp_path: Path) -> None:
     assert sum(node.prompt for node in transcript.nodes) == 3
 
 
-def test_tools_are_converted(tmp_path: Path) -> None:
+def test_tool_calls_are_converted_to_those_of_claude_code(tmp_path: Path) -> None:
     """The calls of Codex's tools become calls of Claude Code's tools, for example ``shell`` becomes Bash.
 
     A patch becomes Write and Edit calls. A script that runs one known tool becomes a call of that
@@ -321,7 +321,7 @@ HEAD = "Chunk ID: ba3684\nWall time: 0.9855 seconds\nProcess exited with code 0\
         (["Wall clock: 3\nOutput:\nof the command"], "Wall clock: 3\nOutput:\nof the command", None),
     ],
 )  # fmt: skip
-def test_an_output_lacks_the_clients_header(
+def test_a_converted_output_lacks_the_header_of_codex(
     tmp_path: Path, parts: list[str], text: str, status: int | None
 ) -> None:
     """The converted output lacks the header that Codex writes, but has the exit status.
@@ -487,7 +487,7 @@ def test_an_old_compaction_keeps_prompts_and_its_summary(tmp_path: Path) -> None
     )
 
 
-def test_forks_and_rewinds_include_the_lines_they_name(tmp_path: Path) -> None:
+def test_forks_and_rewinds_include_lines_of_their_parent(tmp_path: Path) -> None:
     """A fork or a rewind starts with the lines of its parent that precede the ordinal in ``history_base``.
 
     The parent's items have the same ids in the fork. The parent's token count is not used. The read
@@ -608,7 +608,7 @@ def test_compressed_rollouts_need_the_optional_package(tmp_path: Path) -> None:
         list(read_rollout_lines(str(packed)))
 
 
-def test_only_the_live_part_uses_memory(tmp_path: Path) -> None:
+def test_a_large_rollout_is_read_with_little_memory(tmp_path: Path) -> None:
     """Reading and converting a rollout of 350 MB takes less than 200 MB of memory.
 
     The rollout has 30 compactions and a line of 200 MB that contains only NUL bytes.
@@ -685,7 +685,7 @@ def test_a_goal_becomes_a_command_and_a_state() -> None:
     assert [records.join_text_blocks(one) for one in found if records.is_prompt(one)][-1] == "later"
 
 
-def test_item_text_reads_every_form() -> None:
+def test_every_form_of_arguments_and_outputs_is_read() -> None:
     """Tool arguments are returned as a dictionary, and outputs as text, in every form that Codex writes.
 
     The text of a request does not include what the editor added. A summary is not a prompt.
