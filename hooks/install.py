@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
         ):
             if now:
                 print(
-                    "resume-hooks: nothing to do: the engine is ready, or being installed",
+                    "resume-hooks: the engine is ready or being installed already",
                     file=sys.stderr,
                 )
             return 0

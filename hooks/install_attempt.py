@@ -38,14 +38,14 @@ def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:
     ):
         return False
     try:
-        last = json.loads((data / "install.json").read_text(encoding="utf-8"))
-        waiting = (
-            last["lock"] == install_venv.digest(locks)
-            and last["started"] <= now < last["retry_after"]
+        last_attempt = json.loads((data / "install.json").read_text(encoding="utf-8"))
+        must_wait = (
+            last_attempt["lock"] == install_venv.digest(locks)
+            and last_attempt["started"] <= now < last_attempt["retry_after"]
         )
     except (OSError, ValueError, KeyError, TypeError):
         return True  # The file is missing, or was not written by us.
-    return asked or not waiting
+    return asked or not must_wait
 
 
 def run(data: Path, locks: list[Path]) -> int:

@@ -13,11 +13,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from resume_hooks.system import programs
 
-NEEDS = """
+VERSION_CHECK_CODE = """
 import os, sys, venv, ensurepip
 sys.exit(1) if sys.version_info < (3, 11) else os.write(1, os.fsencode(sys.executable))
 """
-NAMES = ("python3.14", "python3.13", "python3.12", "python3.11", "python3")
+PYTHON_NAMES = ("python3.14", "python3.13", "python3.12", "python3.11", "python3")
 
 
 class MissingPythonError(Exception):
@@ -31,12 +31,15 @@ def python_with_venv(name: str) -> str:
     different one in each folder. Debian has venv in a package of its own.
     """
     try:
-        asked = programs.run_program(
-            [name, "-I", "-c", NEEDS], os.environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        completed = programs.run_program(
+            [name, "-I", "-c", VERSION_CHECK_CODE],
+            os.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
     except OSError:
         return ""
-    return os.fsdecode(asked.stdout) if asked.returncode == 0 else ""
+    return os.fsdecode(completed.stdout) if completed.returncode == 0 else ""
 
 
 def find_venv_maker() -> str:
@@ -44,7 +47,7 @@ def find_venv_maker() -> str:
 
     Raise MissingPythonError if there is neither.
     """
-    for name in (sys.executable, *NAMES):
+    for name in (sys.executable, *PYTHON_NAMES):
         if python := python_with_venv(name):
             return python
     if programs.find_program("uv", os.environ):

@@ -31,7 +31,7 @@ __all__ = [
     "wanted_locks",
 ]
 ROOT = Path(__file__).resolve().parent.parent
-LOCK = ROOT / "requirements.lock"
+ENGINE_LOCK = ROOT / "requirements.lock"
 TEAM_LOCK = ROOT / "requirements-team.lock"
 TOOL = "tool"
 """A file with the path of the Python of a command that pipx or uv installed.
@@ -49,8 +49,8 @@ def wanted_locks(*, team: bool) -> list[Path]:
     if team or any(
         needs_driver(Where()) for needs_driver in seam.find_answers(questions.needs_driver)
     ):
-        return [LOCK, TEAM_LOCK]
-    return [LOCK]
+        return [ENGINE_LOCK, TEAM_LOCK]
+    return [ENGINE_LOCK]
 
 
 def digest(locks: list[Path]) -> str:
@@ -61,10 +61,12 @@ def digest(locks: list[Path]) -> str:
 def is_ready(data: Path, locks: list[Path]) -> bool:
     """Return whether the current venv was built from these lock files and its Python still exists."""
     try:
-        same = all((data / "venv" / lock.name).read_bytes() == lock.read_bytes() for lock in locks)
+        has_same_locks = all(
+            (data / "venv" / lock.name).read_bytes() == lock.read_bytes() for lock in locks
+        )
     except OSError:
         return False
-    return same and os.access(venv_python(data / "venv"), os.X_OK)
+    return has_same_locks and os.access(venv_python(data / "venv"), os.X_OK)
 
 
 def build_venv(data: Path, locks: list[Path]) -> None:
@@ -86,14 +88,14 @@ def build_venv(data: Path, locks: list[Path]) -> None:
         if lacks_only_driver(data):
             add_driver(data / "venv", maker)
             return
-        create_venv(fresh, maker, LOCK)
+        create_venv(fresh, maker, ENGINE_LOCK)
         if wants_driver:
             try:
                 add_driver(fresh, maker)
             except BuildError as error:
                 driver_error = error
         # Copied last, because this file marks the venv as complete.
-        shutil.copyfile(LOCK, fresh / LOCK.name)
+        shutil.copyfile(ENGINE_LOCK, fresh / ENGINE_LOCK.name)
         switch_venv(data, fresh)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -108,7 +110,7 @@ def lacks_only_driver(data: Path) -> bool:
     If such a venv is outdated, it lacks only the team's driver.
     """
     venv = data / "venv"
-    return is_ready(data, [LOCK]) and not lending_python(venv) and not is_damaged(venv)
+    return is_ready(data, [ENGINE_LOCK]) and not lending_python(venv) and not is_damaged(venv)
 
 
 def lending_python(folder: Path) -> str:
@@ -133,7 +135,7 @@ def borrow_packages(fresh: Path, tool: str) -> bool:
         shutil.rmtree(fresh, ignore_errors=True)
         return False
     (fresh / TOOL).write_text(tool, encoding="utf-8")
-    shutil.copyfile(LOCK, fresh / LOCK.name)
+    shutil.copyfile(ENGINE_LOCK, fresh / ENGINE_LOCK.name)
     return True
 
 
@@ -152,16 +154,16 @@ def switch_venv(data: Path, fresh: Path) -> None:
     The previous venv is kept until the next switch, because a hook may be running in it.
     """
     venv = data / "venv"
-    before = os.path.realpath(venv)
+    previous_venv = os.path.realpath(venv)
     if venv.is_dir() and not venv.is_symlink():
-        before = str(data / f"venv-old-{os.getpid()}")
-        os.rename(venv, before)
+        previous_venv = str(data / f"venv-old-{os.getpid()}")
+        os.rename(venv, previous_venv)
     if os.name == "nt":  # On Windows, creating a link needs a privilege.
         os.rename(fresh, venv)
     else:
         link = data / f"venv.{os.getpid()}"
         os.symlink(fresh.name, link)
         os.replace(link, venv)
-    for other in data.glob("venv-*"):
-        if str(other.resolve()) not in (before, str(fresh.resolve())):
-            shutil.rmtree(other, ignore_errors=True)
+    for old_venv in data.glob("venv-*"):
+        if str(old_venv.resolve()) not in (previous_venv, str(fresh.resolve())):
+            shutil.rmtree(old_venv, ignore_errors=True)

@@ -14,8 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from resume_hooks.system import programs
 
-CHECK = "import orjson, pydantic, pyperclip, click, rich"
-LEND = """
+IMPORT_CHECK_CODE = "import orjson, pydantic, pyperclip, click, rich"
+LEND_PACKAGES_CODE = """
 import pathlib, sys, sysconfig
 ours = sysconfig.get_path("purelib", vars={"base": sys.argv[1], "platbase": sys.argv[1]})
 theirs = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
@@ -25,7 +25,7 @@ LIMIT_SECONDS = 600
 UV = ("uv", "--quiet", "--no-config")
 
 
-REASONS = (
+FAILURE_REASONS = (
     ("No space left on device", "the disk is full"),
     ("Disk quota exceeded", "the disk quota is used up"),
     ("Permission denied", "a folder can't be written"),
@@ -72,7 +72,7 @@ def run_step(name: str, *command: str) -> None:
         raise BuildError(f"{name} took more than {LIMIT_SECONDS} seconds") from error
     errors = print_errors(done.stderr)
     if done.returncode:
-        reason = next((f": {reason}" for text, reason in REASONS if text in errors), "")
+        reason = next((f": {reason}" for text, reason in FAILURE_REASONS if text in errors), "")
         raise BuildError(f"{name} failed with exit status {done.returncode}{reason}")
 
 
@@ -94,7 +94,7 @@ def create_venv(venv: Path, maker: str, lock: Path) -> None:
         run_step("uv venv", *UV, "venv", "--no-project", "--python", ">=3.11", str(venv))
     else:
         run_step("python -m venv", maker, "-I", "-m", "venv", str(venv))
-    install_lock(venv, maker, lock, CHECK)
+    install_lock(venv, maker, lock, IMPORT_CHECK_CODE)
 
 
 def install_lock(venv: Path, maker: str, lock: Path, check: str) -> None:
@@ -115,7 +115,7 @@ def _is_installed_from(wheels: Path, inside: str, maker: str, lock: Path) -> boo
     try:
         _pip_install(inside, maker, lock, "--no-index", "--find-links", str(wheels))
     except BuildError as error:
-        print(f"{wheels} does not do: {error}", file=sys.stderr)
+        print(f"{wheels} can't be used: {error}", file=sys.stderr)
         return False
     return True
 
@@ -131,13 +131,13 @@ def _pip_install(inside: str, maker: str, lock: Path, *source: str) -> None:
 def create_borrowing_venv(venv: Path, tool: str) -> None:
     """Create a venv without packages of its own. It loads the packages of the Python `tool`."""
     run_step("python -m venv", tool, "-I", "-m", "venv", "--without-pip", str(venv))
-    run_step("lending packages", tool, "-I", "-c", LEND, str(venv))
-    run_step("the import check", str(venv_python(venv)), "-I", "-c", CHECK)
+    run_step("lending packages", tool, "-I", "-c", LEND_PACKAGES_CODE, str(venv))
+    run_step("the import check", str(venv_python(venv)), "-I", "-c", IMPORT_CHECK_CODE)
 
 
 def is_damaged(venv: Path) -> bool:
     """Return whether a venv fails to load its packages. The check takes as long as loading them."""
-    command = [str(venv_python(venv)), "-I", "-c", CHECK]
+    command = [str(venv_python(venv)), "-I", "-c", IMPORT_CHECK_CODE]
     try:
         null = subprocess.DEVNULL
         return (

@@ -316,12 +316,12 @@ def test_a_foreign_folder_does_not_become_the_state_folder(tmp_path: Path) -> No
     environ = {"HOME": str(tmp_path), "RESUME_HOOKS_HOME": str(site)}
     assert Where(environ).state == f"{tmp_path}/.claude/resume-hooks"
     assert settings.describe_invalid_settings(Where(environ)) == [
-        "RESUME_HOOKS_HOME has no effect: index in it is not ours"
+        "RESUME_HOOKS_HOME has no effect: it contains index, which is not a file of resume-hooks"
     ]
     (site / "pending").mkdir()
     (site / "page.html").touch()
     assert settings.describe_invalid_settings(Where(environ)) == [
-        "RESUME_HOOKS_HOME has no effect: page.html in it is not ours"
+        "RESUME_HOOKS_HOME has no effect: it contains page.html, which is not a file of resume-hooks"
     ]
     for name in ("new", "empty"):
         own = environ | {"RESUME_HOOKS_HOME": str(tmp_path / name)}

@@ -137,7 +137,7 @@ def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
     else:
         foreign_names = names
     if foreign_names:
-        return f"{min(foreign_names)} in it is not ours"
+        return f"it contains {min(foreign_names)}, which is not a file of resume-hooks"
     return ""
 
 

@@ -126,7 +126,7 @@ def _parse_compaction(raw: object) -> Value:
     sizes = "a size such as 24k, up to 48k"
     return _make_pattern_parser(
         _COMPACTION,
-        f"client, trim, or {sizes}; trim and sizes also with a start from 60k, as 24k@150k",
+        f"client, trim, or {sizes}; trim and a size may have a threshold of 60k or more: 24k@150k",
     )(current_value)
 
 
@@ -254,8 +254,8 @@ FORMER_SETTINGS = {
     "index_at_start": "every start now updates the search index in the background",
     "vault_max": "the setting vault takes the size: config vault 40G",
     "vault_days": "archived copies stay until the vault is full",
-    "threshold": "give --threshold to each trim",
-    "keep_recent": "give --keep-recent to each trim",
+    "threshold": "use the option --threshold in each trim",
+    "keep_recent": "use the option --keep-recent in each trim",
     "ledger_file": (
         "handoff_dir writes a document of each handoff into the project, and lineage shows the "
         "latest session"
@@ -353,7 +353,7 @@ def describe_invalid_settings(where: Where | None = None) -> list[str]:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     if is_state_in_project(where):
         sentences.append(
-            f"{where.state} is in a project: its settings for a team and for documents are ignored"
+            f"{where.state} is in a project, so its settings for a team and for documents are ignored"
         )
     environ = where.environ
     state_variable = environ.get("RESUME_HOOKS_HOME", "")

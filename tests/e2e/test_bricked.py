@@ -162,7 +162,7 @@ def test_a_refused_repair_changes_nothing_and_is_not_offered_again(tui: Tui, plu
     tui.wait_for(QUESTION)
     tui.wait_idle(2)
     tui.key("Enter")
-    tui.wait_for("This session stays as it is")
+    tui.wait_for("The session was not changed")
     tui.submit("hello again DELTA")
     tui.wait_for("DELTA[^─]*API Error")
     tui.wait_idle(2)
@@ -171,7 +171,7 @@ def test_a_refused_repair_changes_nothing_and_is_not_offered_again(tui: Tui, plu
     tui.api.script = ()
     tui.submit("still here GAMMA")
     tui.wait_for("Mock reply")
-    assert "stays as it is" not in message_texts_of_request(tui.api.main_requests()[-1])
+    assert "was not changed" not in message_texts_of_request(tui.api.main_requests()[-1])
 
 
 @pytest.mark.wide

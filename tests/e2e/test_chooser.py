@@ -174,7 +174,7 @@ def test_a_session_of_a_missing_folder_is_rehomed(
     folder.mkdir(parents=True)
     (folder / f"{session_id(9)}.jsonl").write_bytes(session_bytes(rows))
     with start_screen(home, api, "continue", session_id(9)) as screen:
-        screen.wait_for("is gone")
+        screen.wait_for("no longer exists")
         screen.key("Enter")
         screen.wait_for(READY, 60)
         screen.type("and now")

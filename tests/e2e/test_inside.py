@@ -114,7 +114,7 @@ def test_a_handoff_needs_one_line(modern_tui: Tui, plugin: Path, parent: Path) -
     assert b'"opening_tokens":4000' in child.read_bytes()
     assert modern_tui.input_text() == "fix the flaky test"
     modern_tui.submit("/lineage")  # The box is not empty, so the command is typed after the step.
-    modern_tui.wait_for("a command runs only alone in the box")
+    modern_tui.wait_for("a command only runs alone in the input box")
     modern_tui.wait_idle()
     for _ in "/lineage":
         modern_tui.key("BSpace")
@@ -142,7 +142,7 @@ def test_a_handoff_needs_one_line(modern_tui: Tui, plugin: Path, parent: Path) -
     modern_tui.wait_gone("Handed off from")
     modern_tui.wait_idle()
     modern_tui.submit("/handoff --new-task")
-    modern_tui.wait_for("--new-task names no task")
+    modern_tui.wait_for("--new-task needs a task")
     modern_tui.submit("/handoff --new-task write the release notes")
     modern_tui.wait_for("New task: write the release notes")
     modern_tui.wait_idle()
@@ -440,7 +440,7 @@ def test_print_mode_makes_the_child_without_a_question(
     assert "99k is not a size" in refused.text
     assert children_of_session(home, parent) == [child]
     asked = run_print(client, home, api, "/trim", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
-    assert "To make it: /trim yes" in asked.text
+    assert "To create it: /trim yes" in asked.text
     assert not api.requests
 
 

@@ -178,7 +178,7 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
     tui.wait_idle()
     open_marked_list(tui, "/sessions", "pool", "Mend the pool")
     open_page_of_session(tui, "Mend the pool")
-    choose_action(tui, "opens a fresh session that knows this one", 1)
+    choose_action(tui, "opens a new session that knows this one", 1)
     tui.wait_for("Handed off from")
     tui.wait_idle()
     assert not tui.api.requests

@@ -65,7 +65,7 @@ def test_print_mode_previews_and_makes_the_child(
     shown = run_print(
         client, home, api, ">trim", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE
     )
-    for words in ("a resume sends", "saves about", "largest", "make it            >trim yes"):
+    for words in ("a resume sends", "saves about", "largest", "create the copy    >trim yes"):
         assert words in shown.text
     assert home.sessions() == [parent]
     made = run_print(
@@ -98,7 +98,7 @@ def test_previewing_confirming_and_pasting_opens_the_child(
         extra_env=ENGINE | {"DISPLAY": xserver.display},
     )
     tui.submit(f"{sign}trim")
-    tui.wait_for(f"^ *To make it: {sign}trim yes")
+    tui.wait_for(f"^ *To create it: {sign}trim yes")
     tui.wait_idle()
     assert children_of_session(tui.home, parent) == []
     assert bool(tui.input_text()) == (sign == ">")

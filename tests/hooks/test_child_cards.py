@@ -104,7 +104,7 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
         text = card_in_client(
             outcome_card(handoff_outcome(made, "fix\nthe tests"), copied, slash=slash)
         )
-        own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj is gone"
+        own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj no longer exists"
     else:
         made = made._replace(kind="trim", written=done == "trimmed", tools_trimmed=1_234)
         text = card_in_client(
@@ -129,7 +129,7 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
     last = text.split("\n")[-1]
     assert len(last) <= LAST_LINE
     assert ("Ctrl+C once" in last) is not slash
-    assert ("Ctrl+C clears a full box" in text) is not slash
+    assert ("Ctrl+C clears the input box" in text) is not slash
     assert last.startswith("Copied") is (copied.how == "copied")
 
 
@@ -146,7 +146,7 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
     question = StoredQuestion(SESSION, "--tools Read", 0)
     trim = "/resume-hooks:trim" if slash else ">trim"
     ends = {
-        trim_cards.question_card("numbers", "", "", trim): f"To make it: {trim} yes",
+        trim_cards.question_card("numbers", "", "", trim): f"To create it: {trim} yes",
         trim_cards.question_card("numbers", "", "It can't.", trim): "Nothing was changed.",
         trim_cards.not_worthwhile_card("numbers", ">handoff"): "Instead: >handoff",
         trim_cards.help_card(
@@ -232,7 +232,7 @@ def test_a_long_lineage_is_shortened_to_ten_rows(config_home: ConfigHome) -> Non
     text = card_in_client(lineage_card(LineageFinder(config_home.where).find_lineage(path)))
     assert is_small(text)
     assert re.findall(r"^  (\d+) ·", text, re.MULTILINE) == ["1", "11", "12"]
-    assert f"  9 more between, in a shell: resume-hooks lineage {session_id(12)[:8]}" in text
+    assert f"  9 more between these, in a shell: resume-hooks lineage {session_id(12)[:8]}" in text
 
 
 @given(st.text(st.characters(codec=None)))

@@ -137,7 +137,7 @@ def test_help_alone_shows_the_usage(parent: Path, command: str, word: str) -> No
         (
             "search",
             "--all words --sinc 2w",
-            "--sinc is not an option here; --all is one, before the words",
+            "--sinc is not an option here; the only option is --all, before the words",
         ),
         ("sessions", "words --al", "--al is not an option here"),
         ("lineage", "foo", "/lineage takes no words"),
@@ -264,9 +264,9 @@ def test_a_trim_in_place_without_a_saving_is_not_offered(parent: Path) -> None:
 
 def test_a_trim_without_a_screen_shows_the_preview(parent: Path) -> None:
     """Without a screen, ``trim`` shows a preview with the line to type, and makes no child."""
-    assert "To make it: /trim yes" in ask_module("trim", screen=False)["text"]
+    assert "To create it: /trim yes" in ask_module("trim", screen=False)["text"]
     assert (
-        "To make it: /resume-hooks:trim yes"
+        "To create it: /resume-hooks:trim yes"
         in ask_module("resume-hooks:trim", screen=False)["text"]
     )
     assert children_of(parent) == []
@@ -313,7 +313,7 @@ def test_an_early_esc_of_a_rollover_is_reported(parent: Path) -> None:
     """If the user cancels a rollover early, the reply says that no session was made."""
     assert (
         ask_module("left", "rollover")["text"]
-        == "No summary, and no session was made. /rollover asks again."
+        == "There is no summary, and no session was created. /rollover asks again."
     )
     assert children_of(parent) == []
 
@@ -400,9 +400,9 @@ def test_the_error_suggests_the_intended_word(parent: Path) -> None:
     """
     del parent
     assert "/trim here [options]" in ask_module("trim", "help")["text"]
-    assert "There is --new-task" in ask_module("handoff", "--new-tsk foo")["text"]
+    assert "Here you can type --new-task" in ask_module("handoff", "--new-tsk foo")["text"]
     for slip in ("heer", "--in-place"):
-        assert "In place: /trim here" in ask_module("trim", slip)["text"]
+        assert "To trim in place: /trim here" in ask_module("trim", slip)["text"]
     assert "/trim here" not in str(ask_module("trim", "--only none"))
 
 

@@ -114,7 +114,7 @@ def test_remaining_sessions_are_reported_and_archived_later(
     for number in (1, 2, 3):
         session_of_age(config_home, number, 25)
     assert start_line(config_home).startswith(
-        "resume-hooks: archived 1 session that the client will soon delete, 2 more to come · "
+        "resume-hooks: archived 1 session that the client will soon delete, 2 more will follow · "
     )
     assert read_stamp(f"due-{config_home.project().name}.json")["look"] <= time.time()
     background.archive_in_background(start_event(config_home))

@@ -54,7 +54,7 @@ def test_the_card_of_a_rollover_shows_model_and_costs(
     text = card_of_prompt(type_prompt, made, f"{sign}rollover focus on tabs")
     (child,) = children_of(parent)
     assert text.startswith("rolled over · the /resume line not copied\n")
-    assert "a summary by haiku-of-the-day and a digest are in it" in text
+    assert "it contains a summary by haiku-of-the-day and a digest" in text
     assert "of 2 sentences 0 tied to records, 0 not in the transcript" in text
     assert "it took 1 call, 1,200 tokens read, 50 written, " in text
     assert f"/resume {child.stem}" in text
@@ -74,7 +74,7 @@ def test_a_repeated_rollover_costs_nothing(
     first = card_of_prompt(type_prompt, made, ">rollover tabs")
     again = card_of_prompt(type_prompt, made, ">rollover tabs")
     assert again.startswith("already rolled over")
-    told = re.compile(r"are in it")
+    told = re.compile(r"it contains")
     rows = [row for row in first.split("\n") if told.search(row)]
     assert rows
     assert [row for row in again.split("\n") if told.search(row)] == rows
@@ -199,7 +199,7 @@ def test_a_parallel_rollover_names_the_child(
         text = card_of_prompt(type_prompt, made)
         hook.terminate()
     assert text.startswith("already rolled over")
-    assert "it is still being written" in text
+    assert "The summary is still being written" in text
     assert len(children_of(parent)) == len(made.calls()) == 1
 
 
@@ -354,7 +354,7 @@ def test_the_child_is_named_while_the_own_model_is_asked(
     """
     ask_module()
     (child,) = children_of(warm_session)
-    assert "it is still being written" in ask_module()["by_hand"]
+    assert "The summary is still being written" in ask_module()["by_hand"]
     gone = answer_module("left", {"session_id": SESSION, "screen": True, "args": "rollover"})
     assert f"/resume {child.stem} opens the new session" in gone["text"]
     assert ask_module()["fork"]

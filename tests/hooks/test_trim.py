@@ -94,7 +94,7 @@ def test_a_preview_writes_nothing(type_prompt: TypePrompt, parent: Path, prompt:
     assert [part for part in PREVIEW if part not in text] == []
     sign = "/resume-hooks:" if prompt[0] == "/" else ">"
     assert text.startswith(f"trim · type {sign}trim yes · nothing is written yet\n")
-    assert text.endswith(f"\nTo make it: {sign}trim yes")
+    assert text.endswith(f"\nTo create it: {sign}trim yes")
     assert children_of(parent) == []
     assert parent.read_bytes() == raw
 
@@ -307,7 +307,7 @@ def test_a_changed_child_is_not_offered(type_prompt: TypePrompt, parent: Path, w
             stream.write(lines[where])
     before = children_of(parent)
     text = type_prompt(">trim yes")
-    assert f"made {child.stem}" in text
+    assert f"created {child.stem}" in text
     assert ("its file is gone" in text) is (where == "child is gone")
     assert "To be asked again:  >trim --tools Read\n" in text
     assert text.endswith("\nFirst: >trim")
@@ -510,7 +510,7 @@ def test_parallel_yeses_make_one_child(
     (child,) = [path for path in children_of(parent) if re.fullmatch(UUID, path.stem)]
     assert sum(text.startswith("trimmed") for text in texts) == 1
     for text in texts:
-        assert f"/resume {child.stem}" in text or "another prompt is making this trim" in text
+        assert f"/resume {child.stem}" in text or "another prompt is creating this copy" in text
     assert type_prompt(">trim yes").startswith("already trimmed")
 
 
@@ -548,7 +548,7 @@ def test_a_yes_during_a_long_trim_makes_no_second_child(
     assert question is not None
     assert confirmations.claim_question(question)
     text = type_prompt(">trim yes")
-    assert "another prompt is making this trim right now" in text
+    assert "another prompt is creating this copy right now" in text
     assert children_of(parent) == []
     left = config_home.config / "resume-hooks" / "pending" / f"trim-{SESSION}.json.begun"
     os.utime(left, (0, 0))

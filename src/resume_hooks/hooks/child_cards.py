@@ -19,7 +19,7 @@ from resume_hooks.system.invocation import format_remedy
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 
-CTRL_C_HINT = "Ctrl+C clears a full box; twice, or in an empty one, it quits"
+CTRL_C_HINT = "Ctrl+C clears the input box; twice, or in an empty box, it quits"
 
 INTERRUPTION_START = "[Request interrupted by user"
 """How the record begins that a client writes when the user ends a turn with Esc or Ctrl+C."""
@@ -61,7 +61,7 @@ def child_card(
     for warning in receipt.warnings:
         lines.append(f"  note: {format_remedy(warning)}")
     if not os.path.isdir(receipt.folder):
-        lines.append(f"  note: {receipt.folder} is gone: use the first of these")
+        lines.append(f"  note: {receipt.folder} no longer exists: use the first command below")
     lines.append(f"  in Claude Code   {receipt.in_client}")
     if not is_busy:
         lines.append(f"  in a shell       {receipt.shell}")

@@ -94,9 +94,9 @@ MAX_STEP_CHARACTERS = 400
 
 HANDOFF_TOOL = {
     "name": "handoff",
-    "description": "Ask the user to continue in a new session that opens with what was said here, as far as it fits."
-    " Use it if they want that, or if the context is nearly full and a piece of work is done. They confirm it; then end"
-    " your turn.",
+    "description": "Ask the user to continue in a new session that begins with this conversation, as far as it fits."
+    " Use this tool if the user wants that, or if the context is nearly full and a piece of work is done. After the"
+    " user's answer, end your turn.",
     "inputSchema": {
         "type": "object",
         "properties": {
@@ -362,19 +362,19 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
         }
     if user_answer == QUESTION_CHOICES["handoff"][0][1]:
         return {
-            "text": "The user agreed. End your turn now; the fresh session then opens.",
+            "text": "The user agreed. End your turn now. The new session opens after that.",
             "step": step,
         }
     if user_answer:
         if user_answer == QUESTION_CHOICES["handoff"][-1][1]:
             user_words = ""
         else:
-            user_words = f" Their words: {user_answer}"
+            user_words = f" The user's words: {user_answer}"
         return {
-            "text": f"The user said no: continue here, and ask again only if they want it.{user_words}"
+            "text": f"The user said no. Continue here, and ask again only if the user wants it.{user_words}"
         }
     if step:
-        step_text = f"Its next step, for the input box: {step}"
+        step_text = f"The next step, for the input box: {step}"
     else:
         step_text = "It names no next step."
     return {

@@ -72,7 +72,9 @@ THRESHOLD_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /u
 TOO_SOON_TEXT = (
     f"the last compaction is fewer than {MIN_TURNS_BETWEEN} turns ago; later turns try again"
 )
-FREES_LITTLE_AT_THRESHOLD = "{chosen} would free less than a fifth. /handoff starts afresh."
+FREES_LITTLE_AT_THRESHOLD = (
+    "{chosen} would free less than a fifth of the context. Type /handoff instead."
+)
 """Texts about a compaction at the threshold. Each fits a row of 80 columns."""
 
 ALTERNATIVES_TEXT = (
@@ -98,7 +100,7 @@ def request_compaction(text: str, event: dict[str, Any]) -> dict[str, Any]:
     if reason := reason_for_client_compaction(event):
         raise NothingToTrim(
             f"Nothing was trimmed here: {reason}",
-            f"A trimmed copy: {shell_command('trim')}, or type /trim.",
+            f"To create a trimmed copy: {shell_command('trim')}, or type /trim.",
         )
     options = text.removeprefix(IN_PLACE_WORD).strip()
     parse_options(options)
@@ -116,8 +118,8 @@ def reason_for_client_compaction(event: dict[str, Any]) -> str:
         )
     if event.get("heard") is False:
         return (
-            "Claude Code has not called this plugin's module yet: after the next answer, or "
-            "never under a policy"
+            "Claude Code has not called this plugin's module yet. It does so after the next answer, "
+            "or never under a policy"
         )
     return ""
 

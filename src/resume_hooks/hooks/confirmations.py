@@ -57,7 +57,7 @@ def describe_storage_error(error: OSError) -> str:
     """Return a sentence that says why a question could not be stored, with a remedy."""
     return (
         f"The question could not be stored in {Where().state} ({error.strerror or error}), so it "
-        "can't be answered. Check free space and the permissions of the folder, then repeat it."
+        "can't be answered. Check free space and the permissions of the folder, then type the command again."
     )
 
 

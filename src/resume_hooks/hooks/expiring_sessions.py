@@ -46,7 +46,7 @@ def archive_at_start(event: dict[str, Any]) -> str:
     if progress is None or hook_replies.is_headless():
         return ""
     remaining_text = (
-        f", {progress.remaining_count:,} more to come" if progress.remaining_count else ""
+        f", {progress.remaining_count:,} more will follow" if progress.remaining_count else ""
     )
     count_text = f"{progress.archived_count:,} session{'' if progress.archived_count == 1 else 's'}"
     if progress.archived_count:

@@ -37,7 +37,7 @@ LOCK_FILE = "requirements.lock"
 _PLUGIN_ROOT = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 )
-_IN_BACKGROUND_TEXT = "now, in the background: about half a minute."
+_IN_BACKGROUND_TEXT = "now, in the background, in about half a minute."
 _RETRY_TEXT = "Try again in half a minute."
 
 

@@ -35,7 +35,7 @@ REFUSED_STATUS = "400"
 A text without it is the user's answer, or something else that the user typed.
 """
 
-FRESH_SESSION_HINT = "opens a fresh session without the refused messages."
+FRESH_SESSION_HINT = "opens a new session without the refused messages."
 MAX_FINDING_CHARACTERS = 100  # the maximum number of characters of one finding
 
 
@@ -50,7 +50,7 @@ def answer_request(request: Request) -> Outcome:
         return _answer_with_repair(request)
     if REFUSED_STATUS not in request.text:
         return report_on_text(
-            f"This session stays as it is. Later: {handoff_name}, or in a shell: "
+            f"The session was not changed. To continue later: {handoff_name}, or in a shell: "
             f"{request.command} --repair"
         )
     kinds = defects_causing_error(request.text)
@@ -83,9 +83,9 @@ def _repair_question(repair_plan: RepairPlan, defects: list[Defect]) -> str:
     if repair_plan.losses:
         loss_text = f"Not kept: {_describe_first_item([*repair_plan.losses])}"
     else:
-        loss_text = "Everything else is kept"
+        loss_text = "The copy keeps everything else"
     refusal = f"The API refuses this session: {_describe_first_item([defect_text, *defects[1:]])}."
-    return f"{refusal}\nA repaired copy: {make_planned_receipt(repair_plan).sizes}.\n{loss_text}."
+    return f"{refusal}\nSize of a repaired copy: {make_planned_receipt(repair_plan).sizes}.\n{loss_text}."
 
 
 def _describe_first_item(rows: Sequence[object]) -> str:

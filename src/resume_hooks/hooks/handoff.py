@@ -60,12 +60,12 @@ def answer_request(request: Request) -> Outcome:
     spec = parse_handoff_words(request.text)
     if spec.is_new_task and not spec.next_step:
         raise UsageError(
-            f"{NEW_TASK_OPTION} names no task",
-            f"{request.typed_name} {NEW_TASK_OPTION} write the release notes",
+            f"{NEW_TASK_OPTION} needs a task",
+            f"For example: {request.typed_name} {NEW_TASK_OPTION} write the release notes",
         )
     if not spec.is_new_task:
-        other_options = "Others, in a shell: resume-hooks handoff --help"
-        remedy = f"There is {NEW_TASK_OPTION}, before a new task, and a size, such as 4k. {other_options}"
+        other_options = "More options, in a shell: resume-hooks handoff --help"
+        remedy = f"Here you can type {NEW_TASK_OPTION} before a new task, and a size such as 4k. {other_options}"
         refuse_option(spec.next_step, remedy)
     outcome = handoff(parent, spec, request.caller())
     if spec.size == WHOLE_SESSION or not isinstance(outcome, OpenedSession):

@@ -250,7 +250,7 @@ def _describe_bug(error: Exception, trigger: Trigger) -> str:
     hint = " Put a space before > to send it as it is." if trigger.sign == TYPED_SIGN else ""
     return (
         f"resume-hooks failed ({type(error).__name__}: {error}). It changed none of your sessions or files; "
-        f"a new session that it created before is in `{shell_command('sessions')}`.{typed_text}\n\n"
+        f"if it created a new session first, that session is in `{shell_command('sessions')}`.{typed_text}\n\n"
         f"Your prompt was not sent.{hint}\n"
         f"To see what is wrong, in a shell:\n  {shell_command('doctor')}\n\nThen try again."
     )

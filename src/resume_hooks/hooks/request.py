@@ -120,8 +120,8 @@ def parse_search_words(text: str) -> tuple[bool, str]:
         (match[1] for match in _OPTION_PATTERN.finditer(search_words) if match[1]), ""
     ):
         raise UsageError(
-            f"{option} is not an option here; {ALL_WORD} is one, before the words",
-            f'Others, in a shell: resume-hooks search --help. As a word: "{option}", in quotes.',
+            f"{option} is not an option here; the only option is {ALL_WORD}, before the words",
+            f'More options, in a shell: resume-hooks search --help. To search for the text: "{option}", in quotes.',
         )
     return in_all_projects, search_words
 

@@ -57,7 +57,7 @@ WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIME}"
 """The line that the client shows while a model writes the summary."""
 
 
-UNFINISHED_FACT = "The summary is not in it yet: it is still being written."
+UNFINISHED_FACT = "The summary is still being written."
 
 
 def answer_request(request: Request) -> Outcome:
@@ -186,9 +186,9 @@ def answer_abandoned_wait(parent: Session, where: Where, trigger: Trigger) -> st
     child = summary.find_unfinished_rollover(parent, where)
     retry_trigger = trigger.name("rollover")
     if child is None:
-        return f"No summary, and no session was made. {retry_trigger} asks again."
+        return f"There is no summary, and no session was created. {retry_trigger} asks again."
     return (
-        f"No summary. {child.in_client} opens the new session with the digest alone, "
+        f"There is no summary. {child.in_client} opens the new session, which has only the digest; "
         f"{retry_trigger} asks again."
     )
 
@@ -209,7 +209,7 @@ def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence
         )
         return [summary.describe_failure(outcome.failure), *costs, retry_fact]
     check_facts = [outcome.checked.description] if outcome.checked else []
-    return [f"a summary by {outcome.spent.model} and a digest are in it", *check_facts, *costs]
+    return [f"it contains a summary by {outcome.spent.model} and a digest", *check_facts, *costs]
 
 
 def _add_facts(

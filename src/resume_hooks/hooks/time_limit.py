@@ -34,7 +34,7 @@ def time_limit(
 
     def raise_time_limit(*_: object) -> None:
         raise TimeLimitExceeded(
-            f"It took longer than {max_seconds:g} s, so nothing was made", command
+            f"This took longer than {max_seconds:g} s, so it was stopped", command
         )
 
     if not hasattr(signal, "setitimer"):

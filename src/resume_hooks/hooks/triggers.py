@@ -85,7 +85,7 @@ ALIASES = {
 }
 """Other names of triggers, also from earlier versions. No list shows them."""
 
-NOT_ALONE_HINT = "a command runs only alone in the box; Enter again sends this as it is"
+NOT_ALONE_HINT = "a command only runs alone in the input box; Enter again sends this text as it is"
 """The text for the user who typed a command behind the next step that was in the input box."""
 
 TYPED_VERBS = frozenset(each.name for each in ROWS.values() if not each.is_module_only)

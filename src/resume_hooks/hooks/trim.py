@@ -93,7 +93,7 @@ def answer_request(request: Request) -> Outcome:
     if request.path is None and confirmations.find_question(request.session_id) is not None:
         raise NothingToTrim(
             "There is nothing to trim: this session's file was deleted after the question",
-            "Put it back where it was, then type the trim again.",
+            "Restore the file, then type the trim again.",
         )
     parent = request.session
     if word == "yes":
@@ -174,7 +174,8 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
     def claim_if_in_time(_: TrimPlan) -> bool:
         if (time.monotonic() - start_time) * (1 + WRITING_RATIO) > MAX_CONFIRM_SECONDS:
             raise TimeLimitExceeded(
-                "It would take longer than a prompt may wait, so nothing was made", request.command
+                "This would take longer than a prompt may wait, so no session was created",
+                request.command,
             )
         return confirmations.claim_question(question)
 
@@ -279,19 +280,20 @@ def _refuse_misplaced_answer(text: str, trigger: Trigger) -> None:
         word == "--in-place" or difflib.get_close_matches(word, ["here"])
     ):
         raise UsageError(
-            f"'{word}' is not an option here", f"In place: {trigger.name('trim')} here"
+            f"'{word}' is not an option here", f"To trim in place: {trigger.name('trim')} here"
         )
     if ANSWER_WORDS & set(text.lower().split()):
         raise UsageError(
-            f"'{collapse_line(text, 80)}' confirms nothing", f"{_CONFIRM_HINT}, and nothing more."
+            f"'{collapse_line(text, 80)}' is not a confirmation",
+            f"{_CONFIRM_HINT}, and nothing more.",
         )
 
 
 _ANSWERS_TEXT = """\
-  make it            {trim} yes
+  create the copy    {trim} yes
   other options      {trim} [options]
-  what they are      {trim} help
-  discard this       {trim} cancel"""
+  list the options   {trim} help
+  cancel             {trim} cancel"""
 
 
 def question_card(preview: str, options: str, store_error: str, trim: str) -> str:
@@ -311,7 +313,7 @@ def question_card(preview: str, options: str, store_error: str, trim: str) -> st
     answers_text = _ANSWERS_TEXT.format(trim=trim)
     return (
         f"{first_line}\n{_format_options_line(options)}{_indent_text(preview)}\n"
-        f"{answers_text}\nTo make it: {confirm_command}"
+        f"{answers_text}\nTo create it: {confirm_command}"
     )
 
 
@@ -374,7 +376,7 @@ def answered_card(question: StoredQuestion, trim: str, *, is_deleted: bool) -> s
             later_state = "its file is gone"
         else:
             later_state = "it has been continued since"
-        reason = f"this trim was confirmed already and made {question.child}; {later_state}"
+        reason = f"this trim was confirmed already and created {question.child}; {later_state}"
     retry_line = f"  To be asked again:  {trim} {question.options}".rstrip()
     return refusal_card(reason, retry_line, last_line=f"First: {trim}")
 
@@ -382,7 +384,7 @@ def answered_card(question: StoredQuestion, trim: str, *, is_deleted: bool) -> s
 def busy_card(trim: str) -> str:
     """Return the card of ``>trim yes`` while another prompt is creating the child."""
     return refusal_card(
-        "another prompt is making this trim right now", last_line=f"In a moment: {trim} yes"
+        "another prompt is creating this copy right now", last_line=f"In a moment: {trim} yes"
     )
 
 

@@ -295,4 +295,4 @@ def test_a_session_of_another_folder_gets_a_shell_command(project: Path, tmp_pat
         session_id(4),
         [{**row, "cwd": CWD} for row in conversation(2, session_id=session_id(4))],
     )
-    assert "is gone" in ask_pane(project, at=session_id(4), key="open")["head"]
+    assert "no longer exists" in ask_pane(project, at=session_id(4), key="open")["head"]

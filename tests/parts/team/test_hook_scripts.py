@@ -105,7 +105,7 @@ def test_the_launcher_adds_the_driver_to_the_venv(quick_plugin: PluginCopy) -> N
     """
     assert quick_plugin.engine("--install", "--team").returncode == 0
     assert (quick_plugin.data / "venv" / "requirements-team.lock").exists()
-    assert "nothing to do" in quick_plugin.engine("--install").stderr
+    assert "is ready or being installed already" in quick_plugin.engine("--install").stderr
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ ACTIONS = (
     (READ_ON_ACTION, "read on", "the text after these lines"),
     (READ_BACK_ACTION, "read back", "the text before these lines"),
     (OPEN_ACTION, "resume", "continues this session"),
-    ("handoff", "hand off", "opens a fresh session that knows this one"),
+    ("handoff", "hand off", "opens a new session that knows this one"),
     (FORK_ACTION, "fork", "opens a copy; this session stays as it is"),
     (UNDO_ACTION, "undo compaction", "opens a copy from before the compaction"),
     (LIST_ACTION, "list", "back to the list"),
@@ -92,9 +92,9 @@ EFFECTS_IF_OPEN_ELSEWHERE = {
 
 FIRST_STEPS_ELSEWHERE = {
     OPEN_ACTION: "",
-    "handoff": "a fresh session is made; ",
-    FORK_ACTION: "a copy is made; ",
-    UNDO_ACTION: "a copy is made; ",
+    "handoff": "creates a new session and ",
+    FORK_ACTION: "creates a copy and ",
+    UNDO_ACTION: "creates a copy and ",
 }
 """The beginning of an action's effect for a session of another project.
 
@@ -108,7 +108,7 @@ asking."""
 SEARCHING_HINT = " by name · searching the turns …"
 BUSY_HINT = "one moment, searching …"
 CLOSE_HINT = "Esc closes"
-FOCUS_HINT = "The prompt has the keys · Ctrl+X Tab: back"
+FOCUS_HINT = "Keys go to the prompt · Ctrl+X Tab: back here"
 FIELD_PLACEHOLDER = f"words, or {ALL_WORD}"
 ENTER_LABEL = "look into it"
 
@@ -511,7 +511,7 @@ def open_marked_session(
     if action in {OPEN_ACTION, "fork"} and (
         limitation := registry.row_of_agent(row.agent).loss_note
     ):
-        raise UsageError(limitation, "hand off continues from them in a fresh session")
+        raise UsageError(limitation, "hand off continues from the prompts in a new session")
     if action == OPEN_ACTION:
         if row.session_id == current_id:
             return {"text": "This is the session that you are in."}
@@ -520,7 +520,7 @@ def open_marked_session(
     match outcome:
         case OpenedSession(receipt=receipt, remark=remark):
             return _open_session_reply(receipt.session_id, row, event, remark)
-    raise TypeError(f"{action} came to {type(outcome).__name__}")
+    raise TypeError(f"Unexpected outcome of {action}: {type(outcome).__name__}")
 
 
 def _make_child(action: str, row: ListedSession, where: Where) -> Outcome:
@@ -554,7 +554,7 @@ def _open_session_reply(
     command = resume_command(row.folder, session_id)
     if not os.path.isdir(row.folder):
         raise SessionNotFound(
-            f"Its folder {row.folder} is gone",
+            f"The session's folder {row.folder} no longer exists",
             f"In a shell: {shell_command(f'resume {session_id}')}",
         )
     manual_command = plain_text(f"To open it, in a shell: {command}")
@@ -568,7 +568,7 @@ def _open_session_reply(
     copied = prompt.copy_by_setting(command)
     return {
         "text": plain_text(
-            f"It belongs to another folder. The command that opens it: {command} ({copied.how})"
+            f"The session belongs to another folder. The command that opens it: {command} ({copied.how})"
         )
     }
 
