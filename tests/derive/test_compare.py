@@ -294,7 +294,7 @@ def test_the_number_of_prompts_before_a_compaction(
 
 
 def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> None:
-    """The window that the user set is used, so the percentage is that of the notice above the prompt."""
+    """The percentage uses the window that the user set, like the notice above the prompt."""
     (config_home.config / "settings.json").write_text(json.dumps({"autoCompactWindow": 140_000}))
     found = compare_at(config_home, bulky_session(), 200)
     assert (found.context.percent, found.context.limit) == (92, 120_000)
@@ -372,7 +372,9 @@ def test_every_session_of_the_corpus_is_compared(
         )
 
 
-def test_a_receipt_matches_the_card(config_home: ConfigHome, real_session: RealSession) -> None:
+def test_a_receipt_matches_the_comparison(
+    config_home: ConfigHome, real_session: RealSession
+) -> None:
     """A handoff and a trim of a real session have the sizes that the comparison estimated."""
     if real_session.is_foreign:
         return

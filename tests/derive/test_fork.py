@@ -457,7 +457,7 @@ def test_a_compacted_session_moves_to_another_home(
 def test_a_file_outside_the_projects_moves_to_a_home(
     config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
-    """A fork of a file outside the projects has a warning, but not if it is moved to a project."""
+    """A fork of a file outside the projects' folders has a warning, unless a home moves the fork."""
     path = write_session(tmp_path / "copies", session_id(7), conversation(1))
     assert "outside its project's folder" in fork_receipt(path).warnings[0]
     assert fork_receipt(path, home=str(other_folder)).warnings == ()

@@ -81,7 +81,7 @@ class SimulatedClient:
             stream.write(line(record) + b"\n")
         self.parent = record["uuid"]
 
-    def next_place(self) -> dict[str, Any]:
+    def next_record_fields(self) -> dict[str, Any]:
         """Return the fields of the next record: its uuid, parent, time and session."""
         at = self.next_instant
         uuid = str(uuid4())
@@ -96,12 +96,20 @@ class SimulatedClient:
         """Append a turn with a tool call."""
         number = len(self.typed) + 1
         self.typed.append(f"take step {number}")
-        self.append_record(user(self.typed[-1], **self.next_place()))
+        self.append_record(user(self.typed[-1], **self.next_record_fields()))
         self.append_record(
-            tool_use(f"call{number}", tool_input={"file_path": f"/x{number}"}, **self.next_place())
+            tool_use(
+                f"call{number}",
+                tool_input={"file_path": f"/x{number}"},
+                **self.next_record_fields(),
+            )
         )
-        self.append_record(tool_result(f"call{number}", f"{number}\n{BULK}", **self.next_place()))
-        self.append_record(assistant(f"Step {number} is done.", tokens=90_000, **self.next_place()))
+        self.append_record(
+            tool_result(f"call{number}", f"{number}\n{BULK}", **self.next_record_fields())
+        )
+        self.append_record(
+            assistant(f"Step {number} is done.", tokens=90_000, **self.next_record_fields())
+        )
 
     def take_steps(self, steps: list[str]) -> None:
         """Append four turns, and then call the methods that the steps name."""
@@ -115,9 +123,9 @@ class SimulatedClient:
     def compact(self) -> None:
         """Compact the session as the client does."""
         self.append_record(
-            {**boundary(before=self.parent, **self.next_place()), "parentUuid": None}
+            {**boundary(before=self.parent, **self.next_record_fields()), "parentUuid": None}
         )
-        self.append_record(summary(f"So far {len(self.typed)} steps.", **self.next_place()))
+        self.append_record(summary(f"So far {len(self.typed)} steps.", **self.next_record_fields()))
 
     def trim_here(self) -> None:
         """Trim the session in place as the engine plans it and the client writes it."""
@@ -136,14 +144,14 @@ class SimulatedClient:
             if isinstance(row := json.loads(text), dict) and "uuid" in row
         }
         self.append_record(
-            {**boundary(before=self.parent, **self.next_place()), "parentUuid": None}
+            {**boundary(before=self.parent, **self.next_record_fields()), "parentUuid": None}
         )
         made = clock.timestamp_from_epoch(self.clock - 0.001)
         for each in decided.messages:
             kept = isinstance(each, int)
             for at in [each] if isinstance(each, int) else each:
                 row = json.loads(json.dumps(rows[nodes[at].uuid]))
-                spot = self.next_place()
+                spot = self.next_record_fields()
                 row |= {"uuid": spot["uuid"], "parentUuid": spot["parent"]}
                 row["timestamp"] = row["timestamp"] if kept else made
                 if row["type"] == "assistant":
@@ -281,7 +289,7 @@ def test_an_untrim_uses_the_size_stated_by_a_trim_in_place(tmp_path: Path) -> No
         row.get("message", {}).pop("usage", None)
     client.path.write_bytes(b"".join(line(row) + b"\n" for row in rows))
     remark = "resume-hooks: 90,000 tokens before, about 61,234 now."
-    client.append_record(system("informational", content=remark, **client.next_place()))
+    client.append_record(system("informational", content=remark, **client.next_record_fields()))
     session = session_file(str(client.path))
     decided = untrim.plan_untrim(scan_trimmed_session(session), client.where)
     assert (decided.sizes.tokens_before, decided.sizes.tokens_after) == (61_234, 90_000)

@@ -85,7 +85,7 @@ def test_markdown_is_kept() -> None:
 
 
 def test_an_existing_reference_is_enough() -> None:
-    """A sentence with the right reference gets no other. After a wrong one, the right one is added."""
+    """A sentence with the right reference gets no other. After a wrong reference, the right one is added."""
     assert checked_summary("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
     assert checked_summary("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
     assert check_summary("Renamed `parse_line`. (:3)", SAID).tied_count == 1

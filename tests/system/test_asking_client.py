@@ -67,7 +67,7 @@ REFUSED = [
 
 
 def result_in_asking_process(home: ConfigHome, *how: str) -> str:
-    """Return the answer that a process gets which the stand-in starts in this way."""
+    """Return the answer that a process gets if the stand-in client starts it in this way."""
     done = subprocess.run(
         [sys.executable, "-I", "-c", CLIENT, ASK, *how],
         env={"PATH": os.environ["PATH"], **home.environ},

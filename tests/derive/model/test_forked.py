@@ -118,7 +118,7 @@ def test_a_refusal_is_reported_on_one_short_line(fields: dict[str, Any], why: st
 
 
 def test_the_reported_cost_is_shown() -> None:
-    """The reported token counts are shown. Missing or invalid counts are not."""
+    """The reported token counts are shown. Missing or invalid counts are left out."""
     usage = {
         "cache_read_input_tokens": 41_000,
         "cache_creation_input_tokens": 0,

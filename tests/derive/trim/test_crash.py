@@ -43,7 +43,7 @@ def plan_in_new_home(home: ConfigHome) -> TrimPlan:
 
 
 def files_after_attempt(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
-    """Return facts about the child, its sidecars and temporary files after an attempt to write it."""
+    """Return the sizes and names of the files that an attempt to write a child left."""
     child, history = (
         Path(decided.draft.path),
         home.config / "file-history" / decided.draft.session_id,

@@ -256,7 +256,7 @@ def file_snapshot(message: str, **extra: Any) -> Record:
 
 
 def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
-    """File snapshots of kept messages are copied. Those of other messages are not."""
+    """Only the file snapshots of kept messages are copied."""
     before = conversation(1, prefix="old")
     marks = [boundary(uuid="b", before="old1", ts=5), summary("sum", uuid="s", parent="b", ts=6)]
     chain = [

@@ -84,7 +84,7 @@ def test_a_caller_can_refuse_the_draft(verb: Verb, parent: Path, config_home: Co
 
 
 def test_a_child_is_reused_only_on_request(parent: Path, config_home: ConfigHome) -> None:
-    """With ``reuses_child``, a second handoff returns the existing child. Without it, another is written."""
+    """A second handoff returns the existing child with ``reuses_child``, and otherwise a new child."""
     session, spec = Session.open_path(str(parent), config_home.where), HandoffSpec("fix it")
     first = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     again = handoff(session, spec, Caller(config_home.where, reuses_child=True))

@@ -230,7 +230,7 @@ def test_a_new_scan_reads_the_names_again(config_home: ConfigHome, home: Path) -
 def test_a_thread_of_several_files_is_one_session(config_home: ConfigHome, home: Path) -> None:
     """A thread of several files is one session with the newest file, and archived threads are listed.
 
-    Symbolic links and foreign files are not.
+    Symbolic links and foreign files are not listed.
     """
     first = write_rollout(
         home,

@@ -289,7 +289,7 @@ def test_a_rollover_to_codex_has_the_summary(config_home: ConfigHome, rollout: P
 def test_doctor_reports_on_codex(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Doctor counts Codex's sessions and names the command that installs the plugin.
 
-    If Codex has the plugin, it names no command.
+    If Codex has the plugin, doctor names no command.
     """
     monkeypatch.setenv("HOME", str(config_home.root))
     monkeypatch.delenv("CODEX_HOME", raising=False)

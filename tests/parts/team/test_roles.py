@@ -366,7 +366,7 @@ def test_a_locator_prefers_the_members_own_session(
 ) -> None:
     """A locator finds the member's own session rather than a given or shared one with the same id.
 
-    This is true even if the others ended later.
+    This is true even if the other sessions ended later.
     """
     with connect_to_team("admin") as db:
         db.run_statement("select team.settle_member('carol', 'give', 'alice')")

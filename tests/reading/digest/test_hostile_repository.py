@@ -263,7 +263,7 @@ def use_objects_of_hostile_repository(repo: Path, hostile: Path) -> None:
 
 
 def configure_filter_of_user(repo: Path, hostile: Path) -> None:
-    """Configure a filter in the user's own settings that the repository's attributes use."""
+    """Configure, in the user's own Git settings, a filter that the repository's attributes name."""
     (repo.parent / ".gitconfig").write_text(
         FILTER.format(evil=hostile) + f"[core]\n\tfsmonitor = {hostile}\n"
     )

@@ -242,7 +242,7 @@ def test_the_client_states_which_branch_is_live(config_home: ConfigHome) -> None
 
 @pytest.mark.parametrize("parent", ["gone", None])
 def test_a_broken_chain_loses_no_prompt(config_home: ConfigHome, parent: str | None) -> None:
-    """Messages are kept if their parent is missing, if they have none, or if the chain is a cycle."""
+    """Messages are kept if their parent is missing, if they have no parent, or if the chain is a cycle."""
     talk = Talk().prompt("one").says("a").back_to(parent).prompt("two").says("b")
     assert requests(talk.digest(config_home)) == ["one", "two"]
     talk.records[2]["parentUuid"] = "r3"
@@ -363,7 +363,7 @@ def test_an_answer_whose_subject_comes_up_again_is_marked(
 
 @pytest.mark.parametrize("noted", [True, False])
 def test_a_question_cannot_forge_its_answer(config_home: ConfigHome, noted: bool) -> None:
-    """A question with quotation marks and an answer's form in it is listed with the real answer.
+    """A question that contains quotation marks and a false answer is listed with the real answer.
 
     This is so with and without the client's own record of the answers.
     """

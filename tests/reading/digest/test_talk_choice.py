@@ -7,7 +7,7 @@ from resume_hooks.reading.digest.talk_choice import choose_talk
 
 
 def test_older_answers_are_shown_in_full_if_they_fit() -> None:
-    """With enough space, all answers are shown in full. With little, the latest answer is."""
+    """With enough space, all answers are shown in full. With little space, only the latest answer is."""
     answer = "\n".join(
         f"Finding {number}: it is as it is, and stays so for now." for number in range(100)
     )

@@ -1,1 +1,1 @@
-"""Tests of ``transcripts.codex``."""
+"""Tests of ``resume_hooks.parts.codex.transcripts``."""
