@@ -348,7 +348,7 @@ def _words_by_pair(
 ) -> dict[bytes, list[tuple[int, bytes, int]]]:
     """Return the words that may occur around a pair of bytes: a rare character and the byte after it.
 
-    Each word is an index, the word, and the number of bytes before the character.
+    Each word is a tuple of its index, its text, and the number of bytes before the character.
     """
     by_pair: dict[bytes, list[tuple[int, bytes, int]]] = {}
     for character, words in words_by_character.items():

@@ -47,7 +47,8 @@ _TEXT_AFTER_KEYWORD = {
         rb"(?=[\w-]{21,26}\.[\w-]{6}\.)",
     ),
 }
-"""Maps keywords that are common in names and in base64 to the text that must follow them."""
+"""Maps a keyword that is common in names or in base64 to the text that must follow it in a token.
+"""
 
 
 _REPEAT_COUNT = re.compile(r"[{,](\d+)\}")

@@ -251,7 +251,7 @@ _OTHER_SETTING = compile_lazily(rb"[a-z_]{2,20}=[\w.:]+")
 """Matches another name with its value, as in the settings and logs of a program."""
 
 _FURTHER_WORDS = compile_lazily(rb"[ \t]+(?!#|//)\S")
-"""Matches further words after a value on the same line."""
+"""Matches the text of further words after a value on the same line."""
 
 _MIN_SEPARATORS = 4
 """Minimum number of underscores in a name that is too long to be a password."""
@@ -296,7 +296,7 @@ _PROMPT = compile_lazily(rb"[\w.@()-]+[#>$%]")
 
 _SHORTEST_NAME = 2
 _NOISE_BEFORE_NAME = frozenset(bytes([sign]) for sign in b")!}~`^%+<=*#/")
-"""The characters before a name of two letters, such as ``pw``, that only occur in encoded data."""
+"""Characters that occur before a short name, such as ``pw``, only in encoded data."""
 
 _SETTING_ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
 _LOGIN_ASSIGNMENT = compile_lazily(

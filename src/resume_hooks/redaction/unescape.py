@@ -165,7 +165,10 @@ def range_of_whole_escapes(raw: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def _end_of_escape(raw: bytes, position: int) -> int:
-    """Return the end of the escape that contains ``position``, or ``position`` outside an escape."""
+    """Return the end of the escape that contains ``position``.
+
+    Return ``position`` itself if no escape contains it.
+    """
     for start in range(position - 1, max(-1, position - _MAX_ESCAPE_BYTES), -1):
         if (
             raw[start] == _BACKSLASH

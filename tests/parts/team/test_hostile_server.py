@@ -501,7 +501,7 @@ def test_a_late_answer_ends_the_connection(
         for number in (3, 4):
             (queue / session_id(number)).touch()
         with pytest.raises(TeamFailed, match="does not answer"):
-            sharing.remove_lost_sessions(db, member_home.where)
+            sharing.remove_queued_and_expired_sessions(db, member_home.where)
         over.set()
         assert db.is_closed
     assert len(list(queue.iterdir())) == 2

@@ -352,14 +352,14 @@ def test_an_expired_session_expires_on_the_server(
     root.execute("update team.session set ended = now()::text where session_id = %s", (CHILD,))
     with connect_to_team("alice") as db:
         monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 30))
-        assert sharing.remove_lost_sessions(db, alice.where) == []
+        assert sharing.remove_queued_and_expired_sessions(db, alice.where) == []
         path.unlink()
         path.with_name(f"{CHILD}.jsonl").unlink()
         monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 0))
-        assert sharing.remove_lost_sessions(db, alice.where) == []
+        assert sharing.remove_queued_and_expired_sessions(db, alice.where) == []
         monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 30))
-        assert sharing.remove_lost_sessions(db, alice.where) == [SESSION]
-        assert sharing.remove_lost_sessions(db, alice.where) == []
+        assert sharing.remove_queued_and_expired_sessions(db, alice.where) == [SESSION]
+        assert sharing.remove_queued_and_expired_sessions(db, alice.where) == []
     left = "select s.session_id, a.label from team.session s join team.machine a on a.id = s.machine order by s.id"
     assert root.execute(left).fetchall() == [(SESSION, "desk"), (CHILD, "laptop")]
     path.write_bytes(whole)
@@ -368,7 +368,7 @@ def test_an_expired_session_expires_on_the_server(
     path.unlink()
     assert sharing.queue_replacement(SESSION, alice.where)
     with connect_to_team("alice") as db:
-        assert sharing.remove_lost_sessions(db, alice.where) == [SESSION]
+        assert sharing.remove_queued_and_expired_sessions(db, alice.where) == [SESSION]
 
 
 def test_an_unreachable_or_full_server_is_reported(

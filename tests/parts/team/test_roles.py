@@ -16,7 +16,7 @@ from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.import_ import ImportSpec
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import connect, sharing
-from resume_hooks.parts.team.ancestry import extend_lineage, fetch_server_lineage
+from resume_hooks.parts.team.ancestry import add_missing_ancestors, fetch_server_lineage
 from resume_hooks.parts.team.connect import TeamFailed, connect_to_team
 from resume_hooks.parts.team.fetching import resume_team_session
 from resume_hooks.parts.team.rows import Database
@@ -496,7 +496,7 @@ def test_an_ancestor_belongs_to_the_owner_of_the_child(
             (child, "team", "bob"),
         ]
         here = LineageFinder(alice.where).find_lineage(str(alice.home.project() / f"{own}.jsonl"))
-        assert ids_visibility_and_owners(extend_lineage(here, db, alice.where)) == [
+        assert ids_visibility_and_owners(add_missing_ancestors(here, db, alice.where)) == [
             (parent, "private", ""),
             (own, "present", ""),
         ]
@@ -505,7 +505,7 @@ def test_an_ancestor_belongs_to_the_owner_of_the_child(
             find_team_session(f"bob:{child}", db), wish, db, Caller(alice.where)
         )
         here = LineageFinder(alice.where).find_lineage(came.receipt.file)
-        assert ids_visibility_and_owners(extend_lineage(here, db, alice.where)) == [
+        assert ids_visibility_and_owners(add_missing_ancestors(here, db, alice.where)) == [
             (parent, "private", ""), (child, "team", "bob"), (came.session_id, "present", ""),
         ]  # fmt: skip
     with connect_to_team("bob") as db:

@@ -281,7 +281,7 @@ class EditFinder:
     ) -> None:
         self._index = index
         self._scope = scope
-        self._entered = files_in_scope
+        self._files_in_scope = files_in_scope
         self._sources = sources
         self.has_too_many_calls = False
 
@@ -328,8 +328,8 @@ class EditFinder:
             self._index.db,
             self._index.postings,
             scope,
-            self._entered.files,
-            self._entered.file_count,
+            self._files_in_scope.files,
+            self._files_in_scope.file_count,
         )
         ranking = Ranking(self._index.postings, search_limits, (), None)
         postings = ranking.matching_records(MAX_CALLS, lookups)

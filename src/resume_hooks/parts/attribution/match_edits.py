@@ -53,7 +53,11 @@ class FileEdit(NamedTuple, Generic[EditRecord]):
 
 
 class Verdict(NamedTuple, Generic[EditRecord]):
-    """The record of the edit that wrote a line, or None without proof. ``reason`` explains it to the user."""
+    """The answer to the question which edit wrote a line.
+
+    ``record`` identifies the edit, and is None if nothing proves which edit wrote the line.
+    ``reason`` is an explanation for the user.
+    """
 
     record: EditRecord | None
     reason: str

@@ -63,7 +63,7 @@ ENCRYPTED_SUMMARY = DefectKind(
 )
 
 _LOSS_KINDS = frozenset({MISSING_BASE, UNREADABLE_LINE, TORN_LINE, LONG_LINE})
-"""The defects that mean a loss of content which a repair cannot undo."""
+"""The kinds of defects by which content is lost. A repair cannot restore the content."""
 
 
 def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defect]:

@@ -58,12 +58,12 @@ def main(event_name: str) -> None:
 
 
 def _answer_compaction(event: hook_replies.Event) -> Record:
-    if follows_trigger(event, Where()):
+    if is_started_by_trigger(event, Where()):
         return {"continue": False, "stopReason": STOP_REASON}
     return {}
 
 
-def follows_trigger(event: hook_replies.Event, where: Where) -> bool:
+def is_started_by_trigger(event: hook_replies.Event, where: Where) -> bool:
     """Check whether the prompt that leads to a compaction is certainly a trigger of this plugin.
 
     The prompt must be the only prompt of the session at the start of the turn.

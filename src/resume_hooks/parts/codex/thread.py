@@ -25,7 +25,7 @@ from resume_hooks.derive.trim.selection import HEAD_CHARACTERS, TAIL_CHARACTERS,
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.rollout import RolloutBody, build_body, build_item_record
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.goal import COMPLETE_STATUS, GoalState
+from resume_hooks.parts.codex.transcripts.goal import COMPLETE_STATUS, GoalTracker
 from resume_hooks.parts.codex.transcripts.history import History, Item
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPACTED,
@@ -229,9 +229,9 @@ class CodexThread:
                 "payload": payload,
                 **decision.origins.origin_of_record(index).trim_fields(0),
             }
-        return self.child_body(child, head, edited)
+        return self.make_child_body(child, head, edited)
 
-    def child_body(
+    def make_child_body(
         self, child: Draft, head: bytes, edited_records: Mapping[int, Record]
     ) -> RolloutBody:
         """Return the content of a child.
@@ -396,7 +396,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
     history, metadata, goal_state, window_setting = (
         History(session.original),
         _ItemMetadataReader(),
-        GoalState(),
+        GoalTracker(),
         settings.read_number("context_window"),
     )
     # These lines describe the environment to the model: the last complete description and its later

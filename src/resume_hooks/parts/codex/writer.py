@@ -319,7 +319,7 @@ class CodexWriter:
         head = child.make_first_line(ChildSize(restored_context.tokens, CHARACTERS_PER_TOKEN))
         return UntrimPlan(
             draft=child,
-            body=parent.child_body(child, head, edited_items),
+            body=parent.make_child_body(child, head, edited_items),
             sizes=Sizes(context.tokens, restored_context.tokens),
             remarks=tuple(list_losses(missing_originals)),
             restored_records=tuple(edited_items),

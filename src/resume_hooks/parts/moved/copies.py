@@ -90,7 +90,7 @@ def choose_copy(named_copy: SessionFile, where: Where, *, by_path: bool) -> Sess
         )
         raise ResumeHooksError(
             f"Several copies have records of their own: {missing_text}",
-            "Name the one to keep by its path. To keep the records of another one: "
+            "Name the copy to keep by its path. To keep the records of another copy: "
             f"resume-hooks fork {quote_word(copies[-1].path)}",
         )
     other_copies = tuple(copy for copy in copies if copy.path != copy_to_keep.path)

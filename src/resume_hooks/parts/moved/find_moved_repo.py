@@ -43,7 +43,7 @@ MAX_SIBLINGS = 100
 """Maximum number of folders to examine that are next to the missing folder."""
 
 MAX_TRACES = 200
-"""Maximum number of commits to search for, and also of files."""
+"""Maximum number of commits to search for. The same number applies to files."""
 
 _COMMIT_ID = re.compile(
     rb"\[[^\s\[\]\"]{1,200} (?:\(root-commit\) )?([0-9a-f]{7,40})\]|(?<![0-9a-f])([0-9a-f]{40})(?![0-9a-f])"
@@ -112,7 +112,7 @@ def find_likely_folders(traces: Traces, folders: Iterable[str], where: Where) ->
     for root, worktree in _find_candidate_roots(
         folders, old_folder, find_main_checkout(old_folder, where)
     ):
-        folder = _find_old_folder(root, old_folder, traces.files)
+        folder = _find_folder_in_repository(root, old_folder, traces.files)
         if traces.commits:
             commits = _find_commits(root, traces.commits, where, deadline)
         else:
@@ -198,7 +198,7 @@ def list_sibling_folders(old_folder: str) -> list[str]:
     return siblings[:MAX_SIBLINGS]
 
 
-def _find_old_folder(root: str, old_folder: str, files: tuple[str, ...]) -> str:
+def _find_folder_in_repository(root: str, old_folder: str, files: tuple[str, ...]) -> str:
     """Return the path that the old folder has in a repository.
 
     This is the root of the repository, or the subfolder with the most ``files`` among those that

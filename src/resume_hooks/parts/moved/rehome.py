@@ -89,7 +89,7 @@ def find_former_folder(new_folder: str, where: Where, max_seconds: float = float
         )
     raise UsageError(
         f"Several folders may have become {new_folder}: {', '.join(candidates)}",
-        "Name the one that you mean.",
+        "Name the folder that you mean.",
     )
 
 

@@ -131,7 +131,8 @@ def plan_scrubbed_child(
     measured_parent = measure_session(session, transcript, survey, read_back, trimmed_pieces)
     child = make_draft(session, measured_parent.ends, SCRUB_KIND, where, output_dir)
     child = child._replace(
-        root_title=cleaner.clean_words(child.root_title), block=cleaner.clean_words(child.block)
+        root_title=cleaner.clean_own_text(child.root_title),
+        block=cleaner.clean_own_text(child.block),
     )
     child_id = child.session_id
     metadata = [

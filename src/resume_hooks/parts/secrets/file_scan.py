@@ -71,11 +71,11 @@ class FileScan(NamedTuple):
 def scan_file(
     path: str, last_scan: FileScan | None, *, by_line: bool, count_read: Callable[[int], None]
 ) -> FileScan:
-    """Search a file for secrets. Raise OSError if it cannot be read.
+    """Search a file for secrets, and return the result. Raise OSError if it cannot be read.
 
-    :param last_scan: The result of the last search in this file, or None. :param by_line: Whether
-    the file is a transcript, which is searched line by line. :param count_read: A function that is
-    called with the number of bytes after each read.
+    ``last_scan`` is the result of the last search in this file, or None. If ``by_line`` is true,
+    the file is a transcript, which is searched line by line. ``count_read`` is called with the
+    number of bytes after each read.
     """
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
@@ -198,8 +198,8 @@ class _BlockScanner:
     def scan_block(self, block: bytes, line_number: int, offset: int) -> Iterator[FoundSecret]:
         """Yield the secrets in a block of complete lines.
 
-        :param line_number: The line number of the first line in the block. :param offset: The
-        offset of the block in its file.
+        ``line_number`` is the number of the first line in the block, and ``offset`` the offset of
+        the block in its file.
         """
         counted_bytes = 0
         for start, end in self._find_suspect_lines(block):

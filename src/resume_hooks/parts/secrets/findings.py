@@ -20,7 +20,7 @@ from resume_hooks.parts.secrets.literals import (
     NAMED_KIND,
     Literals,
     is_distinctive,
-    is_token,
+    is_searchable_token,
     split_encoded_lines,
 )
 from resume_hooks.parts.secrets.locations import (
@@ -81,7 +81,7 @@ SETTINGS_FILES = (
 """
 
 
-STUCK_REASON = (
+UNREMOVABLE_REASON = (
     "The secret is in an image, a record's id, or the folder's name, which can't be changed."
 )
 
@@ -283,7 +283,9 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
                 if secret.values and not _find_searchable_values([secret])
             }
     texts_by_value = {
-        value: kind for value, kind in values.items() if kind == NAMED_KIND or not is_token(value)
+        value: kind
+        for value, kind in values.items()
+        if kind == NAMED_KIND or not is_searchable_token(value)
     }
     literals = Literals(
         texts_by_value,
@@ -330,7 +332,7 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
         findings,
         rows=tuple(rows),
         open_reason=open_reason,
-        title=findings.literal_cleaner.clean_words(HeadTail(session.path).title),
+        title=findings.literal_cleaner.clean_own_text(HeadTail(session.path).title),
     )
 
 
@@ -347,7 +349,7 @@ def _find_searchable_values(secrets: Iterable[RemovedSecret]) -> dict[str, str]:
     kinds_by_text: dict[str, str] = {}
     for secret in secrets:
         for value in secret.values:
-            if is_distinctive(value) or is_token(value):
+            if is_distinctive(value) or is_searchable_token(value):
                 searchable = [value]
             else:
                 searchable = []
@@ -405,7 +407,7 @@ def _search_and_classify(
         location,
         kinds,
         REMAINING_STATE if is_unremovable else UNCHANGED_STATE,
-        STUCK_REASON if is_unremovable else "",
+        UNREMOVABLE_REASON if is_unremovable else "",
     )
 
 

@@ -141,7 +141,7 @@ def is_distinctive(value: str) -> bool:
     )
 
 
-def is_token(value: str) -> bool:
+def is_searchable_token(value: str) -> bool:
     """Check whether a short found secret can be searched for as a whole word.
 
     This is not possible if the secret could be an ordinary word or name.

@@ -26,8 +26,8 @@ from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.parts.secrets.findings import (
     REMAINING_STATE,
     REMOVED_STATE,
-    STUCK_REASON,
     UNCHANGED_STATE,
+    UNREMOVABLE_REASON,
     LocationWithSecrets,
     ScrubFindings,
     find_secrets_in_file,
@@ -208,7 +208,7 @@ def _rewrite_location(
             state=REMAINING_STATE, reason="The file still contains secrets. Run the command again."
         )
     if remaining_contents is not None and remaining_contents.has_unremovable_secret:
-        return row._replace(state=REMAINING_STATE, reason=STUCK_REASON)
+        return row._replace(state=REMAINING_STATE, reason=UNREMOVABLE_REASON)
     return row._replace(state=REMOVED_STATE)
 
 

@@ -1,6 +1,8 @@
-"""Count the turns, tokens and other facts of a transcript in one pass.
+"""Count the turns, tokens, hooks and stretches of a transcript in one pass.
 
-Lines that do not matter for the counts are not parsed.
+A stretch is a part of a session. It begins with the session, with a compaction or with the first
+record of a child, and it ends with its first edit or with the next compaction. Lines that do not
+matter for the counts are not parsed.
 """
 
 from __future__ import annotations
@@ -20,9 +22,8 @@ from resume_hooks.transcripts.tokens import read_stated_size
 from resume_hooks.transcripts.transcript import CopyDetector
 
 MAX_FOLDERS_PER_TRANSCRIPT = 8
-MAX_DURATION_MILLISECONDS = (
-    1000 * clock.DAY
-)  # Maximum number of milliseconds of a hook. A longer duration is not counted.
+# Maximum number of milliseconds of a hook. A longer duration is not counted.
+MAX_DURATION_MILLISECONDS = 1000 * clock.DAY
 # Maximum number of characters in the kind of a child. The file of a child can contain any kind.
 MAX_KIND_CHARACTERS = 40
 
@@ -37,9 +38,8 @@ MAX_EXACT_MILLISECONDS = 100  # A duration with more milliseconds is rounded to 
 OUR_HOOKS, OTHER_HOOKS = "ours", "others"
 # The kinds of stretches outside a child: they begin with the session or with a compaction.
 START_KIND, COMPACTION_KIND = "start", "compaction"
-NO_EDIT_CALLS = (
-    -1
-)  # Replaces the number of calls before the first edit in a stretch without an edit.
+# Replaces the number of calls before the first edit in a stretch without an edit.
+NO_EDIT_CALLS = -1
 MAX_CALLS = 10_000  # Maximum number of calls to count. A larger number is recorded as this number.
 
 Tallies = dict[str, dict[str, dict[int, int]]]
@@ -124,20 +124,20 @@ class _TranscriptCounter:
 
     def __init__(self, parent: Parent | None) -> None:
         self.parent = parent
-        self._since = clock.normalize_timestamp(parent.at) if parent else ""
-        self._copies = CopyDetector()
+        self._parent_time = clock.normalize_timestamp(parent.at) if parent else ""
+        self._copy_detector = CopyDetector()
         self._folders: dict[str, None] = {}
         self._turns: dict[str, int] = {}
         self.requests: dict[str, ApiRequest] = {}
         self._hooks: Tallies = {}
         self._stretches: Tallies = {}
         if parent:
-            self._stretch = replace_surrogates(parent.kind[:MAX_KIND_CHARACTERS])
+            self._stretch_kind = replace_surrogates(parent.kind[:MAX_KIND_CHARACTERS])
         else:
-            self._stretch = START_KIND
-        self._calls: list[str] = []
+            self._stretch_kind = START_KIND
+        self._call_days: list[str] = []
         """The days of the calls in the current stretch before its first edit."""
-        self._first = 0
+        self._first_request_tokens = 0
 
     def add_record(self, record: Record, *, is_subagent: bool) -> None:
         """Count a record, except if it was copied from a parent."""
@@ -146,10 +146,10 @@ class _TranscriptCounter:
             timestamp if _TIMESTAMP.fullmatch(timestamp) else clock.normalize_timestamp(timestamp)
         )
         if (
-            self._copies.is_copy(record)
+            self._copy_detector.is_copy(record)
             or not timestamp
             or "forkedFrom" in record
-            or timestamp <= self._since
+            or timestamp <= self._parent_time
         ):
             return  # The record has no time, or it was copied from a parent.
         day = timestamp[:10]
@@ -162,14 +162,14 @@ class _TranscriptCounter:
         elif records.get_kind(record) == records.ASSISTANT:
             self._count_answer(record, day)
             if not is_subagent and not record.get("isSidechain"):
-                for call in records.list_calls(record) if self._stretch else ():
-                    self._calls.append(day)
+                for call in records.list_calls(record) if self._stretch_kind else ():
+                    self._call_days.append(day)
                     if get_string(call, "name") in records.WRITING_TOOLS:
-                        self._finish_stretch(min(len(self._calls) - 1, MAX_CALLS))
+                        self._finish_stretch(min(len(self._call_days) - 1, MAX_CALLS))
                         break
         elif get_string(record, "subtype") == records.COMPACTION:
             self._finish_stretch(NO_EDIT_CALLS)
-            self._stretch = COMPACTION_KIND
+            self._stretch_kind = COMPACTION_KIND
         else:
             for event, is_ours, duration in _read_hook_durations(record):
                 _add_to_tally(
@@ -180,13 +180,16 @@ class _TranscriptCounter:
                 )
 
     def _finish_stretch(self, calls_before_edit: int) -> None:
-        """End the current stretch, and count it if it contains calls.
+        """End the current stretch at its first edit or at a compaction, and count it if it contains calls.
 
-        ``calls_before_edit`` is the number of calls before its first edit, or ``NO_EDIT_CALLS``.
+        ``calls_before_edit`` is the number of calls before the edit, or ``NO_EDIT_CALLS`` without
+        an edit.
         """
-        if self._calls:
-            _add_to_tally(self._stretches, self._stretch, self._calls[0], calls_before_edit)
-        self._stretch, self._calls = "", []
+        if self._call_days:
+            _add_to_tally(
+                self._stretches, self._stretch_kind, self._call_days[0], calls_before_edit
+            )
+        self._stretch_kind, self._call_days = "", []
 
     def _count_answer(self, record: Record, day: str) -> None:
         sent_tokens, answer_tokens = (
@@ -220,8 +223,8 @@ class _TranscriptCounter:
                 if earlier_request is None
                 else request._replace(day=earlier_request.day, turn=earlier_request.turn)
             )
-        if not self._first and not record.get("isSidechain"):
-            self._first = sent_tokens
+        if not self._first_request_tokens and not record.get("isSidechain"):
+            self._first_request_tokens = sent_tokens
 
     def make_counts(self, parent_size: int) -> TranscriptTotals:
         """Return the counts of the transcript. ``parent_size`` is the context size of its parent, or 0."""
@@ -237,7 +240,7 @@ class _TranscriptCounter:
         else:
             kind = ""
         if kind:
-            child = ChildCounts(kind, self._since, parent_size, self._first)
+            child = ChildCounts(kind, self._parent_time, parent_size, self._first_request_tokens)
         else:
             child = None
         return TranscriptTotals(
@@ -312,9 +315,9 @@ class TranscriptTotals(NamedTuple):
     """The counts of a transcript.
 
     ``folders`` are the first working directories in its records. ``hooks`` counts milliseconds by
-    event and owner, for example ``Stop|ours``. ``stretches`` counts the calls before the first
-    edit, or ``NO_EDIT_CALLS``, by kind of stretch. It is None in a row that an older version has
-    cached.
+    event and owner, for example ``Stop|ours``. ``stretches`` counts, by kind of stretch, the calls
+    from a start or a compaction to the first edit, or ``NO_EDIT_CALLS``. It is None in a row that
+    an older version has cached.
     """
 
     folders: tuple[str, ...]

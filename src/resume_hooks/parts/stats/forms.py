@@ -64,10 +64,11 @@ stretch_field = FieldDeclarer[totals.StretchSummary]()
 
 
 class StretchSummary(StrictModel):
-    """The stretches of one kind. A stretch begins with a session, a compaction or a child.
+    """The numbers of tool calls before the first edit, for one kind of stretch.
 
-    Only stretches with a tool call are counted. ``edited`` of them contain an edit. ``median`` and
-    ``p75`` are the numbers of calls before the first edit.
+    A stretch is the part of a session from its start, from a compaction or from its creation as a
+    child to the first edit. Only stretches with a tool call are counted. ``edited`` of them contain
+    an edit. ``median`` and ``p75`` are the numbers of calls before it.
     """
 
     kind: str = stretch_field(

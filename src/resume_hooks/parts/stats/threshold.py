@@ -60,25 +60,26 @@ def price_thresholds(sessions: Iterable[Sequence[ApiRequest]], first_day: str) -
     The first cost is the actual cost, without a threshold.
     """
     requests_by_session = [session for session in sessions if session]
-    ways = [(0, "")]
-    for line in THRESHOLD_TOKENS:
-        ways += [(line, TRIM_VALUE), (line, DEFAULT_HANDOFF_SIZE)]
+    strategies = [(0, "")]
+    for threshold_tokens in THRESHOLD_TOKENS:
+        strategies += [(threshold_tokens, TRIM_VALUE), (threshold_tokens, DEFAULT_HANDOFF_SIZE)]
     prices = []
-    for line, way in ways:
+    for threshold_tokens, strategy in strategies:
         replayed_sessions = [
-            _ReplayedSession(line, way, first_day, session) for session in requests_by_session
+            _ReplayedSession(threshold_tokens, strategy, first_day, session)
+            for session in requests_by_session
         ]
-        sizes_left = []
+        remaining_sizes = []
         for replayed_session in replayed_sessions:
-            sizes_left.extend(replayed_session.lefts)
+            remaining_sizes.extend(replayed_session.remaining_sizes)
         prices.append(
             Price(
-                line,
-                way,
-                reduction_count=len(sizes_left),
-                remaining_tokens=round(sum(sizes_left) / max(1, len(sizes_left))),
-                read_tokens=round(sum(each.read for each in replayed_sessions)),
-                written_tokens=round(sum(each.written for each in replayed_sessions)),
+                threshold_tokens,
+                strategy,
+                reduction_count=len(remaining_sizes),
+                remaining_tokens=round(sum(remaining_sizes) / max(1, len(remaining_sizes))),
+                read_tokens=round(sum(each.read_tokens for each in replayed_sessions)),
+                written_tokens=round(sum(each.written_tokens for each in replayed_sessions)),
                 cost=round(sum(each.cost for each in replayed_sessions)),
             )
         )
@@ -91,20 +92,28 @@ class _ReplayedSession:
     ``removed_tokens`` is the number of tokens that were removed so far.
     """
 
-    def __init__(self, line: int, way: str, since: str, requests: Sequence[ApiRequest]) -> None:
-        self.line, self.way, self.since = line, way, since
-        self.base = self.floor = requests[0].sent_tokens
-        self.cached_tokens = min(requests[0].cached_tokens or USUAL_CACHED_TOKENS, self.base)
-        self.removed_tokens, self.tried_at, self.worth = 0, -MIN_TURNS_BETWEEN, line
-        self.turn_start_tokens = [self.base]
-        self.lefts: list[int] = []
-        self.read = self.written = self.cost = 0.0
+    def __init__(
+        self, threshold_tokens: int, strategy: str, first_day: str, requests: Sequence[ApiRequest]
+    ) -> None:
+        self.threshold_tokens, self.strategy, self.first_day = threshold_tokens, strategy, first_day
+        self.first_request_tokens = self.min_tokens = requests[0].sent_tokens
+        self.cached_tokens = min(
+            requests[0].cached_tokens or USUAL_CACHED_TOKENS, self.first_request_tokens
+        )
+        self.removed_tokens, self.last_attempt_turn, self.next_attempt_tokens = (
+            0,
+            -MIN_TURNS_BETWEEN,
+            threshold_tokens,
+        )
+        self.turn_start_tokens = [self.first_request_tokens]
+        self.remaining_sizes: list[int] = []
+        self.read_tokens = self.written_tokens = self.cost = 0.0
         self._add_request_cost(requests[0], is_anew=False)
         for before, request in pairwise(requests):
             is_anew = request.turn != before.turn and self._reduce_if_needed(before)
             # The client has compacted the session.
-            if request.sent_tokens - self.removed_tokens < self.base:
-                self.removed_tokens, self.floor = 0, min(self.floor, request.sent_tokens)
+            if request.sent_tokens - self.removed_tokens < self.first_request_tokens:
+                self.removed_tokens, self.min_tokens = 0, min(self.min_tokens, request.sent_tokens)
             if request.turn != before.turn:
                 self.turn_start_tokens.append(
                     before.sent_tokens + before.answer_tokens - self.removed_tokens
@@ -118,37 +127,41 @@ class _ReplayedSession:
         """
         context_tokens = last_request.sent_tokens + last_request.answer_tokens - self.removed_tokens
         if (
-            not self.line
-            or context_tokens < self.worth
-            or last_request.turn - self.tried_at < MIN_TURNS_BETWEEN
+            not self.threshold_tokens
+            or context_tokens < self.next_attempt_tokens
+            or last_request.turn - self.last_attempt_turn < MIN_TURNS_BETWEEN
         ):
             return False
-        remaining_tokens, self.tried_at = (
+        remaining_tokens, self.last_attempt_turn = (
             self._estimate_remaining_tokens(context_tokens),
             last_request.turn,
         )
         if remaining_tokens > context_tokens * MAX_RESULT_FRACTION:
-            self.worth = round(context_tokens / MAX_RESULT_FRACTION)
+            self.next_attempt_tokens = round(context_tokens / MAX_RESULT_FRACTION)
             return False
         self.removed_tokens += context_tokens - remaining_tokens
-        self.floor, self.worth, self.turn_start_tokens = remaining_tokens, self.line, []
-        self.lefts += [remaining_tokens] * (last_request.day >= self.since)
+        self.min_tokens, self.next_attempt_tokens, self.turn_start_tokens = (
+            remaining_tokens,
+            self.threshold_tokens,
+            [],
+        )
+        self.remaining_sizes += [remaining_tokens] * (last_request.day >= self.first_day)
         return True
 
     def _estimate_remaining_tokens(self, context_tokens: int) -> int:
-        if self.way == TRIM_VALUE:
-            return context_tokens - round((context_tokens - self.floor) * FREED_FRACTION)
+        if self.strategy == TRIM_VALUE:
+            return context_tokens - round((context_tokens - self.min_tokens) * FREED_FRACTION)
         recent_tokens = [
             context_tokens - begun for begun in self.turn_start_tokens[-DEFAULT_KEEP_RECENT:]
         ]
-        max_tokens = min(context_tokens, self.line) * TARGET_FRACTION
+        max_tokens = min(context_tokens, self.threshold_tokens) * TARGET_FRACTION
         kept_tokens = next(
             (turns for turns in recent_tokens if turns <= max_tokens), recent_tokens[-1]
         )
-        return round(self.base + HANDOFF_TOKENS + kept_tokens)
+        return round(self.first_request_tokens + HANDOFF_TOKENS + kept_tokens)
 
     def _add_request_cost(self, request: ApiRequest, *, is_anew: bool) -> None:
-        if request.day < self.since:
+        if request.day < self.first_day:
             return
         sent_tokens = request.sent_tokens - self.removed_tokens
         if is_anew:
@@ -169,8 +182,8 @@ class _ReplayedSession:
             written_tokens = max(0, sent_tokens - read_tokens - uncached_tokens)
         else:
             written_tokens = 0
-        self.read += read_tokens
-        self.written += written_tokens
+        self.read_tokens += read_tokens
+        self.written_tokens += written_tokens
         unread_tokens = sent_tokens - read_tokens - written_tokens
         self.cost += (
             read_tokens * CACHE_READ_RATE

@@ -70,10 +70,11 @@ class HookSummary(NamedTuple):
 
 
 class StretchSummary(NamedTuple):
-    """The stretches of one kind. A stretch begins with a session, a compaction or a child.
+    """The numbers of tool calls before the first edit, for one kind of stretch.
 
-    Only stretches with a tool call are counted. ``edited_count`` of them contain an edit.
-    ``median`` and ``p75`` are the numbers of calls before the first edit.
+    A stretch is the part of a session from its start, from a compaction or from its creation as a
+    child to the first edit. Only stretches with a tool call are counted. ``edited_count`` of them
+    contain an edit. ``median`` and ``p75`` are the numbers of calls before it.
     """
 
     kind: str
@@ -240,9 +241,8 @@ def _list_file_sizes(path: str) -> Iterator[int]:
     pending_paths, remaining_entries = [path], MAX_FOLDER_ENTRIES
     while pending_paths and remaining_entries:
         current_path, remaining_entries = pending_paths.pop(), remaining_entries - 1
-        with contextlib.suppress(
-            OSError
-        ):  # Skip a file or folder that was deleted or cannot be read.
+        # Skip a file or folder that was deleted or cannot be read.
+        with contextlib.suppress(OSError):
             status = os.lstat(current_path)
             if stat.S_ISREG(status.st_mode):
                 # A file with several hard links takes no additional space.

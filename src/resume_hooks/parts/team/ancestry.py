@@ -7,7 +7,7 @@ that ancestor was ever pushed.
 
 from __future__ import annotations
 
-from resume_hooks.parts.team.connect import suppress_late_answers
+from resume_hooks.parts.team.connect import suppress_answer_timeout
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sessions import TeamSession, fetch_sessions_by_id
 from resume_hooks.paths import Where
@@ -19,7 +19,7 @@ TEAM_SOURCE, PRIVATE_SOURCE = "team", "private"
 the server did not return it."""
 
 
-def extend_lineage(ancestors: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
+def add_missing_ancestors(ancestors: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
     """Return a lineage in which sessions from the server replace a missing first ancestor.
 
     ``ancestors`` and the result are sorted oldest session first. If the first ancestor is not
@@ -57,7 +57,7 @@ def _fetch_ancestors(
     session under any id. If several machines pushed the same ancestor, its latest copy is returned.
     """
     rows: list[Ancestor] = []
-    with suppress_late_answers(db):
+    with suppress_answer_timeout(db):
         while (
             session_id
             and session_id not in seen_ids

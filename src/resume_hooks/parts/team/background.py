@@ -28,7 +28,7 @@ from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sharing import (
     find_expired_sessions,
     has_queued_deletions,
-    remove_lost_sessions,
+    remove_queued_and_expired_sessions,
 )
 from resume_hooks.parts.team.team_file import (
     PUSH_MARK_FILE,
@@ -70,12 +70,12 @@ def find_pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
     """
     if data_rules.read_data_rules(where):
         return []
-    is_added: dict[str, bool] = {}
+    is_added_by_folder: dict[str, bool] = {}
     pushed_session_ids = read_pushed_ids(where)
     return [
         session
         for session in locate.all_sessions(where)
-        if _belongs_to_team(session, team, where, is_added)
+        if _belongs_to_team(session, team, where, is_added_by_folder)
         or (
             session.session_id in pushed_session_ids
             and read_cursor(session.session_id, where).must_replace
@@ -92,18 +92,18 @@ def find_unsent_sessions(team: Team, where: Where) -> list[SessionFile]:
     ]
 
 
-def unsupported_agent_notes(team: Team, where: Where) -> list[str]:
+def build_unsupported_agent_notes(team: Team, where: Where) -> list[str]:
     """Return a sentence for each agent, except Claude Code, that has sessions in the added projects.
 
     Only sessions of Claude Code can be pushed. The sentence contains the number of sessions that
     stayed on this machine.
     """
-    is_added: dict[str, bool] = {}
+    is_added_by_folder: dict[str, bool] = {}
     counts_by_agent = {}
     for agent in list_other_agents(where):
         if agent.name in RESUMABLE_AGENTS:
             counts_by_agent[agent.label] = sum(
-                _belongs_to_team(session, team, where, is_added)
+                _belongs_to_team(session, team, where, is_added_by_folder)
                 for session in agent.store.sessions()
             )
     fork_hint = "you can push a fork: resume-hooks fork SESSION --to claude"
@@ -154,7 +154,7 @@ def push_unsent(
         try:
             with connect_to_team(team.service) as db:
                 db.set_deadline(MAX_PUSH_SECONDS)
-                remove_lost_sessions(db, where)
+                remove_queued_and_expired_sessions(db, where)
                 remove_unreadable_copies(db, where)
                 _push_sessions(sessions, team, db, where, is_over)
             record_push(where)
@@ -207,15 +207,15 @@ def check_model_search_allowed(where: Where) -> None:
 
 
 def _belongs_to_team(
-    session: SessionFile, team: Team, where: Where, is_added: dict[str, bool]
+    session: SessionFile, team: Team, where: Where, is_added_by_folder: dict[str, bool]
 ) -> bool:
     try:
         session_folder = home_folder(read_ends(session, where), where)
     except SessionNotFound:
         return False
-    if session_folder not in is_added:
-        is_added[session_folder] = read_project_name(session_folder) in team.projects
-    return is_added[session_folder]
+    if session_folder not in is_added_by_folder:
+        is_added_by_folder[session_folder] = read_project_name(session_folder) in team.projects
+    return is_added_by_folder[session_folder]
 
 
 def main() -> None:

@@ -85,7 +85,7 @@ class LineChunk(NamedTuple):
     end_offset: int
 
 
-def clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[CleanRecord]:
+def read_clean_records(path: str, redactor: Redactor, offset: int = 0) -> Iterator[CleanRecord]:
     """Yield the cleaned lines of a transcript, beginning at the byte ``offset``.
 
     If the last line has no line feed but is a complete JSON object, a line feed is added to it. If
@@ -145,7 +145,7 @@ def cut_chunks(
             end_offset,
         )
 
-    for record in clean_records(path, redactor, offset):
+    for record in read_clean_records(path, redactor, offset):
         word_collector.add_line(record.body, line_number)
         body += record.body
         secrets.update(secret.kind for secret in record.secrets)

@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.parts.team.rows import Database, limit_memory, parse_whole_number
+from resume_hooks.parts.team.rows import Database, limit_memory, make_whole_number_parser
 from resume_hooks.system.plugin_files import CHECKOUT_FOLDER
 from resume_hooks.system.text import plain_line
 from resume_hooks.untrusted_folders import is_outside_projects, project_roots
@@ -87,7 +87,7 @@ this number of seconds starts to push no further session.
 _MAX_MESSAGE_CHARACTERS = 300
 """The maximum number of characters of a server's error message that are shown."""
 
-_parse_version = parse_whole_number(0, 1_000_000)
+_parse_version = make_whole_number_parser(0, 1_000_000)
 
 
 class TeamFailed(ResumeHooksError, code="team-failed"):
@@ -156,14 +156,14 @@ def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Data
                     "The server is older than PostgreSQL 15",
                     "Use a newer server for the team's sessions.",
                 )
-            db = connection.asked_by = Database(connection)
+            db = connection.database = Database(connection)
             if not any_version:
                 _check_schema_version(db)
             yield db
 
 
 @contextlib.contextmanager
-def suppress_late_answers(db: Database) -> Iterator[None]:
+def suppress_answer_timeout(db: Database) -> Iterator[None]:
     """End the block without an error if the time for all answers runs out, and close the connection.
 
     The answers that arrived in time can still be used.
@@ -197,17 +197,17 @@ def _check_schema_version(db: Database) -> None:
 def _build_bounded_connection_class(driver: Any) -> Any:
     """Return a subclass of ``driver.Connection`` that limits the time and memory for each answer.
 
-    The attribute ``asked_by`` is the Database that sends the queries. Its deadline for all answers
+    The attribute ``database`` is the Database that sends the queries. Its deadline for all answers
     together also applies to each answer.
     """
 
     class BoundedConnection(driver.Connection):  # type: ignore[misc]
-        asked_by: Database | None = None
+        database: Database | None = None
 
         def wait(self, steps: Any, *arguments: Any, **keywords: Any) -> Any:
             deadline = time.monotonic() + _MAX_ANSWER_SECONDS
-            if self.asked_by is not None:
-                deadline = min(deadline, self.asked_by.end)
+            if self.database is not None:
+                deadline = min(deadline, self.database.deadline)
             try:
                 with limit_memory():
                     return super().wait(

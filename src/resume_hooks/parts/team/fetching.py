@@ -135,7 +135,7 @@ def resume_team_session(
                 )
                 record_link(link, where)
         return imported_sessions, notes
-    lineage, notes = _fetch_own_ancestors(team_session, db)
+    lineage, notes = _fetch_own_lineage(team_session, db)
     with contextlib.ExitStack() as stack:
         fetched_files = []
         for session in lineage:
@@ -234,7 +234,7 @@ def remove_unreadable_copies(db: Database, where: Where) -> list[str]:
     return removed_ids
 
 
-def _fetch_own_ancestors(
+def _fetch_own_lineage(
     team_session: TeamSession, db: Database
 ) -> tuple[list[TeamSession], list[str]]:
     """Return the session and those of its ancestors that are yours, oldest first, and notes for the user.

@@ -21,7 +21,12 @@ from resume_hooks.archive import data_rules
 from resume_hooks.derive.imports.read_bundle import is_valid_name
 from resume_hooks.errors import ImportFailed, SessionNotFound, SessionOpen
 from resume_hooks.parts.team import rows
-from resume_hooks.parts.team.chunks import MAX_CHUNK_BYTES, LineChunk, clean_records, cut_chunks
+from resume_hooks.parts.team.chunks import (
+    MAX_CHUNK_BYTES,
+    LineChunk,
+    cut_chunks,
+    read_clean_records,
+)
 from resume_hooks.parts.team.connect import (
     EXPIRED_STATE,
     FORGOTTEN_STATE,
@@ -116,7 +121,7 @@ class _ServerChunk(NamedTuple):
 _STATE_FORMAT = RowFormat(_ServerState, (rows.parse_count, rows.parse_chain_digest))
 _CHUNK_FORMAT = RowFormat(
     _ServerChunk,
-    (rows.parse_count, rows.parse_whole_number(1), rows.parse_digest, rows.parse_digest),
+    (rows.parse_count, rows.make_whole_number_parser(1), rows.parse_digest, rows.parse_digest),
 )
 
 
@@ -222,7 +227,8 @@ def has_unsent_data(session: SessionFile, where: Where) -> bool:
         progress = cursor.progress_by_file.get(name)
         with contextlib.suppress(OSError):
             if (progress and not begins_with_uploaded_part(progress, path)) or any(
-                True for _ in clean_records(path, Redactor(), progress.offset if progress else 0)
+                True
+                for _ in read_clean_records(path, Redactor(), progress.offset if progress else 0)
             ):
                 return True
     return False
@@ -409,7 +415,7 @@ class _SessionPush:
         )
         learn_file(self._redactor, path)
         local_records, offset, line_number, chain_digest = (
-            clean_records(path, self._redactor),
+            read_clean_records(path, self._redactor),
             0,
             0,
             b"",

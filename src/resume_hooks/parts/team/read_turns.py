@@ -118,9 +118,9 @@ _LOCATION_FORMAT = RowFormat(
     _TurnLocation,
     (
         columns.parse_row_number, columns.parse_count, parse_part_name, columns.parse_count,
-        columns.parse_whole_number(1),
-        columns.parse_whole_number(1), columns.parse_digest,
-        columns.parse_whole_number(1),
+        columns.make_whole_number_parser(1),
+        columns.make_whole_number_parser(1), columns.parse_digest,
+        columns.make_whole_number_parser(1),
     ),
 )  # fmt: skip
 
@@ -149,14 +149,14 @@ def balance_members(sorted_items: Iterable[OwnedItem], max_items: int) -> list[O
     preferred_items, other_items = list[OwnedItem](), list[OwnedItem]()
     for item in sorted_items:
         counts_by_owner[item.owner] += 1
-        if counts_by_owner[item.owner] <= limit_per_member(max_items):
+        if counts_by_owner[item.owner] <= maximum_per_member(max_items):
             preferred_items.append(item)
         else:
             other_items.append(item)
     return [*sorted(preferred_items, key=lambda item: not item.is_own), *other_items]
 
 
-def limit_per_member(max_items: int) -> int:
+def maximum_per_member(max_items: int) -> int:
     """Return the maximum number of results from one member as long as other members have results."""
     return max(1, max_items // 2)
 
@@ -319,7 +319,7 @@ class _HitBuilder:
         must_read_every_line = any(term.is_phrase for term in query.excluded) or not all(
             term.text.isascii() for term in query.terms
         )
-        self._needles = [] if must_read_every_line else stems
+        self._stems = [] if must_read_every_line else stems
         self._phrases = [Phrase(term.text) for term in query.terms if term.is_phrase]
         self._excluded_phrases = [Phrase(term.text) for term in query.excluded if term.is_phrase]
 
@@ -374,11 +374,9 @@ class _HitBuilder:
             # JSON escapes and accents can only be compared after parsing.
             lowercase_line = line.lower()
             is_plain = (
-                bool(self._needles) and lowercase_line.isascii() and b"\\u" not in lowercase_line
+                bool(self._stems) and lowercase_line.isascii() and b"\\u" not in lowercase_line
             )
-            has_no_match = is_plain and not any(
-                needle in lowercase_line for needle in self._needles
-            )
+            has_no_match = is_plain and not any(needle in lowercase_line for needle in self._stems)
             if has_no_match and b'"user"' not in line:
                 continue
             record = records.parse_record(line)

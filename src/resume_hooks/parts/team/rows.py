@@ -46,11 +46,11 @@ SHA256_BYTES = 32
 """The number of bytes in a SHA-256 digest."""
 
 _DATA_PAGES_FIELD = 5
-"""The index of the number of writable memory pages in ``/proc/self/statm``."""
+"""The index, in ``/proc/self/statm``, of the number of writable memory pages."""
 
 _WHOLE_NUMBER = re.compile(rb"-?[0-9]{1,19}")
 
-_LATE_NOTE = "The server took too long. The answer contains what arrived in time."
+_TIMEOUT_NOTE = "The server took too long. The answer contains what arrived in time."
 
 ColumnParser = Callable[["bytes | None"], Any]
 """Parses a value from the server and raises ValueError if it is invalid. The argument None is SQL's
@@ -75,24 +75,24 @@ class RowFormat(NamedTuple, Generic[Row]):
 class Database:
     """An open connection to a team's database.
 
-    ``refused_row_count`` is the number of invalid rows that were omitted. ``end`` is the deadline
+    ``refused_row_count`` is the number of invalid rows that were omitted. ``deadline`` is the deadline
     for all answers together, in seconds of the monotonic clock.
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
         self.refused_row_count = 0
-        self.end = math.inf
-        self._was_late = False
+        self.deadline = math.inf
+        self._has_timed_out = False
 
     def set_deadline(self, seconds: float) -> None:
         """Set the deadline for all answers to ``seconds`` seconds from now."""
-        self.end = time.monotonic() + seconds
+        self.deadline = time.monotonic() + seconds
 
     def has_passed_deadline(self) -> bool:
         """Check whether the deadline has passed. If it has passed, ``notes`` will contain a note about it."""
-        self._was_late = self._was_late or time.monotonic() > self.end
-        return self._was_late
+        self._has_timed_out = self._has_timed_out or time.monotonic() > self.deadline
+        return self._has_timed_out
 
     @property
     def is_closed(self) -> bool:
@@ -144,8 +144,8 @@ class Database:
         """Notes for the user about invalid rows and about a passed deadline."""
         refused_note = f"{format_count(self.refused_row_count, 'row')} from the server were invalid and were left out."
         notes = [refused_note] if self.refused_row_count else []
-        if self._was_late:
-            return [*notes, _LATE_NOTE]
+        if self._has_timed_out:
+            return [*notes, _TIMEOUT_NOTE]
         return notes
 
 
@@ -181,7 +181,9 @@ def _parse_result(result: Any, row_format: RowFormat[Row]) -> tuple[list[Row], i
     return rows, row_count - len(rows)
 
 
-def parse_whole_number(minimum: int, maximum: int = MAX_NUMBER) -> Callable[[bytes | None], int]:
+def make_whole_number_parser(
+    minimum: int, maximum: int = MAX_NUMBER
+) -> Callable[[bytes | None], int]:
     """Return a parser for whole numbers from ``minimum`` to ``maximum``."""
 
     def parse(raw: bytes | None) -> int:
@@ -192,10 +194,10 @@ def parse_whole_number(minimum: int, maximum: int = MAX_NUMBER) -> Callable[[byt
     return parse
 
 
-parse_row_number = parse_whole_number(1)
+parse_row_number = make_whole_number_parser(1)
 """Parses the id of a row on the server."""
 
-parse_count = parse_whole_number(0)
+parse_count = make_whole_number_parser(0)
 
 
 def parse_boolean(raw: bytes | None) -> bool:
@@ -263,7 +265,7 @@ def parse_logins(raw: bytes | None) -> tuple[str, ...]:
     return tuple(parse_login(name.encode()) for name in names)
 
 
-def parse_line(max_characters: int) -> Callable[[bytes | None], str]:
+def make_line_parser(max_characters: int) -> Callable[[bytes | None], str]:
     """Return a parser for a line of text to display.
 
     The parsed line has at most ``max_characters`` characters and no control characters.
@@ -293,7 +295,7 @@ def parse_epoch(raw: bytes | None) -> datetime:
     return datetime.fromtimestamp(parse_finite_number(raw), UTC)
 
 
-def parse_keyword(meanings: Mapping[str, str]) -> Callable[[bytes | None], str]:
+def make_keyword_parser(meanings: Mapping[str, str]) -> Callable[[bytes | None], str]:
     """Return a parser that maps each key of ``meanings`` to its value and accepts no other text."""
 
     def parse(raw: bytes | None) -> str:
@@ -305,7 +307,7 @@ def parse_keyword(meanings: Mapping[str, str]) -> Callable[[bytes | None], str]:
     return parse
 
 
-def parse_bytes(max_bytes: int, min_bytes: int = 0) -> Callable[[bytes | None], bytes]:
+def make_bytes_parser(max_bytes: int, min_bytes: int = 0) -> Callable[[bytes | None], bytes]:
     """Return a parser for bytes of a limited length."""
 
     def parse(raw: bytes | None) -> bytes:
@@ -316,7 +318,7 @@ def parse_bytes(max_bytes: int, min_bytes: int = 0) -> Callable[[bytes | None], 
     return parse
 
 
-parse_digest = parse_bytes(SHA256_BYTES, SHA256_BYTES)
+parse_digest = make_bytes_parser(SHA256_BYTES, SHA256_BYTES)
 
 
 def parse_chain_digest(raw: bytes | None) -> bytes:

@@ -45,7 +45,7 @@ class _StoredSummary(NamedTuple):
     mtime: int
 
 
-_ANY_BYTES = rows.parse_bytes(MAX_LOADED_BYTES)
+_ANY_BYTES = rows.make_bytes_parser(MAX_LOADED_BYTES)
 
 
 def _parse_optional_bytes(raw: bytes | None) -> bytes:

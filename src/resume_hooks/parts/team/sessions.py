@@ -22,11 +22,12 @@ VISIBILITY = {"m": "private", "p": "project", "t": "team"}
 members may have access in addition."""
 
 MAX_LISTED_SESSIONS = 10_000
-"""The maximum number of your own sessions in a list, and also of the sessions of other members."""
+"""The maximum number of your own sessions in a list. The same number applies to the sessions of
+other members."""
 
 _MAX_CANDIDATES = 1_000
-"""The maximum number of your own sessions that are queried for a locator, and also of the sessions
-of other members."""
+"""The maximum number of your own sessions that are queried for a locator. The same number applies
+to the sessions of other members."""
 
 _QUERY = """
 select s.id::text, s.session_id, m.login::text, a.label, s.title, s.folder, s.project, s.created, s.ended, s.parent,
@@ -97,10 +98,10 @@ def _parse_push_time(raw: bytes | None) -> str:
 _SESSION_FORMAT = RowFormat(
     TeamSession,
     (
-        rows.parse_row_number, rows.parse_session_id, rows.parse_login, rows.parse_line(100),
-        rows.parse_line(MAX_TITLE_CHARACTERS), rows.parse_folder,
-        rows.parse_line(300), rows.parse_timestamp, rows.parse_timestamp, rows.parse_session_id_or_none,
-        rows.parse_line(40), rows.parse_keyword(VISIBILITY),
+        rows.parse_row_number, rows.parse_session_id, rows.parse_login, rows.make_line_parser(100),
+        rows.make_line_parser(MAX_TITLE_CHARACTERS), rows.parse_folder,
+        rows.make_line_parser(300), rows.parse_timestamp, rows.parse_timestamp, rows.parse_session_id_or_none,
+        rows.make_line_parser(40), rows.make_keyword_parser(VISIBILITY),
         rows.parse_count, rows.parse_count, rows.parse_boolean, rows.parse_boolean, rows.parse_logins, _parse_push_time,
     ),
 )  # fmt: skip

@@ -166,7 +166,7 @@ def forget_queued_sessions(db: Database, where: Where) -> list[str]:
     return removed_ids
 
 
-def remove_lost_sessions(db: Database, where: Where) -> list[str]:
+def remove_queued_and_expired_sessions(db: Database, where: Where) -> list[str]:
     """Remove queued and expired sessions from the server, and return their ids."""
     return [
         *forget_queued_sessions(db, where),

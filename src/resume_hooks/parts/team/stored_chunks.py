@@ -21,8 +21,8 @@ SLICE_BYTES = 1024 * 1024
 """The maximum number of bytes to fetch or decompress in one step."""
 
 MAX_STORED_BYTES = MAX_LINE_BYTES + MAX_LINE_BYTES // 1000 + MAX_CHUNK_BYTES
-"""The maximum number of bytes of a compressed chunk. Compression makes incompressible data slightly
-larger."""
+"""The maximum number of bytes of a compressed chunk. It is larger than the maximum before
+compression, because compression makes some data slightly larger."""
 
 
 class StoredChunk(NamedTuple):
@@ -54,10 +54,10 @@ STORED_CHUNK_FORMAT = RowFormat(
     StoredChunk,
     (
         rows.parse_count,
-        rows.parse_whole_number(1),
-        rows.parse_whole_number(1, MAX_CHUNK_BYTES + MAX_LINE_BYTES),
+        rows.make_whole_number_parser(1),
+        rows.make_whole_number_parser(1, MAX_CHUNK_BYTES + MAX_LINE_BYTES),
         rows.parse_digest,
-        rows.parse_whole_number(1, MAX_STORED_BYTES),
+        rows.make_whole_number_parser(1, MAX_STORED_BYTES),
     ),
 )
 
@@ -112,7 +112,8 @@ def fetch_small_chunks(
         query,
         values,
         RowFormat(
-            _PackedChunk, (rows.parse_row_number, rows.parse_count, rows.parse_bytes(SLICE_BYTES))
+            _PackedChunk,
+            (rows.parse_row_number, rows.parse_count, rows.make_bytes_parser(SLICE_BYTES)),
         ),
     )
     return {(part_row, first_record): data for part_row, first_record, data in rows_of_pieces}
@@ -136,7 +137,7 @@ def fetch_slices(
         data = db.fetch_value(
             query,
             (start + 1, SLICE_BYTES, part_row, first_record),
-            rows.parse_bytes(SLICE_BYTES, 1),
+            rows.make_bytes_parser(SLICE_BYTES, 1),
         )
         if data is None:
             raise build_damage_error()

@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.chunks import quote_word
-from resume_hooks.parts.team.connect import suppress_late_answers
+from resume_hooks.parts.team.connect import suppress_answer_timeout
 from resume_hooks.parts.team.read_turns import (
     HITS_PER_READ,
     MatchingTurn,
     TeamHit,
     TurnReader,
     balance_members,
-    limit_per_member,
+    maximum_per_member,
 )
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.search.index.tokenize import stem_word
@@ -140,7 +140,7 @@ class _Search:
                 break
             self.query_count += 1
             query_hits: list[TeamHit] = []
-            with suppress_late_answers(self._db):
+            with suppress_answer_timeout(self._db):
                 self._add_hits(query, query_hits)
             hits = [*hits, *_select_best_hits(query_hits, self._max_hits - len(hits))]
             if len(hits) >= self._max_hits or (
@@ -245,7 +245,7 @@ def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
 
 
 def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
-    """Return the number of hits, with at most ``limit_per_member`` hits of each other member counted."""
+    """Return the number of hits, with at most ``maximum_per_member`` hits of each other member counted."""
     own_references = {hit.reference for hit in hits if hit.is_own}
     turns = set()
     for hit in hits:
@@ -253,7 +253,7 @@ def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
             turns.add((hit.owner, hit.reference))
     owner_counts = Counter(owner for owner, _ in turns)
     return len(own_references) + sum(
-        min(count, limit_per_member(max_hits)) for count in owner_counts.values()
+        min(count, maximum_per_member(max_hits)) for count in owner_counts.values()
     )
 
 

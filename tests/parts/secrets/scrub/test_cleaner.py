@@ -22,7 +22,7 @@ from resume_hooks.parts.secrets.literals import (
     Literals,
     encode_secret,
     is_distinctive,
-    is_token,
+    is_searchable_token,
     parse_named_secrets,
     split_encoded_lines,
 )
@@ -213,7 +213,8 @@ def test_all_bytes_around_a_secret_stay(rest: bytes, value: str) -> None:
 def test_short_secrets_count_as_whole_tokens() -> None:
     """A known short password is removed only where it is a whole word."""
     assert [
-        is_token(value) for value in ("q7!Zk2pWx", "hunter2", "secret", "my-app", "a b 2 c", "a1b2")
+        is_searchable_token(value)
+        for value in ("q7!Zk2pWx", "hunter2", "secret", "my-app", "a b 2 c", "a1b2")
     ] == [
         True,
         True,

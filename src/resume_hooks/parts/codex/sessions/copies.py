@@ -64,7 +64,7 @@ class ThreadCopies:
         """
         return get_string(_read_first_record(path), "file")
 
-    def copy_path(self, cwd: str, thread_id: str) -> str:
+    def path_of_copy(self, cwd: str, thread_id: str) -> str:
         """Return the path of a thread's copy. The copy may not exist yet."""
         return os.path.join(
             self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{TRANSCRIPT_SUFFIX}"
@@ -80,7 +80,7 @@ class ThreadCopies:
         """
         first_line, meta = read_first_lines(rollout_path)[0], read_meta(rollout_path)
         path, thread_name = (
-            self.copy_path(meta.cwd, meta.thread_id),
+            self.path_of_copy(meta.cwd, meta.thread_id),
             thread_name or get_string(first_line.record, TITLE_KEY),
         )
         segments, missing_reason = find_readable_segments(rollout_path, find_rollout)

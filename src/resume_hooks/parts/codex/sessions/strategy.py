@@ -127,7 +127,7 @@ class Codex:
         need.
         """
         copy_existed = os.path.lexists(
-            self._copies.copy_path(read_thread_folder(path), _parse_thread_id(path))
+            self._copies.path_of_copy(read_thread_folder(path), _parse_thread_id(path))
         )
         copy_path = self._update_copy(path)
         try:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.goal import GoalState, parse_goal_notice
+from resume_hooks.parts.codex.transcripts.goal import GoalTracker, parse_goal_notice
 from resume_hooks.parts.codex.transcripts.history import OWN_ID_KEY, ItemIds, apply_compaction
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPACTED,
@@ -102,7 +102,7 @@ class RecordConverter:
         self._tasks: dict[str, str] = {}  # The running commands, by their task ids.
         self._session_fields: Record = {"cwd": "", "gitBranch": "", "version": "", "entrypoint": ""}
         self._model = ""
-        self._goal = GoalState()
+        self._goal = GoalTracker()
         self._is_interrupted = False
         # The permission mode in which the prompts are sent.
         self._prompt_fields: dict[str, str] = {}

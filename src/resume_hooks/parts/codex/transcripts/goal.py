@@ -40,7 +40,7 @@ class Goal(NamedTuple):
     status: str
 
 
-class GoalState:
+class GoalTracker:
     """Follows the goal of a thread line by line. ``goal`` is None as long as no goal is set."""
 
     def __init__(self) -> None:

@@ -23,7 +23,9 @@ from resume_hooks.transcripts.records import (
     positive_count,
 )
 
-CHARACTERS_PER_TOKEN = 2.84  # The median of 720 complete requests in public rollouts.
+CHARACTERS_PER_TOKEN = (
+    2.84  # The median number of characters per token in 720 complete requests of public rollouts.
+)
 # The key with the original id of an item in a line that this plugin wrote. It is next to ``type``,
 # outside the item.
 OWN_ID_KEY = "uuid"

@@ -201,7 +201,7 @@ def _format_findings(scrub_findings: ScrubFindings) -> str:
     for row in scrub_findings.rows:
         kinds.update(row.kinds if row.location.relation == OWN_SESSION else ())
     facts = [("session", scrub_findings.title), ("id", scrub_findings.session.session_id)]
-    facts.append(("its secrets", _count_by_kind(kinds) or "none was found"))
+    facts.append(("its secrets", _format_counts_by_kind(kinds) or "none was found"))
     if scrub_findings.open_reason:
         facts.append(("open", scrub_findings.open_reason))
     parts = [facts_table(facts)]
@@ -226,12 +226,12 @@ def _format_findings(scrub_findings: ScrubFindings) -> str:
 def _format_location(row: LocationWithSecrets) -> str:
     location = row.location
     owner = "" if location.relation in {"", OWN_SESSION} else f"{location.relation} "
-    counts = _count_by_kind(row.kinds) or ("rebuilt" if location.kind == INDEXED else "")
+    counts = _format_counts_by_kind(row.kinds) or ("rebuilt" if location.kind == INDEXED else "")
     parts = "  ".join(part for part in (f"{owner}{location.kind}", counts, location.path) if part)
     return f"  {parts}" + (f"\n    {row.reason}" if row.reason else "")
 
 
-def _count_by_kind(kinds: dict[str, int] | Counter[str]) -> str:
+def _format_counts_by_kind(kinds: dict[str, int] | Counter[str]) -> str:
     return ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items()))
 
 

@@ -166,7 +166,7 @@ class _ConversationBuilder:
         self._call_ids: set[str] = set()
         for node in conversation.nodes:
             self._call_ids |= self._answer_nodes.keys() & set(node.calls)
-        self._last: tuple[int, Record] = (-1, {})
+        self._last_record: tuple[int, Record] = (-1, {})
 
     def build_record_parts(self, node: Node) -> Iterator[Part]:
         """Yield the parts for one record."""
@@ -310,6 +310,9 @@ class _ConversationBuilder:
             )
 
     def _read_record(self, node: Node) -> Record:
-        if self._last[0] != node.number:
-            self._last = node.number, script_calls.add_result_text(read_record(self._stream, node))
-        return self._last[1]
+        if self._last_record[0] != node.number:
+            self._last_record = (
+                node.number,
+                script_calls.add_result_text(read_record(self._stream, node)),
+            )
+        return self._last_record[1]

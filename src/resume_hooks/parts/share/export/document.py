@@ -73,10 +73,10 @@ class Document:
         self._bundle_redactor = BundleRedactor(self.redactor) if self.redactor else None
         heads_tails = [HeadTail(session.path) for session in sessions]
         self.folders = [home_folder(ends, where) for ends in heads_tails]
-        self._redactor = ExportRedactor(
+        self._export_redactor = ExportRedactor(
             where, self.folders, self.redactor, max_characters=options.max_text_characters
         )
-        self._builder = PartBuilder(self._redactor, with_thinking=options.with_thinking)
+        self._builder = PartBuilder(self._export_redactor, with_thinking=options.with_thinking)
         self._session_parts: list[tuple[SessionPart, ExportConversation]] = []
         lineage_finder, known_ids = LineageFinder(where), set[str]()
         inputs = (
@@ -89,7 +89,7 @@ class Document:
             self._session_parts.append((head, conversation))
         title = self._clean_title(heads_tails[-1])
         # Redact the form of the title that the file name will contain.
-        plain_letters = self._redactor.redact_line(unicodedata.normalize("NFKC", title))
+        plain_letters = self._export_redactor.redact_line(unicodedata.normalize("NFKC", title))
         self.name = format_file_name(plain_letters, sessions[-1].session_id, options.format)
 
     def _build_session_part(
@@ -105,7 +105,7 @@ class Document:
         return SessionPart(
             session_id=session.session_id,
             title=self._clean_title(ends),
-            project=self._redactor.redact_line(plain_line(folder[:MAX_FOLDER_CHARACTERS])),
+            project=self._export_redactor.redact_line(plain_line(folder[:MAX_FOLDER_CHARACTERS])),
             branch=shorten_name(ends.branch),
             created=ends.created,
             ended=ends.ended,
@@ -125,13 +125,15 @@ class Document:
 
     def _clean_title(self, ends: HeadTail) -> str:
         """Return the title of a session without secrets. It is redacted before and after it is shortened."""
-        return self._redactor.redact_line(plain_line(ends.make_title(self._redactor.redact_line)))
+        return self._export_redactor.redact_line(
+            plain_line(ends.make_title(self._export_redactor.redact_line))
+        )
 
     @property
     def removed_secrets(self) -> dict[str, int] | None:
         """The number of removed secrets by kind, or None if nothing is removed."""
         if self._bundle_redactor:
-            return dict(self._redactor.removed_secrets + self._bundle_redactor.kinds)
+            return dict(self._export_redactor.removed_secrets + self._bundle_redactor.kinds)
         return None
 
     @property
@@ -142,7 +144,7 @@ class Document:
     @property
     def cut_count(self) -> int:
         """The number of texts that were cut because they were too long. Each of them ends with a notice."""
-        return self._redactor.cut_text_count
+        return self._export_redactor.cut_text_count
 
     def chunks(self, carried_session: CarriedSession | None = None) -> Iterator[bytes]:
         """Yield the bytes of the document.

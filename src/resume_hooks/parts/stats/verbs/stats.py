@@ -29,7 +29,7 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line
 
-MAX_SHOWN_PARTS = 6  # Maximum number of files and folders in the state folder to show.
+MAX_SHOWN_FOLDERS = 6  # Maximum number of files and folders in the state folder to show.
 
 
 def print_stats(options: StatsOptions) -> None:
@@ -210,7 +210,7 @@ def _format_own_folder(state: Sequence[FolderSize]) -> str:
         return ""
     total = format_bytes(sum(part.size for part in state))
     sizes = []
-    for part in state[:MAX_SHOWN_PARTS]:
+    for part in state[:MAX_SHOWN_FOLDERS]:
         if part.size:
             sizes.append(f"{plain_line(part.name)} {format_bytes(part.size)}")
     if sizes:

@@ -75,13 +75,17 @@ def push_sessions(options: PushOptions) -> None:
     else:
         with connect_to_team(team.service) as db:
             db.set_deadline(MAX_PUSH_SECONDS)
-            removed_ids = sharing.remove_lost_sessions(db, options.where)
+            removed_ids = sharing.remove_queued_and_expired_sessions(db, options.where)
             push_results = _push_sessions(to_push, team, db, options)
         team_file.record_push(options.where)
     data = {"pushed": push_results, "gone": removed_ids, "written": not options.dry_run}
     notes = [
         *build_push_notes(push_results),
-        *(background.unsupported_agent_notes(team, options.where) if options.everything else []),
+        *(
+            background.build_unsupported_agent_notes(team, options.where)
+            if options.everything
+            else []
+        ),
     ]
     print_team_answer(
         options,
@@ -170,7 +174,7 @@ def print_sessions(options: SessionsOptions) -> None:
 
 
 def print_search(options: SearchOptions) -> None:
-    """Print the hits of a search in the team's sessions."""
+    """Search the team's sessions, and print the hits."""
     answer_search(options, only_own=options.mine)
 
 

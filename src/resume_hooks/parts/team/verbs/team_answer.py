@@ -101,7 +101,7 @@ def read_team_lineage(
     The server provides the ancestors that are not on this machine.
     """
     # Imported here because only a lineage needs it.
-    from resume_hooks.parts.team.ancestry import extend_lineage, fetch_server_lineage
+    from resume_hooks.parts.team.ancestry import add_missing_ancestors, fetch_server_lineage
 
     with connect_to_read(options) as db:
         try:
@@ -110,7 +110,7 @@ def read_team_lineage(
             if options.locator is None:
                 raise
             return fetch_server_lineage(find_team_session(options.locator, db), db), db.notes
-        return extend_lineage(rows, db, options.where), db.notes
+        return add_missing_ancestors(rows, db, options.where), db.notes
 
 
 def _format_hits(hits: Sequence[TeamHit]) -> str:

@@ -70,7 +70,7 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 # Maximum number of lines per text to compare. In a longer text, every line is shown as changed.
 MAX_COMPARED_LINES = 400
-CONTEXT_LINES = 3  # The number of unchanged lines to show before and after a change.
+CONTEXT_LINES = 3  # The number of unchanged lines that are shown before and after a change.
 DIFFERENCE_SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 
 MAX_PROSE_CHARACTERS = (
