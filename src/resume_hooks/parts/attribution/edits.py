@@ -1,7 +1,7 @@
 """Read the changes that a call made to files: the text before and after the change.
 
-The text before is only known if the records contain it. A failed call changes nothing. The client's
-field ``structuredPatch`` is not used, because tabs are replaced by spaces in it.
+The text before the change is only known if the records contain it. A failed call changes nothing.
+The client's field ``structuredPatch`` is not used, because its tabs were replaced by spaces.
 """
 
 from __future__ import annotations

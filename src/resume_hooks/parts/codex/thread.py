@@ -72,9 +72,9 @@ DEFAULT_WINDOW_TOKENS = (
 MAX_PROMPT_CHARACTERS = 2_000
 MAX_PREVIEW_CHARACTERS = 200
 OUTPUT_LIMIT_KEY = "fallback_token_limit_override"
-"""The key for the maximum length of an output if the client does not know the model.
+"""The key for the maximum length of an output. A client uses this limit if it does not know the model.
 
-This limit is stored with each output, so it is copied to a child.
+The limit is stored with each output, so it is copied to a child.
 """
 
 IMAGE_TOKENS = 1_600  # The maximum number of tokens of an image, whatever its size.

@@ -99,7 +99,10 @@ class CodexWriter:
         *,
         about: str = "",
     ) -> Draft:
-        """Return the draft of a child in the folder of today. As in Codex, its name contains the local time."""
+        """Return the draft of a child. Its file will be in the folder for today's date.
+
+        As in Codex, the name of the file contains the local time.
+        """
         local_time = time.localtime()
         day_folder = os.path.join(
             self._home,

@@ -38,8 +38,8 @@ from resume_hooks.transcripts.provenance import read_parent
 HAS_COPY_REASON = "has a copy there already"
 
 MAX_SEARCHED_SESSIONS = 10
-"""Number of sessions per folder, newest first, that are searched for commits and files of the new
-folder."""
+"""Number of sessions per folder that are searched for commits and files of the new folder. The
+newest sessions are searched."""
 
 MAX_SEARCH_SECONDS = 5.0
 """Maximum number of seconds for reading sessions in the background, if session starts have recorded

@@ -159,7 +159,10 @@ def _read_location_state(location: Location) -> object:
 
 
 class ScrubReach(NamedTuple):
-    """What a scrub in place includes besides the session, its copies and its children."""
+    """Which files a scrub in place changes besides those of the session, its copies and its children.
+
+    Each field is true if files of this kind are also changed.
+    """
 
     ancestors: bool = False
     other_sessions: bool = False

@@ -55,9 +55,9 @@ class Price(NamedTuple):
 
 
 def price_thresholds(sessions: Iterable[Sequence[ApiRequest]], first_day: str) -> list[Price]:
-    """Return the cost of the requests since ``first_day`` for each threshold and way to reduce a session.
+    """Return the costs of the requests since ``first_day``, one cost for each threshold and strategy.
 
-    The first cost is the actual cost, without a threshold.
+    The first cost is the actual cost, without a threshold. A strategy is a trim or a handoff.
     """
     requests_by_session = [session for session in sessions if session]
     strategies = [(0, "")]

@@ -75,7 +75,7 @@ _MAX_ANSWER_SECONDS = 60.0
 
 MAX_READ_SECONDS = 60.0
 """The maximum number of seconds for all answers to a search or to a request for a lineage. The
-server decides how many answers these take."""
+server decides how many answers it sends."""
 
 MAX_PUSH_SECONDS = 240.0
 """The maximum number of seconds for all answers during the push of one session.

@@ -56,8 +56,8 @@ _MAX_SESSION_BYTES = 5 * MAX_IMPORT_BYTES
 """The maximum total size of a session's files in bytes."""
 
 _MAX_FETCH_SECONDS = 600.0
-"""The maximum number of seconds for fetching a session. The server decides how many answers that
-takes."""
+"""The maximum number of seconds for fetching a session. The server decides how many answers it
+sends."""
 
 _CHUNKS_PER_QUERY = 1_000
 _PULLED_FOLDER = "pulled"

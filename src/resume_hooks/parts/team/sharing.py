@@ -33,7 +33,7 @@ _FORGET_QUEUE_FOLDER = "forget"
 """The folder with a file for each session that the next push must remove from the server."""
 
 _ONLY_THIS_MACHINE_MARK = b"here"
-"""The content of a session's file if the server must only remove the copy that this machine pushed.
+"""The content of a session's file in the queue if only this machine's copy must be removed.
 
 If the file is empty, the server removes the copies from all your machines.
 """

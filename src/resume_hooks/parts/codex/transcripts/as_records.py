@@ -163,7 +163,10 @@ class RecordConverter:
         return []
 
     def finish_response(self) -> list[Record]:
-        """Return the records that wait for a token count, which will not follow."""
+        """Return the records of the last response, which wait for a token count.
+
+        Call this function if no token count can follow.
+        """
         finished_records, self._pending_records, self._has_result = self._pending_records, [], False
         return finished_records
 

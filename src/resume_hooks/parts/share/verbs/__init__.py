@@ -22,9 +22,9 @@ class ExportOptions(
 ):
     """Write SESSION as a document: a page (html), Markdown (md), or a bundle for import (json).
 
-    The page is one file that needs no network: turns fold, calls and diffs are shown, and it can be
-    searched and printed. It shows the conversation that led to the session's end, including
-    compacted parts and sub-agents. Secrets are removed and counted; images are not checked.
+    The page is one file that needs no network. It shows turns, calls and diffs, and can be searched
+    and printed. It contains the conversation that led to the session's end, including compacted
+    parts and sub-agents. Secrets are removed and counted, but images are not checked.
 
     \b
     Examples:
@@ -103,9 +103,9 @@ class ImportOptions(
     Only the conversation that a client would send is imported, with title and tag. Modes,
     permissions, hook texts and links are left out.
 
-    From a page that share wrote, or a bundle (export --format json), every session is imported into
-    this folder, with the same links. With --whole, which you should only use for your own bundles,
-    they are restored unchanged, with large outputs and sub-agents.
+    If FILE is a page that share wrote, or a bundle (export --format json), all its sessions are
+    imported into this folder, with the same links. With --whole, they are restored unchanged, with
+    large outputs and sub-agents. Only use --whole for your own bundles.
 
     \b
     Examples:

@@ -8,20 +8,21 @@ from resume_hooks.cli.options import AGENT, VerbOptions, flag, option
 class StatsOptions(VerbOptions, function="resume_hooks.parts.stats.verbs.stats:print_stats"):
     """Show turns and tokens by month, savings by children, hook durations, and the size of our own folder.
 
-    Tokens are those that the API counted, including sub-agents. SENT are all tokens of requests,
-    CACHED the part of them from the cache. A copy made by the client's own --fork-session counts
-    again. SAVED is the size of the parent's context when it was left, minus the size of the child's
-    own first request, summed over the MEASURED children, for which both are known. Hook durations
-    come from transcripts, in which the client records few hooks without output. Months are in UTC.
+    The API has counted the tokens, which include those of sub-agents. SENT is the number of tokens
+    in requests, and CACHED the part that came from the cache. If the client made a copy with
+    --fork-session, the copied records are counted twice. SAVED is the size of the parent's context
+    when it was left, minus the size of the child's first request. It is the sum for all MEASURED
+    children, for which both sizes are known. Hook durations come from transcripts, in which the
+    client records few hooks without output. Months are in UTC.
 
-    FIRST EDIT counts tool calls after a start, after a compaction, or in a child, until the first
-    call that edits or writes a file (shell commands do not count), for the stretches that had one
-    (EDITED).
+    FIRST EDIT is the number of tool calls after a start, after a compaction or in a child, up to the
+    first call that edits or writes a file. Shell commands are not counted as edits. EDITED is the
+    number of cases with an edit.
 
-    Each transcript is read once; its counts are kept even if it is deleted.
+    Each transcript is read only once. Its counts are kept even if it is deleted.
 
-    With --threshold it shows instead the cost of the sessions if each had been reduced at a
-    threshold (config compaction trim@150k), and the assumptions.
+    With --threshold, the verb shows instead what the sessions would have cost if each had been
+    reduced at a threshold (config compaction trim@150k), and the assumptions.
 
     \b
     Examples:

@@ -260,7 +260,7 @@ _SUBCOMMANDS = (
 
 
 class TeamOptions(VerbOptions, subcommands=_SUBCOMMANDS):
-    """Share sessions with a team, and with your own other machines, over your own PostgreSQL.
+    """Share sessions with a team, and with your own other machines, in your own PostgreSQL database.
 
     Everything is private to you until you share it. Known secrets, images and documents stay here.
     The name of a team is a libpq service, which ~/.pg_service.conf describes. The password is in
