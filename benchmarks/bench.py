@@ -122,7 +122,7 @@ class Bench:
             clean()
         return statistics.median(times[2:])
 
-    def forget_children(self) -> None:
+    def remove_children(self) -> None:
         """Remove the children that verbs have made, so that every run finds the same home."""
         for path in self.session.parent.glob("*.jsonl"):
             if path.name not in self.known:

@@ -74,7 +74,7 @@ def main() -> int:
             found = figures_of(session_file(str(installed)), home.where)
             if found is None:
                 continue
-            kind = agreement(found)
+            kind = compare_figures(found)
             compared[kind] += 1
             windows += len(set(found.windows.values())) <= 1
             name = path.relative_to(corpus_folder())
@@ -90,7 +90,7 @@ def main() -> int:
             if sent_characters is not None:
                 sent_count += 1
                 beyond = round((sent_characters - found.characters) / CHARACTERS_PER_TOKEN)
-                is_close = near(found.tokens["info"] + beyond, found.tokens["info"])
+                is_close = are_close(found.tokens["info"] + beyond, found.tokens["info"])
                 sent_close += is_close
                 if not is_close:
                     print(
@@ -107,18 +107,18 @@ def main() -> int:
 SAME, MARKED, DIFFERENT = range(3)
 
 
-def agreement(found: Figures) -> int:
+def compare_figures(found: Figures) -> int:
     """Return SAME if all sizes are equal within 2 %, else MARKED or DIFFERENT.
 
     MARKED means that the sizes that are not called estimates are equal.
     """
-    if near(min(found.tokens.values()), max(found.tokens.values())):
+    if are_close(min(found.tokens.values()), max(found.tokens.values())):
         return SAME
     firm = [count for place, count in found.tokens.items() if place not in found.estimates]
-    return MARKED if not firm or near(min(firm), max(firm)) else DIFFERENT
+    return MARKED if not firm or are_close(min(firm), max(firm)) else DIFFERENT
 
 
-def near(one: int, other: int) -> bool:
+def are_close(one: int, other: int) -> bool:
     """Check whether two sizes differ by at max_clients 2 %."""
     return abs(one - other) <= CLOSE * max(one, other)
 
@@ -139,11 +139,11 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
         return None
     said = [transcript.read_record(node) for node in transcript.chain if node.kind in MESSAGE_KINDS]
     tokens = {"info": info.tokens, "/full": full.tokens}
-    windows = {"info": window(info), "/full": window(full)}
+    windows = {"info": known_window(info), "/full": known_window(full)}
     estimates = {place for place, use in (("info", info), ("/full", full)) if use.is_estimate}
     if row is not None and row.tokens is not None:
         tokens["sessions"] = row.tokens
-        windows["sessions"] = window(row.context)
+        windows["sessions"] = known_window(row.context)
         estimates |= {"sessions"} if row.context.is_estimate else set()
     for place, plan in (("trim", size_before_trim), ("handoff", size_before_handoff)):
         before = plan(session, where)
@@ -154,7 +154,7 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
     return Figures(tokens, windows, frozenset(estimates), count_characters(said))
 
 
-def window(use: ContextSize) -> int | None:
+def known_window(use: ContextSize) -> int | None:
     """Return the window of a context, or None if it is unknown."""
     return use.window if use.window_known else None
 

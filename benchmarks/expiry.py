@@ -57,9 +57,9 @@ class Starts:
         for number in range(FILES):
             own_id = session_id(number)
             write_session(self.folder, own_id, conversation(2, session_id=own_id))
-        self.age(0)
+        self.set_ages(0)
 
-    def age(self, due: int) -> None:
+    def set_ages(self, due: int) -> None:
         """Let ``due`` sessions expire soon, and the others in two weeks. Also empty the vault."""
         shutil.rmtree(self.state / "vault", ignore_errors=True)
         (self.state / "pending" / f"due-{self.folder.name}.json").unlink(missing_ok=True)
@@ -67,7 +67,7 @@ class Starts:
             then = time.time() - (25 if number < due else 10) * DAY
             os.utime(self.folder / f"{session_id(number)}.jsonl", (then, then))
 
-    def start(self) -> Spent:
+    def run_start_hook(self) -> Spent:
         """Run the hook for which a start waits."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))[
             "hooks"
@@ -109,19 +109,23 @@ class Starts:
         return len(list(vault.iterdir())) if vault.exists() else 0
 
 
-def starts(scratch: Path) -> None:
+def print_starts(scratch: Path) -> None:
     """Print the rows of the table."""
     home = Starts(scratch)
     print(f"\n{f'the start of a session, {FILES:,} sessions':52} {'ms':>8} {'cpu ms':>8}")
-    row("sh -c true", lambda: home.run("true"), rounds=41)
-    home.start()
-    row("SessionStart, nothing due", home.start, rounds=41)
+    print_row("sh -c true", lambda: home.run("true"), rounds=41)
+    home.run_start_hook()
+    print_row("SessionStart, nothing due", home.run_start_hook, rounds=41)
     for due in (0, 1, DUE_SESSION_COUNT):
-        row(f"SessionStart, a look, {due} due", home.start, before=functools.partial(home.age, due))
+        print_row(
+            f"SessionStart, a look, {due} due",
+            home.run_start_hook,
+            before=functools.partial(home.set_ages, due),
+        )
         print(f"  kept {home.count_archived()}", flush=True)
 
 
-def row(
+def print_row(
     what: str,
     run: Callable[[], Spent],
     *,
@@ -139,4 +143,4 @@ def row(
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="resume-hooks-starts-") as folder:
-        starts(Path(folder))
+        print_starts(Path(folder))

@@ -15,7 +15,7 @@ MIDDLE = 150_000
 """The number of a line near the middle of the file."""
 
 
-def large(bench: Bench) -> None:
+def print_large_rows(bench: Bench) -> None:
     """Print the rows of the table."""
     print(f"\n{'a session of 1 GB':52} {'ms':>8} {'MB RSS':>8}")
     path = bench.session.with_name(f"{LARGE}.jsonl")

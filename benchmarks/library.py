@@ -55,11 +55,11 @@ class Library:
         """The total number of bytes of all transcripts."""
         return folder_size(self.config / "projects")
 
-    def add_big(self) -> None:
+    def add_large_session(self) -> None:
         """Add the session of 50 MB."""
         run_in_process(generate_session, str(self.big), BIG, cwd=str(self.bench.work))
 
-    def keep(self, number: int) -> None:
+    def keep_first(self, number: int) -> None:
         """Remove all sessions except the first ``number``."""
         for path in sorted((self.config / "projects").rglob("*.jsonl"))[number:]:
             path.unlink()
@@ -121,7 +121,7 @@ class Library:
         return max(seen) / 1000
 
 
-def load() -> str:
+def load_text() -> str:
     """Return the load of the machine in the last minute as text. It includes this benchmark."""
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
@@ -131,13 +131,13 @@ def folder_size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def row(what: str, spent: Spent, target: str) -> None:
+def print_row(what: str, spent: Spent, target: str) -> None:
     """Print one row of the table."""
     cpu = f"{spent.cpu_ms:8.0f}" if spent.cpu_ms else f"{'':8}"
     print(f"{what:52} {spent.ms:8.1f} {cpu}   {target}", flush=True)
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Print a remark on the row above it."""
     print(f"  {text}", flush=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.library import FILES, Library, load, note, row
+from benchmarks.library import FILES, Library, load_text, print_note, print_row
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import all_sessions
 
@@ -16,9 +16,11 @@ sessions."""
 ROUNDS = 5
 
 
-def listings(library: Library, peer: str | None) -> None:
+def print_listings(library: Library, peer: str | None) -> None:
     """Print the rows of the table."""
-    print(f"\n{f'listing and locators, {FILES:,} files':52} {'ms':>8} {'cpu ms':>8}   {load()}")
+    print(
+        f"\n{f'listing and locators, {FILES:,} files':52} {'ms':>8} {'cpu ms':>8}   {load_text()}"
+    )
     session_id = _id_of(library)
     for what, arguments in (
         ("sessions of a project", ["sessions", "--project", PROJECT]),
@@ -38,8 +40,8 @@ def listings(library: Library, peer: str | None) -> None:
         ("info of what is nowhere", ["info", "Session zqxjkv"]),
     ):
         run = library.bench.shell(*arguments)
-        row(what, library.median(run, ROUNDS, may_fail="nowhere" in what), "")
-    note(
+        print_row(what, library.median(run, ROUNDS, may_fail="nowhere" in what), "")
+    print_note(
         f"memory of sessions --all {library.peak_megabytes(library.bench.shell('sessions', '--all')):,.0f} MB"
     )
     if peer is None:
@@ -55,7 +57,9 @@ def listings(library: Library, peer: str | None) -> None:
             b"",
             library.bench.work,
         )
-        row(f"peer: aichat resolve {what}", library.median(run, 1, may_fail=True), "one round")
+        print_row(
+            f"peer: aichat resolve {what}", library.median(run, 1, may_fail=True), "one round"
+        )
 
 
 def _id_of(library: Library) -> str:

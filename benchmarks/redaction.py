@@ -87,7 +87,7 @@ def _parses(line: bytes) -> bool:
     return True
 
 
-def shares(files: dict[Path, list[bytes]]) -> None:
+def print_shares(files: dict[Path, list[bytes]]) -> None:
     """Print how many planted secrets were removed, and the files without secrets that have findings.
 
     The secrets are counted by half, by the way in which they were planted, and by place.
@@ -118,7 +118,7 @@ def _kinds(lines: list[bytes]) -> Iterator[str]:
     return (secret.kind for line in lines for secret in find_secrets_in_line(line))
 
 
-def times(files: dict[Path, list[bytes]]) -> None:
+def print_times(files: dict[Path, list[bytes]]) -> None:
     """Print the speed of the first pass over the corpus on one core."""
     raw = b"".join(path.read_bytes() for path in files)
     blocks = [raw[at : at + BLOCK_BYTES] for at in range(0, len(raw), BLOCK_BYTES)]
@@ -151,7 +151,7 @@ WAYS: dict[str, Callable[[str], object]] = {
 }
 
 
-def hostile_times(size: int = 60_000) -> None:
+def print_hostile_times(size: int = 60_000) -> None:
     """Print how many seconds a MB of each hostile text takes, the slowest text last.
 
     Each text is scanned in each of the WAYS.
@@ -167,7 +167,7 @@ def hostile_times(size: int = 60_000) -> None:
         )
 
 
-def growth(size: int = 16_000, least: float = 0.05) -> None:
+def print_growth(size: int = 16_000, least: float = 0.05) -> None:
     """Print the texts for which twice the length takes more than 2.6 times as long.
 
     The printed times are in seconds, for one, two and four times the length. A text that takes less
@@ -229,10 +229,10 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[bytes] | re.Pattern[str]]]:
 
 if __name__ == "__main__":
     everything = corpus_lines()
-    shares(everything)
+    print_shares(everything)
     if "--times" in sys.argv:
-        times(everything)
+        print_times(everything)
     if "--hostile" in sys.argv:
-        hostile_times()
+        print_hostile_times()
     if "--growth" in sys.argv:
-        growth()
+        print_growth()

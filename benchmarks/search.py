@@ -18,8 +18,17 @@ from pathlib import Path
 import orjson
 
 from benchmarks.bench import SESSION, Bench, Run
-from benchmarks.library import FILES, ROUNDS, Library, Spent, folder_size, load, note, row
-from benchmarks.listing import listings
+from benchmarks.library import (
+    FILES,
+    ROUNDS,
+    Library,
+    Spent,
+    folder_size,
+    load_text,
+    print_note,
+    print_row,
+)
+from benchmarks.listing import print_listings
 from benchmarks.recall.peer import ask
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import forget_index, index_status, opened_index
@@ -65,21 +74,21 @@ WORDINGS = (
 HITS = 10
 
 
-def searches(bench: Bench, peer: str | None) -> None:
+def print_search_rows(bench: Bench, peer: str | None) -> None:
     """Print the rows for the index, for searches and for an outline."""
     folder = bench.work.parent / "library"
     library = Library(bench, folder)
-    print(f"\n{'index and search':52} {'ms':>8} {'cpu ms':>8}   target, notes; {load()}")
+    print(f"\n{'index and search':52} {'ms':>8} {'cpu ms':>8}   target, notes; {load_text()}")
     print_first_search(library)
     print_build(library)
     print_overhead(library, FILES)
-    listings(library, peer)
-    library.add_big()
+    print_listings(library, peer)
+    library.add_large_session()
     library.run(bench.shell("doctor", "--index", "update"))
     print_searches(library)
     if peer is not None:
         print_peer(library, peer)
-    library.keep(FEWER)
+    library.keep_first(FEWER)
     library.run(bench.shell("doctor", "--index", "rebuild"))
     print_overhead(library, FEWER)
     shutil.rmtree(folder)
@@ -104,8 +113,8 @@ def print_first_search(library: Library) -> None:
         with contextlib.closing(open_index_read_only(index_file(where))) as db:
             (read,) = db.execute("SELECT total(end) FROM files").fetchone()
         forget_index(where)
-        row(what, spent, f"indexes for {patience}")
-        note(
+        print_row(what, spent, f"indexes for {patience}")
+        print_note(
             f"{read / 1e6:,.0f} MB of {size / 1e6:,.0f} indexed by then; {memory_text(library, run)}"
         )
 
@@ -118,9 +127,9 @@ def print_build(library: Library) -> None:
     peak = memory_text(library, run)
     index = index_status(Where(library.env)).size
     what = f"cold index, {FILES:,} files, {size / 1e6:,.0f} MB"
-    row(what, spent, f"{size / 1e3 / spent.ms:,.0f} MB/s (250)")
-    note(f"{size / 1e3 / spent.cpu_ms:,.0f} MB per second of one core; {load()}")
-    note(f"{peak}; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} % (12 %)")
+    print_row(what, spent, f"{size / 1e3 / spent.ms:,.0f} MB/s (250)")
+    print_note(f"{size / 1e3 / spent.cpu_ms:,.0f} MB per second of one core; {load_text()}")
+    print_note(f"{peak}; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} % (12 %)")
 
 
 def memory_text(library: Library, run: Run) -> str:
@@ -136,7 +145,7 @@ def print_overhead(library: Library, files: int) -> None:
             pass
 
     target = "40" if files == FEWER else ""
-    row(
+    print_row(
         f"warm check, {files:,} files, in process",
         Spent(statistics.median(timed(once, 21)), 0, b""),
         target,
@@ -171,10 +180,10 @@ def print_searches(library: Library) -> None:
         for _ in range(ROUNDS)
     ]
     spread(f"search from the shell, {len(QUERIES)} queries", outside, "130")
-    note(memory_text(library, bench.shell("search", "--all", "git status")))
+    print_note(memory_text(library, bench.shell("search", "--all", "git status")))
     found = library.median(bench.prompt(">search --all git status"), 7)
-    row(">search --all git status, through the hook", found, "")
-    row(
+    print_row(">search --all git status, through the hook", found, "")
+    print_row(
         ">search git status, this project",
         library.median(bench.prompt(">search git status"), 7),
         "",
@@ -184,9 +193,11 @@ def print_searches(library: Library) -> None:
     spent = library.median(appended, 7, lambda: append(library.big, next(numbers)))
     if b"where did the zebrafish go" not in spent.printed:
         raise RuntimeError("What was appended is not found")
-    row("search after one more line in 50 MB, from the shell", spent, "130")
-    row("outline of 50 MB, from the shell", library.median(bench.shell("outline", SESSION), 5), "")
-    note(load())
+    print_row("search after one more line in 50 MB, from the shell", spent, "130")
+    print_row(
+        "outline of 50 MB, from the shell", library.median(bench.shell("outline", SESSION), 5), ""
+    )
+    print_note(load_text())
 
 
 def append(session: Path, number: int) -> None:
@@ -215,18 +226,18 @@ def print_peer(library: Library, peer: str) -> None:
     run = (build, b"", bench.work)
     spent = library.median(run, 1)
     index = folder_size(kept)
-    row(
+    print_row(
         f"peer: build-index, {FILES + 1:,} files, {size / 1e6:,.0f} MB",
         spent,
         f"{size / 1e3 / spent.ms:,.0f} MB/s",
     )
-    row("peer: build-index, nothing changed", library.median(run), "")
+    print_row("peer: build-index, nothing changed", library.median(run), "")
     numbers = count(1_000)
     grown = library.median(run, ROUNDS, lambda: append(library.big, next(numbers)))
-    row("peer: build-index, one more line in 50 MB", grown, "")
+    print_row("peer: build-index, one more line in 50 MB", grown, "")
     shutil.rmtree(kept)
     peak = library.peak_megabytes(run)
-    note(f"memory {peak:,.0f} MB; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} %")
+    print_note(f"memory {peak:,.0f} MB; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} %")
     answers = ask(peer, library.config, kept / "search-index", QUERIES, 5)["answers"]
     spread(
         f"peer: search in process, {len(QUERIES)} queries",
@@ -251,4 +262,4 @@ def spread(what: str, times: Sequence[float], target: str) -> None:
         ("p50", statistics.median(times)),
         ("p95", statistics.quantiles(times, n=20)[-1]),
     ):
-        row(f"{what}, {name}", Spent(ms, 0, b""), target)
+        print_row(f"{what}, {name}", Spent(ms, 0, b""), target)

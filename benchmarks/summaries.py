@@ -23,7 +23,7 @@ from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, find_
 from resume_hooks.transcripts import records
 from tests.needs import corpus_sessions
 
-SEED, SMALLEST, EACH = (
+SEED, MIN_SUMMARY_CHARACTERS, MAX_LIES = (
     37,
     3_000,
     40,
@@ -54,7 +54,7 @@ class Session(NamedTuple):
     things: dict[str, list[str]]
 
 
-def session_at(path: Path) -> Session:
+def read_session(path: Path) -> Session:
     """Read a session of the corpus."""
     lines = path.read_bytes().split(b"\n")
     at, summary = len(lines), ""
@@ -80,7 +80,7 @@ def session_at(path: Path) -> Session:
     before = b"\n".join(line for line in lines[:at] if b'"isCompactSummary":true' not in line)
     told = (
         [s for s in split_sentences(CLIENTS.sub("", summary)) if find_claims(s)]
-        if len(summary) > SMALLEST
+        if len(summary) > MIN_SUMMARY_CHARACTERS
         else []
     )
     kept = {kind: sorted(found) for kind, found in things.items()}
@@ -105,7 +105,7 @@ def lies_of(
             at = dice.choice(numbers)
             other = "".join(str(dice.randint(1, 9)) if sign.isdigit() else sign for sign in at[0])
             if other != at[0]:
-                yield "another number", _with(sentence, at.span(), other)
+                yield "another number", _replace_span(sentence, at.span(), other)
     for near in (False, True):
         pool = [other for other in others if (other.project == one.project) is near]
         where = "of the same project" if near else "of another project"
@@ -114,7 +114,10 @@ def lies_of(
             for sentence in one.summary if known else ():
                 if places := list(pattern.finditer(sentence)):
                     span = dice.choice(places).span(pattern.groups)
-                    yield f"another {kind}, {where}", _with(sentence, span, dice.choice(known))
+                    yield (
+                        f"another {kind}, {where}",
+                        _replace_span(sentence, span, dice.choice(known)),
+                    )
         made = {
             "command": "`{}` ran, and all tests passed.",
             "said": 'The user decided: "{}"',
@@ -126,15 +129,15 @@ def lies_of(
                 for other in pool
                 for each in (other.summary if kind == "sentence" else other.things[kind])
             ]
-            for thing in dice.sample(known, min(EACH, len(known))):
+            for thing in dice.sample(known, min(MAX_LIES, len(known))):
                 yield f"{kind} {where}", form.format(thing)
 
 
-def _with(sentence: str, span: tuple[int, int], words: str) -> str:
+def _replace_span(sentence: str, span: tuple[int, int], words: str) -> str:
     return f"{sentence[: span[0]]}{words}{sentence[span[1] :]}"
 
 
-def naive(sentence: str, raw: str) -> bool:
+def is_marked_by_naive_check(sentence: str, raw: str) -> bool:
     """Check whether the naive check marks a sentence."""
     return any(code not in raw for code in re.findall("`([^`]+)`", sentence))
 
@@ -147,7 +150,7 @@ def main() -> int:
         for path in corpus_sessions()
         if path.stat().st_size > 100_000 and "_cli_generated" not in path.parts
     ]
-    sessions = {path: session_at(path) for path in paths}
+    sessions = {path: read_session(path) for path in paths}
     counts: dict[str, list[int]] = {}
     for path, one in sessions.items():
         if (
@@ -161,7 +164,7 @@ def main() -> int:
         for (kind, row), after in zip(rows, found, strict=True):
             marked, tied = f"[{ABSENT_TEXT}" in after, after.endswith(")") and after != row
             for at, counts_here in enumerate(
-                (True, marked, tied and not marked, naive(row, one.raw))
+                (True, marked, tied and not marked, is_marked_by_naive_check(row, one.raw))
             ):
                 counts.setdefault(kind, [0] * 4)[at] += counts_here
     print(f"{'sentences':36} {'all':>5} {'marked':>7} {'tied':>6} {'naive':>6}")

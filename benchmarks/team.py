@@ -64,7 +64,7 @@ def _backlog(folder: Path, records: int) -> list[Path]:
     once = [path for path in sorted(folder.rglob("*.jsonl")) if _is_session(path)]
     record_count = sum(path.read_bytes().count(b"\n") for path in once)
     times = max(1, -(-records // max(record_count, 1)))
-    row("records", record_count * times)
+    print_row("records", record_count * times)
     return once * times
 
 
@@ -88,19 +88,19 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
         begun, used = time.perf_counter(), time.process_time()
         words: list[str] = []
         for path in backlog:
-            _pushed(path, team, db, where)
-            words += _words(path)
+            _push(path, team, db, where)
+            words += _words_of_prompts(path)
         took, used = time.perf_counter() - begun, time.process_time() - used
-        row("backlog, MB raw", raw / 1e6)
-        row("backlog, MB raw/s, one process", raw / 1e6 / took)
-        row("backlog, MB raw/s of that process's own time", raw / 1e6 / used)
-        row(
+        print_row("backlog, MB raw", raw / 1e6)
+        print_row("backlog, MB raw/s, one process", raw / 1e6 / took)
+        print_row("backlog, MB raw/s of that process's own time", raw / 1e6 / used)
+        print_row(
             "bytes on the server, % of raw",
             100 * _size(root, "team.chunk", "team.part", "team.session") / raw,
         )
-        row("the same with words and their index, %", 100 * _size(root, "team.%") / raw)
-        _appends("turn appended alone, ms", 1, team, scratch, where)
-        _appends(f"turn appended, {WRITERS} writers, ms", WRITERS, team, scratch, where)
+        print_row("the same with words and their index, %", 100 * _size(root, "team.%") / raw)
+        _measure_appends("turn appended alone, ms", 1, team, scratch, where)
+        _measure_appends(f"turn appended, {WRITERS} writers, ms", WRITERS, team, scratch, where)
         root.execute("analyze")
         rng = random.Random(1)
         for count in (1, 2, 3):
@@ -109,16 +109,18 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
                 _timed(functools.partial(search_team, said, db, max_hits=10)) for said in asked
             ]
             percentiles(f"search of {count} words, ms, texts read", spans)
-            _looked_up(db.connection, asked)
-        _naive(root, backlog, words, rng)
+            _print_lookup_times(db.connection, asked)
+        _measure_naive_way(root, backlog, words, rng)
         if times > 1:
             _copy_records(root, times)
-            row("words and their index, GB", _size(root, "team.passage%") / 1e9)
+            print_row("words and their index, GB", _size(root, "team.passage%") / 1e9)
             for count in (1, 2, 3):
-                _looked_up(db.connection, [rng.sample(words, count) for _ in range(QUERY_COUNT)])
+                _print_lookup_times(
+                    db.connection, [rng.sample(words, count) for _ in range(QUERY_COUNT)]
+                )
 
 
-def _looked_up(db: Connection, asked: list[list[str]]) -> None:
+def _print_lookup_times(db: Connection, asked: list[list[str]]) -> None:
     """Print how long the server itself takes to find some words."""
     query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
     spans = [
@@ -159,13 +161,13 @@ def _copy_records(root: Connection, times: int) -> None:
     root.execute("analyze")
 
 
-def _pushed(path: Path, team: Team, db: Database, where: Where) -> None:
+def _push(path: Path, team: Team, db: Database, where: Where) -> None:
     push_session(
         SessionFile(str(uuid.uuid4()), str(path), 0.0, path.stat().st_size), team, db, where
     )
 
 
-def _words(path: Path) -> list[str]:
+def _words_of_prompts(path: Path) -> list[str]:
     """Return words of a transcript's prompts."""
     rows = (
         orjson.loads(line)
@@ -182,7 +184,7 @@ def _words(path: Path) -> list[str]:
     ]
 
 
-def _appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -> None:
+def _measure_appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -> None:
     spans: list[float] = []
 
     def write(number: int) -> None:
@@ -206,7 +208,9 @@ def _appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -
     percentiles(name, spans)
 
 
-def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.Random) -> None:
+def _measure_naive_way(
+    root: Connection, backlog: list[Path], words: list[str], rng: random.Random
+) -> None:
     """Measure the naive way: each entry is a jsonb row, which a member reads under a policy.
 
     Repeated entries are copied on the server.
@@ -227,7 +231,7 @@ def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.
                     root.execute(told, (text, text))
                 except psycopg.DataError:
                     refused += 1
-    row("naive: entries that jsonb refused", refused)
+    print_row("naive: entries that jsonb refused", refused)
     again = "insert into naive.entry(owner, body, tsv) select owner, body, tsv from naive.entry, generate_series(2, %s)"
     root.execute(again, (len(backlog) // len(once),))
     root.execute("create index on naive.entry using gin(tsv)")
@@ -236,7 +240,7 @@ def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.
     root.execute("grant select on naive.entry to alice")
     root.execute("analyze naive.entry")
     raw = sum(path.stat().st_size for path in backlog)
-    row("naive: bytes on the server, % of raw", 100 * _size(root, "naive.entry") / raw)
+    print_row("naive: bytes on the server, % of raw", 100 * _size(root, "naive.entry") / raw)
     query = (
         "select id from naive.entry where tsv @@ plainto_tsquery('simple', %s)"
         " order by ts_rank(tsv, plainto_tsquery('simple', %s)) desc limit 10"
@@ -271,11 +275,11 @@ def _timed(work: Callable[[], object]) -> float:
 def percentiles(name: str, spans: list[float]) -> None:
     """Print a row with the median and the 95th percentile."""
     ordered = sorted(spans)
-    row(f"{name}, p50", ordered[len(ordered) // 2])
-    row(f"{name}, p95", ordered[len(ordered) * 95 // 100])
+    print_row(f"{name}, p50", ordered[len(ordered) // 2])
+    print_row(f"{name}, p95", ordered[len(ordered) * 95 // 100])
 
 
-def row(name: str, value: float) -> None:
+def print_row(name: str, value: float) -> None:
     """Print a measurement."""
     print(f"{name:56} {value:10.1f}", flush=True)
 

@@ -31,10 +31,10 @@ class Spent(NamedTuple):
     printed: bytes
 
 
-def trims(bench: Bench, peer: str | None) -> None:
+def print_trims(bench: Bench, peer: str | None) -> None:
     """Print the rows for trim."""
     print(f"\n{'trim':52} {'ms':>8} {'MB RSS':>8}   tokens saved")
-    run_in_process(long_line, bench.long)
+    run_in_process(write_long_line_session, bench.long)
     sessions = (
         ("50 MB, all live", bench.session),
         ("50 MB, compacted", bench.compacted),
@@ -43,15 +43,15 @@ def trims(bench: Bench, peer: str | None) -> None:
     for name, session in sessions:
         kept = session.with_suffix(".kept")
         shutil.copyfile(session, kept)
-        restore(bench, session, kept)
-        clean = partial(restore, bench, session, kept)
+        restore_file(bench, session, kept)
+        clean = partial(restore_file, bench, session, kept)
         for what, run in own_runs(bench, session):
             spent = measure(bench, run, clean)
             data = json.loads(spent.printed)["data"]
-            row(f"{what}, {name}", spent, f"{data['savings']['tokens_saved']:,}")
+            print_row(f"{what}, {name}", spent, f"{data['savings']['tokens_saved']:,}")
         for what, run in peer_runs(bench, session, peer):
             spent = measure(bench, run, clean)
-            row(f"peer: {what}, {name}", spent, saved_by_peer(spent.printed))
+            print_row(f"peer: {what}, {name}", spent, saved_by_peer(spent.printed))
         kept.unlink()
 
 
@@ -123,11 +123,11 @@ def measure(
     return Spent(statistics.median(times[1:]), statistics.median(memory[1:]), printed)
 
 
-def restore(bench: Bench, session: Path, kept: Path) -> None:
+def restore_file(bench: Bench, session: Path, kept: Path) -> None:
     """Restore the session's file with an old time, and remove the children and backups of a round."""
     shutil.copyfile(kept, session)
     os.utime(session, (1_700_000_000, 1_700_000_000))
-    bench.forget_children()
+    bench.remove_children()
     shutil.rmtree(
         bench.session.parent.parent.parent / "resume-hooks" / "backups", ignore_errors=True
     )
@@ -135,7 +135,7 @@ def restore(bench: Bench, session: Path, kept: Path) -> None:
         backup.unlink()
 
 
-def long_line(path: Path) -> None:
+def write_long_line_session(path: Path) -> None:
     """Write a session with a tool output that is a single line of 60 MB."""
     output = "a line of a log that nobody will read again\n" * (LONG_LINE // 45)
     write_session(
@@ -152,6 +152,6 @@ def long_line(path: Path) -> None:
     )
 
 
-def row(what: str, spent: Spent, saved: str) -> None:
+def print_row(what: str, spent: Spent, saved: str) -> None:
     """Print one row of the table."""
     print(f"{what:52} {spent.ms:8.0f} {spent.megabytes:8.0f}   {saved}", flush=True)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.bench import Bench
-from benchmarks.library import FILES, Library, load, note, row
+from benchmarks.library import FILES, Library, load_text, print_note, print_row
 from resume_hooks.archive.vault.packs import XZ_PRESET, PackWriter
 from resume_hooks.sessions.archived.manifest import ArchivedFile
 from resume_hooks.sessions.archived.unpack import CHUNK_BYTES
@@ -43,23 +43,27 @@ CODECS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
 }
 
 
-def vaults(bench: Bench) -> None:
+def print_vault_rows(bench: Bench) -> None:
     """Print the rows for the vault."""
     library = Library(bench, bench.work.parent / "kept-library")
-    print(f"\n{f'the vault, {FILES:,} sessions':52} {'ms':>8} {'cpu ms':>8}   {load()}")
-    settled(library.config, 1)
+    print(f"\n{f'the vault, {FILES:,} sessions':52} {'ms':>8} {'cpu ms':>8}   {load_text()}")
+    set_age(library.config, 1)
     shell = library.bench.shell
-    row("archive --all, none kept", library.run(shell("archive", "--all")), "")
-    row("archive --all, all kept", library.median(shell("archive", "--all"), ROUNDS), "")
-    row("archive --list --json", library.median(shell("archive", "--list", "--json"), ROUNDS), "")
-    note(f"memory of archive --all {library.peak_megabytes(shell('archive', '--all')):,.0f} MB")
+    print_row("archive --all, none kept", library.run(shell("archive", "--all")), "")
+    print_row("archive --all, all kept", library.median(shell("archive", "--all"), ROUNDS), "")
+    print_row(
+        "archive --list --json", library.median(shell("archive", "--list", "--json"), ROUNDS), ""
+    )
+    print_note(
+        f"memory of archive --all {library.peak_megabytes(shell('archive', '--all')):,.0f} MB"
+    )
     kept = json.loads(library.run(shell("archive", "--list", "--json")).printed)["data"]["vault"]
     whole, packed = (sum(int(each[name]) for each in kept) for name in ("size", "stored"))
-    note(f"{whole / 1e6:,.0f} MB to {packed / 1e6:,.1f} MB, {packed / whole:.1%}")
-    row("archive --verify", library.run(shell("archive", "--verify")), "")
+    print_note(f"{whole / 1e6:,.0f} MB to {packed / 1e6:,.1f} MB, {packed / whole:.1%}")
+    print_row("archive --verify", library.run(shell("archive", "--verify")), "")
     big = max(kept, key=lambda each: int(each["size"]))
     Path(big["file"]).unlink()
-    row(
+    print_row(
         f"restore of {big['size'] / 1e6:,.1f} MB",
         library.run(shell("restore", big["session_id"])),
         "",
@@ -67,7 +71,7 @@ def vaults(bench: Bench) -> None:
     shutil.rmtree(library.config.parent)
 
 
-def codecs(folder: Path) -> None:
+def print_codecs(folder: Path) -> None:
     """Print the compression and the speed of each codec for the largest transcripts."""
     files = sorted(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)[-SAMPLED_FILES:]
     contents = [path.read_bytes() for path in files]
@@ -89,14 +93,14 @@ def codecs(folder: Path) -> None:
         )
 
 
-def ways(folder: Path) -> None:
+def print_ways(folder: Path) -> None:
     """Print how long it takes to link, copy and pack a transcript.
 
     The times include syncing, reading back and comparing a copy or pack.
     """
     whole = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.jsonl")))
     print(
-        f"\n{'a transcript into the vault, ms':40} {'link':>8} {'copy':>8} {'pack':>8} {'share':>8}   {load()}"
+        f"\n{'a transcript into the vault, ms':40} {'link':>8} {'copy':>8} {'pack':>8} {'share':>8}   {load_text()}"
     )
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         source = Path(scratch) / "source"
@@ -149,7 +153,7 @@ def median_ms(way: Callable[[Path, Path], None], source: Path, folder: Path) -> 
     return statistics.median(spent)
 
 
-def settled(config: Path, days: int, every: int = 1) -> None:
+def set_age(config: Path, days: int, every: int = 1) -> None:
     """Set the time of each ``every``-th transcript to ``days`` days ago, so that it is not open."""
     moment = time.time() - days * DAY
     for path in sorted((config / "projects").rglob("*.jsonl"))[::every]:
@@ -162,11 +166,11 @@ def main() -> int:
     ``python -m benchmarks.vault [FOLDER OF TRANSCRIPTS]``
     """
     if len(sys.argv) > 1:
-        codecs(Path(sys.argv[1]))
-        ways(Path(sys.argv[1]))
+        print_codecs(Path(sys.argv[1]))
+        print_ways(Path(sys.argv[1]))
         return 0
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
-        vaults(Bench(Path(scratch)))
+        print_vault_rows(Bench(Path(scratch)))
     return 0
 
 

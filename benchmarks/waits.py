@@ -21,7 +21,7 @@ from benchmarks.search import QUERIES
 
 ROUNDS, HANDOFF_ROUNDS, SEARCH_ROUNDS = 41, 11, 4
 UNCOUNTED_ROUNDS = 2
-"""The first rounds, which do not count."""
+"""The number of rounds before the measurement, whose times do not count."""
 
 SIZE, FILES = 11_000_000, 50
 SEARCHED_FILES, SEARCHED_BYTES = 1_070, 330_000_000
@@ -64,7 +64,7 @@ def print_medians(bench: Bench, runs: Mapping[str, Run], rounds: int) -> None:
     for _ in range(UNCOUNTED_ROUNDS + rounds):
         for name, run in runs.items():
             spent[name].append(processor_ms(bench.env, run))
-            bench.forget_children()
+            bench.remove_children()
     for name, times in spent.items():
         print(f"{name:28} {statistics.median(times[UNCOUNTED_ROUNDS:]):8.1f} ms", flush=True)
 

@@ -24,10 +24,10 @@ TALK = re.compile(
 )
 """Matches the beginning of a message's heading in an opening."""
 
-MOST = 0.6
+MIN_WORD_FRACTION = 0.6
 """A line contains a sentence if it has this fraction of the sentence's longer words."""
 
-WHOLE = 200
+MAX_COMMAND_CHARACTERS = 200
 """Only this number of characters of a long command must be in the text, because the rest is a
 document in the command."""
 
@@ -75,7 +75,9 @@ def text_keeps_item(item: Item, text: str, rows: Sequence[Row]) -> bool:
     the text.
     """
     wanted = (
-        command_core(item.text)[:WHOLE] if item.kind == "command" else collapse_spaces(item.text)
+        command_core(item.text)[:MAX_COMMAND_CHARACTERS]
+        if item.kind == "command"
+        else collapse_spaces(item.text)
     )
     return wanted in text or row_keeps_item(item, rows)
 
@@ -90,12 +92,12 @@ def row_keeps_item(item: Item, rows: Sequence[Row]) -> bool:
     if item.kind == "file":
         return any(_names_file(row, item.text) for row in looked_at)
     if item.kind == "command":
-        wanted = command_core(item.text)[:WHOLE]
+        wanted = command_core(item.text)[:MAX_COMMAND_CHARACTERS]
         return any(wanted in command_core(row.text) for row in looked_at)
     wanted = collapse_spaces(item.text).lower()
     telling = {word.lower() for word in _WORD.findall(item.text)}
     return any(
-        wanted in collapse_spaces(row.text).lower() or _states_rarest_words(row.text, telling)
+        wanted in collapse_spaces(row.text).lower() or _contains_most_words(row.text, telling)
         for row in looked_at
     )
 
@@ -112,10 +114,10 @@ def command_core(command: str) -> str:
     return found
 
 
-def _states_rarest_words(row: str, telling: set[str]) -> bool:
-    """Check whether a row contains most of the words ``telling``, if these are more than two."""
+def _contains_most_words(row: str, words: set[str]) -> bool:
+    """Check whether a row contains most of these words. Two words or fewer are never enough."""
     said = {word.lower() for word in _WORD.findall(row)}
-    return len(telling) > 2 and len(telling & said) >= MOST * len(telling)
+    return len(words) > 2 and len(words & said) >= MIN_WORD_FRACTION * len(words)
 
 
 def _names_file(row: Row, path: str) -> bool:

@@ -19,7 +19,7 @@ JUDGED = 5
 STRENGTHS = ("strong", "fair", "weak")
 
 
-class Asked(NamedTuple):
+class JudgedAnswer(NamedTuple):
     """A question with its answer.
 
     ``session`` and ``turn`` are the ranks of the first right session and turn, counted from 1, or 0
@@ -58,11 +58,11 @@ class Sureness(NamedTuple):
     right: float
 
 
-def judged(question: Question, answer: Answer) -> Asked:
+def judge_answer(question: Question, answer: Answer) -> JudgedAnswer:
     """Judge the answer to a question."""
     right = right_places(question)
     sessions = dict.fromkeys(session_of(hit.file) for hit in answer.hits)
-    return Asked(
+    return JudgedAnswer(
         question,
         answer,
         rank(list(sessions), {session_of(place.file) for place in right}),
@@ -71,7 +71,7 @@ def judged(question: Question, answer: Answer) -> Asked:
     )
 
 
-def score(asked: Sequence[Asked]) -> Score:
+def score(asked: Sequence[JudgedAnswer]) -> Score:
     """Return the results of a searcher for some questions, as fractions."""
     sessions, turns = [one.session for one in asked], [one.turn for one in asked]
     return Score(
@@ -85,7 +85,7 @@ def score(asked: Sequence[Asked]) -> Score:
     )
 
 
-def sureness(asked: Iterable[Asked]) -> dict[str, Sureness]:
+def sureness(asked: Iterable[JudgedAnswer]) -> dict[str, Sureness]:
     """Return how often the hits with each strength are right, for the first hits of each answer."""
     hits: Counter[str] = Counter()
     right: Counter[str] = Counter()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.recall import peer
 from benchmarks.recall.cost import print_costs
-from benchmarks.recall.judge import STRENGTHS, Asked, judged, score, spread, sureness
+from benchmarks.recall.judge import STRENGTHS, JudgedAnswer, judge_answer, score, spread, sureness
 from benchmarks.recall.naive import FusedNaive, Naive
 from benchmarks.recall.questions import HALVES, KINDS, Home, Question, questions
 from benchmarks.recall.ripgrep import Ripgrep
@@ -54,7 +54,7 @@ def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[
         )
 
 
-def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[Asked]]]) -> None:
+def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[JudgedAnswer]]]) -> None:
     """Print a row for each searcher and kind of question."""
     print(f"\n{title:{NAME + 18}}session{'':15}turn{'':15}best hit{'':6}ms")
     print(
@@ -87,7 +87,7 @@ def _cells(shares: Sequence[float], widths: Sequence[int], *, shown: bool = True
     ]
 
 
-def print_sureness(title: str, asked: Sequence[Asked]) -> None:
+def print_sureness(title: str, asked: Sequence[JudgedAnswer]) -> None:
     """Print how often strong, fair and weak hits are right. Only the first hits of each answer count."""
     found = sureness(asked)
     parts = ", ".join(f"{name} {found[name].right:.2f} of {found[name].hits}" for name in STRENGTHS)
@@ -99,9 +99,11 @@ def print_sureness(title: str, asked: Sequence[Asked]) -> None:
 
 def ask(
     searcher: Searcher, asked: Sequence[Question], wordings: Callable[[Question], Sequence[str]]
-) -> list[Asked]:
+) -> list[JudgedAnswer]:
     """Ask each question in the wordings that ``wordings`` returns, and judge the answers."""
-    return [judged(question, searcher.search(wordings(question), DEPTH)) for question in asked]
+    return [
+        judge_answer(question, searcher.search(wordings(question), DEPTH)) for question in asked
+    ]
 
 
 def main(half: str) -> int:

@@ -164,21 +164,21 @@ class Home:
     def __init__(self, config: Path) -> None:
         self.config = config
         self.where = {"CLAUDE_CONFIG_DIR": str(config)}
-        self._names_file = dict(self._filled())
+        self._name_by_copy = dict(self._copy_files())
 
     def name(self, file: str) -> str:
         """Return the path in the corpus of a file in this home."""
-        return self._names_file[file]
+        return self._name_by_copy[file]
 
-    def _filled(self) -> Iterator[tuple[str, str]]:
+    def _copy_files(self) -> Iterator[tuple[str, str]]:
         """Copy every file of the corpus. Yield the path of each copy with the original's path in the corpus."""
         for name in corpus_names():
-            target = self._target(Path(name))
+            target = self._copy_path(Path(name))
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(corpus_folder() / name, target)
             yield str(target), name
 
-    def _target(self, name: Path) -> Path:
+    def _copy_path(self, name: Path) -> Path:
         """Return the path to which a file is copied. A file in a session's own folder stays in that folder."""
         inside = [part for part in name.parts[:-1] if session_id_from_path(f"{part}.jsonl")]
         place = name.parts.index(inside[0]) if inside else len(name.parts) - 1

@@ -24,7 +24,7 @@ PART = 3
 """A secret counts as removed if less than this number of its consecutive characters remain."""
 
 
-def ours(text: str) -> str:
+def replace_own_findings(text: str) -> str:
     """Return a text in which each secret that we detect is replaced with a NUL character."""
     clean, found = redact(text)
     for kind in {secret.kind for secret in found}:
@@ -32,7 +32,7 @@ def ours(text: str) -> str:
     return clean
 
 
-def by_lines() -> Callable[[str], str] | None:
+def make_detect_secrets_cleaner() -> Callable[[str], str] | None:
     """Return a function that replaces the secrets that detect-secrets finds.
 
     Return None if detect-secrets is not installed.
@@ -59,7 +59,7 @@ def by_lines() -> Callable[[str], str] | None:
     return clean
 
 
-def by_gitleaks() -> Callable[[str], str]:
+def make_gitleaks_cleaner() -> Callable[[str], str]:
     """Return a function that replaces the secrets that gitleaks' default rules find.
 
     The rules are used as regular expressions for the whole text. The generic rule is included.
@@ -75,7 +75,7 @@ def by_gitleaks() -> Callable[[str], str]:
     rows += [
         (f"(?i:{row['words']}){between}{row['value']}", row["entropy"]) for row in data["assigned"]
     ]
-    patterns = [(_compiled(text), least) for text, least in [*rows, (generic, 3.5)]]
+    patterns = [(_compile_rule(text), least) for text, least in [*rows, (generic, 3.5)]]
 
     def clean(text: str) -> str:
         raw = text.encode()
@@ -84,7 +84,9 @@ def by_gitleaks() -> Callable[[str], str]:
             for pattern, _ in patterns
             for match in pattern.finditer(raw)
         }
-        sure = {value for value in found if any(_counts(raw, value, row) for row in patterns)}
+        sure = {
+            value for value in found if any(_is_found_by_rule(raw, value, row) for row in patterns)
+        }
         for value in sorted(sure, key=len, reverse=True):
             raw = raw.replace(value, b"\0")
         return raw.decode("utf-8", "replace")
@@ -92,12 +94,12 @@ def by_gitleaks() -> Callable[[str], str]:
     return clean
 
 
-def _compiled(text: str) -> re.Pattern[bytes]:
+def _compile_rule(text: str) -> re.Pattern[bytes]:
     """Compile a regular expression. A flag inside it applies to the whole expression."""
     return re.compile(text.replace("(?i)", "").encode(), re.IGNORECASE if "(?i)" in text else 0)
 
 
-def _counts(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], float]) -> bool:
+def _is_found_by_rule(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], float]) -> bool:
     """Check whether a rule finds a value in a text, and whether the value has enough entropy."""
     pattern, least = row
     return entropy(value) >= least and any(
@@ -143,9 +145,9 @@ def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -
 
 
 if __name__ == "__main__":
-    baseline = by_lines()
+    baseline = make_detect_secrets_cleaner()
     for file in map(Path, (each for each in sys.argv[1:] if each != "--missed")):
-        measure(file, "resume-hooks", ours, tell="--missed" in sys.argv)
-        measure(file, "gitleaks' rules", by_gitleaks(), tell=False)
+        measure(file, "resume-hooks", replace_own_findings, tell="--missed" in sys.argv)
+        measure(file, "gitleaks' rules", make_gitleaks_cleaner(), tell=False)
         if baseline:
             measure(file, "detect-secrets", baseline, tell=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from benchmarks.recall.judge import Asked, Sureness, judged, score, spread, sureness
+from benchmarks.recall.judge import JudgedAnswer, Sureness, judge_answer, score, spread, sureness
 from benchmarks.recall.measure import DEPTH, ask
 from benchmarks.recall.naive import CHUNK, FusedNaive, Naive, words_of
 from benchmarks.recall.questions import (
@@ -157,12 +157,12 @@ def test_an_answer_is_ranked_by_turn_and_by_session() -> None:
     A hit in another turn of the right session counts for the session.
     """
     question = Question("q", "natural", "?", ((ONE, 4),), "tune")
-    found = judged(
+    found = judge_answer(
         question, Answer([Place(TWO, 1), Place(TWO, 2), Place(ONE, 1), Place(ONE, 2)], 1.0)
     )
     assert (found.session, found.turn) == (2, 4)
     assert found.right == (False, False, False, True)
-    assert judged(question, Answer([], 1.0))[2:4] == (0, 0)
+    assert judge_answer(question, Answer([], 1.0))[2:4] == (0, 0)
 
 
 def test_a_copy_of_an_answer_counts_as_right(small_corpus: Path) -> None:
@@ -234,11 +234,11 @@ def test_the_naive_baseline_joins_or_fuses_wordings() -> None:
     assert FusedNaive(naive).search(wordings, 2).hits == [Place(ONE, 1), Place(TWO, 1)]
 
 
-def answer_with_ranks(session: int, turn: int, *strengths: str) -> Asked:
+def answer_with_ranks(session: int, turn: int, *strengths: str) -> JudgedAnswer:
     """Return an answer with these ranks, and with hits of these strengths."""
     hits = [Place(ONE, number) for number in range(1, len(strengths) + 1)]
     question = Question("q", "natural", "?", (), "tune")
-    return Asked(
+    return JudgedAnswer(
         question,
         Answer(hits, 1.0, strengths),
         session,

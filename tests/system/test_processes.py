@@ -62,7 +62,9 @@ def test_shells_and_pythons_are_not_clients(tmp_path: Path) -> None:
 def test_ps_is_read_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without ``/proc``, the same ancestors are found with ``ps``."""
     by_proc = [process.pid for process in iterate_ancestors()]
-    monkeypatch.setattr(processes, "_find_process", lambda pid: processes._process_table().get(pid))
+    monkeypatch.setattr(
+        processes, "_find_process", lambda pid: processes._read_process_table().get(pid)
+    )
     monkeypatch.setattr(processes, "_process_cache", {})
     assert [process.pid for process in iterate_ancestors()] == by_proc
 

@@ -89,7 +89,7 @@ _folded_letters = _FoldedLetters()
 
 
 def display_text(words: str) -> Text:
-    """Return a text in the form in which it is shown and in the form in which it is compared."""
+    """Return a text as it is shown, with the form of it that is used for comparisons."""
     display = " ".join(plain_text(words).split())
     if display.isascii():
         return Text(display, display.lower())

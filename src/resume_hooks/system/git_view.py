@@ -188,9 +188,9 @@ class GitView:
             "GIT_INDEX_FILE": os.path.join(worktree_folder, "index"),
             "GIT_OBJECT_DIRECTORY": os.path.join(common_folder, "objects"),
         }
-        self._copy_settings(*self._settings(os.path.join(common_folder, "config")))
+        self._copy_settings(*self._read_settings(os.path.join(common_folder, "config")))
 
-    def _settings(self, path: str) -> tuple[Settings, Settings]:
+    def _read_settings(self, path: str) -> tuple[Settings, Settings]:
         """Return the settings that we need, first those of the user and then those of the repository.
 
         git reads the user's settings with all included files, but only the repository's own file.
@@ -255,12 +255,12 @@ class GitView:
         for value in (
             *values[:MAX_VALUES],
             *_FIXED_OPTIONS,
-            f"{_IGNORE_FILE_KEY}={self._ignore_file(dict(user_settings).get(_IGNORE_FILE_KEY, ''))}",
+            f"{_IGNORE_FILE_KEY}={self._ignore_file_path(dict(user_settings).get(_IGNORE_FILE_KEY, ''))}",
         ):
             self._options += ["-c", value]
         self._environment |= self._upstream_environment(repository_settings, repository_values)
 
-    def _ignore_file(self, configured_path: str) -> str:
+    def _ignore_file_path(self, configured_path: str) -> str:
         """Return the path of the user's global ignore file, from the user's settings or git's default."""
         environ = self._where.environ
         home = environ.get("HOME", "")

@@ -102,7 +102,7 @@ def read_process_start_time(pid: int) -> str:
 def _find_process(pid: int) -> Optional[Process]:
     if os.path.isdir("/proc/self"):
         return _read_proc(pid)
-    return _process_table().get(pid)
+    return _read_process_table().get(pid)
 
 
 def _read_proc(pid: int) -> Optional[Process]:
@@ -117,7 +117,7 @@ def _read_proc(pid: int) -> Optional[Process]:
     return Process(pid, int(fields[1]), name, fields[4])
 
 
-def _process_table() -> Dict[int, Process]:
+def _read_process_table() -> Dict[int, Process]:
     if not _process_cache:
         out = run_and_read_output(
             ["ps", "-A", "-o", "pid=,ppid=,tty=,comm="],
