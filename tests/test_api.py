@@ -206,7 +206,7 @@ def searchable_sessions(
     return paths
 
 
-def test_search_returns_frozen_hits(searchable_sessions: list[Path], tmp_path: Path) -> None:
+def test_search_returns_immutable_hits(searchable_sessions: list[Path], tmp_path: Path) -> None:
     """``search_sessions`` searches the current project and returns immutable hits with references."""
     hits = search_sessions("linter -agent")
     assert {hit.session_id for hit in hits} == {session_id(1), session_id(2)}

@@ -25,7 +25,7 @@ PACKAGES = {
     "storage", "system", "transcripts",
 }  # fmt: skip
 
-GROUND = {
+ROOT_MODULES = {
     "__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "untrusted_folders",
     "questions", "seam", "settings", "shared_values", "team", "version",
 }  # fmt: skip
@@ -55,7 +55,7 @@ def test_the_root_contains_only_listed_packages_and_modules() -> None:
     """
     here = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
     assert here == PACKAGES
-    assert {path.stem for path in SOURCE.glob("*.py")} == GROUND
+    assert {path.stem for path in SOURCE.glob("*.py")} == ROOT_MODULES
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))

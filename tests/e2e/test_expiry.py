@@ -236,9 +236,10 @@ def test_an_older_client_archives_expiring_sessions(
 
 @pytest.mark.parametrize("folder_too", one_in(2, [True, False]))
 def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too: bool) -> None:
-    """The next start archives sessions that were deleted before they could expire.
+    """The next start archives sessions that were deleted early, and ``restore`` writes them back.
 
-    One of them is new and has a tool output. The other one was open in the client.
+    One of them is new and has a tool output. The other one was open in the client. Links have
+    preserved their files.
     """
     home, where = tui.home, tui.home.where
     run_print(tui.version, home, tui.api, f"remember {WORD}", plugin_dir=plugin, extra_env=ENGINE)

@@ -163,7 +163,7 @@ def send_next_prompt(tui: Tui) -> Request:
     return live
 
 
-def test_a_trim_in_place_needs_no_request(modern_tui: Tui, plugin: Path, parent: Path) -> None:
+def test_a_trim_in_place_sends_no_request(modern_tui: Tui, plugin: Path, parent: Path) -> None:
     """A trim in place that the user chooses in the dialog sends no request.
 
     The file keeps its earlier bytes. The next request has the results of a trimmed copy. Every

@@ -109,7 +109,7 @@ def test_the_screen_shows_the_new_name(
         assert "first name" not in tui.text()
 
 
-def test_names_do_not_change_requests(
+def test_a_title_and_a_tag_do_not_change_requests(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """A title and a tag do not change the request of a resumed session."""

@@ -609,7 +609,7 @@ def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, pl
         assert words not in json.dumps(api.requests)
 
 
-def test_the_module_reports_a_cold_cache(home: ClientHome, api: MockApi, plugin: Path) -> None:
+def test_the_module_reports_an_expired_cache(home: ClientHome, api: MockApi, plugin: Path) -> None:
     """The module reports an expired prompt cache once for each session that is opened.
 
     The client does not show our hook's output when it resumes a session. The report belongs to the

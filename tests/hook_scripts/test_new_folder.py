@@ -51,7 +51,7 @@ def engine_arguments_at_start(
     return log.read_text().split() if log.exists() else []
 
 
-def test_a_folder_is_noted_once_and_read_once(
+def test_a_repository_is_read_and_noted_once(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
     """A start writes one note on the folder's repository, without the password, and reads it only once.

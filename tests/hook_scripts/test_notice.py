@@ -171,7 +171,7 @@ USAGES: dict[str, Record | Sequence[Record | bytes]] = {
 
 
 @pytest.mark.parametrize("name", USAGES)
-def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> None:
+def test_the_tokens_of_the_last_answer_are_compared(plugin: PluginCopy, name: str) -> None:
     """The compared number of tokens is that of the last answer, whatever the order of its fields is.
 
     Similar numbers in other records do not matter.
@@ -196,7 +196,7 @@ def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
     assert not reaches_python(plugin, body)
 
 
-def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None:
+def test_the_transcript_is_found_by_the_session_id(plugin: PluginCopy, tmp_path: Path) -> None:
     """If the path in the event is escaped or missing, the transcript is found by the session's id."""
     write_transcript(plugin, [answer_with_usage(COUNTED)], folder="-somewhere-else")
     for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):

@@ -203,7 +203,7 @@ def test_only_the_first_hook_prints_a_short_handoff(
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork", "", "clear"])
-def test_other_starts_have_no_parts(
+def test_no_parts_are_printed_at_other_starts(
     config_home: ConfigHome,
     hook_environment: dict[str, str],
     running_hooks: list[Hook],
@@ -404,7 +404,7 @@ def test_state_behind_a_link_is_ignored(
 
 
 @pytest.mark.parametrize("number", ["../x", "", "x y", "*"])
-def test_invalid_ids_have_no_parts(
+def test_no_parts_are_printed_for_an_invalid_id(
     config_home: ConfigHome,
     hook_environment: dict[str, str],
     running_hooks: list[Hook],
@@ -422,7 +422,7 @@ def test_invalid_ids_have_no_parts(
     assert not (config_home.config / "resume-hooks").exists()
 
 
-def test_a_read_only_state_folder_has_no_parts(
+def test_no_parts_are_printed_without_a_writable_state_folder(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the state folder cannot be written, the first hook prints one shortened text."""

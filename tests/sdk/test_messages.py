@@ -235,7 +235,7 @@ def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
         assert our_messages(scan_transcript(str(copy))) == sdk_messages(SESSION) == []
 
 
-def test_difference_subagents_next_to_the_session(project: Path) -> None:
+def test_difference_the_sdk_misses_subagents_next_to_the_session(project: Path) -> None:
     """The SDK does not find the sub-agents of clients before 2.1, whose files are next to the session.
 
     There are 9 of them in the corpus.

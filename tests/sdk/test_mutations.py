@@ -219,7 +219,7 @@ def test_difference_the_sdk_leaves_the_name_above_the_box(
     assert HeadTail(old_session.path).agent_name == "theirs"
 
 
-def test_difference_the_sdk_keeps_line_ends_and_controls_in_titles(
+def test_difference_the_sdk_keeps_control_characters_in_titles(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """The SDK keeps line breaks and control characters in a title. We remove them."""
@@ -230,7 +230,7 @@ def test_difference_the_sdk_keeps_line_ends_and_controls_in_titles(
     assert HeadTail(old_session.path).custom_title == "two lines red"
 
 
-def test_difference_the_sdk_gives_a_title_twice(
+def test_difference_the_sdk_gives_two_sessions_the_same_title(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """The SDK gives the same title to two sessions. We would refuse it, because titles are locators."""
@@ -242,7 +242,7 @@ def test_difference_the_sdk_gives_a_title_twice(
     assert [row.custom_title for row in rows] == ["same", "same"]
 
 
-def test_difference_the_sdk_writes_behind_half_a_line(
+def test_difference_the_sdk_appends_to_an_incomplete_line(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """The SDK appends a title to an incomplete last line, which makes it unreadable.
