@@ -52,7 +52,7 @@ def ask_module(text: str, **fields: object) -> dict[str, Any]:
         (
             "thinking-altered",
             UNSIGNED,
-            "stands under another text in record 3 (record 1), and 1 more.",
+            "belongs to another text in record 3 (record 1), and 1 more.",
         ),
         ("tool-call-unanswered", UNPAIRED, "the call 1 has no result (record 2)."),
     ],

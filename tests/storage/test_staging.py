@@ -117,7 +117,7 @@ def test_an_overlong_line_is_refused(
     ):
         assert read_staged_content(config_home, chunks) == b"".join(chunks)
     for chunks in ([b"a" * 11], [b"a\nb", b"b" * 10], [b"a" * 10, b"a\n"]):
-        with pytest.raises(ImportFailed, match="A line of it is longer than 10 bytes"):
+        with pytest.raises(ImportFailed, match="It has a line that is longer than 10 bytes"):
             read_staged_content(config_home, chunks)
 
 

@@ -492,7 +492,7 @@ def _find_path_problem(path: str) -> StateProblem | None:
     if stat.S_ISREG(mode) and status.st_nlink > 1:
         return StateProblem(
             path,
-            "has a second name elsewhere",
+            "has a second hard link elsewhere",
             f"Run: cp {quoted_path} {quoted_path}.new && mv {quoted_path}.new {quoted_path}",
         )
     if mode & 0o077:

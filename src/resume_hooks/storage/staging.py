@@ -119,7 +119,7 @@ def _limit_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         line_end = chunk.find(b"\n")
         if line_length + (line_end if line_end >= 0 else len(chunk)) > MAX_LINE_BYTES:
             raise ImportFailed(
-                f"A line of it is longer than {MAX_LINE_BYTES:,} bytes",
+                f"It has a line that is longer than {MAX_LINE_BYTES:,} bytes",
                 "No transcript has such lines.",
             )
         if line_end < 0:
@@ -154,4 +154,4 @@ def _decompress_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
     except zlib.error as error:
         raise ImportFailed("Its gzip is damaged", "Unpack it yourself and import that.") from error
     if not inflater.eof:
-        raise ImportFailed("Its gzip ends too early", "Fetch it again.")
+        raise ImportFailed("The gzip data ends too early", "Fetch it again.")

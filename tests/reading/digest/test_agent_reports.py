@@ -45,7 +45,7 @@ def test_files_named_only_in_a_report_are_uncommitted(config_home: ConfigHome) -
     assert notes(digest, "changed")["src/hooks.go"] == "as a sub-agent reported, not committed"
     assert texts(digest, "read") == []
     assert "not committed: src/utils.go, src/hooks.go" in texts(digest, "now")
-    assert any("what they reported" in row for row in texts(digest, "now"))
+    assert any("only the changes that they reported" in row for row in texts(digest, "now"))
 
 
 def test_a_reading_agent_changes_no_file(config_home: ConfigHome) -> None:

@@ -91,7 +91,7 @@ def test_a_failed_chain_names_its_part_that_passed_later(config_home: ConfigHome
     row = "`cargo clippy -q && cargo test argv` exit 1: error: dead code"
     assert notes(talk.digest(config_home), "errors") == {row: ""}
     talk.runs("cargo fmt && cargo test argv", "test result: ok. 3 passed; 0 failed")
-    passed_note = f"of it `cargo test argv` passed later, :{talk.at}"
+    passed_note = f"its part `cargo test argv` passed later, :{talk.at}"
     assert notes(talk.digest(config_home), "errors") == {row: passed_note}
 
 

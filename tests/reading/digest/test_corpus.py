@@ -65,14 +65,14 @@ def _required_words_of_now(text: str) -> list[str]:
     ours = (
         "git",
         "in ",  # These rows name a folder with the branch that was seen there.
-        "sub-agents worked",
+        "sub-agents also worked",
         "staged for the next commit",
         "not committed",
         "not tracked by git",
         "plan mode is on",
         "no git command ran",
         "no git command of the session left",
-        "git status lists besides",
+        "git status also lists",
     )
     if not colon or head.startswith(ours):
         return []

@@ -453,7 +453,7 @@ def test_files_of_the_next_commit_are_first(config_home: ConfigHome) -> None:
         "staged for the next commit: other.yml, a.py;"
     )
     rows = [entry.text for entry in talk.digest(config_home).section_entries("now")]
-    assert not any("lists besides" in row for row in rows)
+    assert not any("git status also lists" in row for row in rows)
 
 
 def test_a_long_list_of_files_states_how_many_are_left_out(config_home: ConfigHome) -> None:
@@ -541,8 +541,7 @@ def test_files_that_only_git_lists_are_not_changed_by_the_session(config_home: C
     digest = talk.digest(config_home)
     assert [*notes(digest, "changed")] == ["a.py"]
     assert any(
-        "git status lists besides: page_0.md" in entry.text
-        for entry in digest.section_entries("now")
+        "git status also lists: page_0.md" in entry.text for entry in digest.section_entries("now")
     )
     talk.runs("git add -A && git commit -m x", f"{COMMITTED}", cwd=CWD)
     found = notes(talk.digest(config_home), "changed")

@@ -474,4 +474,4 @@ def test_files_changed_by_sub_agents_in_the_sessions_file_are_listed(
     assert lines(found, "changed") == {"main.py": talk.at - 1, "made.txt": 5, "sub.py": 3}
     now = texts(found, "now")
     assert "no git command ran; changed: main.py, made.txt, sub.py" in now
-    assert not any("sub-agents worked" in row for row in now)
+    assert not any("sub-agents also worked" in row for row in now)

@@ -18,11 +18,11 @@ from tests.reading.digest.talk import Talk, lines, texts
         ),
         (
             "Done. Ready to commit if you'd like to have it in.",
-            'left to the user, and not taken up: "Ready to commit if you\'d like to have it in."',
+            'left to the user, not answered yet: "Ready to commit if you\'d like to have it in."',
         ),
         (
             "Fixed. Now let me run the tests.",
-            'announced, and not done: "Now let me run the tests."',
+            'announced but not done: "Now let me run the tests."',
         ),
         (
             "Fixed it.\n\nYou may want to run `mise install` after that.",
@@ -100,7 +100,7 @@ def test_work_that_the_user_put_off_is_a_next_step(config_home: ConfigHome) -> N
     talk = Talk().prompt("Let's worry about 21 later on. Do 17.").says("Done.")
     at = talk.at - 1
     talk.prompt("should we fix that in a separate PR?").says("No.")
-    row = 'put off by the user: "Let\'s worry about 21 later on."'
+    row = 'postponed by the user: "Let\'s worry about 21 later on."'
     assert lines(talk.digest(config_home), "next") == {row: at}
 
 

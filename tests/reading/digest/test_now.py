@@ -201,11 +201,11 @@ def test_a_branch_that_changed_outside_the_session_is_shown(config_home: ConfigH
     talk.says("Pushed.", gitBranch="fix").prompt("thanks", gitBranch="fix")
     shown = present_state(talk.digest(config_home))
     assert "branch fix, as last seen in the session" in shown
-    assert "the session pushed" in shown
+    assert "the session made no commit after" in shown
     talk.prompt("next", gitBranch="other")
     shown = present_state(talk.digest(config_home))
     assert "branch other, as last seen in the session" in shown
-    assert "the session pushed" not in shown
+    assert "the session made no commit after" not in shown
 
 
 def test_a_branch_recorded_after_the_work_is_named_separately(config_home: ConfigHome) -> None:
@@ -318,9 +318,8 @@ def test_missing_changes_of_sub_agents_are_mentioned(config_home: ConfigHome) ->
         .prompt("go")
         .calls("Task", {"description": "build", "prompt": "build it"}, "All three pages are built.")
     )
-    assert (
-        "sub-agents worked, too: what they may have changed is not in these lists"
-        in present_state(talk.digest(config_home))
+    assert "sub-agents also worked: these lists do not contain their changes" in present_state(
+        talk.digest(config_home)
     )
 
 
@@ -344,7 +343,7 @@ def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) ->
         )
     )
     digest = talk.says("It runs; done for now.").prompt(told).digest(config_home)
-    assert "nobody answered it" in present_state(digest)
+    assert "and was not answered" in present_state(digest)
     assert "was answered" not in present_state(digest)
     assert digest.talk[-1].text == report
 
@@ -361,14 +360,14 @@ def test_the_last_git_status_of_the_session_is_used(config_home: ConfigHome) -> 
         "/home/user/proj/d.py"
     )
     shown = present_state(talk.digest(config_home))
-    assert "not committed: d.py, b.py\ngit status lists besides: c.py" in shown
+    assert "not committed: d.py, b.py\ngit status also lists: c.py" in shown
     assert "the session did not push its last commit" in shown
     talk.runs("git commit -am y", "[main 2345678] y").runs("git push")
     talk.runs("git status", "On branch main\nnothing to commit, working tree clean\n")
     shown = present_state(talk.digest(config_home))
-    assert "no change of the session's own is left to commit" in shown
+    assert "all of the session's own changes are committed" in shown
     assert "not committed" not in shown
-    assert "the session pushed, and has committed nothing since" in shown
+    assert "the session made no commit after its last push" in shown
 
 
 def test_a_commit_ends_the_listing_of_its_files(config_home: ConfigHome) -> None:
@@ -376,11 +375,11 @@ def test_a_commit_ends_the_listing_of_its_files(config_home: ConfigHome) -> None
     listing = " M a.py\n M docs/a.md\n?? old.md\n"
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("make docs")
     talk.runs("git status --short", listing)
-    assert "git status lists besides: docs/a.md, old.md" in present_state(talk.digest(config_home))
+    assert "git status also lists: docs/a.md, old.md" in present_state(talk.digest(config_home))
     talk.runs("git add a.py docs/a.md && git commit -m x", "[main 1234567] x\n 2 files changed")
     talk.runs("git push").runs("git status --short && git log --oneline -1", "1234567 x")
     rows = present_state(talk.digest(config_home)).split("\n")
-    assert "git status lists besides: old.md" in rows
+    assert "git status also lists: old.md" in rows
 
 
 LINE_OF_DIGEST = """
@@ -409,7 +408,7 @@ def test_a_digest_is_the_same_in_each_process(config_home: ConfigHome) -> None:
         )
         digests.add(done.stdout)
     assert len(digests) == 1
-    assert b"git status lists besides: a.py, b.py, c.py" in digests.pop()
+    assert b"git status also lists: a.py, b.py, c.py" in digests.pop()
 
 
 def test_files_that_only_git_lists_are_named_separately(config_home: ConfigHome) -> None:
@@ -418,7 +417,7 @@ def test_files_that_only_git_lists_are_named_separately(config_home: ConfigHome)
     talk.edits("/home/user/proj/a.py").runs("git status --short", " M a.py\n?? old/\n")
     shown = present_state(talk.digest(config_home))
     assert "not committed: a.py" in shown
-    assert "git status lists besides: old" in shown
+    assert "git status also lists: old" in shown
 
 
 def test_each_checkout_has_its_pull_request(config_home: ConfigHome) -> None:
@@ -439,14 +438,14 @@ def test_a_new_folder_is_replaced_by_the_sessions_files(config_home: ConfigHome)
     """A new folder that git lists is not named if the session changed a file in it."""
     talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py").runs("touch bin/a/b.sh")
     talk.runs("git status --short", "?? bin/\n?? lib/\n?? old/\n")
-    assert "git status lists besides: old" in present_state(talk.digest(config_home)).split("\n")
+    assert "git status also lists: old" in present_state(talk.digest(config_home)).split("\n")
 
 
 def test_a_push_of_another_branch_does_not_count(
     config_home: ConfigHome,
 ) -> None:
     """After a switch to another branch, the push of the earlier branch is not mentioned."""
-    row = "the session pushed, and has committed nothing since"
+    row = "the session made no commit after its last push"
     talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
     talk.runs("git commit -am x", "[fix 1234567] x\n").runs("git push -u origin fix")
     assert row in present_state(talk.digest(config_home)).split("\n")
@@ -549,7 +548,7 @@ def test_agents_that_only_read_are_not_reported_as_missing(
     """A missing transcript of an agent of the type Explore, which only reads, is not mentioned."""
     given = {"description": "look", "subagent_type": kind}
     digest = Talk().prompt("go").calls("Task", given, "I saw it.").says("Ok.").digest(config_home)
-    assert ("sub-agents worked, too" in present_state(digest)) is is_told
+    assert ("sub-agents also worked" in present_state(digest)) is is_told
 
 
 @pytest.mark.parametrize(
@@ -570,12 +569,12 @@ def test_files_in_an_older_status_may_be_outdated(
     """
     talk = Talk().prompt("go").edits("/home/user/proj/a.py")
     talk.runs("git status --short", " M a.py\n?? docs/generated/\n", cwd="/home/user/proj")
-    assert "git status lists besides: docs/generated" in present_state(talk.digest(config_home))
+    assert "git status also lists: docs/generated" in present_state(talk.digest(config_home))
     talk.runs(later, "[main 1234567] x\n", cwd="/home/user/proj")
-    assert ("git status lists besides" in present_state(talk.digest(config_home))) is is_named
+    assert ("git status also lists" in present_state(talk.digest(config_home))) is is_named
     for number in range(3):
         talk.runs(f"git add a.py && git commit -m {number}", f"[main 123456{number}] y\n")
-    assert "git status lists besides" not in present_state(talk.digest(config_home))
+    assert "git status also lists" not in present_state(talk.digest(config_home))
 
 
 def test_a_push_counts_after_work_in_another_checkout(
@@ -585,7 +584,7 @@ def test_a_push_counts_after_work_in_another_checkout(
     talk = Talk().prompt("go").runs("cd /w/app && git status", "On branch main\n")
     talk.runs("cd /w/app && git commit -am x && git push", "[main 1234567] x\n")
     talk.runs("cd /w/lib && git status", "On branch fix\n")
-    assert "the session pushed, and has committed nothing since" in present_state(
+    assert "the session made no commit after its last push" in present_state(
         talk.digest(config_home)
     )
 

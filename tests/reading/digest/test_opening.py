@@ -250,7 +250,7 @@ def test_texts_between_calls_are_not_an_answer() -> None:
     shown = format_opening(
         Digest({"now": (DigestEntry(WORK_CONTINUED, f"{SESSION}:7"),)}, talk), 4_000
     ).text
-    assert "last words, said at work, ASSISTANT :7" in shown
+    assert "last words, in the middle of the work, ASSISTANT :7" in shown
     assert "last answer" not in shown
 
 

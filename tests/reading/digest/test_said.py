@@ -355,7 +355,7 @@ def test_an_answer_whose_subject_comes_up_again_is_marked(
     details = {"toolUseResult": {"answers": {"Is #222 red?": "Yes"}}}
     talk.calls("AskUserQuestion", again, said, **details).prompt(prompt)
     found = notes(talk.digest(config_home), "answers")
-    expected = f"{name} comes up again in USER :{talk.at}"
+    expected = f"{name} is mentioned again in USER :{talk.at}"
     assert [note for note in found.values() if note] == ([expected] if name else []) * (
         2 if name == "#222" else 1
     )

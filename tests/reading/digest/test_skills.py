@@ -56,7 +56,7 @@ def test_the_remaining_steps_are_quoted(config_home: ConfigHome) -> None:
     )
     digest = talk.digest(config_home)
     first, *rows = texts(digest, "skills")
-    assert notes(digest, "skills")[first] == "at work: it reached the first of these steps"
+    assert notes(digest, "skills")[first] == "active: it has reached the first of these steps"
     assert [row.partition(" 1. ")[0] for row in rows[:3]] == [
         "Step 2: Commit", "Step 3: Push", "Step 4: Update PR",
     ]  # fmt: skip
@@ -67,7 +67,7 @@ def test_the_remaining_steps_are_quoted(config_home: ConfigHome) -> None:
 def test_a_skill_without_commands_has_all_steps(config_home: ConfigHome) -> None:
     """If no command shows how far a skill got, all its steps are listed."""
     digest = _shipping().digest(config_home)
-    assert notes(digest, "skills")["ship"] == "at work: its steps"
+    assert notes(digest, "skills")["ship"] == "active: its steps"
     assert sum(row.startswith("Step ") for row in texts(digest, "skills")) == 4
 
 

@@ -156,7 +156,7 @@ class ThinkingCheck:
             if known_hash != hash(text):
                 for own_node, other_node in ((first_node, node), (node, first_node)):
                     message = (
-                        "The signature of this thinking stands under another text in record "
+                        "The signature of this thinking belongs to another text in record "
                         f"{other_node.number}"
                     )
                     yield ALTERED_THINKING.defect_in_node(own_node, message)

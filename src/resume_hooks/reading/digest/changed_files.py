@@ -32,7 +32,7 @@ REPORTED_NOTE = "as a sub-agent reported"
 # The note on a file if the command that wrote it failed, and perhaps before writing.
 UNSURE_NOTE = "its command failed"
 REMOVED_NOTE = "removed"
-MOVED_NOTE = "moved, to where a variable says"
+MOVED_NOTE = "moved to a path that a variable names"
 MAX_WRITTEN_FILES = 60  # The maximum number of files that are read from one command as changed.
 # The maximum number of listed files that only the output of git names as changed.
 MAX_LISTED_FILES = 8

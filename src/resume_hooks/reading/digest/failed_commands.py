@@ -231,7 +231,7 @@ def _describe_passed_parts(failed: ShellCommand, good_commands: Sequence[ShellCo
         if passed_parts:
             text = " && ".join(shlex.join(part.words) for part in passed_parts)
             shown_text = cut_line(redact_and_collect(text), MAX_PASSED_PART_CHARACTERS)
-            return f"of it `{shown_text}` passed later, :{command.run.result_place.number}"
+            return f"its part `{shown_text}` passed later, :{command.run.result_place.number}"
     return ""
 
 

@@ -111,7 +111,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
     sentences = prose.find_last_sentences(text)
     if ends_with_announcement(quote):
         if sentences:
-            row_text = f'announced, and not done: "{sentences[-1]}"'
+            row_text = f'announced but not done: "{sentences[-1]}"'
             yield make_entry(row_text, quote.place, max_characters=MAX_ROW_CHARACTERS)
         return
     request = prose.find_request_at_end(text)
@@ -121,7 +121,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
         )
     elif request:
         yield make_entry(
-            f'left to the user, and not taken up: "{request}"',
+            f'left to the user, not answered yet: "{request}"',
             quote.place,
             max_characters=MAX_ROW_CHARACTERS,
         )
@@ -188,7 +188,7 @@ def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
             ):
                 count += 1
                 yield make_entry(
-                    f'put off by the user: "{sentence}"',
+                    f'postponed by the user: "{sentence}"',
                     quote.place,
                     max_characters=MAX_ROW_CHARACTERS,
                 )

@@ -136,16 +136,16 @@ def _list_repository_state(
     if last_commit is not None and (last_push is None or last_push.order < last_commit.order):
         yield make_entry("the session did not push its last commit", last_commit, note)
     elif last_push is not None and session_git.switch_order <= last_push.order:
-        yield make_entry("the session pushed, and has committed nothing since", last_push, note)
+        yield make_entry("the session made no commit after its last push", last_push, note)
     yield from _list_stopped_merges(states)
     yield from _list_foreign_commits(states)
     yield from _list_uncommitted_files_of_session(facts, paths, session_git, states)
     if facts.has_agents_without_transcripts:
         if any(change.is_reported for change in facts.changes):
-            reported_changes = "these lists hold of their changes what they reported"
+            reported_changes = "these lists contain only the changes that they reported"
         else:
-            reported_changes = "what they may have changed is not in these lists"
-        yield make_entry(f"sub-agents worked, too: {reported_changes}", facts.reports[-1].place)
+            reported_changes = "these lists do not contain their changes"
+        yield make_entry(f"sub-agents also worked: {reported_changes}", facts.reports[-1].place)
 
 
 def _list_session_branches(
@@ -411,7 +411,7 @@ def _list_uncommitted_files_of_session(
         and not states.list_files_in_state(MAYBE_COMMITTED)
         and not states.list_files_in_state(MAYBE_LEFT)
     ):
-        yield make_entry("no change of the session's own is left to commit", session_git.commit)
+        yield make_entry("all of the session's own changes are committed", session_git.commit)
     other_names: list[str] = []
     folders = _collect_folders([*_list_files_changed_after(facts, paths, 0), *states.states])
     for path in sorted(states.listed_paths):
@@ -420,7 +420,7 @@ def _list_uncommitted_files_of_session(
             other_names.append(plain_line(path))
     if other_names and states.last_status_place is not None:
         yield make_entry(
-            f"git status lists besides: {_join_first_names(other_names)}",
+            f"git status also lists: {_join_first_names(other_names)}",
             states.last_status_place,
             max_characters=MAX_ROW_CHARACTERS,
         )
@@ -493,7 +493,7 @@ def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     report = _find_report_after(facts, last_words)
     if report is not None:
         yield make_entry(
-            "the last report of a sub-agent came after the last words, and nobody answered it",
+            "the last report of a sub-agent came after the last words and was not answered",
             report.place,
         )
 

@@ -380,7 +380,7 @@ def _select_last_messages(digest: Digest) -> list[tuple[TalkMessage, str, float]
     for kind, heading, fraction in (
         (
             MessageKind.CLOSING,
-            "last words, said at work" if has_unfinished_turn else "last answer",
+            "last words, in the middle of the work" if has_unfinished_turn else "last answer",
             LAST_ANSWER_FRACTION,
         ),
         (MessageKind.REQUEST, "last request", LAST_REQUEST_FRACTION),
@@ -472,7 +472,7 @@ def _format_calls(
     messages: Sequence[TalkMessage], names: _SessionNames, max_characters: int
 ) -> list[str]:
     """Return the rows of the latest calls, oldest first, or an empty list if no call fits."""
-    heading = "latest calls, with what they wrote or got:"
+    heading = "latest calls, with the text that they wrote or received:"
     remaining = max_characters - len(heading) - 1
     shown_calls: list[list[str]] = []
     for message in reversed(messages):

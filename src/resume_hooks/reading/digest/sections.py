@@ -73,7 +73,7 @@ ANSWERS = Section(
 )
 SKILLS = Section(
     "skills",
-    "skills that were loaded: steps that are left, and rules",
+    "loaded skills: remaining steps, and rules",
     _BINDING,
     0.06,
     4_000,

@@ -31,7 +31,9 @@ _MODAL_WORDS = frozenset(
     {"must", "never", "always", "only", "don't", "should", "your", "this", "that"}
 )
 _TAG = compile_lazily(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
-READ_SKILL_NOTE = "its text may bind: read it"  # The note on the entry with a skill's name.
+READ_SKILL_NOTE = (
+    "its text may contain rules: read it"  # The note on the entry with a skill's name.
+)
 _RULES_SECTION = compile_lazily(
     r"^#{1,6}[ \t][^\n]*"
     r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"
@@ -44,8 +46,8 @@ _RULE = compile_lazily(
 )
 """Words that mark a rule, such as "MUST"."""
 
-ACTIVE_SKILL_NOTE = "at work: its steps"
-STEP_REACHED_NOTE = "at work: it reached the first of these steps"
+ACTIVE_SKILL_NOTE = "active: its steps"
+STEP_REACHED_NOTE = "active: it has reached the first of these steps"
 OMITTED_ROWS = " …"  # The end of a step that is not quoted completely.
 MAX_STEPS = 12  # The maximum number of steps of a skill.
 # The maximum number of characters of a skill that are searched for its steps.
