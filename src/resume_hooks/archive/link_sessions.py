@@ -86,7 +86,7 @@ def link_all_sessions(where: Where, is_over: Callable[[], bool]) -> None:
 
 
 def archive_lost_sessions(where: Where) -> None:
-    """Archive the files that exist only as our links, for as long as a user can wait."""
+    """Archive the files that exist only as our links, for at most the time that a user can wait."""
     if os.path.isdir(links_folder(where)) and _are_links_allowed(where):
         deadline = time.monotonic() + MAX_ARCHIVE_SECONDS
         archiver = _ProjectArchiver(

@@ -279,7 +279,7 @@ def file_filter(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
 def unlistable_folders_in_scope(scope: Scope, where: Where) -> list[str]:
     """Return the project folders that cannot be listed and may contain sessions of a scope.
 
-    The result is empty for a scope of certain sessions.
+    The result is empty if the scope lists the ids of its sessions.
     """
     if scope.sessions is not None:
         folders = []

@@ -58,8 +58,8 @@ these bytes are rare there."""
 _CUSTOM_TITLE = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
 _CARRIED_SUFFIX = re.compile(
     r" · (?:clear|handoff)\Z"
-    # Matches the suffix of a title that /clear took over from another session. That session's title is
-    # not in the file.
+    # Matches the suffix that is displayed after a title that /clear took over from another session.
+    # The session's file contains the title without this suffix.
 )
 _CLEARED_TITLE = re.compile(rb'"customTitle":\s?""')
 _ANY_TITLE = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULTILINE)

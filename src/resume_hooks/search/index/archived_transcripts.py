@@ -119,7 +119,7 @@ def unpacked_temporarily(archived: ArchivedSession, where: Where) -> Iterator[st
     try:
         yield folder
     finally:
-        # Another process that has opened the folder since then still needs it.
+        # If the time has changed, another process has opened the folder and still needs it.
         if not was_unpacked and _last_use_time(folder) == last_use_time:
             removal.remove_if_possible(session_folder, where.state)
 
