@@ -38,7 +38,7 @@ def state_folder(home: ConfigHome) -> Path:
 
 
 def outside_folder(home: ConfigHome) -> Path:
-    """Write a folder outside the state folder with files that have names of ours, and return it."""
+    """Write a folder outside the state folder whose files have the names of state files, and return it."""
     folder = home.root / "outside"
     folder.mkdir()
     names = [

@@ -1,4 +1,4 @@
-"""Tests of the questions of the benchmark for search, and of the results of search for them.
+"""Tests of the benchmark for search: its questions are valid, and search answers most of them.
 
 The results come from ``python -m benchmarks.recall.measure``. These tests use the half ``tune`` of
 the questions.

@@ -112,7 +112,10 @@ def test_install_remove_lists_the_kept_files(
 
 
 def write_installation(config_folder: Path, *folders: str) -> None:
-    """Write files of ours into the state folder, and of the plugin into the client's folders."""
+    """Write the files of an installation: ``folders`` in the state folder, and the client's own files.
+
+    The client's files belong to the plugin, to another plugin, or to the model's shell.
+    """
     for name in folders:
         (config_folder / "resume-hooks" / name).mkdir(parents=True)
     data, other = (

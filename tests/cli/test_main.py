@@ -275,7 +275,7 @@ def test_an_interrupt_exits_with_130(config_home: ConfigHome) -> None:
 
 
 def test_a_closed_pipe_is_not_an_error(config_home: ConfigHome) -> None:
-    """If the pipe behind stdout is closed, a verb exits with code 0 and prints no message."""
+    """If the program that reads stdout closes the pipe, a verb exits with code 0 and prints no message."""
     previous: int | None = None
     for number in range(1, 600):
         meta = (

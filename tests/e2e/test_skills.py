@@ -254,7 +254,7 @@ def commands_of_an_obeying_model(plugin: Path) -> list[dict[str, Any]]:
 
 
 COMMAND = re.compile(r"resume-hooks ((?:read|outline|search|lineage) [^`;)\n]+)")
-"""Matches a command of ours in the text that a model reads."""
+"""Matches a command of resume-hooks in the text that a model reads."""
 
 NAMED = re.compile(r"original: (\w{8}:\d+)")
 PATH = {"PATH": "/usr/bin:/bin"}

@@ -176,7 +176,7 @@ def two_plain_turns() -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_cut_forks_agree(config_home: ConfigHome, number: int) -> None:
-    """``up_to_message_id`` of the SDK and ``--at`` of ours end at the same message."""
+    """A fork with the SDK's ``up_to_message_id`` and a fork with our ``--at`` end at the same message."""
     path = Path(write_session(config_home.project(), SESSION, two_plain_turns()))
     assert (
         loaded_from_our_fork(path, uuid_of_text(number))
