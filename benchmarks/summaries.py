@@ -28,7 +28,6 @@ SEED, MIN_SUMMARY_CHARACTERS, MAX_LIES = (
     3_000,
     40,
     # The minimum number of characters of a summary, and the maximum number of lies of a kind.
-    # session
 )
 CLIENTS = re.compile(
     r"This session is being continued[^\n]*|If you need specific details.*|Please continue.*",

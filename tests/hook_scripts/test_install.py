@@ -23,7 +23,6 @@ from tests.hook_scripts.test_session import STARTUP, appears_in_time
 from tests.needs import REPO, need, one_in, python39
 
 # Replaces the steps of the installer that use the network. All other code is the real one.
-# thing.
 STEPS = """
 import json, os, time
 from pathlib import Path

@@ -156,7 +156,6 @@ class _PipeExchange:
                         key.data()
                 # Children of the program may continue to run and have the pipes open, so do not
                 # wait for them.
-                # them.
                 if ended and not any(key.events == selectors.EVENT_READ for key, _ in ready):
                     return
 

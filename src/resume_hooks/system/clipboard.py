@@ -80,7 +80,6 @@ def list_clipboard_methods(environ: Mapping[str, str] | None = None) -> list[str
 
 # Each method is imported only when it is used, because its import takes 10 to 20 ms. Cards need
 # only ``CopyResult``.
-# ``CopyResult``.
 
 
 def _copy_with_programs(

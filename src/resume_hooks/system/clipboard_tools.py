@@ -49,7 +49,6 @@ XCLIP = Tool(
 XSEL = Tool("xsel", ("xsel", "-b", "-i"), ("xsel", "-b", "-o"), "xsel")
 # The text is not read back from these programs, because that would start PowerShell, which takes a
 # second or more.
-# more.
 CLIP_EXE = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
 WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
 
@@ -141,7 +140,6 @@ def _make_pyperclip_copy(tool: Tool, text: str, pyperclip: ModuleType) -> Callab
 def _make_process_copy(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[[], bool]:
     # The import takes 9 ms unless pyperclip has already imported it. It happens before the fork,
     # whose time is limited.
-    # timed
     import subprocess
 
     def copy() -> bool:

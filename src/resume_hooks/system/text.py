@@ -35,7 +35,6 @@ _NOT_PLAIN = re.compile(
 )  # Matches any character that ``plain_text`` removes or replaces.
 # A word of at least this number of characters may be a token, a key or an address with a password,
 # so it is not cut in the middle.
-# password
 LONG_WORD_CHARACTERS = 16
 WORD_BEGINNING_CHARACTERS = (
     8  # number of characters that are kept of a long word at the beginning of a line

@@ -20,7 +20,6 @@ from resume_hooks.transcripts.records import Record, get_mapping, get_string, pa
 
 HISTORY_FILE = "history.jsonl"
 # The client's folder for long pasted texts. The client deletes these after its retention period.
-# period
 PASTES_FOLDER = "paste-cache"
 
 MAX_PASTE_BYTES = 16 * 1024 * 1024

@@ -52,7 +52,6 @@ AGENT_NAME = "prompts"
 RESTORABLE_FOLDERS = ("vault", "trash")
 # The number of milliseconds after the last prompt of a session during which the client may still
 # create its transcript.
-# created
 MAX_RECENT_MILLISECONDS = 60_000
 # Cached because each call makes system calls.
 _cached_project_key = functools.lru_cache(maxsize=4096)(project_key)

@@ -383,7 +383,6 @@ def _search_and_classify(
             location,
             reach._replace(other_sessions=True),
             # The relation of an unreadable file is unknown, so treat other sessions as included.
-            # unknown
         )
         reason_text = f"It could not be read: {why.rstrip('.')}. {excluded_reason}".strip()
         return LocationWithSecrets(

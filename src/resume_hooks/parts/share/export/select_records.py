@@ -28,7 +28,6 @@ would send, or the records of all branches."""
 
 # Maximum number of compactions whose earlier records are shown. Only a forged file has more, and
 # each takes time.
-# walk.
 MAX_SHOWN_COMPACTIONS = 200
 
 
