@@ -156,7 +156,7 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
 
 def known_window(use: ContextSize) -> int | None:
     """Return the window of a context, or None if it is unknown."""
-    return use.window if use.window_known else None
+    return use.window if use.is_window_known else None
 
 
 def size_before_trim(session: SessionFile, where: Where) -> int:

@@ -101,10 +101,10 @@ if TYPE_CHECKING:
     fits(questions.notes_after_delete)(resume_hooks.parts.team.answers.queue_deleted_session)
     fits(questions.notes_after_scrub)(resume_hooks.parts.team.answers.queue_scrubbed_sessions)
     fits(questions.override_search)(resume_hooks.parts.team.verbs.team_answer.answer_search)
-    fits(questions.override_trim)(resume_hooks.parts.smart_trim.verbs.require_smart)
+    fits(questions.override_trim)(resume_hooks.parts.smart_trim.verbs.refuse_without_smart)
     fits(questions.override_trim)(resume_hooks.parts.smart_trim.verbs.smart_trim)
-    fits(questions.plan_decided_trim)(
-        resume_hooks.parts.smart_trim.trigger_answers.find_decided_trim
+    fits(questions.plan_confirmed_trim)(
+        resume_hooks.parts.smart_trim.trigger_answers.find_confirmed_trim
     )
     fits(questions.push_after_turn)(resume_hooks.parts.team.background.main)
     fits(questions.session_store)(resume_hooks.parts.team.sdk_store.PostgresSessionStore)

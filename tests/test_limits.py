@@ -205,7 +205,7 @@ def test_deep_nesting_does_not_crash() -> None:
         value = [value]
     with pytest.raises(TooDeep):
         raw_edit.encode_record({"uuid": "u", "a": value, "b": "\ud800"})
-    assert list(records.strings_in_value(value)) == ["x"]
+    assert list(records.iterate_strings(value)) == ["x"]
 
 
 @pytest.mark.parametrize("odd", [{}, [], {"a": 1}, [1], None, 5, True, 1.5])

@@ -114,7 +114,7 @@ def result_of_file(path: Path, before: Remainder | None, parent: Path) -> Remain
     ]
     text = collapse_spaces(
         "\n".join(
-            part for record in parsed for part in records.strings_in_value(record.get("message"))
+            part for record in parsed for part in records.iterate_strings(record.get("message"))
         )
     )
     marks = (record.get("original_index") for record in parsed if record.get("truncated"))
@@ -150,7 +150,8 @@ def whole_session(path: Path) -> Iterator[WayResult]:
     for size in SIZES:
         name = named_size(size)
         yield WayResult(
-            f"handoff, {name}", hand_off_copy(path, base, ChildContents(digest, tokens=size))
+            f"handoff, {name}",
+            hand_off_copy(path, base, ChildContents(digest, opening_tokens=size)),
         )
         yield WayResult(
             f"the last {name} of what was said",
@@ -201,7 +202,8 @@ def ways_at_compaction(path: Path) -> Iterator[WayResult]:
             f"`config compaction {name}`", result_of_text(base, facts)._replace(rows=rows_of(facts))
         )
         yield WayResult(
-            f"handoff, {name}", hand_off_copy(path, base, ChildContents(digest, tokens=size))
+            f"handoff, {name}",
+            hand_off_copy(path, base, ChildContents(digest, opening_tokens=size)),
         )
         yield WayResult(
             f"the last {name} of what was said",
@@ -275,7 +277,10 @@ def way_of_model(way: str, path: Path, base: int, digest: Digest) -> WayResult:
     if way != MODEL[0]:
         return WayResult(way, result_of_text(base, text))
     return WayResult(
-        way, hand_off_copy(path, base, ChildContents(digest, summary=text, tokens=DEFAULT_TOKENS))
+        way,
+        hand_off_copy(
+            path, base, ChildContents(digest, summary=text, opening_tokens=DEFAULT_TOKENS)
+        ),
     )
 
 

@@ -115,7 +115,7 @@ def line_of_trim_help() -> str:
 
 
 @declare_question
-def plan_decided_trim(options: str, request: Request, /) -> TrimPlan | None:
+def plan_confirmed_trim(options: str, request: Request, /) -> TrimPlan | None:
     """Return the model's plan that the user saw for these options. Return None if no model was asked."""
 
 

@@ -176,7 +176,7 @@ def plan_large_handoff(home: ConfigHome) -> Any:
     for number in range(200):
         talk.prompt(f"{number} 이렇게 해 주세요. " * 20).says(f"{number} 그렇게 했습니다. " * 60)
     path = str(talk.write(home))
-    contents = ChildContents(digest_of_file(path, home), tokens=48_000)
+    contents = ChildContents(digest_of_file(path, home), opening_tokens=48_000)
     return path, agents.plan_fresh(
         session_file(path), home.where, kind="handoff", next_step="계속", contents=contents
     )

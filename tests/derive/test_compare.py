@@ -124,23 +124,23 @@ def estimates_by_name(found: Comparison) -> dict[str, Estimate]:
 def test_estimates_with_a_warm_cache(config_home: ConfigHome) -> None:
     """With a warm cache, going on costs little, and a new session reuses the common beginning."""
     found = compare_at(config_home, bulky_session(), 200)
-    assert (found.is_cache_warm, found.age, found.traffic.lifetime) == (
+    assert (found.is_cache_warm, found.seconds_since_request, found.traffic.cache_seconds) == (
         True,
         95,
         LONG_CACHE_SECONDS,
     )
-    assert found.base.tokens == pytest.approx(BASE, abs=2)
+    assert found.base_request.tokens == pytest.approx(BASE, abs=2)
     rows = estimates_by_name(found)
     assert list(rows) == [GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT]
     assert (rows[GO_ON].tokens_after, rows[GO_ON].uncached_tokens) == (110_300, 0)
     assert rows[TRIM].tokens_after < 50_000
     assert rows[TRIM].uncached_tokens == rows[TRIM].tokens_after - SHARED
-    assert 0 < rows[HANDOFF].tokens_after - found.base.tokens < DEFAULT_TOKENS + 500
+    assert 0 < rows[HANDOFF].tokens_after - found.base_request.tokens < DEFAULT_TOKENS + 500
     assert rows[HANDOFF].uncached_tokens == rows[HANDOFF].tokens_after - SHARED
     assert rows[ROLLOVER].tokens_after == rows[HANDOFF].tokens_after + ROLLOVER_SUMMARY_TOKENS
     assert (
         rows[ROLLOVER].uncached_tokens
-        == rows[ROLLOVER].tokens_after - SHARED + 110_300 - found.base.tokens
+        == rows[ROLLOVER].tokens_after - SHARED + 110_300 - found.base_request.tokens
     )
     assert rows[COMPACT].tokens_after == pytest.approx(BASE + TOKENS_AFTER_COMPACTION, abs=2)
     assert rows[COMPACT].uncached_tokens == rows[COMPACT].tokens_after - SHARED
@@ -216,7 +216,7 @@ def test_a_compaction_is_estimated_from_the_last_one(config_home: ConfigHome) ->
 def test_estimates_without_token_counts(config_home: ConfigHome, record: Record) -> None:
     """Without token counts, the cache counts as cold, and no estimate is negative."""
     found = compare_at(config_home, [record], 10)
-    assert (found.is_cache_warm, found.age) == (False, None)
+    assert (found.is_cache_warm, found.seconds_since_request) == (False, None)
     fresh = {HANDOFF, ROLLOVER} if record["type"] == "user" else set()
     assert set(estimates_by_name(found)) == {GO_ON, COMPACT} | fresh, (
         "where nobody asked anything there is nothing to hand off"
@@ -364,7 +364,7 @@ def test_every_session_of_the_corpus_is_compared(
             for row in found.estimates
         )
         assert estimates_by_name(found)[GO_ON].tokens_after == found.context.tokens
-    assert warm.is_cache_warm is bool(answered and warm.traffic.lifetime)
+    assert warm.is_cache_warm is bool(answered and warm.traffic.cache_seconds)
     if warm.is_cache_warm and warm.traffic.cached_tokens:
         assert (
             estimates_by_name(warm)[GO_ON].next_turn_cost

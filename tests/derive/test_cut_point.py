@@ -121,14 +121,16 @@ def test_a_cut_has_its_last_message_and_remarks(tmp_path: Path) -> None:
     transcript = scan_records(tmp_path, two_turns())
     found = cut_conversation(transcript, CutAtRecord("c1"))
     assert found is not None
-    assert (found.last.number, found.turn, found.requested_position) == (4, 1, "record c1")
+    assert (found.last_message.number, found.turn, found.requested_position) == (4, 1, "record c1")
     assert found.remarks == ("The cut moved forward to record 4, so that no tool call is split.",)
     back = cut_conversation(transcript, cut_before(15))
     assert back is not None
     assert back.remarks == ("The cut moved back to record 0, so that no tool call is split.",)
     line = cut_conversation(transcript, CutAtRecord(6))
     assert line is not None
-    assert line.remarks == ("Record 6 is not a message, so the message before it counts.",)
+    assert line.remarks == (
+        "Record 6 is not a message, so the cut is after the message before it.",
+    )
 
 
 REFUSED: dict[str, tuple[CutSelector, str]] = {
@@ -289,7 +291,7 @@ def test_a_cut_outside_the_scanned_part_needs_the_whole_file(tmp_path: Path) -> 
     path = write_session(tmp_path, SESSION, compacted_session())
     whole = scan_transcript(path)
     part = scan_transcript(path, start=ScanStart(whole.nodes[4].offset, 4))
-    assert not part.whole
+    assert not part.is_whole
     assert cut_conversation(part, CutAtRecord("r1")) is None
     assert cut_conversation(part, CutAtRecord(1)) is None
     assert cut_conversation(part, CutAtMessage("msg_r1")) is None

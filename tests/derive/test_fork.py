@@ -320,7 +320,7 @@ def test_a_fork_of_a_large_session_reads_only_the_live_part(config_home: ConfigH
     rows[9]["parentUuid"] = "s"
     path = write_lines(config_home, rows)
     part, _ = scan_live_part(path, lambda: ())
-    assert not part.whole
+    assert not part.is_whole
     assert [row["uuid"] for row in live_records(fork_receipt(path).file)] == [
         "b",
         "s",

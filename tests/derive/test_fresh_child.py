@@ -512,7 +512,7 @@ def test_every_real_session_can_be_handed_off(
     """A handoff of a real session passes all checks, and the SDK lists and reads it."""
     copy = real_session.copy_to(config_home.project("/work/real"))
     parent, whole = locate.session_file(str(copy)), real_session.transcript
-    if not whole.models and not any(node.prompt for node in whole.nodes):
+    if not whole.models and not any(node.is_prompt for node in whole.nodes):
         with pytest.raises(NothingToHandOff):
             write_handoff(config_home, parent)
         return

@@ -168,7 +168,7 @@ class SimulatedClient:
     def rewind(self) -> None:
         """Go back to before the last prompt, if there is one, and append another turn."""
         chain = scan_transcript(str(self.path)).chain
-        last = next((node for node in reversed(chain) if node.prompt), None)
+        last = next((node for node in reversed(chain) if node.is_prompt), None)
         if last is not None and last.parent is not None:
             self.parent = last.parent
         self.prompt()

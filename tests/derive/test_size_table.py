@@ -84,7 +84,8 @@ def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> Non
     session, dial = session_with_sizes(config_home, turns)
     for size, estimate in list(dial.items())[:-1]:
         contents = ChildContents(
-            build_digest(session, config_home.where), tokens=int(size.removesuffix("k")) * 1_000
+            build_digest(session, config_home.where),
+            opening_tokens=int(size.removesuffix("k")) * 1_000,
         )
         planned = agents.plan_fresh(session, config_home.where, kind="handoff", contents=contents)
         assert estimate.measured_size.tokens_after == pytest.approx(

@@ -46,7 +46,7 @@ def prompts_before_compactions(session: Path) -> list[int]:
     """Return, for each compaction, the number of prompts that the user typed before it."""
     found, turns = [], 0
     for node in scan_transcript(str(session)).nodes:
-        turns += node.prompt and not node.copied
+        turns += node.is_prompt and not node.is_copied
         found += [turns] if node.is_boundary else []
     return found
 

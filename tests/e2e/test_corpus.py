@@ -46,7 +46,7 @@ def check_child_resumes(
         )
     except NothingToHandOff:
         assert not any(
-            node.prompt or node.context_tokens for node in scan_transcript(str(parent)).chain
+            node.is_prompt or node.context_tokens for node in scan_transcript(str(parent)).chain
         )
         return
     receipt = write_child(plan, home.where)

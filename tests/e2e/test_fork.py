@@ -192,7 +192,7 @@ def cuttable_nodes(transcript: Transcript) -> list[Node]:
     """Return the messages after which the conversation can be cut without moving the cut."""
     row = linearize_chain(transcript.chain)
     begun = next(
-        (place for place, node in enumerate(row.nodes) if node.prompt or node.summary),
+        (place for place, node in enumerate(row.nodes) if node.is_prompt or node.is_summary),
         len(row.nodes),
     )
     return [

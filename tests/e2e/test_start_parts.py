@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING
-from resume_hooks.transcripts.attachments import hook_texts_of_record
+from resume_hooks.transcripts.attachments import list_hook_texts
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
@@ -79,7 +79,7 @@ def has_every_line(said: str, lines: list[str]) -> bool:
 def count_openings(file: Path) -> int:
     """Return the number of texts that hooks added at a session's start, according to the file."""
     rows = file.read_bytes().splitlines()
-    return sum(len(hook_texts_of_record(json.loads(row))) for row in rows if row)
+    return sum(len(list_hook_texts(json.loads(row))) for row in rows if row)
 
 
 def test_a_long_opening_is_sent_whole(
@@ -109,7 +109,7 @@ def test_a_long_opening_is_sent_whole(
         (told,) = [
             text
             for row in fresh.read_bytes().splitlines()
-            for text in hook_texts_of_record(json.loads(row))
+            for text in list_hook_texts(json.loads(row))
         ]
         assert has_every_line(told, OPENING_LINES)
         assert "fix the tests" in HeadTail(str(fresh)).title

@@ -188,7 +188,7 @@ def test_only_the_exact_word_confirms(type_prompt: TypePrompt, parent: Path, tex
     ("options", "words"),
     [
         ("--bogus 3", "'--bogus' is not an option of >trim"),
-        ("here", "Where it knows /trim here, type that; >trim makes a trimmed copy."),
+        ("here", "If your client knows /trim here, type that; >trim makes a trimmed copy."),
         ("--tools", "--tools needs a value"),
         ("--threshold many", "--threshold needs characters"),
         ("--only nothing", "There is no rule 'nothing'"),

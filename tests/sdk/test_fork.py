@@ -76,7 +76,7 @@ def messages_of_fork(path: str) -> list[str]:
     marks = (
         transcript.read_record(node).get("forkedFrom")
         for node in transcript.chain
-        if node.is_message and not node.meta
+        if node.is_message and not node.is_meta
     )
     return [mark["messageUuid"] for mark in marks if mark]
 

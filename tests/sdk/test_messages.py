@@ -128,7 +128,7 @@ def _reason(transcript: Transcript, own: list[str], told: list[str]) -> str:
             if [u for u in own if u not in results] == [u for u in told if u not in results]
             else ""
         )
-    broken = {node.uuid for node in transcript.nodes if node.broken}
+    broken = {node.uuid for node in transcript.nodes if node.is_broken}
     return BROKEN if own != told and told and told[-1] in broken else ""
 
 

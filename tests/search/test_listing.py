@@ -201,7 +201,7 @@ def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None
         ("fork", session_id(98)),
         ("clear", session_id(97)),
     ]
-    assert (told[1].tokens, told[1].context.measured) == (1_234, False)
+    assert (told[1].tokens, told[1].context.is_measured) == (1_234, False)
     later = [
         boundary(uuid="b", before="s", ts=9e5),
         summary("so far", uuid="t", parent="b", ts=9e5),

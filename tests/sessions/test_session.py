@@ -30,7 +30,7 @@ def test_cached_facts_match_the_file(session: Session) -> None:
     assert session.title == HeadTail(session.path).title
     assert list(session.lineage) == LineageFinder(session.where).find_lineage(session.path)
     context, _ = measure_chain(session.path, scan_transcript(session.path).chain)
-    assert session.context == context._replace(window_known=True)
+    assert session.context == context._replace(is_window_known=True)
 
 
 def test_a_loaded_session_is_not_read_again(session: Session) -> None:

@@ -113,7 +113,7 @@ def test_a_request_states_the_lifetime_of_the_cache(
     assert (
         traffic_of_records(
             config_home, [user("q", uuid="u"), counted_answer("a", "u", 1, usage, **more)]
-        ).lifetime
+        ).cache_seconds
         == lifetime
     )
 
@@ -125,7 +125,7 @@ def test_the_last_writing_request_sets_the_lifetime(config_home: ConfigHome) -> 
         counted_answer("a", "u", 1, usage_object(0, 50, **{"1h": 50})),
         counted_answer("b", "a", 2, usage_object(50, 0, **{"1h": 0, "5m": 0}), model="another"),
     ]
-    assert traffic_of_records(config_home, rows).lifetime == LONG_CACHE_SECONDS
+    assert traffic_of_records(config_home, rows).cache_seconds == LONG_CACHE_SECONDS
     assert traffic_of_records(config_home, rows).model == "another"
 
 
@@ -222,7 +222,7 @@ def test_a_compaction_empties_the_cache_estimate(config_home: ConfigHome) -> Non
     """
     rows = [*conversation(2), boundary(uuid="b", ts=10), summary("s", uuid="s", parent="b", ts=10)]
     found = traffic_of_records(config_home, rows)
-    assert (found.cached_tokens, found.lifetime) == (0, DEFAULT_CACHE_SECONDS)
+    assert (found.cached_tokens, found.cache_seconds) == (0, DEFAULT_CACHE_SECONDS)
     after = [
         user("q", uuid="q", parent="s", ts=11),
         counted_answer("z", "q", 12, usage_object(500, 100)),

@@ -84,7 +84,7 @@ def test_without_counts_the_usual_ratio_applies(config_home: ConfigHome) -> None
     scanned = scan_conversation(
         config_home, Chain().ask("go").tool("t1", "Bash", "x" * 4_000).answer()
     )
-    assert scanned.scale.ratio == CHARACTERS_PER_TOKEN
+    assert scanned.scale.characters_per_token == CHARACTERS_PER_TOKEN
     assert costs_of_kind(scanned, RESULT_PIECE) == [1_000]
 
 
@@ -93,7 +93,9 @@ def test_implausible_growth_is_ignored(config_home: ConfigHome, growth: int) -> 
     """If the context shrank or grew far more than its text, the ratio stays plausible."""
     chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000)
     scanned = scan_conversation(config_home, chain.answer("so", tokens=10_000 + growth))
-    assert PLAUSIBLE_RATIO_RANGE[0] <= scanned.scale.ratio <= PLAUSIBLE_RATIO_RANGE[1]
+    assert (
+        PLAUSIBLE_RATIO_RANGE[0] <= scanned.scale.characters_per_token <= PLAUSIBLE_RATIO_RANGE[1]
+    )
     (tokens,) = costs_of_kind(scanned, RESULT_PIECE)
     assert 6_000 / PLAUSIBLE_RATIO_RANGE[1] <= tokens <= 6_000 / PLAUSIBLE_RATIO_RANGE[0]
 

@@ -286,7 +286,7 @@ def test_an_answer_before_large_attachments_is_found(tmp_path: Path, before: int
     ]
     path.write_bytes(session_bytes(rows))
     ends = HeadTail(str(path))
-    assert (ends.model, ends.prompts) == ("claude-opus-4-5", 1)
+    assert (ends.model, ends.prompt_count) == ("claude-opus-4-5", 1)
     assert (context := measure_last_records(ends.last_records)) is not None
     assert context.tokens == 30_000
 
@@ -367,7 +367,7 @@ def test_sessions_without_an_own_message_are_not_listed(
     A long file is assumed to have a message.
     """
     found = head_tail_of_records(tmp_path, records)
-    assert (found.is_listed, found.is_headless_run, found.prompts) == (listed, helper, prompts)
+    assert (found.is_listed, found.is_headless_run, found.prompt_count) == (listed, helper, prompts)
 
 
 def test_names_given_by_the_client_are_found(tmp_path: Path) -> None:

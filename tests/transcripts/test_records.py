@@ -219,10 +219,10 @@ def test_any_file_time_can_be_written(seconds: float) -> None:
 
 
 def test_strings_in_value_are_in_order() -> None:
-    """``strings_in_value`` yields the strings of a value in order, without keys, at any depth."""
+    """``iterate_strings`` yields the strings of a value in order, without keys, at any depth."""
     value = {"a": "one", "b": [2, {"c": "two"}, None, "three"], "d": True}
-    assert list(records.strings_in_value(value)) == ["one", "two", "three"]
+    assert list(records.iterate_strings(value)) == ["one", "two", "three"]
     deep: object = "end"
     for _ in range(100_000):
         deep = [deep]
-    assert list(records.strings_in_value(deep)) == ["end"]
+    assert list(records.iterate_strings(deep)) == ["end"]

@@ -39,7 +39,7 @@ def compare_scans(path: str) -> tuple[list[Any], list[Any], bool]:
     rows = [
         [(n.uuid, n.number, n.offset, n.length) for n in found.chain] for found in (whole, part)
     ]
-    return rows[0], rows[1], not part.whole
+    return rows[0], rows[1], not part.is_whole
 
 
 class _Collector:

@@ -229,7 +229,7 @@ def test_an_answer_with_a_rootless_record_is_counted(tmp_path: Path) -> None:
 
 def counted_part(context: ContextSize) -> ContextSize:
     """Return the size without the estimate for the text after the last count."""
-    return context._replace(tokens=context.tokens - context.added, added=0)
+    return context._replace(tokens=context.tokens - context.added_tokens, added_tokens=0)
 
 
 @given(st.randoms(use_true_random=False))
@@ -322,11 +322,11 @@ def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, w
     path = write_session(tmp_path, SESSION, [first, turns[0]])
     known = window == 1_000_000
     assert measure_tail(path) == ContextSize(
-        168_879, window, ESTIMATED, NOT_COUNTED_SINCE_CREATION, window_known=known
+        168_879, window, ESTIMATED, NOT_COUNTED_SINCE_CREATION, is_window_known=known
     )
     turns[-1]["message"]["usage"] = {"input_tokens": 170_000}
     path = write_session(tmp_path, SESSION, [first, *turns])
-    found = ContextSize(170_000, window, window_known=known)
+    found = ContextSize(170_000, window, is_window_known=known)
     assert measure_tail(path) == measure_chain(path, scan_transcript(path).chain)[0] == found
     assert measure_tail(path, 200_000).window == 200_000
 

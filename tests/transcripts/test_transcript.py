@@ -73,7 +73,7 @@ def test_defects_are_tolerated(content: bytes, bad: list[int], torn: bool, tmp_p
     path.write_bytes(content)
     transcript = scan_transcript(str(path))
     assert [node.uuid for node in transcript.chain] == ["r0", "r1", "r2", "r3"]
-    assert (transcript.bad_lines, transcript.torn) == (bad, torn)
+    assert (transcript.damaged_lines, transcript.is_torn) == (bad, torn)
     assert transcript.size == len(content)
     assert transcript.line_count == content.count(b"\n") + torn
 
@@ -206,9 +206,9 @@ def test_a_limited_scan_reads_the_end(tmp_path: Path) -> None:
     assert [node.uuid for node in scan_transcript(path, last).nodes] == ["r3"]
     assert scan_transcript(path, last - 1).nodes == []
     assert (
-        scan_transcript(path, size).whole,
-        scan_transcript(path, size - 1).whole,
-        scan_transcript(path).whole,
+        scan_transcript(path, size).is_whole,
+        scan_transcript(path, size - 1).is_whole,
+        scan_transcript(path).is_whole,
     ) == (
         True,
         False,

@@ -151,7 +151,7 @@ def test_snapshots_name_their_message(tmp_path: Path) -> None:
         tmp_path, [user("hi", uuid="u"), first, second, third, {"type": "mode", "messageId": "no"}]
     )
     raw = (tmp_path / f"{SESSION}.jsonl").read_bytes()
-    assert [found.message for found in survey.snapshots] == ["old", "s", "only"]
+    assert [found.message_uuid for found in survey.snapshots] == ["old", "s", "only"]
     for found, row in zip(survey.snapshots, (first, second, third), strict=True):
         assert isinstance(found, Snapshot)
         assert raw[found.offset :][: found.length] == session_bytes([row])

@@ -47,7 +47,7 @@ def fork_session(options: ForkOptions) -> None:
     fork_plan, receipt = outcome.plan, outcome.receipt
     cut_data = None
     if fork_plan.cut:
-        reference = f"{session.session_id}:{fork_plan.cut.last.number}"
+        reference = f"{session.session_id}:{fork_plan.cut.last_message.number}"
         cut_data = ValueWithFields(fork_plan.cut, {"reference": reference})
     print_child(options, receipt, {"cut": cut_data}, lambda: _fork_text(fork_plan, receipt))
 
@@ -90,7 +90,10 @@ def _fork_text(fork_plan: ForkPlan, receipt: Receipt) -> str:
         facts.append(
             (
                 "cut",
-                f"{fork_plan.cut.requested_position}; the last record kept is {fork_plan.cut.last.number}{turn_text}",
+                (
+                    f"{fork_plan.cut.requested_position}; the last record kept is "
+                    f"{fork_plan.cut.last_message.number}{turn_text}"
+                ),
             )
         )
     if fork_plan.relocation is not None:

@@ -153,7 +153,7 @@ def _print_opening(fresh_plan: FreshPlan, options: HandoffOptions) -> None:
         if not options.full:
             return opening
         return opening_text(
-            own_row.sub("", fresh_plan.draft.block),
+            own_row.sub("", fresh_plan.draft.lineage_text),
             extract_next_step(fresh_plan.opening) or "",
             digest=full_text,
         )

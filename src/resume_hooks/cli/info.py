@@ -80,12 +80,13 @@ def session_facts_data(
         "size": ends.size if file == ends.path else os.path.getsize(file),
         **archive_fields(ends.path, session.where),
         "lines": line_count,
-        "bad_lines": transcript.bad_lines,
-        "torn": transcript.torn,
+        "bad_lines": transcript.damaged_lines,
+        "torn": transcript.is_torn,
         "records": len(transcript.nodes),
         "live_records": len(transcript.chain),
         "turns": max(
-            sum(node.prompt and not node.copied for node in transcript.nodes), len(transcript.turns)
+            sum(node.is_prompt and not node.is_copied for node in transcript.nodes),
+            len(transcript.turns),
         ),
         "live_turns": len(transcript.turns),
         "tool_calls": len(transcript.call_results),
@@ -104,8 +105,8 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     about_text = "about " if context.is_estimate else ""
     if context.is_estimate:
         context_note = f", {context.reason}"
-    elif context.added > 0:
-        context_note = f", {context.added:,} of them since the last answer"
+    elif context.added_tokens > 0:
+        context_note = f", {context.added_tokens:,} of them since the last answer"
     else:
         context_note = ""
     bad_lines = len(data["bad_lines"])

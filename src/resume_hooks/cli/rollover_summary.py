@@ -59,9 +59,9 @@ def _print_rollover(
     receipt: Receipt, summary_outcome: SummaryOutcome, model_name: str, options: RolloverOptions
 ) -> Receipt:
     spent, failure, sentence_check = (
-        summary_outcome.spent,
+        summary_outcome.costs,
         summary_outcome.failure,
-        summary_outcome.checked,
+        summary_outcome.checked_summary,
     )
     if failure:
         warning = summary.describe_failure(failure)
@@ -90,8 +90,8 @@ def _print_dry_run(
     material = read_summary_material(parent, options.where)
     tokens = round(material.characters / CHARACTERS_PER_TOKEN)
     summary_fact = (
-        f"{model_name} would be asked {format_count(material.calls, 'time')} to read {len(material.numbers):,} of "
-        f"{format_count(material.records, 'record')}, about {format_count(tokens, 'token')}"
+        f"{model_name} would be asked {format_count(material.call_count, 'time')} to read {len(material.numbers):,} of "
+        f"{format_count(material.record_count, 'record')}, about {format_count(tokens, 'token')}"
     )
     report = _make_summary_report(
         model_name, material=ValueWithFields(material, {"tokens": tokens})

@@ -232,7 +232,7 @@ class Comparison(NamedTuple):
     ``is_trim_estimated`` is false if the live part of the session is too large to estimate a trim.
     ``is_handoff_planned`` is false if the size of the handoff is only an upper bound.
 
-    ``age`` is the number of seconds since the last counted request, or None if no request was
+    ``seconds_since_request`` is the number of seconds since the last counted request, or None if no request was
     counted. ``prompts_left`` is None if there are too few turns for an estimate. ``advice`` is None
     if the context has enough space and the next prompt costs little.
     """
@@ -242,8 +242,8 @@ class Comparison(NamedTuple):
     folder: str
     context: ContextSize
     traffic: RecentRequests
-    base: FirstRequest
-    age: int | None
+    base_request: FirstRequest
+    seconds_since_request: int | None
     is_cache_warm: bool
     estimates: tuple[Estimate, ...]
     handoff_sizes: tuple[SizeEstimate, ...]
@@ -310,14 +310,14 @@ def compare_strategies(
     context = trim_estimate.context_before if trim_estimate else session.context
     traffic_so_far = traffic.read_recent_requests(session.file)
     base = traffic.read_session_base(ends, where)
-    base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
+    base = FirstRequest(min(base.tokens, context.tokens), min(base.shared_tokens, context.tokens))
     warm = traffic_so_far.is_warm(now_ms)
     has_handoff_plan = ends.size <= max_live_bytes
     if has_handoff_plan:
         handoff_plan = _plan_default_handoff(session, where)
         fresh_tokens = handoff_plan.sizes.tokens_after if handoff_plan else base.tokens
         # If the API counted no request, the context is estimated from the conversation alone.
-        conversation_tokens = context.tokens - (base.tokens if context.measured else 0)
+        conversation_tokens = context.tokens - (base.tokens if context.is_measured else 0)
         dial_sizes = measure_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
     else:
         fixed_tokens = base.tokens + _estimate_lineage_tokens(session)
@@ -354,7 +354,7 @@ def compare_strategies(
         chosen_advice is None
         and not warm
         and traffic_so_far.last_ms is not None
-        and traffic_so_far.lifetime
+        and traffic_so_far.cache_seconds
     ):
         chosen_advice = _advice_for_cold_cache(context, estimates)
     return Comparison(
@@ -363,8 +363,8 @@ def compare_strategies(
         folder=home_folder(ends, where),
         context=context,
         traffic=traffic_so_far,
-        base=base,
-        age=traffic_so_far.seconds_since(now_ms),
+        base_request=base,
+        seconds_since_request=traffic_so_far.seconds_since(now_ms),
         is_cache_warm=warm,
         estimates=estimates,
         handoff_sizes=_estimate_sizes(() if ends.is_blank else dial_sizes, measurements),
@@ -425,7 +425,7 @@ def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int 
     compaction, only turns from the second one on are counted, because earlier turns have other
     sizes.
     """
-    if traffic.turns < MIN_COUNTED_TURNS or not context.measured:
+    if traffic.turn_count < MIN_COUNTED_TURNS or not context.is_measured:
         return None
     remaining_turns = (
         max(0, context.window - OUTPUT_RESERVE_TOKENS - context.tokens) // traffic.tokens_per_turn
@@ -533,7 +533,9 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
     from resume_hooks.reading.digest.build import build_digest
 
     try:
-        contents = ChildContents(build_digest(session, where), tokens=tokens_for_size("", where))
+        contents = ChildContents(
+            build_digest(session, where), opening_tokens=tokens_for_size("", where)
+        )
         return agents.plan_fresh(session, where, kind="handoff", contents=contents)
     except (NothingToHandOff, UsageError):
         return None
@@ -545,9 +547,9 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
     If ``warm`` is true, the cache contains at least the tokens with which every session starts.
     """
     context, recent_requests, base, trim_estimate, fresh_tokens, summary_input_tokens = measurements
-    rates = rates_for_lifetime(recent_requests.lifetime)
+    rates = rates_for_lifetime(recent_requests.cache_seconds)
     if warm:
-        cached_tokens = min(context.tokens, max(recent_requests.cached_tokens, base.shared))
+        cached_tokens = min(context.tokens, max(recent_requests.cached_tokens, base.shared_tokens))
     else:
         cached_tokens = 0
 
@@ -555,7 +557,7 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
         name: str, after: int, input_tokens: int = 0, output_tokens: int = 0
     ) -> Strategy:
         return _new_session_strategy(
-            name, after, base.shared if warm else 0, input_tokens, output_tokens
+            name, after, base.shared_tokens if warm else 0, input_tokens, output_tokens
         )
 
     baseline = Strategy(GO_ON, context.tokens, cached_tokens, context.tokens - cached_tokens)
@@ -582,8 +584,8 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
         Strategy(
             COMPACT,
             compacted_tokens,
-            base.shared,
-            compacted_tokens - base.shared,
+            base.shared_tokens,
+            compacted_tokens - base.shared_tokens,
             baseline.uncached_tokens,
             cached_tokens * rates.read_rate
             + baseline.uncached_tokens * rates.write_rate
@@ -618,8 +620,8 @@ def _estimate_sizes(
     A fork contains the whole session.
     """
     cached_tokens, rates = (
-        measurements.base.shared,
-        rates_for_lifetime(measurements.traffic.lifetime),
+        measurements.base.shared_tokens,
+        rates_for_lifetime(measurements.traffic.cache_seconds),
     )
     if sizes:
         whole_session = [HandoffSize(WHOLE_SESSION, measurements.context.tokens, 0)]
@@ -645,7 +647,7 @@ def _estimate_compaction(chain: list[Node], base: FirstRequest) -> tuple[int, in
     first_counted = next(
         (node for node in chain if node.input_tokens and node.number > chain[0].number), None
     )
-    summary_characters = next((node.character_count for node in chain if node.summary), 0)
+    summary_characters = next((node.character_count for node in chain if node.is_summary), 0)
     tokens_kept = max(0, first_counted.input_tokens - base.tokens) if first_counted else 0
     return tokens_kept or TOKENS_AFTER_COMPACTION, round(
         summary_characters / CHARACTERS_PER_TOKEN
@@ -654,7 +656,7 @@ def _estimate_compaction(chain: list[Node], base: FirstRequest) -> tuple[int, in
 
 def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Estimate, ...]:
     traffic_so_far = measurements.traffic
-    rates = rates_for_lifetime(traffic_so_far.lifetime)
+    rates = rates_for_lifetime(traffic_so_far.cache_seconds)
     warm_strategies = _list_strategies(measurements, warm=True)
     cold_strategies = _list_strategies(measurements, warm=False)
     strategies = warm_strategies if warm else cold_strategies

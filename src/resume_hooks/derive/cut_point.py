@@ -31,7 +31,7 @@ from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
 EARLIEST_CUT_ADVICE = (
-    "A cut keeps at least one prompt: name a later place, or start fresh with resume-hooks "
+    "A cut keeps at least one prompt: name a later record, or start fresh with resume-hooks "
     "rollover --quick."
 )
 
@@ -69,14 +69,14 @@ class CutSelector(Protocol):
 class Cut(NamedTuple):
     """A conversation that was cut. ``nodes`` are the records to keep, in order.
 
-    ``last`` is the last message among them, and ``turn`` is the number of its turn, counted as in
+    ``last_message`` is the last message among them, and ``turn`` is the number of its turn, counted as in
     ``outline``. ``turn`` is None if only the end of the file was read. ``direction`` is -1 if the
     cut is before the requested record, 1 if it is after it, and otherwise 0.
     """
 
     requested_position: str
     nodes: tuple[Node, ...]
-    last: Node
+    last_message: Node
     turn: int | None
     direction: int
     remarks: tuple[str, ...]
@@ -143,9 +143,7 @@ class CutAtRecord(NamedTuple):
             return _refuse_missing_record(
                 transcript, f"There is no message up to {self.description}"
             )
-        remark = (
-            f"{self.description.capitalize()} is not a message, so the message before it counts."
-        )
+        remark = f"{self.description.capitalize()} is not a message, so the cut is after the message before it."
         return CutTarget(last_node, remark=remark)
 
 
@@ -165,7 +163,7 @@ class CutAtMessage(NamedTuple):
         for node in transcript.chain:
             if node.message_id == self.message_id:
                 answer_nodes.append(node)
-        if not answer_nodes and transcript.whole:
+        if not answer_nodes and transcript.is_whole:
             answer_nodes = []
             for node in transcript.nodes:
                 if node.message_id == self.message_id:
@@ -197,7 +195,7 @@ class CutBeforeInstant(NamedTuple):
             takewhile(lambda node: node.time_ms is None or node.time_ms < end_ms, nodes)
         )
         last_node = earlier_nodes[-1] if earlier_nodes else None
-        if last_node is None and not transcript.whole:
+        if last_node is None and not transcript.is_whole:
             return None
         if last_node is None:
             last_node = _find_last_conversation_node(
@@ -237,12 +235,12 @@ class CutAtTurn(NamedTuple):
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record of the turn. Records of the live chain are preferred."""
-        if not transcript.whole:
+        if not transcript.is_whole:
             # The turns cannot be counted if the start of the file was not read.
             return None
         prompts = []
         for node in transcript.nodes:
-            if node.prompt:
+            if node.is_prompt:
                 prompts.append(node)
         number = self.number if self.number > 0 else len(prompts) + 1 + self.number
         if not self.number or not 1 <= number <= len(prompts):
@@ -274,7 +272,7 @@ class CutBeforeCompaction:
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """Return the last message before the compaction with which the live chain starts."""
-        if not transcript.whole:
+        if not transcript.is_whole:
             return None
         boundary_line = next(
             (node.number for node in reversed(transcript.chain) if node.is_boundary), 0
@@ -330,7 +328,7 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
         kept_count = largest_valid_count(conversation, target_count)
     kept_nodes = conversation.nodes[:kept_count]
     messages = [node for node in kept_nodes if node.is_message]
-    if not any(node.prompt or node.summary or node.kind == ASSISTANT for node in messages):
+    if not any(node.is_prompt or node.is_summary or node.kind == ASSISTANT for node in messages):
         raise UsageError(
             f"There is no message before the cut ({selector.description})", EARLIEST_CUT_ADVICE
         )
@@ -365,10 +363,10 @@ def _find_turn_number(transcript: Transcript, last: Node) -> int | None:
 
     Return None if only the end of the file was read.
     """
-    if not transcript.whole:
+    if not transcript.is_whole:
         return None
     earlier_nodes = (node for node in transcript.nodes if node.number <= last.number)
-    return sum(node.prompt and not node.copied for node in earlier_nodes)
+    return sum(node.is_prompt and not node.is_copied for node in earlier_nodes)
 
 
 def _refuse_missing_record(transcript: Transcript, description: str) -> CutTarget | None:
@@ -376,7 +374,7 @@ def _refuse_missing_record(transcript: Transcript, description: str) -> CutTarge
 
     If only the end of the file was read, return None instead, because the record may be before it.
     """
-    if not transcript.whole:
+    if not transcript.is_whole:
         return None
     raise UsageError(
         f"{description} in {transcript.path}",
@@ -397,7 +395,7 @@ def _find_conversation_with_target(
         return linearize_chain(build_chain_to(transcript.nodes, node, transcript.size)), ""
     if any(live_node.uuid == node.uuid for live_node in transcript.chain):
         return linearize_chain(transcript.chain), ""
-    if not transcript.whole:
+    if not transcript.is_whole:
         return None, ""
     chain = build_chain_to(transcript.nodes, node, transcript.size)
     live_chain = transcript.chain
@@ -423,7 +421,7 @@ def _require_conversation_node(nodes: Sequence[Node], description: str) -> Node:
     """
     node = next((node for node in reversed(nodes) if _is_conversation_node(node)), None)
     if node is None:
-        if nodes and nodes[-1].sidechain:
+        if nodes and nodes[-1].is_sidechain:
             problem = "is a sub-agent's"
         else:
             problem = "is not part of the conversation"
@@ -435,4 +433,4 @@ def _require_conversation_node(nodes: Sequence[Node], description: str) -> Node:
 
 
 def _is_conversation_node(node: Node) -> bool:
-    return not node.sidechain and not node.broken and node.kind != PROGRESS
+    return not node.is_sidechain and not node.is_broken and node.kind != PROGRESS

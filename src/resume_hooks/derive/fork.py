@@ -77,7 +77,7 @@ class ForkPlan(ChildPlan):
     def watchers(self) -> Sequence[Watcher]:
         """Return observers for two checks: every record names its source, and the folder is the right one."""
         if isinstance(self.body, ChainRewrite):
-            nodes = self.body.linear.nodes
+            nodes = self.body.linear_chain.nodes
         else:
             nodes = ()
         parent_id, uuids = self.draft.parent.session_id, {node.uuid for node in nodes}
@@ -150,12 +150,12 @@ def plan_fork(
         output_dir,
         home=move.new if move else "",
     )
-    lineage = child.block if move else make_lineage_if_needed(child, kept_transcript)
+    lineage = child.lineage_text if move else make_lineage_if_needed(child, kept_transcript)
     if move and move.old_home_names and move.new not in move.old_home_names:
         lineage += f"\n{describe_move(move.old, move.new)}"
     tokens_before, snapshots = (
         parent.context.tokens,
-        select_snapshots(kept_transcript, parent.survey),
+        select_snapshots(kept_transcript, parent.write_observer),
     )
     tokens_after = (
         parent.count_sent_tokens(kept_transcript.chain, where) if cut_result else tokens_before
@@ -165,13 +165,15 @@ def plan_fork(
         body=plan_chain_rewrite(
             child,
             kept_transcript,
-            parent.survey,
+            parent.write_observer,
             head=child.make_first_line(parent.make_child_size(tokens_after)),
             lineage=lineage,
             metadata_lines=[
-                *copy_shortened_result_lines(kept_transcript, parent.survey, child.session_id),
+                *copy_shortened_result_lines(
+                    kept_transcript, parent.write_observer, child.session_id
+                ),
                 *copy_lines_after_chain(
-                    kept_transcript, parent.survey, parent.ends, child.session_id, move
+                    kept_transcript, parent.write_observer, parent.ends, child.session_id, move
                 ),
             ],
             edit_line=_SourceMarker(child.parent.session_id, move),
@@ -281,12 +283,12 @@ MAX_CALL_CHARACTERS, MAX_RESULT_CHARACTERS = (
 class SpokenText(NamedTuple):
     """The text of the user or the assistant in one turn.
 
-    ``at`` is its time, and ``uuid`` is the id of its first record.
+    ``timestamp`` is its time, and ``uuid`` is the id of its first record.
     """
 
     role: str
     text: str
-    at: str
+    timestamp: str
     uuid: str
 
 
@@ -300,7 +302,7 @@ def convert_conversation_to_text(transcript: Transcript, session_id: str) -> lis
     tool_names: dict[str, str] = {}
     for node in transcript.chain:
         record = transcript.read_record(node)
-        if node.sidechain or record.get("isMeta") is True or not node.is_message:
+        if node.is_sidechain or record.get("isMeta") is True or not node.is_message:
             continue
         reference = (
             f"{session_id[: 13 if session_id[14:15] == '7' else SHORT_ID_CHARACTERS]}:{node.number}"

@@ -96,17 +96,17 @@ CARD_LISTS = (
 class ChildContents(NamedTuple):
     """The contents of a fresh child in addition to its lineage.
 
-    ``summary`` comes from a model and has no blank lines. ``tokens`` is the size of the opening.
-    ``edited`` is the digest as the user changed it for the opening. The record with the whole
+    ``summary`` comes from a model and has no blank lines. ``opening_tokens`` is the size of the opening.
+    ``edited_digest`` is the digest as the user changed it for the opening. The record with the whole
     digest is not changed. If ``is_new_task`` is true, the next step does not belong to the parent's
     work, so the child does not take over the plan and the task list.
     """
 
     digest: Digest | None = None
     summary: str = ""
-    edited: str = ""
+    edited_digest: str = ""
     is_new_task: bool = False
-    tokens: int = DEFAULT_TOKENS
+    opening_tokens: int = DEFAULT_TOKENS
 
 
 NO_CONTENTS = ChildContents()
@@ -189,7 +189,7 @@ def make_opening(
     It consists of the lineage, the ``note``, the contents and the next step.
     """
     contents = _redact_digest(contents, child)
-    if contents.edited:
+    if contents.edited_digest:
         digest_opening = EMPTY_OPENING
     else:
         digest_opening = fit_digest(contents, child, parent)
@@ -199,7 +199,10 @@ def make_opening(
     else:
         step = next_step
     text = opening_text(
-        child.block, step, summary=summary, digest=contents.edited or digest_opening.text
+        child.lineage_text,
+        step,
+        summary=summary,
+        digest=contents.edited_digest or digest_opening.text,
     )
     card, _ = redact(_format_card(child, next_step, contents, digest_opening))
     tokens_before = parent.context.tokens
@@ -212,7 +215,7 @@ def make_opening(
         tokens.CHARACTERS_PER_TOKEN,
         tokens.large_window(parent.file, tokens_before),
     )
-    opening_tokens = contents.tokens if contents.digest else 0
+    opening_tokens = contents.opening_tokens if contents.digest else 0
     head = child.make_first_line(
         size, has_summary=bool(contents.summary), opening_tokens=opening_tokens
     )
@@ -241,7 +244,7 @@ def plan_fresh_opening(opening: FreshOpening, body: Body) -> FreshPlan:
         draft=child,
         body=body,
         sizes=opening.sizes,
-        remarks=make_secrets_warning(child.block, contents),
+        remarks=make_secrets_warning(child.lineage_text, contents),
         opening=opening.text,
         contents=contents,
         digest_opening=opening.digest_opening,
@@ -266,7 +269,7 @@ def fit_digest(contents: ChildContents, child: Draft, parent: SessionFile) -> Di
     """
     if contents.digest is None:
         return EMPTY_OPENING
-    available_characters = characters_for_tokens(contents.tokens) - len(contents.summary)
+    available_characters = characters_for_tokens(contents.opening_tokens) - len(contents.summary)
     # For a new task, the latest calls of the parent are not useful.
     if contents.is_new_task:
         omitted_calls = None
@@ -350,7 +353,7 @@ def _format_card(
 def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -> list[str]:
     """Return phrases that say what the opening of a fresh child contains of the earlier conversation."""
     phrases = ["a summary by a model"] if contents.summary else []
-    if contents.edited:
+    if contents.edited_digest:
         return [*phrases, "the edited digest"]
     lists = _describe_lists(digest_opening.text)
     if contents.is_new_task:

@@ -59,12 +59,12 @@ class NothingWritten(NamedTuple, Generic[Plan_co]):
 class Question(NamedTuple):
     """A question to the user. If the user answers yes, the child is written or the session is repaired.
 
-    ``short`` is a text of a few lines, for a client that shows a form for the answer. ``card``
+    ``short_text`` is a text of a few lines, for a client that shows a form for the answer. ``card``
     explains how to type the answer. If ``offers_trim_in_place`` is true, the session itself can be trimmed
     instead of a copy.
     """
 
-    short: str
+    short_text: str
     card: str = ""
     offers_trim_in_place: bool = False
 

@@ -61,7 +61,7 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
     )
 
     contents, default_after = plan.contents, plan.sizes.tokens_after
-    digest, default_tokens = contents.digest or Digest(), contents.tokens
+    digest, default_tokens = contents.digest or Digest(), contents.opening_tokens
     opening_lengths = {}
     for tokens in _list_sizes(default_tokens):
         opening_lengths[tokens] = len(format_opening(digest, characters_for_tokens(tokens)).text)

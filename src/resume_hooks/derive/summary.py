@@ -98,11 +98,11 @@ class SummaryPart(NamedTuple):
 class SummaryMaterial(NamedTuple):
     """A session as text for a model.
 
-    ``records`` is the number of records in the text. ``parts`` are in order, the oldest first.
+    ``record_count`` is the number of records in the text. ``parts`` are in order, the oldest first.
     """
 
     session_id: str
-    records: int
+    record_count: int
     parts: tuple[SummaryPart, ...]
 
     @property
@@ -116,7 +116,7 @@ class SummaryMaterial(NamedTuple):
         return sum(len(part.text) for part in self.parts)
 
     @property
-    def calls(self) -> int:
+    def call_count(self) -> int:
         """The number of calls to a model: one for each part, and one to join the answers of several parts."""
         return len(self.parts) + (len(self.parts) > 1)
 
@@ -393,10 +393,10 @@ def ask_for_summary(
 ) -> Summary:
     """Return a model's summary of a whole session. Raises HeadlessFailed if a call fails."""
     if not material.parts:
-        raise HeadlessFailed("the session has nothing to summarise")
+        raise HeadlessFailed("the session has nothing to summarize")
     answers: list[Summary] = []
     for answer in model.ask_all(
-        _prepare_calls(material, digest, wish, answers), material.calls, Summary
+        _prepare_calls(material, digest, wish, answers), material.call_count, Summary
     ):
         answers.append(answer)  # noqa: PERF402 - the last call is made from the answers before it
     return answers[-1]
@@ -466,13 +466,13 @@ class SummaryRollover:
 class SummaryOutcome(NamedTuple):
     """The outcome of a request for a summary.
 
-    ``checked`` is the summary that was added, or None. If it is None, ``failure`` is the reason.
+    ``checked_summary`` is the summary that was added, or None. If it is None, ``failure`` is the reason.
     """
 
     receipt: Receipt
-    spent: CallCosts
+    costs: CallCosts
     failure: str = ""
-    checked: CheckedSummary | None = None
+    checked_summary: CheckedSummary | None = None
 
 
 def plan_rollover(
@@ -501,7 +501,7 @@ def plan_rollover(
 
 
 def _make_contents(digest: Digest, where: Where, text: str = "") -> ChildContents:
-    return ChildContents(digest, text, tokens=tokens_for_size("", where))
+    return ChildContents(digest, text, opening_tokens=tokens_for_size("", where))
 
 
 def find_unfinished_rollover(parent: Session, where: Where) -> Receipt | None:
@@ -560,7 +560,7 @@ def add_summary(
     except OSError as error:
         return SummaryOutcome(receipt_before, calls.spent, f"{error.filename}: {error.strerror}")
     return SummaryOutcome(
-        receipt._replace(warnings=receipt_before.warnings), calls.spent, checked=summary
+        receipt._replace(warnings=receipt_before.warnings), calls.spent, checked_summary=summary
     )
 
 

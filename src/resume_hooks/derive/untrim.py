@@ -184,7 +184,7 @@ class TrimmedSession:
     session: SessionFile
     transcript: Transcript
     pieces: PieceCollector
-    survey: WriteObserver
+    write_observer: WriteObserver
     context: ContextSize
     scale: TokenScale
     trimmed_nodes: tuple[Node, ...]
@@ -245,7 +245,7 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
         undone,
         restored_characters=characters_without_trims
         - sum(node.character_count for node in live_chain),
-        whole_tokens=context_before.tokens + round(added_characters / scale.ratio),
+        whole_tokens=context_before.tokens + round(added_characters / scale.characters_per_token),
     )
 
 
@@ -254,17 +254,17 @@ def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
     chain: list[Node] = transcript.chain
     later_nodes: list[Node] = []
     trim_count = 0
-    messages = [node for node in transcript.nodes if node.is_message and not node.sidechain]
-    while chain and chain[0].is_boundary and any(node.copied for node in chain):
+    messages = [node for node in transcript.nodes if node.is_message and not node.is_sidechain]
+    while chain and chain[0].is_boundary and any(node.is_copied for node in chain):
         start_number = chain[0].number
         last_before = next(
             (node for node in reversed(messages) if node.number < start_number), None
         )
         if last_before is None:
             break
-        uncopied_nodes = (node for node in chain[1:] if not node.copied)
+        uncopied_nodes = (node for node in chain[1:] if not node.is_copied)
         own_nodes = dropwhile(
-            lambda node: not (node.prompt or node.kind == ASSISTANT), uncopied_nodes
+            lambda node: not (node.is_prompt or node.kind == ASSISTANT), uncopied_nodes
         )
         chain, later_nodes, trim_count = (
             build_chain_to(transcript.nodes, last_before),
@@ -408,14 +408,14 @@ def plan_untrim(
     body = plan_chain_rewrite(
         child,
         transcript,
-        trimmed_session.survey,
+        trimmed_session.write_observer,
         head=child.make_first_line(size),
-        lineage=child.block if is_complete else f"{child.block}\n{LEGEND}",
+        lineage=child.lineage_text if is_complete else f"{child.lineage_text}\n{LEGEND}",
         edits=edits,
         metadata_lines=copy_lines_after_chain(
-            transcript, trimmed_session.survey, ends, child.session_id
+            transcript, trimmed_session.write_observer, ends, child.session_id
         ),
-        shrunk=True,
+        clears_token_counts=True,
         allowed_thinking=frozenset(
             thoughts.union(*(restoration.thinking_digests for restoration in restorations))
         ),
@@ -556,7 +556,7 @@ def _measure_restoration(
     pieces(line, restored_record, restored_node)
     characters = restored_node.character_count - node.character_count
     token_difference = (
-        characters / scale.ratio
+        characters / scale.characters_per_token
         + sum(p.tokens for p in pieces.pieces if p.kind == MEDIA_PIECE)
         - media_tokens
     )
@@ -589,11 +589,11 @@ def _estimate_sizes(
     if (
         recorded_size is not None
         and is_complete
-        and not context.measured
-        and recorded_size.original > context.tokens
+        and not context.is_measured
+        and recorded_size.original_tokens > context.tokens
     ):
-        return context, context._replace(tokens=recorded_size.original)
-    if context.measured and _was_counted_before_trim(trimmed_session):
+        return context, context._replace(tokens=recorded_size.original_tokens)
+    if context.is_measured and _was_counted_before_trim(trimmed_session):
         return context._replace(tokens=max(0, context.tokens - restored_tokens)), context
     return context, context._replace(tokens=context.tokens + restored_tokens)
 
@@ -608,14 +608,14 @@ def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: Conte
     if (
         recorded_size is None
         or trimmed_session.undone_trim_count
-        or after.tokens != recorded_size.original
+        or after.tokens != recorded_size.original_tokens
     ):
-        return trimmed_session.scale.ratio
-    saved_tokens = recorded_size.original - recorded_size.tokens
-    if saved_tokens < MIN_GROWTH_TOKENS or not recorded_size.saved:
-        return trimmed_session.scale.ratio
+        return trimmed_session.scale.characters_per_token
+    saved_tokens = recorded_size.original_tokens - recorded_size.tokens
+    if saved_tokens < MIN_GROWTH_TOKENS or not recorded_size.saved_characters:
+        return trimmed_session.scale.characters_per_token
     lowest, highest = PLAUSIBLE_RATIO_RANGE
-    return min(max(recorded_size.saved / saved_tokens, lowest), highest)
+    return min(max(recorded_size.saved_characters / saved_tokens, lowest), highest)
 
 
 def _was_counted_before_trim(trimmed_session: TrimmedSession) -> bool:

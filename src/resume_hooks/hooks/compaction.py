@@ -306,7 +306,7 @@ def _shrink_conversation(
         if (
             threshold
             and chain[0].is_boundary
-            and sum(node.prompt and not node.copied for node in chain) < MIN_TURNS_BETWEEN
+            and sum(node.is_prompt and not node.is_copied for node in chain) < MIN_TURNS_BETWEEN
         ):
             # The module checks the turns too, but it forgets its last compaction when the client
             # restarts.
@@ -325,7 +325,9 @@ def _shrink_conversation(
         )
     dropped_tokens = _count_tokens_of_messages(scan, messages[: rebuilt_range.start])
     tokens_after = round(
-        plan_in_place.decision.context_after.tokens - dropped_tokens + len(facts) / scan.scale.ratio
+        plan_in_place.decision.context_after.tokens
+        - dropped_tokens
+        + len(facts) / scan.scale.characters_per_token
     )
     if (
         tokens_after > scan.context.tokens * MAX_RESULT_FRACTION
@@ -343,7 +345,7 @@ def _range_to_rebuild(
     With ``target_tokens``, only the last turns that fit this number are rebuilt. ``is_between``
     means that no turn is running.
     """
-    is_prompt = {node.uuid: node.prompt for node in scan.transcript.chain}
+    is_prompt = {node.uuid: node.is_prompt for node in scan.transcript.chain}
     turn_starts = []
     for index, message in enumerate(messages):
         if message.is_user_message and is_prompt.get(message.handle, True):
@@ -363,7 +365,7 @@ def _count_tokens_of_messages(scan: SessionScan, messages: Sequence[ShownMessage
     handles = {message.handle for message in messages}
     return (
         sum(node.character_count for node in scan.transcript.chain if node.uuid in handles)
-        / scan.scale.ratio
+        / scan.scale.characters_per_token
     )
 
 

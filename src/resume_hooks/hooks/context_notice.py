@@ -28,7 +28,7 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.records import positive_count
+from resume_hooks.transcripts.records import parse_positive_count
 from resume_hooks.transcripts.tokens import ContextSize
 
 # A number of tokens that no context reaches. It is short enough for a comparison in the shell.
@@ -60,7 +60,7 @@ def store_window(session_id: str, window: object) -> None:
     name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
     if (
         is_session_id(session_id)
-        and positive_count(window)
+        and parse_positive_count(window)
         and hook_state.read_note(name).get("window") != window
     ):
         with contextlib.suppress(OSError):
@@ -74,7 +74,7 @@ def claim_notice(session_id: str, path: str) -> str:
     """
     name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
     note = hook_state.read_note(name)
-    noticed_window = positive_count(note.get("told"))
+    noticed_window = parse_positive_count(note.get("told"))
     hook_state.delete_old_notes(WINDOW_NOTE_PREFIX, NOTE_SECONDS)
     # Written before the session is read: if reading is slow or fails, later turns do not repeat it.
     hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})
@@ -87,7 +87,7 @@ def claim_notice(session_id: str, path: str) -> str:
     client_window = session_window(session_id, Where())
     context = session.context
     is_due = (
-        context.measured
+        context.is_measured
         and context.window > noticed_window
         and context.tokens >= _tokens_at_percent(context.limit, percent)
     )

@@ -133,12 +133,12 @@ def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -
     prompts_text = _describe_prompt_count(remaining_prompts or 0)
     if advice is None and context.max_percent < MIN_PERCENT_TO_SHRINK:
         percent_text = f"{context.max_percent} % full (of {context.limit:,} tokens)"
-        if context.window_known:
+        if context.is_window_known:
             size_text = percent_text
         else:
             size_text = f"{format_context(context)} {context.share_text}"
         return f"{size_text}. Nothing needed{'' if remaining_prompts is None else f': room for {prompts_text}'}."
-    if context.window_known:
+    if context.is_window_known:
         size_text = context.share_text
     else:
         size_text = f"{format_context(context)} {context.share_text}"
@@ -283,7 +283,7 @@ def build_ways_table(comparison: Comparison) -> list[str]:
             reason = "too large for an estimate; try a trim"
         rows.insert(2, f"{TRIM:<11}{reason}")
     pay_lines = wrap(_describe_payoff(comparison), TABLE_COLUMNS, subsequent_indent="  ")
-    base_line = f"{comparison.base.tokens:,} of each: instructions and tools"
+    base_line = f"{comparison.base_request.tokens:,} of each: instructions and tools"
     return [
         *rows,
         "warm, cold: its first request, in input tokens",
@@ -358,10 +358,12 @@ def _describe_payoff(comparison: Comparison) -> str:
 
 def _cache_and_prompt_lines(comparison: Comparison) -> list[str]:
     traffic, cache_text = comparison.traffic, "cold"
-    if not traffic.lifetime:
+    if not traffic.cache_seconds:
         cache_text = "unused"
-    elif comparison.is_cache_warm and comparison.age is not None:
-        cache_text = f"{format_duration(traffic.lifetime - comparison.age)} left"
+    elif comparison.is_cache_warm and comparison.seconds_since_request is not None:
+        cache_text = (
+            f"{format_duration(traffic.cache_seconds - comparison.seconds_since_request)} left"
+        )
     plural_ending = "s" if traffic.requests_per_turn != 1 else ""
     if traffic.tokens_per_turn:
         growth_text = f"adds {traffic.tokens_per_turn:,} tokens"

@@ -158,7 +158,7 @@ def _write_summary(
             where,
             make_digest_material(rollover_plan.parent.session_id),
         )
-        if own_model.has_timed_out or outcome.spent.model:
+        if own_model.has_timed_out or outcome.costs.model:
             return outcome, [f"it took {own_model.usage_text}"] if own_model.usage_text else []
         cost_text = f", and took {own_model.usage_text}" if own_model.usage_text else ""
         facts.append(
@@ -166,12 +166,12 @@ def _write_summary(
         )
     usual_model = choose_model(rollover_plan.parent, where)
     outcome = summary.add_summary(rollover_plan, child, model_calls(usual_model), where)
-    if outcome.spent.description:
+    if outcome.costs.description:
         if own_model.was_asked:
-            model_name = outcome.spent.model or usual_model.name
+            model_name = outcome.costs.model or usual_model.name
         else:
             model_name = "it"
-        facts.append(f"{model_name} took {outcome.spent.description}")
+        facts.append(f"{model_name} took {outcome.costs.description}")
     return outcome, facts
 
 
@@ -208,8 +208,8 @@ def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence
             f"{request.command}{focus_option}"
         )
         return [summary.describe_failure(outcome.failure), *costs, retry_fact]
-    check_facts = [outcome.checked.description] if outcome.checked else []
-    return [f"it contains a summary by {outcome.spent.model} and a digest", *check_facts, *costs]
+    check_facts = [outcome.checked_summary.description] if outcome.checked_summary else []
+    return [f"it contains a summary by {outcome.costs.model} and a digest", *check_facts, *costs]
 
 
 def _add_facts(

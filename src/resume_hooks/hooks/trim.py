@@ -153,9 +153,11 @@ def _decide_in_place(trim_plan: TrimPlan, request: Request) -> Decision | None:
 
     Return None if this trim frees too little, or if the client can't trim in place.
     """
-    if request.trigger.sign != BARE_SIGN or not isinstance(trim_plan.scanned, SessionScan):
+    if request.trigger.sign != BARE_SIGN or not isinstance(trim_plan.session_scan, SessionScan):
         return None
-    decision = in_client.decide_trim_in_client(trim_plan.scanned, trim_plan.options, request.where)
+    decision = in_client.decide_trim_in_client(
+        trim_plan.session_scan, trim_plan.options, request.where
+    )
     if in_client.is_worthwhile_in_client(decision, trim_plan.options):
         return decision
     return None
@@ -215,8 +217,8 @@ def _is_answered_elsewhere(question: StoredQuestion, where: Where) -> bool:
 
 def _plan_trim_of_request(parent: Session, text: str, request: Request) -> TrimPlan:
     """Return the plan of a trim with the options in ``text``."""
-    for plan_decided_trim in find_answers(questions.plan_decided_trim):
-        trim_plan = plan_decided_trim(text, request)
+    for plan_confirmed_trim in find_answers(questions.plan_confirmed_trim):
+        trim_plan = plan_confirmed_trim(text, request)
         if trim_plan is not None:
             return trim_plan
     options = parse_options(text)

@@ -104,7 +104,7 @@ class OutlineScan:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Process one record."""
-        if node is not None and node.copied:
+        if node is not None and node.is_copied:
             return
         if opens_turn(record, subagent=self.subagent):
             turn = TurnScan(len(self.turns), line.number, self.turns[-1].tokens)
@@ -273,7 +273,7 @@ def make_outline(
         subagents=tuple(_list_started_agents(session, observer)),
         lines=transcript.line_count,
         size=transcript.size,
-        bad_lines=tuple(transcript.bad_lines),
+        bad_lines=tuple(transcript.damaged_lines),
     )
 
 
@@ -323,12 +323,12 @@ def _find_turn_states(observer: OutlineScan, transcript: Transcript) -> list[str
             turn_index += 1
         # A compaction's summary and the client's notes come after the compacted turn.
         belongs_to_turn = (
-            node.prompt
+            node.is_prompt
             or node.kind == ASSISTANT
             or node.results
             or (turn_index == 0 and node.is_message)
         )
-        if not belongs_to_turn or node.copied or states[turn_index] == LIVE:
+        if not belongs_to_turn or node.is_copied or states[turn_index] == LIVE:
             continue
         if node.number in live_lines:
             states[turn_index] = LIVE
@@ -340,14 +340,14 @@ def _find_turn_states(observer: OutlineScan, transcript: Transcript) -> list[str
 def _find_lines_before_compactions(transcript: Transcript) -> set[int]:
     """Return the line numbers of the records that compactions removed from the live conversation."""
     chain = transcript.chain
-    if not chain or not (chain[0].is_boundary or chain[0].summary):
+    if not chain or not (chain[0].is_boundary or chain[0].is_summary):
         return set()
 
     def find_previous_node(node: Node) -> Node | None:
-        is_compacted = node.parent is None and (node.is_boundary or node.summary)
+        is_compacted = node.parent is None and (node.is_boundary or node.is_summary)
         if is_compacted:
             return transcript.node_before_boundary(node)
-        return transcript.parent(node)
+        return transcript.find_parent(node)
 
     return {node.number for node in iterate_ancestors(chain[0], find_previous_node)}
 

@@ -296,7 +296,7 @@ def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: st
         plain_line(subject or fields_text(records.get_mapping(block, "input"))),
         MAX_TARGET_CHARACTERS,
     )
-    omitted = sum(map(len, records.strings_in_value(block.get("input")))) - len(subject_line)
+    omitted = sum(map(len, records.iterate_strings(block.get("input")))) - len(subject_line)
     if omitted > MAX_OMITTED_INPUT_CHARACTERS:
         omitted_note = (
             f" (… {omitted:,} more characters of input: {format_read_command(reference)})"
@@ -479,7 +479,7 @@ class TurnReader:
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Process one record."""
-        if node is not None and node.copied:
+        if node is not None and node.is_copied:
             return
         self.turns += opens_turn(record, subagent=self.subagent)
         if not has_content(record):

@@ -201,7 +201,7 @@ class SessionLister:
         the file has changed since it was indexed.
         """
         if ends.all_records is not None:
-            return ends.prompts
+            return ends.prompt_count
         try:
             status = os.stat(path)
         except OSError:
@@ -290,7 +290,7 @@ class SessionLister:
             mtime=ends.mtime,
             size=ends.size,
             turns=self._count_turns(session.path, ends),
-            turns_at_least=ends.prompts,
+            turns_at_least=ends.prompt_count,
             context=context,
             kind=parent.kind if parent else ORIGINAL,
             derivation_type=parent.derivation_type if parent else ORIGINAL,
@@ -319,7 +319,7 @@ class SessionLister:
         context = measure_last_records(ends.last_records, window)
         if session.agent != CLAUDE_NAME:
             return context or ContextSize.from_count(0, window, UNKNOWN)
-        is_changed = stated_size is not None or was_compacted(ends) or not ends.small
+        is_changed = stated_size is not None or was_compacted(ends) or not ends.is_whole_file
         if (context is None and is_changed) or ends.lacks_beginning or may_change_in_middle(ends):
             return Session.from_file(session, self.where).context
         if context is None:

@@ -12,7 +12,7 @@ from resume_hooks import settings
 from resume_hooks.paths import Where, read_json_object
 from resume_hooks.system.claude_settings import read_compaction_window
 from resume_hooks.transcripts.head_tail import HeadTail, parse_version
-from resume_hooks.transcripts.records import positive_count
+from resume_hooks.transcripts.records import parse_positive_count
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW_TOKENS, LARGE_WINDOW_TOKENS, ContextSize
 
 WINDOW_NOTE_PREFIX = "notice-"
@@ -44,7 +44,7 @@ Any other model may have such a window.
 
 def measured_window(session_id: str, where: Where) -> int:
     """Return the window that the module in the session's client last reported, or 0."""
-    return positive_count(
+    return parse_positive_count(
         read_json_object(
             os.path.join(where.state, "pending", f"{WINDOW_NOTE_PREFIX}{session_id}.json")
         ).get("window")
@@ -91,10 +91,11 @@ def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> Conte
     The window is at most ``max_tokens`` (0: no limit). If the context is larger than its model's
     window, the window is marked as unknown.
     """
-    own_window = 0 if context.window_known else model_window(ends)
+    own_window = 0 if context.is_window_known else model_window(ends)
     limited_context = limit_window(
         context._replace(
-            window=own_window or context.window, window_known=context.window_known or own_window > 0
+            window=own_window or context.window,
+            is_window_known=context.is_window_known or own_window > 0,
         ),
         max_tokens,
     )
@@ -104,7 +105,7 @@ def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> Conte
         and limited_context.tokens > limited_context.limit
     )
     if is_overfull:
-        return limited_context._replace(window_known=False)
+        return limited_context._replace(is_window_known=False)
     return limited_context
 
 
@@ -113,5 +114,5 @@ def limit_window(context: ContextSize, max_tokens: int) -> ContextSize:
     if not max_tokens:
         return context
     # If the limit is not larger than any model's window, it is the window.
-    is_known = context.window_known or max_tokens <= DEFAULT_WINDOW_TOKENS
-    return context._replace(window=min(context.window, max_tokens), window_known=is_known)
+    is_known = context.is_window_known or max_tokens <= DEFAULT_WINDOW_TOKENS
+    return context._replace(window=min(context.window, max_tokens), is_window_known=is_known)

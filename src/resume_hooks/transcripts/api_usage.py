@@ -40,20 +40,20 @@ class RecentRequests(NamedTuple):
     """The requests at the end of a session.
 
     ``last_ms`` is the time of the last answer in milliseconds, and ``model`` is the model that gave
-    it. ``last_ms`` is None if no answer has a token count. ``lifetime`` is the lifetime of the
+    it. ``last_ms`` is None if no answer has a token count. ``cache_seconds`` is the lifetime of the
     API's cache in seconds, or 0 if the API keeps no cache. ``cached_tokens`` is the number of
     tokens in the cache while it is warm.
 
     A typical turn consists of ``requests_per_turn`` requests, and adds ``tokens_per_turn`` tokens
-    to the context. This number is 0 if it is unknown. It is the median of ``turns`` turns.
+    to the context. This number is 0 if it is unknown. It is the median of ``turn_count`` turns.
     """
 
     last_ms: int | None
-    lifetime: int
+    cache_seconds: int
     cached_tokens: int
     requests_per_turn: int
     tokens_per_turn: int
-    turns: int = 0
+    turn_count: int = 0
     model: str = ""
 
     def seconds_since(self, now_ms: int) -> int | None:
@@ -65,7 +65,7 @@ class RecentRequests(NamedTuple):
     def is_warm(self, now_ms: int) -> bool:
         """Check whether the API's cache still contains the last request."""
         age = self.seconds_since(now_ms)
-        return age is not None and age < self.lifetime
+        return age is not None and age < self.cache_seconds
 
 
 def read_recent_requests(file: str | SharedFile) -> RecentRequests:
@@ -77,9 +77,9 @@ def read_recent_requests(file: str | SharedFile) -> RecentRequests:
     for tail_bytes in (*tokens.TAIL_SIZES_BYTES, 0):
         observer = _RequestObserver()
         tail = scan_transcript(file, tail_bytes, [observer])
-        requests = observer.summarize(is_whole=tail.whole)
+        requests = observer.summarize(is_whole=tail.is_whole)
         has_growth = bool(requests.tokens_per_turn) or tail_bytes != tokens.TAIL_SIZES_BYTES[0]
-        if tail.whole or (observer.counted and has_growth):
+        if tail.is_whole or (observer.counted and has_growth):
             return requests
     raise AssertionError("a whole scan is whole")
 
@@ -138,7 +138,7 @@ class _RequestObserver:
         self.counted = False
 
     def __call__(self, _: Line, record: Record, node: Node | None) -> None:
-        if node is None or node.sidechain:
+        if node is None or node.is_sidechain:
             return
         if node.is_boundary:
             self.turns.append(_TurnRequests(0))
@@ -146,7 +146,7 @@ class _RequestObserver:
                 self.last[0],
                 0,
             )  # After a compaction, the cached conversation is not sent again.
-        elif node.prompt:
+        elif node.is_prompt:
             self.turns.append(_TurnRequests(self.turns[-1].tokens_after))
         elif node.input_tokens and records.answering_model(record):
             self.counted = True
@@ -158,10 +158,12 @@ class _RequestObserver:
                 records.token_usage(record).get,
                 ("cache_creation_input_tokens", "cache_read_input_tokens"),
             )
-            cached = sum(map(records.positive_count, counts))
+            cached = sum(map(records.parse_positive_count, counts))
             self.last = node.time_ms, cached
             if cached:  # Clients request a cache even if the API keeps none.
-                self.lifetime = _cache_lifetime(record) or self.lifetime or DEFAULT_CACHE_SECONDS
+                self.lifetime = (
+                    _find_cache_lifetime(record) or self.lifetime or DEFAULT_CACHE_SECONDS
+                )
 
     def summarize(self, *, is_whole: bool) -> RecentRequests:
         # If only the end of a file was read, its first turn may be incomplete. A whole file has no
@@ -177,18 +179,18 @@ class _RequestObserver:
         default_lifetime = DEFAULT_CACHE_SECONDS if not self.counted else 0
         return RecentRequests(
             last_ms=last_ms,
-            lifetime=default_lifetime if self.lifetime is None else self.lifetime,
+            cache_seconds=default_lifetime if self.lifetime is None else self.lifetime,
             cached_tokens=cached_tokens,
             requests_per_turn=max(
-                1, _median([len(turn.answers) for turn in turns[-MAX_TYPICAL_TURNS:]])
+                1, _compute_median([len(turn.answers) for turn in turns[-MAX_TYPICAL_TURNS:]])
             ),
-            tokens_per_turn=_median(growths),
-            turns=len(growths),
+            tokens_per_turn=_compute_median(growths),
+            turn_count=len(growths),
             model=self.model,
         )
 
 
-def _cache_lifetime(record: Record) -> int | None:
+def _find_cache_lifetime(record: Record) -> int | None:
     """Return the lifetime of the cache in seconds according to an answer's record.
 
     Return None if the record does not show the lifetime.
@@ -203,12 +205,12 @@ def _cache_lifetime(record: Record) -> int | None:
         ("ephemeral_5m_input_tokens", DEFAULT_CACHE_SECONDS),
         ("ephemeral_1h_input_tokens", LONG_CACHE_SECONDS),
     ):
-        if records.positive_count(cache_creation.get(key)):
+        if records.parse_positive_count(cache_creation.get(key)):
             return seconds
     return None
 
 
-def _median(numbers: list[int]) -> int:
+def _compute_median(numbers: list[int]) -> int:
     """Return the median, or the larger of the two middle numbers. For an empty list, return 0.
 
     The function exists because importing ``statistics`` takes 10 ms.

@@ -64,12 +64,12 @@ def iterate_sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
     """
     rendered = record.get("rendered")
     if isinstance(rendered, list):
-        yield from _texts_at_address(record, ("rendered", EVERY_LIST_ITEM, "content"), ())
+        yield from _iterate_texts_at_address(record, ("rendered", EVERY_LIST_ITEM, "content"), ())
     elif (field := TEXT_ADDRESSES.get(attachment_kind(record))) is not None:
-        yield from _texts_at_address(record, ("attachment", *field), ())
+        yield from _iterate_texts_at_address(record, ("attachment", *field), ())
 
 
-def hook_texts_of_record(record: Record) -> list[str]:
+def list_hook_texts(record: Record) -> list[str]:
     """Return the texts that hooks added for the model at one event.
 
     If a text was split into parts, it is joined again. For records of other kinds, the list is
@@ -87,7 +87,7 @@ def hook_texts_of_record(record: Record) -> list[str]:
 def read_hook_output(record: Record) -> str:
     """Return the text for the model in the output of one hook, or ``""``.
 
-    All these outputs are repeated in one later record, for which ``hook_texts_of_record`` is made.
+    All these outputs are repeated in one later record, for which ``list_hook_texts`` is made.
     This function is for readers of the start of a file, which may not contain the later record.
     """
     if attachment_kind(record) != HOOK_SUCCESS:
@@ -101,7 +101,7 @@ def read_hook_output(record: Record) -> str:
     return ""
 
 
-def _texts_at_address(
+def _iterate_texts_at_address(
     value: object, prefix: Address, address: Address
 ) -> Iterator[tuple[Address, str]]:
     if not prefix:
@@ -111,6 +111,6 @@ def _texts_at_address(
     key, *rest = prefix
     if key == EVERY_LIST_ITEM and isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _texts_at_address(item, tuple(rest), (*address, index))
+            yield from _iterate_texts_at_address(item, tuple(rest), (*address, index))
     elif isinstance(key, str) and isinstance(value, dict) and key in value:
-        yield from _texts_at_address(value[key], tuple(rest), (*address, key))
+        yield from _iterate_texts_at_address(value[key], tuple(rest), (*address, key))

@@ -41,7 +41,7 @@ MIN_GROWTH_TOKENS = (
 class TokenScale:
     """Converts the size of pieces from characters to tokens.
 
-    ``ratio`` is the number of characters per token, for records that were not calibrated.
+    ``characters_per_token`` is the number of characters per token, for records that were not calibrated.
     ``uncounted_tokens`` is the number of tokens that the last count does not include.
     ``dropped_thinking_tokens`` is the number of tokens of thinking that an earlier count includes
     but the last count does not.
@@ -55,7 +55,7 @@ class TokenScale:
         uncounted_tokens: int = 0,
         dropped_thinking_tokens: int = 0,
     ) -> None:
-        self.ratio = ratio
+        self.characters_per_token = ratio
         self.uncounted_tokens = uncounted_tokens
         self.dropped_thinking_tokens = dropped_thinking_tokens
         self._texts = texts
@@ -64,12 +64,16 @@ class TokenScale:
     def tokens_of_piece(self, piece: Piece) -> float:
         """Return the number of tokens that a piece adds to each request."""
         if piece.kind == THINKING_PIECE:
-            return piece.characters * self._thoughts.get(piece.number, 1 / self.ratio)
-        return piece.tokens + piece.characters * self._texts.get(piece.number, 1 / self.ratio)
+            return piece.characters * self._thoughts.get(
+                piece.number, 1 / self.characters_per_token
+            )
+        return piece.tokens + piece.characters * self._texts.get(
+            piece.number, 1 / self.characters_per_token
+        )
 
     def tokens_of_text(self, number: int, characters: int) -> float:
         """Return the number of tokens of a text in the record ``number``."""
-        return characters * self._texts.get(number, 1 / self.ratio)
+        return characters * self._texts.get(number, 1 / self.characters_per_token)
 
 
 class _RequestGap(NamedTuple):
@@ -100,7 +104,7 @@ def calibrate_tokens(
     for gap in _iterate_gaps(chain, pieces):
         if not any(node.number in pieces.origins for node in gap.nodes):
             gaps.append(gap)
-    ratio = _ratio_of_gaps(gaps, default_ratio)
+    ratio = _compute_ratio_of_gaps(gaps, default_ratio)
     rates = []
     thought_tokens, other_tokens = [], []
     growth = 0
@@ -131,7 +135,7 @@ def calibrate_tokens(
     )
 
 
-def _ratio_of_gaps(gaps: Sequence[_RequestGap], default_ratio: float) -> float:
+def _compute_ratio_of_gaps(gaps: Sequence[_RequestGap], default_ratio: float) -> float:
     """Return the number of characters of text per token, in a plausible range.
 
     It is computed from the gaps without thinking. If these are too short, it is ``default_ratio``.
@@ -202,7 +206,7 @@ def _iterate_gaps(chain: Sequence[Node], pieces: PieceCollector) -> Iterable[_Re
                 growth=node.input_tokens - previous_answer.input_tokens,
                 text_characters=sum(
                     between_node.character_count
-                    - pieces.visible_thoughts.get(between_node.number, 0)
+                    - pieces.thinking_characters.get(between_node.number, 0)
                     for between_node in nodes_between
                 ),
                 thought_characters=sum(

@@ -29,7 +29,7 @@ MIN_SKIPPED_FILE_BYTES = 5 * 1024 * 1024
 class RecordGraph:
     """The records of a transcript by uuid, with the parents that a client would use.
 
-    ``nodes`` are in the order in which their uuids first appear. ``spliced`` is true if messages
+    ``nodes`` are in the order in which their uuids first appear. ``has_inserted_messages`` is true if messages
     that a compaction kept were inserted.
     """
 
@@ -41,7 +41,7 @@ class RecordGraph:
         for node in nodes:
             if node.kind == PROGRESS:
                 progress_parents[node.uuid] = _skip_progress(node.parent, progress_parents)
-            elif node.broken:
+            elif node.is_broken:
                 broken_parents[node.uuid] = _skip_progress(node.parent, progress_parents)
             else:
                 if size > MIN_SKIPPED_FILE_BYTES and node.is_boundary and node.kept_segment is None:
@@ -54,9 +54,9 @@ class RecordGraph:
                 self._parents[node.uuid] = _skip_progress(node.parent, progress_parents)
         for uuid, parent in self._parents.items() if broken_parents else ():
             self._parents[uuid] = self._skip_broken_parents(parent, broken_parents)
-        self.spliced = self._insert_kept_messages()
+        self.has_inserted_messages = self._insert_kept_messages()
 
-    def parent(self, node: Node) -> Node | None:
+    def find_parent(self, node: Node) -> Node | None:
         """Return the parent of ``node``, or None if it has no parent or if its parent is not in the file."""
         uuid = self._parents[node.uuid]
         if uuid is None:
@@ -91,7 +91,7 @@ class RecordGraph:
         dated_nodes = [node for node in reversed(self.nodes.values()) if node.time_ms is not None]
         dated_nodes.sort(key=lambda node: node.time_ms or 0)
         return {
-            is_sidechain: [node for node in dated_nodes if node.sidechain is is_sidechain]
+            is_sidechain: [node for node in dated_nodes if node.is_sidechain is is_sidechain]
             for is_sidechain in (False, True)
         }
 
@@ -119,11 +119,11 @@ class RecordGraph:
         if not any(node.kept_segment for node in boundaries):
             return False
         last_boundary = boundaries[-1]
-        kept_ids = self._kept_uuids(last_boundary)
+        kept_ids = self._find_kept_uuids(last_boundary)
         if kept_ids is None:
             return False
         if kept_ids and last_boundary.kept_segment is not None:
-            before = anchor = last_boundary.kept_segment.anchor
+            before = anchor = last_boundary.kept_segment.anchor_uuid
             for uuid in kept_ids:
                 self._parents[uuid] = before
                 before = uuid
@@ -133,7 +133,7 @@ class RecordGraph:
         self._drop_nodes_before(last_boundary, kept_ids)
         return bool(kept_ids)
 
-    def _kept_uuids(self, boundary: Node) -> list[str] | None:
+    def _find_kept_uuids(self, boundary: Node) -> list[str] | None:
         """Return the uuids of the messages that a compaction kept, in order.
 
         Return None if the boundary record names messages that do not exist.
@@ -146,10 +146,10 @@ class RecordGraph:
                 return list(segment.uuids)
             return None
         walked_ids: dict[str, None] = {}
-        uuid: str | None = segment.tail
+        uuid: str | None = segment.tail_uuid
         while uuid is not None and uuid in self.nodes and uuid not in walked_ids:
             walked_ids[uuid] = None
-            if uuid == segment.head:
+            if uuid == segment.head_uuid:
                 return list(walked_ids)[::-1]
             uuid = self._parents[uuid]
         return None
@@ -180,27 +180,27 @@ def _skip_progress(parent: str | None, progress_parents: dict[str, str | None]) 
 
 def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None:
     """Return the last message of a resumed conversation, or None if the conversation is empty."""
-    main_nodes = [node for node in graph.nodes.values() if not node.sidechain]
-    if checkpoint.emptied or not main_nodes:
+    main_nodes = [node for node in graph.nodes.values() if not node.is_sidechain]
+    if checkpoint.is_emptied or not main_nodes:
         return None
     last_node = max(main_nodes, key=lambda node: node.number)
     checkpoint_node = graph.nodes.get(checkpoint.uuid)
     if (
-        checkpoint_node is not None and checkpoint_node.sidechain
+        checkpoint_node is not None and checkpoint_node.is_sidechain
     ):  # Clients since 2.1.112 reject such a checkpoint. It is ignored, so that a child is valid.
         checkpoint_node = None
-    if not graph.spliced or (checkpoint.explicit and checkpoint_node):
+    if not graph.has_inserted_messages or (checkpoint.is_explicit and checkpoint_node):
         chosen_node = _select_checkpoint(graph, checkpoint, checkpoint_node, last_node)
-        if chosen_node is None and not graph.spliced:
-            if checkpoint.hinted:
+        if chosen_node is None and not graph.has_inserted_messages:
+            if checkpoint.has_hint:
                 chosen_node = last_node
             else:
-                chosen_node = _newest_descendant(graph, last_node, main_nodes)
-        leaf = _nearest_message_above(graph, chosen_node) if chosen_node else None
+                chosen_node = _find_newest_descendant(graph, last_node, main_nodes)
+        leaf = _find_nearest_message_above(graph, chosen_node) if chosen_node else None
         if leaf is not None:
             return leaf
     return _choose_leaf(graph, checkpoint, checkpoint_node, last_node) or max(
-        main_nodes, key=_node_time
+        main_nodes, key=_get_node_time
     )
 
 
@@ -211,7 +211,7 @@ def _select_checkpoint(
 
     The last record is returned if it continues the conversation from the checkpoint.
     """
-    if checkpoint_node is None or checkpoint.explicit:
+    if checkpoint_node is None or checkpoint.is_explicit:
         return checkpoint_node
     if _is_continuation(graph, last_node, checkpoint_node, checkpoint, allow_itself=True):
         return last_node
@@ -224,11 +224,11 @@ def _choose_leaf(
     answered_ids = {
         parent.uuid
         for node in graph.nodes.values()
-        if node.is_message and (parent := graph.parent(node))
+        if node.is_message and (parent := graph.find_parent(node))
     }
     parents = graph.group_children(graph.nodes.values())
     end_nodes = (
-        _nearest_message_above(graph, node)
+        _find_nearest_message_above(graph, node)
         for node in graph.nodes.values()
         if node.uuid not in parents
     )
@@ -238,26 +238,28 @@ def _choose_leaf(
             leaves[end_node.uuid] = end_node
     if len(leaves) > 1:
         is_leaf = checkpoint_node is not None and checkpoint_node.uuid in leaves
-        if checkpoint_node is not None and is_leaf and not checkpoint.explicit:
+        if checkpoint_node is not None and is_leaf and not checkpoint.is_explicit:
             is_leaf = not _is_continuation(
                 graph, last_node, checkpoint_node, checkpoint, allow_itself=False
             )
-        chosen_message = _nearest_message_above(
+        chosen_message = _find_nearest_message_above(
             graph, checkpoint_node if checkpoint_node is not None and is_leaf else last_node
         )
         if chosen_message is not None:
             return chosen_message
     return max(
-        (leaf for leaf in leaves.values() if not leaf.sidechain), key=_node_time, default=None
+        (leaf for leaf in leaves.values() if not leaf.is_sidechain),
+        key=_get_node_time,
+        default=None,
     )
 
 
-def _newest_descendant(graph: RecordGraph, last_node: Node, nodes: list[Node]) -> Node:
+def _find_newest_descendant(graph: RecordGraph, last_node: Node, nodes: list[Node]) -> Node:
     """Return the newest descendant of the last record of the file.
 
     In some files a parent is written after its children, so the last record may have descendants.
     """
-    if max(nodes, key=_node_time) is last_node:
+    if max(nodes, key=_get_node_time) is last_node:
         return last_node
     children = graph.group_children(nodes)
     descendants: list[Node] = []
@@ -275,7 +277,7 @@ def _newest_descendant(graph: RecordGraph, last_node: Node, nodes: list[Node]) -
     dated_nodes = [node for node in descendants if node.time_ms is not None]
     return max(
         dated_nodes,
-        key=lambda node: (_node_time(node), graph.positions[node.uuid]),
+        key=lambda node: (_get_node_time(node), graph.positions[node.uuid]),
         default=last_node,
     )
 
@@ -294,12 +296,12 @@ def _is_continuation(
     the same answer.
     """
     batch_call, answered_calls = (
-        (None, ()) if checkpoint.ever_explicit else _find_parallel_batch(graph, checkpoint_node)
+        (None, ()) if checkpoint.was_explicit else _find_parallel_batch(graph, checkpoint_node)
     )
     batch_message_id = batch_call.message_id if batch_call is not None and batch_call.calls else ""
     # These records belong to the same answer of the model and precede the call.
     nodes_above = islice(
-        iterate_ancestors(batch_call if batch_message_id else None, graph.parent), 1, None
+        iterate_ancestors(batch_call if batch_message_id else None, graph.find_parent), 1, None
     )
     earlier_ids = {
         node.uuid
@@ -309,7 +311,7 @@ def _is_continuation(
     }
     is_in_batch = False
     child: Node | None = None
-    for node in iterate_ancestors(last_node, graph.parent):
+    for node in iterate_ancestors(last_node, graph.find_parent):
         if allow_itself and node is checkpoint_node:
             return True
         if batch_message_id:
@@ -341,13 +343,13 @@ def _find_parallel_batch(
     node = next(
         (
             ancestor
-            for ancestor in iterate_ancestors(checkpoint_node, graph.parent)
+            for ancestor in iterate_ancestors(checkpoint_node, graph.find_parent)
             if not ancestor.is_remark
         ),
         None,
     )
     if node is not None and node.results:
-        return graph.parent(node), node.results
+        return graph.find_parent(node), node.results
     return (node if node is checkpoint_node else None), ()
 
 
@@ -361,13 +363,13 @@ def _can_be_inside_answer(node: Node, message_id: str) -> bool:
     return node.is_remark or bool(node.results)
 
 
-def _nearest_message_above(graph: RecordGraph, node: Node) -> Node | None:
+def _find_nearest_message_above(graph: RecordGraph, node: Node) -> Node | None:
     return next(
-        (above for above in iterate_ancestors(node, graph.parent) if above.is_message), None
+        (above for above in iterate_ancestors(node, graph.find_parent) if above.is_message), None
     )
 
 
-def _node_time(node: Node) -> int:
+def _get_node_time(node: Node) -> int:
     if node.time_ms is None:
         return -1
     return node.time_ms
@@ -393,10 +395,12 @@ def build_live_chain(
     last_message = find_last_message(graph, checkpoint)
     if last_message is None:
         return []
-    chain = _walk_to_root(graph, last_message, bridge_gaps=bridge_gaps)
-    if outside_nodes := _nodes_outside(graph, chain):
-        chain = ParallelCallRecovery(graph, chain, outside_nodes).restore_chain()
-        chain += _remarks_below(graph, last_message, outside_nodes, {node.uuid for node in chain})
+    chain = _find_path_to_root(graph, last_message, bridge_gaps=bridge_gaps)
+    if outside_nodes := _list_nodes_outside_chain(graph, chain):
+        chain = ParallelCallRestorer(graph, chain, outside_nodes).restore_chain()
+        chain += _find_remarks_below(
+            graph, last_message, outside_nodes, {node.uuid for node in chain}
+        )
     return _nodes_from_last_boundary(chain)
 
 
@@ -410,7 +414,7 @@ def build_chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Nod
     later_boundaries = (
         node
         for node in nodes
-        if node.is_boundary and not node.sidechain and node.number > last.number
+        if node.is_boundary and not node.is_sidechain and node.number > last.number
     )
     compaction = next(later_boundaries, None)
     if compaction is not None:
@@ -420,18 +424,18 @@ def build_chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Nod
     leaf = graph.nodes.get(last.uuid)
     if leaf is None:
         return []
-    chain = _walk_to_root(graph, leaf, bridge_gaps=True)
+    chain = _find_path_to_root(graph, leaf, bridge_gaps=True)
     return _nodes_from_last_boundary(
-        ParallelCallRecovery(graph, chain, _nodes_outside(graph, chain)).restore_chain()
+        ParallelCallRestorer(graph, chain, _list_nodes_outside_chain(graph, chain)).restore_chain()
     )
 
 
-def _nodes_outside(graph: RecordGraph, chain: Sequence[Node]) -> list[Node]:
+def _list_nodes_outside_chain(graph: RecordGraph, chain: Sequence[Node]) -> list[Node]:
     on_chain = {node.uuid for node in chain}
     return [node for node in graph.nodes.values() if node.uuid not in on_chain]
 
 
-def _walk_to_root(graph: RecordGraph, leaf: Node, *, bridge_gaps: bool) -> list[Node]:
+def _find_path_to_root(graph: RecordGraph, leaf: Node, *, bridge_gaps: bool) -> list[Node]:
     """Return the path from the root to ``leaf``, oldest first.
 
     If a parent is missing or would close a cycle, a substitute is used, unless ``bridge_gaps`` is
@@ -443,7 +447,7 @@ def _walk_to_root(graph: RecordGraph, leaf: Node, *, bridge_gaps: bool) -> list[
         walked_nodes[node.uuid] = node
         if graph.is_root(node):
             break
-        parent = graph.parent(node)
+        parent = graph.find_parent(node)
         if parent is None or parent.uuid in walked_nodes:
             parent = _find_substitute_parent(graph, node, walked_nodes) if bridge_gaps else None
         node = parent
@@ -460,17 +464,17 @@ def _find_substitute_parent(
     """
     if node.time_ms is None:
         return None
-    dated_nodes = graph.nodes_by_time[node.sidechain]
-    for index in range(bisect_right(dated_nodes, node.time_ms, key=_node_time) - 1, -1, -1):
+    dated_nodes = graph.nodes_by_time[node.is_sidechain]
+    for index in range(bisect_right(dated_nodes, node.time_ms, key=_get_node_time) - 1, -1, -1):
         candidate = dated_nodes[index]
-        if node.time_ms - _node_time(candidate) > MAX_BRIDGE_MS:
+        if node.time_ms - _get_node_time(candidate) > MAX_BRIDGE_MS:
             return None
         if candidate.uuid not in walked_nodes:
             return candidate
     return None
 
 
-def _remarks_below(
+def _find_remarks_below(
     graph: RecordGraph, leaf: Node, outside_nodes: list[Node], seen_ids: set[str]
 ) -> list[Node]:
     """Return the attachments and system records that follow the leaf, by time."""
@@ -486,7 +490,7 @@ def _remarks_below(
                 children_of_node.append(node)
         remarks += children_of_node
         queue += children_of_node
-    return sorted(remarks, key=_node_time)
+    return sorted(remarks, key=_get_node_time)
 
 
 def _nodes_from_last_boundary(chain: list[Node]) -> list[Node]:
@@ -496,17 +500,17 @@ def _nodes_from_last_boundary(chain: list[Node]) -> list[Node]:
 class _RestoredRegion(NamedTuple):
     """Records to restore between two indexes of the chain.
 
-    ``recovered`` are records that are inserted in the order of the file. ``asides`` maps the uuid
+    ``restored_nodes`` are records that are inserted in the order of the file. ``remarks_by_uuid`` maps the uuid
     of a record in the chain to the remarks that directly follow it.
     """
 
     start: int
     end: int
-    recovered: list[Node]
-    asides: dict[str, list[Node]]
+    restored_nodes: list[Node]
+    remarks_by_uuid: dict[str, list[Node]]
 
 
-class ParallelCallRecovery:
+class ParallelCallRestorer:
     """Restores the records of parallel calls that are not on the chain.
 
     Clients link the parallel calls of one answer as branches, of which the chain contains only one.
@@ -518,7 +522,9 @@ class ParallelCallRecovery:
         self._children = graph.group_children(nodes_off_chain)
         self._restored_ids: set[str] = set()
         self._positions = {node.uuid: place for place, node in enumerate(chain)}
-        wanted = {message_id for node in nodes_off_chain if (message_id := self._answer_id(node))}
+        wanted = {
+            message_id for node in nodes_off_chain if (message_id := self._find_answer_id(node))
+        }
         self._answers: dict[str, list[Node]] = {}
         for node in [*chain, *nodes_off_chain]:
             if node.message_id in wanted and (
@@ -538,9 +544,9 @@ class ParallelCallRecovery:
                 previous = merged_regions.pop()
                 end, recovered = (
                     max(previous.end, region.end),
-                    [*previous.recovered, *region.recovered],
+                    [*previous.restored_nodes, *region.restored_nodes],
                 )
-                asides = previous.asides | region.asides
+                asides = previous.remarks_by_uuid | region.remarks_by_uuid
                 region = _RestoredRegion(previous.start, end, recovered, asides)  # noqa: PLW2901
             merged_regions.append(region)
         positions = self._graph.positions
@@ -558,7 +564,7 @@ class ParallelCallRecovery:
             next_index = end
         return complete_chain + self._chain[next_index:]
 
-    def _answer_id(self, node: Node) -> str:
+    def _find_answer_id(self, node: Node) -> str:
         """Return the message id of an answer, or ``""``.
 
         It is the answer to which the record belongs, or whose call has its result in the record, or
@@ -567,13 +573,13 @@ class ParallelCallRecovery:
         ancestor = next(
             (
                 ancestor
-                for ancestor in iterate_ancestors(node, self._graph.parent)
+                for ancestor in iterate_ancestors(node, self._graph.find_parent)
                 if not ancestor.is_remark
             ),
             None,
         )
         if ancestor is not None and ancestor.results:
-            ancestor = self._graph.parent(ancestor)
+            ancestor = self._graph.find_parent(ancestor)
         if ancestor is not None:
             return ancestor.message_id
         return ""
@@ -586,7 +592,9 @@ class ParallelCallRecovery:
         )
         missing_results = []
         for caller in answer_nodes:
-            missing_results += [node for node in self._unrestored_children(caller) if node.results]
+            missing_results += [
+                node for node in self._list_unrestored_children(caller) if node.results
+            ]
         results = self._mark_restored(missing_results)
         end = max(self._positions.get(node.uuid, -1) for node in answer_nodes) + 1
         while end < len(
@@ -604,33 +612,33 @@ class ParallelCallRecovery:
         if any(node.calls for node in answer_nodes):
             answered_nodes = [node for node in self._chain[start + 1 : end] if node.results]
             for node in [*answer_nodes, *results, *answered_nodes]:
-                restored_nodes += self._remarks_below(node)
+                restored_nodes += self._find_remarks_below(node)
             for node in self._chain[start + 1 : end]:
-                if node.is_remark and (remarks := self._remarks_below(node)):
+                if node.is_remark and (remarks := self._find_remarks_below(node)):
                     asides[node.uuid] = remarks
         restored_nodes += results
         if restored_nodes or asides:
             return _RestoredRegion(start, end, restored_nodes, asides)
         return None
 
-    def _remarks_below(self, node: Node) -> list[Node]:
+    def _find_remarks_below(self, node: Node) -> list[Node]:
         """Return the remarks that follow ``node``.
 
         Remarks are returned only if each has at most one child, which is a remark too. Otherwise
         they belong to another branch.
         """
         remarks: list[Node] = []
-        for child in self._unrestored_children(node):
+        for child in self._list_unrestored_children(node):
             remark_line: list[Node] = []
             queue = [child]
             while len(queue) == 1 and queue[0].is_remark and queue[0] not in remark_line:
                 remark_line.append(queue[0])
-                queue = self._unrestored_children(queue[0])
+                queue = self._list_unrestored_children(queue[0])
             if remark_line and not queue:
                 remarks += self._mark_restored(remark_line)
         return remarks
 
-    def _unrestored_children(self, node: Node) -> list[Node]:
+    def _list_unrestored_children(self, node: Node) -> list[Node]:
         return [
             child
             for child in self._children.get(node.uuid, ())

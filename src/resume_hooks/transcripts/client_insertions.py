@@ -27,7 +27,7 @@ def replace_insertions(text: str, replace_paste: Callable[[str], str]) -> str:
     if "<" not in text:
         return text.strip()
     parts, position, unclosed_tags = [], 0, 0
-    for tag in _opening_tag_pattern().finditer(text):
+    for tag in _compile_opening_tag_pattern().finditer(text):
         if tag.start() < position:
             continue
         closing_tag = f"</{tag[1]}>"
@@ -50,5 +50,5 @@ def remove_insertions(text: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _opening_tag_pattern() -> re.Pattern[str]:
+def _compile_opening_tag_pattern() -> re.Pattern[str]:
     return re.compile(_OPENING_TAG_PATTERN)

@@ -19,7 +19,7 @@ from resume_hooks.transcripts.tokens import (
     ADDED,
     CHARACTERS_PER_TOKEN,
     ESTIMATED,
-    MAX_ESTIMATED_SHARE,
+    MAX_ESTIMATED_FRACTION,
     MEASURED,
     USUAL_BASE_TOKENS,
     ContextSize,
@@ -72,15 +72,15 @@ def measure_chain(
     ``window`` is 0, the window is detected from the session.
     """
     stated_size = read_stated_size(file)
-    default_ratio = stated_size.ratio if stated_size else CHARACTERS_PER_TOKEN
+    default_ratio = stated_size.characters_per_token if stated_size else CHARACTERS_PER_TOKEN
     if pieces is None:
         scale = TokenScale(default_ratio, {}, {})
     else:
         scale = calibrate_tokens(chain, pieces, default_ratio)
     window = window or stated_window(stated_size)
-    counted_tokens, later_tokens = tokens_of_chain(chain, scale.ratio)
+    counted_tokens, later_tokens = tokens_of_chain(chain, scale.characters_per_token)
     if not counted_tokens:
-        return _size_without_count(file, chain, stated_size, window), scale
+        return _measure_without_count(file, chain, stated_size, window), scale
     added_tokens = later_tokens + scale.uncounted_tokens
     # The start of the file is known only if the whole file was scanned, as it is with pieces.
     tokens_before = 0 if pieces is None else _count_tokens_before_file(file, chain)
@@ -89,11 +89,11 @@ def measure_chain(
     kind, reason = MEASURED, ""
     if tokens_before:
         kind, reason = ESTIMATED, MISSING_BEGINNING
-    elif is_cleared and (pieces is None or scale.uncounted_tokens > MAX_ESTIMATED_SHARE * count):
+    elif is_cleared and (pieces is None or scale.uncounted_tokens > MAX_ESTIMATED_FRACTION * count):
         kind, reason = ESTIMATED, OUTPUTS_CLEARED
-    elif scale.dropped_thinking_tokens > MAX_ESTIMATED_SHARE * count:
+    elif scale.dropped_thinking_tokens > MAX_ESTIMATED_FRACTION * count:
         kind, reason = ESTIMATED, THINKING_UNCOUNTED
-    elif added_tokens > MAX_ESTIMATED_SHARE * count:
+    elif added_tokens > MAX_ESTIMATED_FRACTION * count:
         kind, reason = ADDED, MUCH_LATER_CONTENT
     return ContextSize.from_count(count, window, kind, reason, added_tokens), scale
 
@@ -109,7 +109,7 @@ def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
         return measure_chain(file, scan_transcript(file).chain, window=window)[0]
     for tail_bytes in tokens.TAIL_SIZES_BYTES:
         tail = scan_transcript(file, tail_bytes)
-        if tail.whole:
+        if tail.is_whole:
             return measure_chain(file, tail.chain, window=window)[0]
         if selects_same_branch(tail):
             chain = build_certain_chain(tail)
@@ -136,7 +136,7 @@ def measure_last_records(last_records: Sequence[Record], window: int = 0) -> Con
             continue
         if count := counted_tokens(record)[1]:
             added_tokens = round(later_characters / CHARACTERS_PER_TOKEN)
-            is_much = added_tokens > MAX_ESTIMATED_SHARE * (count + added_tokens)
+            is_much = added_tokens > MAX_ESTIMATED_FRACTION * (count + added_tokens)
             if is_much:
                 return ContextSize.from_count(
                     count + added_tokens, window, ADDED, MUCH_LATER_CONTENT, added_tokens
@@ -173,7 +173,7 @@ def _read_searched_end(ends: HeadTail) -> bytes:
 
     For files of newer clients, return ``b""``.
     """
-    if ends.small:
+    if ends.is_whole_file:
         return ends.head
     if parse_version(ends.first_version) >= MIN_SOUND_VERSION:
         return b""
@@ -182,7 +182,7 @@ def _read_searched_end(ends: HeadTail) -> bytes:
         return stream.read(SEARCHED_END_BYTES)
 
 
-def _size_without_count(
+def _measure_without_count(
     file: str | SharedFile, chain: list[Node], stated_size: StatedSize | None, window: int
 ) -> ContextSize:
     """Return the size of a chain without a counted answer.
@@ -198,7 +198,7 @@ def _size_without_count(
         ends = HeadTail(file)
         if not count or (chain[0].time_ms or 0) > (clock.to_milliseconds(ends.derived_at) or 0):
             first_request_size = read_first_request(ends)
-            tokens_after_trim = _tokens_after_last_trim(ends)
+            tokens_after_trim = _find_tokens_after_last_trim(ends)
             count = tokens_after_trim or message_tokens + (
                 first_request_size.tokens if first_request_size else USUAL_BASE_TOKENS
             )
@@ -228,7 +228,7 @@ def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
     return 0
 
 
-def _tokens_after_last_trim(ends: HeadTail) -> int:
+def _find_tokens_after_last_trim(ends: HeadTail) -> int:
     """Return the number of tokens that remained after our last trim in place, or 0.
 
     The result is 0 if there was no such trim, or if it was in the parent. The trim's boundary

@@ -17,7 +17,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import is_session_id, session_id_from_path
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.attachments import hook_texts_of_record, read_hook_output
+from resume_hooks.transcripts.attachments import list_hook_texts, read_hook_output
 from resume_hooks.transcripts.client_insertions import remove_insertions
 from resume_hooks.transcripts.lines import (
     BOM,
@@ -93,20 +93,20 @@ class HeadTail:
         self.mtime: float = status.st_mtime
         self.size: int = status.st_size
         """The size of the file in bytes when it was read. A client may have written more since."""
-        self.small = not tail or not start
+        self.is_whole_file = not tail or not start
         """Whether the head or the tail contains the whole file."""
-        if self.small:
+        if self.is_whole_file:
             self.head = tail or self.head
             self.size = len(self.head)
-        self.tail = self.head if self.small else tail[1:]
+        self.tail = self.head if self.is_whole_file else tail[1:]
         self._tail_starts_line = tail[:1] == b"\n"
 
     @cached_property
     def first_records(self) -> list[records.Record]:
         """The records of the head whose lines are complete, in the order of the file."""
-        return list(_parse_region(self.head, keep_last=self.small))
+        return list(_parse_region(self.head, keep_last=self.is_whole_file))
 
-    def _iterate_head(self, field: str = "") -> Iterator[records.Record]:
+    def _iterate_head_records(self, field: str = "") -> Iterator[records.Record]:
         """Yield the records of the head.
 
         If the text of the head does not contain ``field``, yield no records. This saves time,
@@ -116,7 +116,7 @@ class HeadTail:
             return iter(())
         if "first_records" in vars(self):
             return iter(self.first_records)
-        return _parse_region(self.head, keep_last=self.small)
+        return _parse_region(self.head, keep_last=self.is_whole_file)
 
     @property
     def lacks_beginning(self) -> bool:
@@ -124,9 +124,9 @@ class HeadTail:
 
         The first record may be longer than the head, so up to a megabyte is read.
         """
-        first_record = _first_chain_record(self.first_records)
-        if first_record is None and not self.small:
-            first_record = _first_chain_record(self.early_records)
+        first_record = _find_first_chain_record(self.first_records)
+        if first_record is None and not self.is_whole_file:
+            first_record = _find_first_chain_record(self.early_records)
         if first_record is None or first_record.get("isSidechain"):
             return False
         return bool(first_record.get("parentUuid") or first_record.get("logicalParentUuid"))
@@ -134,7 +134,7 @@ class HeadTail:
     @cached_property
     def last_records(self) -> list[records.Record]:
         """The records of the tail whose lines are complete, in the order of the file."""
-        if self.small:
+        if self.is_whole_file:
             return self.first_records
         return list(_parse_region(self._tail_lines, keep_last=True))
 
@@ -148,12 +148,14 @@ class HeadTail:
     @cached_property
     def custom_title(self) -> str:
         """The title that a user or a plugin's child has set, or ``""``."""
-        return self._last_value(CUSTOM_TITLE)
+        return self._find_last_value(CUSTOM_TITLE)
 
     @property
     def given_title(self) -> str:
         """The title that a user, a plugin's child or the client has set, or ``""``."""
-        return self.custom_title or self._last_value(AI_TITLE) or self._last_value(SUMMARY)
+        return (
+            self.custom_title or self._find_last_value(AI_TITLE) or self._find_last_value(SUMMARY)
+        )
 
     @cached_property
     def title(self) -> str:
@@ -179,7 +181,7 @@ class HeadTail:
         title = (
             self.given_title
             or self.first_prompt
-            or remove_insertions(self._last_value(LAST_PROMPT))
+            or remove_insertions(self._find_last_value(LAST_PROMPT))
             or "(no prompt yet)"
         )
         if self.is_carried_over:
@@ -200,7 +202,7 @@ class HeadTail:
         The client copies the title after ``/clear``. The result is false if the user has changed it
         since.
         """
-        first_record = next(self._iterate_head(), {})
+        first_record = next(self._iterate_head_records(), {})
         is_carried_title = records.get_kind(first_record) == CUSTOM_TITLE and records.get_string(
             first_record, VALUE_FIELDS[CUSTOM_TITLE]
         )
@@ -216,7 +218,7 @@ class HeadTail:
         texts = [
             text
             for record in self.first_records
-            for text in (*hook_texts_of_record(record), read_hook_output(record))
+            for text in (*list_hook_texts(record), read_hook_output(record))
         ]
         return next(
             (
@@ -230,8 +232,8 @@ class HeadTail:
     @cached_property
     def first_prompt(self) -> str:
         """The text of the first prompt, or ``""``. Up to a megabyte is read."""
-        prompt = find_first_prompt(self._iterate_head())
-        if prompt or self.small:
+        prompt = find_first_prompt(self._iterate_head_records())
+        if prompt or self.is_whole_file:
             return prompt
         return find_first_prompt(self.early_records)
 
@@ -260,17 +262,17 @@ class HeadTail:
     @cached_property
     def tag(self) -> str:
         """The last tag that was set, or ``""``."""
-        return self._last_value(TAG)
+        return self._find_last_value(TAG)
 
     @property
     def agent_name(self) -> str:
         """The name that the client recorded for the session's agent, or ``""``."""
-        return self._last_value(AGENT_NAME)
+        return self._find_last_value(AGENT_NAME)
 
     @cached_property
     def all_records(self) -> list[records.Record] | None:
         """All records of the file if head and tail together contain it, else None."""
-        if self.small:
+        if self.is_whole_file:
             return self.first_records
         middle_bytes = self.size - len(self.head)
         if middle_bytes > len(self.tail):
@@ -324,7 +326,7 @@ class HeadTail:
         In later records, the working directory may be another, because the model can change it by
         ``cd``.
         """
-        return self._first_field("cwd") or self._read_raw_field("cwd")
+        return self._find_first_field("cwd") or self._read_raw_field("cwd")
 
     @property
     def project(self) -> str:
@@ -343,22 +345,22 @@ class HeadTail:
         Outside a repository and without a current branch, clients record ``NO_BRANCH``. Older
         clients record ``""``.
         """
-        return self._last_field("gitBranch")
+        return self._find_last_field("gitBranch")
 
     @property
     def slug(self) -> str:
         """The name, without its suffix, of the client's file for the session's plan, or ``""``."""
-        return self._last_field("slug")
+        return self._find_last_field("slug")
 
     @property
     def version(self) -> str:
         """The version of the last client, or ``""`` if head and tail do not contain a version."""
-        return self._last_field("version") or self._first_field("version")
+        return self._find_last_field("version") or self._find_first_field("version")
 
     @property
     def first_version(self) -> str:
         """The version of the first client, or ``""`` if the head does not contain a version."""
-        return self._first_field("version")
+        return self._find_first_field("version")
 
     @property
     def model(self) -> str:
@@ -378,7 +380,7 @@ class HeadTail:
 
         For old clients, it is ``""``.
         """
-        return self._first_field("entrypoint")
+        return self._find_first_field("entrypoint")
 
     @cached_property
     def has_own_turns(self) -> bool:
@@ -411,7 +413,7 @@ class HeadTail:
         )
 
     @cached_property
-    def prompts(self) -> int:
+    def prompt_count(self) -> int:
         """The number of prompts in head and tail.
 
         A prompt and its copy, which a trim in place makes, are counted once.
@@ -430,7 +432,7 @@ class HeadTail:
     @property
     def is_headless_run(self) -> bool:
         """Whether the session is a headless run, with at most one prompt in head and tail."""
-        return self.entrypoint.startswith("sdk") and self.prompts <= 1
+        return self.entrypoint.startswith("sdk") and self.prompt_count <= 1
 
     @property
     def has_messages(self) -> bool:
@@ -438,7 +440,7 @@ class HeadTail:
 
         If head and tail do not contain the whole file, it is true without a search.
         """
-        if any(map(is_conversation, self._iterate_head())) or self.derived_at:
+        if any(map(is_conversation, self._iterate_head_records())) or self.derived_at:
             return True
         return self.all_records is None or any(map(is_conversation, self.all_records))
 
@@ -473,7 +475,7 @@ class HeadTail:
         """
         if any(condition(record) for record in self._records_within_reach):
             return True
-        if self.small:
+        if self.is_whole_file:
             return False
         try:
             with open_transcript(self.file) as stream:
@@ -491,7 +493,7 @@ class HeadTail:
 
         The first line contains this time.
         """
-        first_record = next(self._iterate_head(), {})
+        first_record = next(self._iterate_head_records(), {})
         for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
             if timestamp := clock.normalize_timestamp(
                 records.get_mapping(first_record, kind).get(field)
@@ -502,7 +504,7 @@ class HeadTail:
     @cached_property
     def is_sidechain(self) -> bool:
         """Whether the file is the transcript of a sub-agent, which is not a session of its own."""
-        first_record = next(self._iterate_head(), None)
+        first_record = next(self._iterate_head_records(), None)
         if first_record is None:
             # The first line is longer than the head, so it cannot be parsed.
             return b'"isSidechain":true' in self.head
@@ -512,7 +514,7 @@ class HeadTail:
     def starting_session_id(self) -> str:
         """The id of the session that started this sub-agent, or ``""`` for any other file."""
         if self.is_sidechain:
-            session_id = self._first_field("sessionId")
+            session_id = self._find_first_field("sessionId")
         else:
             session_id = ""
         if is_session_id(session_id):
@@ -529,18 +531,18 @@ class HeadTail:
 
     @property
     def _records_within_reach(self) -> list[records.Record]:
-        if self.small:
+        if self.is_whole_file:
             return self.first_records
         return [*self.first_records, *self.last_records]
 
-    def _last_value(self, kind: str) -> str:
+    def _find_last_value(self, kind: str) -> str:
         """Return the value of the last metadata record of this kind, or ``""``.
 
         The tail is searched before the head.
         """
         marker = f'"{kind}"'.encode()
-        candidates = _find_last_records(self.head, marker, keep_last=self.small)
-        if not self.small:
+        candidates = _find_last_records(self.head, marker, keep_last=self.is_whole_file)
+        if not self.is_whole_file:
             tail_candidates = _find_last_records(self._tail_lines, marker, keep_last=True)
             candidates = chain(tail_candidates, candidates)
         for record in candidates:
@@ -548,17 +550,17 @@ class HeadTail:
                 return records.get_string(record, VALUE_FIELDS[kind])
         return ""
 
-    def _first_field(self, field: str) -> str:
+    def _find_first_field(self, field: str) -> str:
         return next(
             (
                 value
-                for record in self._iterate_head(field)
+                for record in self._iterate_head_records(field)
                 if (value := records.get_string(record, field))
             ),
             "",
         )
 
-    def _last_field(self, field: str) -> str:
+    def _find_last_field(self, field: str) -> str:
         return next(
             (
                 value
@@ -600,7 +602,7 @@ def is_conversation(record: records.Record) -> bool:
     )
 
 
-def _first_chain_record(early_records: Iterable[records.Record]) -> records.Record | None:
+def _find_first_chain_record(early_records: Iterable[records.Record]) -> records.Record | None:
     for record in early_records:
         if isinstance(record.get("uuid"), str):
             return record

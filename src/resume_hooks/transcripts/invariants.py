@@ -34,7 +34,7 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
     contents = _ContentObserver(session_id)
     transcript = scan_transcript(path, observers=(contents, *observers))
     nodes = transcript.nodes
-    is_json = not (transcript.bad_lines or transcript.torn)
+    is_json = not (transcript.damaged_lines or transcript.is_torn)
     uuids: list[str] = []
     times: list[int] = []
     calls: list[str] = []
@@ -141,11 +141,11 @@ def check_same_structure(old_transcript: Transcript, written_transcript: Transcr
     return [
         Check(
             "the lines have not moved",
-            _line_layout(written_transcript) == _line_layout(old_transcript),
+            _describe_line_layout(written_transcript) == _describe_line_layout(old_transcript),
         ),
         Check(
             "ids, links, timestamps and token counts are unchanged",
-            _node_links(written_transcript) == _node_links(old_transcript),
+            _list_node_links(written_transcript) == _list_node_links(old_transcript),
         ),
         Check(
             "the live chain is unchanged",
@@ -154,16 +154,21 @@ def check_same_structure(old_transcript: Transcript, written_transcript: Transcr
         ),
         Check(
             "no tool call or result was lost or added",
-            _call_pairs(written_transcript) == _call_pairs(old_transcript),
+            _list_call_pairs(written_transcript) == _list_call_pairs(old_transcript),
         ),
     ]
 
 
-def _line_layout(transcript: Transcript) -> tuple[object, ...]:
-    return transcript.line_count, transcript.bad_lines, transcript.torn, transcript.metadata_counts
+def _describe_line_layout(transcript: Transcript) -> tuple[object, ...]:
+    return (
+        transcript.line_count,
+        transcript.damaged_lines,
+        transcript.is_torn,
+        transcript.metadata_counts,
+    )
 
 
-def _node_links(transcript: Transcript) -> list[tuple[object, ...]]:
+def _list_node_links(transcript: Transcript) -> list[tuple[object, ...]]:
     links: list[tuple[object, ...]] = []
     for node in transcript.nodes:
         links.append(
@@ -173,11 +178,11 @@ def _node_links(transcript: Transcript) -> list[tuple[object, ...]]:
                 node.parent,
                 node.kind,
                 node.subtype,
-                node.sidechain,
+                node.is_sidechain,
                 node.session_id,
                 node.time_ms,
                 node.message_id,
-                node.prompt,
+                node.is_prompt,
                 node.context_tokens,
                 node.input_tokens,
             )
@@ -185,5 +190,5 @@ def _node_links(transcript: Transcript) -> list[tuple[object, ...]]:
     return links
 
 
-def _call_pairs(transcript: Transcript) -> list[tuple[object, ...]]:
+def _list_call_pairs(transcript: Transcript) -> list[tuple[object, ...]]:
     return [(node.number, node.calls, node.results) for node in transcript.nodes]

@@ -18,15 +18,15 @@ from resume_hooks.transcripts.records import Record, get_string
 
 
 class KeptSegment(NamedTuple):
-    """The messages that a compaction kept. They belong after the record ``anchor``.
+    """The messages that a compaction kept. They belong after the record ``anchor_uuid``.
 
     ``uuids`` are their uuids in order. It is None if the client did not record the order. Then they
-    are the records from ``tail`` up to its ancestor ``head``.
+    are the records from ``tail_uuid`` up to its ancestor ``head_uuid``.
     """
 
-    anchor: str
-    head: str
-    tail: str
+    anchor_uuid: str
+    head_uuid: str
+    tail_uuid: str
     uuids: tuple[str, ...] | None
 
 
@@ -39,7 +39,7 @@ class Node:
     API.
 
     If ``has_sent_uuid`` is true, ``uuid`` is the id under which the record was sent, not its own
-    id. ``copied`` is true if the record copies one from before the last boundary
+    id. ``is_copied`` is true if the record copies one from before the last boundary
     (``transcript.CopyDetector``). ``logical_parent`` is the uuid of the record that a boundary
     follows.
     """
@@ -53,12 +53,12 @@ class Node:
     session_id: str | None = None
     has_sent_uuid: bool = False
     subtype: str = ""
-    sidechain: bool = False
-    summary: bool = False
-    prompt: bool = False
-    meta: bool = False
-    broken: bool = False
-    copied: bool = False
+    is_sidechain: bool = False
+    is_summary: bool = False
+    is_prompt: bool = False
+    is_meta: bool = False
+    is_broken: bool = False
+    is_copied: bool = False
     message_id: str = ""
     time_ms: int | None = None
     character_count: int = 0
@@ -85,7 +85,12 @@ class Node:
     @property
     def is_in_conversation(self) -> bool:
         """Whether the record belongs to the conversation. The output of a client's own command does not."""
-        return self.kind == records.ASSISTANT or self.prompt or bool(self.results) or self.summary
+        return (
+            self.kind == records.ASSISTANT
+            or self.is_prompt
+            or bool(self.results)
+            or self.is_summary
+        )
 
     def is_node_of(self, record: Record | None) -> bool:
         """Check whether ``record``, which was read again, is still the record of this node."""
@@ -99,51 +104,51 @@ class Node:
         """
         if self.kind == records.SYSTEM:
             return not self.is_boundary
-        return self.kind == records.ATTACHMENT or (self.meta and not self.results)
+        return self.kind == records.ATTACHMENT or (self.is_meta and not self.results)
 
 
 @dataclass(slots=True, eq=False)
 class Checkpoint:
     """The record at which a conversation ends, according to the client's ``last-prompt`` records.
 
-    ``uuid`` is the uuid of this record. A compaction clears it. If ``explicit`` is true, the user
-    rewound the conversation to this record, and no record has followed. If ``emptied`` is true, the
-    user rewound it to its start. ``hinted`` is true if the file has a ``last-prompt`` record.
+    ``uuid`` is the uuid of this record. A compaction clears it. If ``is_explicit`` is true, the user
+    rewound the conversation to this record, and no record has followed. If ``is_emptied`` is true, the
+    user rewound it to its start. ``has_hint`` is true if the file has a ``last-prompt`` record.
     """
 
     uuid: str = ""
-    explicit: bool = False
-    ever_explicit: bool = False
-    emptied: bool = False
-    hinted: bool = False
+    is_explicit: bool = False
+    was_explicit: bool = False
+    is_emptied: bool = False
+    has_hint: bool = False
 
     def process_last_prompt(self, leaf: str | None, *, explicit: bool) -> None:
         """Process a ``last-prompt`` record, which names the record ``leaf``.
 
-        If ``leaf`` is None and ``explicit`` is true, the user rewound the conversation to its
+        If ``leaf`` is None and ``is_explicit`` is true, the user rewound the conversation to its
         start.
         """
-        self.hinted = True
+        self.has_hint = True
         if leaf:
             is_same = leaf == self.uuid
-            self.explicit = explicit or (self.explicit and is_same)
-            self.ever_explicit = explicit or (self.ever_explicit and is_same)
-            self.uuid, self.emptied = leaf, False
+            self.is_explicit = explicit or (self.is_explicit and is_same)
+            self.was_explicit = explicit or (self.was_explicit and is_same)
+            self.uuid, self.is_emptied = leaf, False
         elif explicit:
             self.clear()
-            self.emptied = True
+            self.is_emptied = True
 
     def process_record(self, node: Node) -> None:
         """Process a record of the chain, in the order of the file."""
-        if not node.sidechain:
-            self.explicit = self.emptied = False
+        if not node.is_sidechain:
+            self.is_explicit = self.is_emptied = False
         if node.is_boundary:
             self.clear()
 
     def clear(self) -> None:
         """Forget the record that was named."""
         self.uuid = ""
-        self.explicit = self.ever_explicit = self.emptied = False
+        self.is_explicit = self.was_explicit = self.is_emptied = False
 
 
 def iterate_ancestors(node: Node | None, parent: Callable[[Node], Node | None]) -> Iterator[Node]:
@@ -166,7 +171,7 @@ def make_node(record: Record, line: Line) -> Node:
     node = Node(record["uuid"], parent if isinstance(parent, str) and parent else None, kind)
     node.number, node.offset, node.length = line.number, line.offset, len(line.raw)
     node.time_ms = clock.to_milliseconds(get("timestamp"))
-    node.sidechain = bool(get("isSidechain"))
+    node.is_sidechain = bool(get("isSidechain"))
     session_id = get("sessionId")
     if isinstance(session_id, str):
         node.session_id = sys.intern(session_id)
@@ -190,19 +195,19 @@ def _read_message(node: Node, record: Record) -> None:
     message = records.get_message(record)
     content = message.get("content")
     if isinstance(content, list):
-        node.broken = not _read_blocks(node, content) and bool(content)
+        node.is_broken = not _read_blocks(node, content) and bool(content)
     elif isinstance(content, str):
         node.character_count = len(content)
-        node.broken = node.kind == records.ASSISTANT and not content.strip()
+        node.is_broken = node.kind == records.ASSISTANT and not content.strip()
     else:
-        node.broken = True
+        node.is_broken = True
     if node.kind == records.ASSISTANT:
         node.message_id = get_string(message, "id")
         node.input_tokens, node.context_tokens = records.counted_tokens(record)
     else:
-        node.meta = bool(record.get("isMeta"))
-        node.summary = bool(record.get("isCompactSummary"))
-        node.prompt = not node.results and records.is_prompt(record)
+        node.is_meta = bool(record.get("isMeta"))
+        node.is_summary = bool(record.get("isCompactSummary"))
+        node.is_prompt = not node.results and records.is_prompt(record)
 
 
 def _read_blocks(node: Node, content: list[object]) -> bool:
@@ -224,7 +229,7 @@ def _read_blocks(node: Node, content: list[object]) -> bool:
             results.append(get_string(block, "tool_use_id"))
         # Images and documents are encoded, and contain no text for the API.
         if kind == records.CALL:
-            character_count += sum(map(len, records.strings_in_value(block.get("input"))))
+            character_count += sum(map(len, records.iterate_strings(block.get("input"))))
         elif kind == records.RESULT:
             character_count += sum(
                 len(get_string(inner_block, "text")) for inner_block in records.result_blocks(block)

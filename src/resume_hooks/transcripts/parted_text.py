@@ -64,8 +64,8 @@ def split_into_parts(text: str) -> list[str]:
 
 def join_parts(texts: Iterable[str]) -> list[str]:
     """Return the texts of hooks. The parts of a split text are joined, even if some parts are missing."""
-    first_line = re.compile(f"(?:[^\\n]*\\n)?({_pattern_of_part_line(_FIRST_PART_LINE)}\\n)")
-    later_part_header = re.compile(f"{_pattern_of_part_line(_LATER_PART_HEADER)}\\n")
+    first_line = re.compile(f"(?:[^\\n]*\\n)?({_make_part_line_pattern(_FIRST_PART_LINE)}\\n)")
+    later_part_header = re.compile(f"{_make_part_line_pattern(_LATER_PART_HEADER)}\\n")
     joined_texts: list[str] = []
     parts: list[tuple[int, str]] = []
     text_index = 0  # The index at which the joined text is inserted.
@@ -82,7 +82,7 @@ def join_parts(texts: Iterable[str]) -> list[str]:
     return joined_texts
 
 
-def _pattern_of_part_line(line: str) -> str:
+def _make_part_line_pattern(line: str) -> str:
     """Return a regular expression that matches a line with the number of a part."""
     return re.escape(line).replace(_NUMBER_FIELD, "([2-9])")
 

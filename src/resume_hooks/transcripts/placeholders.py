@@ -59,7 +59,7 @@ def result_placeholder(
     tool: str, characters: int, original: OriginalReference, why: str = ""
 ) -> str:
     """Return the placeholder for a tool's output."""
-    return _placeholder_text(
+    return _format_placeholder(
         f"Results from {_convert_to_one_word(tool)} tool suppressed",
         f"content was {characters:,} characters",
         original,
@@ -71,7 +71,7 @@ def input_placeholder(
     tool: str, characters: int, original: OriginalReference, why: str = ""
 ) -> str:
     """Return the placeholder for a tool's input."""
-    return _placeholder_text(
+    return _format_placeholder(
         f"Input of {_convert_to_one_word(tool)} tool suppressed",
         f"content was {characters:,} characters",
         original,
@@ -81,28 +81,28 @@ def input_placeholder(
 
 def response_placeholder(characters: int, original: OriginalReference, why: str = "") -> str:
     """Return the placeholder for a text of the model."""
-    return _placeholder_text(
+    return _format_placeholder(
         "Claude response trimmed", f"was {characters:,} characters", original, why
     )
 
 
 def media_placeholder(tokens: int, original: OriginalReference, why: str = "") -> str:
     """Return the placeholder for an image or a document that had this number of tokens."""
-    return _placeholder_text(
+    return _format_placeholder(
         "Image or document suppressed", f"content was {tokens:,} tokens", original, why
     )
 
 
 def pasted_text_placeholder(characters: int, original: OriginalReference, why: str = "") -> str:
     """Return the placeholder for the middle of a long prompt."""
-    return _placeholder_text(
+    return _format_placeholder(
         "Pasted text suppressed", f"content was {characters:,} characters", original, why
     )
 
 
 def attachment_placeholder(characters: int, original: OriginalReference, why: str = "") -> str:
     """Return the placeholder for an attachment that the client added."""
-    return _placeholder_text(
+    return _format_placeholder(
         "Attachment suppressed", f"content was {characters:,} characters", original, why
     )
 
@@ -149,7 +149,7 @@ def is_response_placeholder(text: str) -> bool:
     return text.startswith(_RESPONSE_BEGINNINGS) and is_placeholder(text)
 
 
-def _placeholder_text(
+def _format_placeholder(
     content_name: str, size: str, original: OriginalReference, reason: str
 ) -> str:
     return (

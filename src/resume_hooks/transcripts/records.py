@@ -245,14 +245,14 @@ def list_objects(value: object) -> list[Record]:
     return []
 
 
-def positive_count(value: object, maximum: int = MAX_CONTEXT_TOKENS) -> int:
+def parse_positive_count(value: object, maximum: int = MAX_CONTEXT_TOKENS) -> int:
     """Return ``value`` if it is a positive integer, but at most ``maximum``. Otherwise return 0."""
     if isinstance(value, int) and value is not True and value > 0:
         return min(value, maximum)
     return 0
 
 
-def strings_in_value(value: object) -> Iterator[str]:
+def iterate_strings(value: object) -> Iterator[str]:
     """Yield every string in a JSON value, in order.
 
     The function is not recursive, because a file from elsewhere may be nested too deeply.
@@ -285,10 +285,10 @@ def get_message(record: Record) -> Record:
 
 def list_blocks(record: Record) -> list[Record]:
     """Return the content of a record's message as blocks. A string becomes one block of text."""
-    return _content_blocks(get_message(record).get("content"))
+    return _list_content_blocks(get_message(record).get("content"))
 
 
-def _content_blocks(content: object) -> list[Record]:
+def _list_content_blocks(content: object) -> list[Record]:
     if isinstance(content, str):
         return [{"type": TEXT, "text": content}]
     return list_objects(content)
@@ -323,7 +323,7 @@ def join_text_blocks(record: Record) -> str:
 
 def result_blocks(block: Record) -> list[Record]:
     """Return the content of a tool result as blocks. A string becomes one block of text."""
-    return _content_blocks(block.get("content"))
+    return _list_content_blocks(block.get("content"))
 
 
 def result_text(block: Record) -> str:
@@ -374,7 +374,7 @@ def tokens_before(record: Record) -> int:
 
     ``record`` is the boundary record of the compaction.
     """
-    return positive_count(get_mapping(record, "compactMetadata").get("preTokens"))
+    return parse_positive_count(get_mapping(record, "compactMetadata").get("preTokens"))
 
 
 def counted_tokens(record: Record) -> tuple[int, int]:
@@ -386,11 +386,11 @@ def counted_tokens(record: Record) -> tuple[int, int]:
     if not counts or get_kind(record) != ASSISTANT:
         return 0, 0
     get = counts.get
-    input_tokens = positive_count(get("input_tokens")) + positive_count(
+    input_tokens = parse_positive_count(get("input_tokens")) + parse_positive_count(
         get("cache_read_input_tokens")
     )
-    input_tokens += positive_count(get("cache_creation_input_tokens"))
-    return input_tokens, input_tokens + positive_count(get("output_tokens"))
+    input_tokens += parse_positive_count(get("cache_creation_input_tokens"))
+    return input_tokens, input_tokens + parse_positive_count(get("output_tokens"))
 
 
 def answering_model(record: Record) -> str:
@@ -424,19 +424,24 @@ def _is_plan_request(words: str) -> bool:
     """
     if not words.startswith(f"<command-name>{_PLAN_COMMAND}</command-name>"):
         return False
-    return len(_text_between(words, "<command-args>", "</command-args>").split()) >= MIN_PLAN_WORDS
+    return (
+        len(_extract_text_between(words, "<command-args>", "</command-args>").split())
+        >= MIN_PLAN_WORDS
+    )
 
 
 def prompt_text(record: Record) -> str:
     """Return the text of a prompt. A slash command is returned as the user typed it."""
     message_text = join_text_blocks(record)
-    name = _text_between(message_text, "<command-name>", "</command-name>")
+    name = _extract_text_between(message_text, "<command-name>", "</command-name>")
     if not message_text.lstrip().startswith(("<command-message>", "<command-name>")) or not name:
         return message_text
-    return f"{name} {_text_between(message_text, '<command-args>', '</command-args>')}".strip()
+    return (
+        f"{name} {_extract_text_between(message_text, '<command-args>', '</command-args>')}".strip()
+    )
 
 
-def _text_between(text: str, opening: str, closing: str) -> str:
+def _extract_text_between(text: str, opening: str, closing: str) -> str:
     return text.partition(opening)[2].partition(closing)[0].strip()
 
 

@@ -27,8 +27,8 @@ from resume_hooks.transcripts.records import (
     Record,
     get_mapping,
     get_string,
+    parse_positive_count,
     parse_record,
-    positive_count,
 )
 
 MAX_IMAGE_SIDE_PIXELS = 1_568
@@ -66,7 +66,7 @@ ANSWER_RESERVE_TOKENS = 20_000
 # summary.
 OUTPUT_RESERVE_TOKENS = 33_000
 # If more than this fraction of the tokens is estimated, the size is called an estimate.
-MAX_ESTIMATED_SHARE = 0.02
+MAX_ESTIMATED_FRACTION = 0.02
 # These numbers of bytes at the end of a file are read, one after the other, before the whole file
 # is read.
 TAIL_SIZES_BYTES = (256 * 1024, 4 * 1024 * 1024)
@@ -77,13 +77,13 @@ MAX_STATED_LINE_BYTES = 64 * 1024
 class FirstRequest(NamedTuple):
     """The number of tokens in the first request of a session, without its prompt.
 
-    They are the client's instructions, its tools and the files of the project. ``shared`` is the
+    They are the client's instructions, its tools and the files of the project. ``shared_tokens`` is the
     number of these tokens that another session has in common, so that they are read from the cache
     while it is warm.
     """
 
     tokens: int
-    shared: int
+    shared_tokens: int
 
 
 class ImageSize(NamedTuple):
@@ -190,8 +190,8 @@ class ContextSize(NamedTuple):
     """The size of a session's context, and of the context window.
 
     ``kind`` is ``MEASURED``, ``ADDED``, ``ESTIMATED`` or ``UNKNOWN``. If it is not ``MEASURED``,
-    ``reason`` explains why. ``added`` is the estimated number of tokens after the last counted
-    answer. If ``window_known`` is false, ``window`` is the smallest possible window. It is then
+    ``reason`` explains why. ``added_tokens`` is the estimated number of tokens after the last counted
+    answer. If ``is_window_known`` is false, ``window`` is the smallest possible window. It is then
     used for decisions, but no percentage is shown.
     """
 
@@ -199,8 +199,8 @@ class ContextSize(NamedTuple):
     window: int
     kind: str = MEASURED
     reason: str = ""
-    window_known: bool = True
-    added: int = 0
+    is_window_known: bool = True
+    added_tokens: int = 0
 
     @classmethod
     def from_count(
@@ -224,12 +224,12 @@ class ContextSize(NamedTuple):
     @property
     def percent(self) -> int | None:
         """The size in percent of ``limit``, or None if the window is unknown. It may exceed 100."""
-        if self.window_known:
+        if self.is_window_known:
             return self.max_percent
         return None
 
     @property
-    def measured(self) -> bool:
+    def is_measured(self) -> bool:
         """Whether the API counted an answer, so that at most the content after it is estimated."""
         return self.kind in {MEASURED, ADDED}
 
@@ -249,7 +249,7 @@ class ContextSize(NamedTuple):
 
         If the window is unknown, the text says so.
         """
-        if self.window_known:
+        if self.is_window_known:
             return f"{self.max_percent} % of {self.limit:,}"
         return "of an unknown window"
 
@@ -326,7 +326,7 @@ def read_first_request(ends: HeadTail) -> FirstRequest | None:
     if ends.lacks_beginning:
         return None
     near_request = _find_first_request(ends.first_records)
-    if near_request or ends.small:
+    if near_request or ends.is_whole_file:
         if near_request:
             return near_request[0]
         return None
@@ -350,13 +350,13 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
         ):
             continue
         node = make_node(record, Line(0, 0, b""))
-        if node.sidechain:
+        if node.is_sidechain:
             continue
         if node.input_tokens and records.answering_model(record):
             message_tokens = round(message_characters / CHARACTERS_PER_TOKEN)
             count = max(0, node.input_tokens - message_tokens)
             cached_tokens = (
-                positive_count(records.token_usage(record).get("cache_read_input_tokens"))
+                parse_positive_count(records.token_usage(record).get("cache_read_input_tokens"))
                 or USUAL_CACHED_TOKENS
             )
             return FirstRequest(count, min(cached_tokens, count)), message_tokens
@@ -392,7 +392,7 @@ def stated_window(stated: StatedSize | None) -> int:
     """
     if stated and stated.window:
         return stated.window
-    if stated and default_window(stated.original) == LARGE_WINDOW_TOKENS:
+    if stated and default_window(stated.original_tokens) == LARGE_WINDOW_TOKENS:
         return LARGE_WINDOW_TOKENS
     return 0
 
@@ -408,19 +408,19 @@ def large_window(file: str | SharedFile, count: int) -> int:
 class StatedSize(NamedTuple):
     """The size of a child that its first line states. It is used until an answer is counted.
 
-    ``tokens`` is the size of the context, or 0 if only the window is stated. ``ratio`` is the
+    ``tokens`` is the size of the context, or 0 if only the window is stated. ``characters_per_token`` is the
     number of characters per token. ``window`` is the model's window in another agent, or the
     parent's large window, or 0.
 
-    For a trim, ``original`` is the size of its parent in tokens, and ``saved`` is the number of
+    For a trim, ``original_tokens`` is the size of its parent in tokens, and ``saved_characters`` is the number of
     characters that it removed. For other children they are 0.
     """
 
     tokens: int
-    original: int
-    ratio: float
+    original_tokens: int
+    characters_per_token: float
     window: int = 0
-    saved: int = 0
+    saved_characters: int = 0
 
 
 def read_stated_size(file: str | SharedFile) -> StatedSize | None:
@@ -442,10 +442,10 @@ def stated_size_from_record(record: Record) -> StatedSize | None:
         get_mapping(record, "trim_metadata"),
     )
     trim_stats = get_mapping(trim_fields, "stats")
-    count = positive_count(child_fields.get("context_tokens")) or positive_count(
+    count = parse_positive_count(child_fields.get("context_tokens")) or parse_positive_count(
         trim_stats.get("trimmed_tokens")
     )
-    window = positive_count(record.get("context_window"))
+    window = parse_positive_count(record.get("context_window"))
     if not count and not window:
         return None
     ratio = child_fields.get("characters_per_token")
@@ -454,7 +454,7 @@ def stated_size_from_record(record: Record) -> StatedSize | None:
     else:
         valid_ratio = CHARACTERS_PER_TOKEN
     original, saved = (
-        positive_count(trim_stats.get("original_tokens")),
-        positive_count(trim_stats.get("chars_saved")),
+        parse_positive_count(trim_stats.get("original_tokens")),
+        parse_positive_count(trim_stats.get("chars_saved")),
     )
     return StatedSize(count, original, valid_ratio, window, saved)

@@ -104,9 +104,9 @@ class ChainTurn(NamedTuple):
 
 
 class Transcript:
-    """A transcript that was scanned, or the end of it if ``whole`` is false.
+    """A transcript that was scanned, or the end of it if ``is_whole`` is false.
 
-    ``size`` is the size of the file in bytes. ``bad_lines`` are the numbers of lines that are
+    ``size`` is the size of the file in bytes. ``damaged_lines`` are the numbers of lines that are
     neither blank nor a JSON object. ``lenient_lines`` are the numbers of lines with lone surrogates
     or invalid UTF-8. Line numbers are counted from 0.
     """
@@ -117,14 +117,14 @@ class Transcript:
         self.nodes: list[Node] = []
         self.checkpoint = Checkpoint()
         self.copies = CopyDetector()
-        self.bad_lines: list[int] = []
+        self.damaged_lines: list[int] = []
         self.lenient_lines: set[int] = set()
         self.metadata_counts: dict[str, int] = {}
         self.models: dict[str, int] = {}
         self.line_count = 0
-        self.torn = False
+        self.is_torn = False
         self.size = 0
-        self.whole = True
+        self.is_whole = True
         self._ids: set[str] = set()
         self._counted = 0
 
@@ -143,17 +143,17 @@ class Transcript:
         return build_live_chain(self.nodes, self.checkpoint, self.size)
 
     @cached_property
-    def by_uuid(self) -> dict[str, Node]:
+    def nodes_by_uuid(self) -> dict[str, Node]:
         """The nodes by uuid, in the order in which the uuids first appear.
 
         If several nodes have the same uuid, the last one is used.
         """
         return {node.uuid: node for node in self.nodes}
 
-    def parent(self, node: Node) -> Node | None:
+    def find_parent(self, node: Node) -> Node | None:
         """Return the parent of ``node``, or None if it has no parent or if its parent was not read."""
         if node.parent:
-            return self.by_uuid.get(node.parent)
+            return self.nodes_by_uuid.get(node.parent)
         return None
 
     def node_before_boundary(self, node: Node) -> Node | None:
@@ -163,7 +163,9 @@ class Transcript:
         record.
         """
         index = bisect_left(self.nodes, node.number, key=lambda candidate: candidate.number)
-        return self.by_uuid.get(node.logical_parent) or (self.nodes[index - 1] if index else None)
+        return self.nodes_by_uuid.get(node.logical_parent) or (
+            self.nodes[index - 1] if index else None
+        )
 
     @cached_property
     def turns(self) -> list[ChainTurn]:
@@ -173,7 +175,7 @@ class Transcript:
         """
         start_indexes = []
         for index, node in enumerate(self.chain):
-            if node.prompt:
+            if node.is_prompt:
                 start_indexes.append(index)
         end_indexes = [*start_indexes[1:], len(self.chain)]
         turns = []
@@ -249,10 +251,12 @@ def scan_transcript(
     """
     transcript = Transcript(file)
     with open_transcript(file, SEARCH_CHUNK_BYTES) as stream, pause_garbage_collection():
-        transcript.whole = start is None and not 0 < tail_bytes < os.fstat(stream.fileno()).st_size
+        transcript.is_whole = (
+            start is None and not 0 < tail_bytes < os.fstat(stream.fileno()).st_size
+        )
         line = None
         if start is None:
-            if transcript.whole:
+            if transcript.is_whole:
                 lines = read_lines(stream)
             else:
                 lines = read_tail(stream, tail_bytes)
@@ -262,7 +266,7 @@ def scan_transcript(
         for line in lines:
             _process_line(transcript, line, observers)
         if line is not None:
-            transcript.line_count, transcript.torn = line.number + 1, line.is_torn
+            transcript.line_count, transcript.is_torn = line.number + 1, line.is_torn
             transcript.size = line.offset + len(line.raw)
     return transcript
 
@@ -293,13 +297,13 @@ def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observ
         transcript.lenient_lines.add(line.number)
     if record is None:
         if line.raw.strip():
-            transcript.bad_lines.append(line.number)
+            transcript.damaged_lines.append(line.number)
         return
     kind = records.get_kind(record)
     node = None
     if kind in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
         node = make_node(record, line)
-        node.copied = transcript.copies.is_copy(record)
+        node.is_copied = transcript.copies.is_copy(record)
         _link_node(transcript, node, record)
     else:
         records.reject_codex_rollout(record, transcript.path)
@@ -319,7 +323,7 @@ def _link_node(transcript: Transcript, node: Node, record: records.Record) -> No
             True,
         )  # The answer to a queued prompt refers to the id under which the prompt was sent.
     transcript.nodes.append(node)
-    if not node.broken and node.kind != records.PROGRESS:
+    if not node.is_broken and node.kind != records.PROGRESS:
         transcript.checkpoint.process_record(node)
     if node.context_tokens and (model := records.answering_model(record)):
         transcript.models[model] = transcript.models.get(model, 0) + 1
@@ -388,7 +392,7 @@ def _find_live_offset(stream: BinaryIO, start_limit: int = 0) -> int:
         if boundary.kept_segment.uuids:
             head = boundary.kept_segment.uuids[0]
         else:
-            head = boundary.kept_segment.head
+            head = boundary.kept_segment.head_uuid
         offset = find_last_line_with(
             stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset, start_limit
         )
@@ -407,30 +411,34 @@ def _find_last_compaction(stream: BinaryIO, size: int, start_limit: int) -> tupl
         record = parse_record(line.body)
         if record and record.get("type") == SYSTEM and isinstance(record.get("uuid"), str):
             node = make_node(record, line)
-            if node.is_boundary and not node.sidechain:
+            if node.is_boundary and not node.is_sidechain:
                 return node, offset
     return None, -1
 
 
 def selects_same_branch(tail: Transcript) -> bool:
     """Check whether the end of a file is enough to find the branch that the client would choose."""
-    nodes_by_id = tail.by_uuid
+    nodes_by_id = tail.nodes_by_uuid
     for node in tail.nodes:
         if node.kept_segment and not nodes_by_id.keys() >= set(
-            node.kept_segment.uuids or (node.kept_segment.head, node.kept_segment.tail)
+            node.kept_segment.uuids or (node.kept_segment.head_uuid, node.kept_segment.tail_uuid)
         ):
             return False  # Messages that a compaction kept are before the part that was read.
     if tail.checkpoint.uuid:
         checkpoint_node = nodes_by_id.get(tail.checkpoint.uuid)
-        return checkpoint_node is not None and checkpoint_node.number > _last_boundary_line(tail)
-    if tail.checkpoint.hinted:
+        return checkpoint_node is not None and checkpoint_node.number > _find_last_boundary_line(
+            tail
+        )
+    if tail.checkpoint.has_hint:
         return True
-    dated_nodes = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
+    dated_nodes = [
+        node for node in tail.nodes if not node.is_sidechain and node.time_ms is not None
+    ]
     if dated_nodes and max(dated_nodes, key=lambda node: node.time_ms or 0) is not dated_nodes[-1]:
         # The records are not in order. Without a ``last-prompt`` record, the client chooses by
         # their times.
         return False
-    return _last_boundary_line(tail) >= 0 or not _has_branch_hint(tail.file)
+    return _find_last_boundary_line(tail) >= 0 or not _has_branch_hint(tail.file)
 
 
 def build_certain_chain(tail: Transcript) -> list[Node]:
@@ -441,12 +449,12 @@ def build_certain_chain(tail: Transcript) -> list[Node]:
     chain = build_live_chain(tail.nodes, tail.checkpoint, tail.size, bridge_gaps=False)
     main_nodes = []
     for node in tail.nodes:
-        if not node.sidechain and not node.broken and node.kind != PROGRESS:
+        if not node.is_sidechain and not node.is_broken and node.kind != PROGRESS:
             main_nodes.append(node)
     # If an earlier compaction kept messages, the live branch may be another one than the last.
     is_certain = (
-        tail.checkpoint.explicit
-        or _last_boundary_line(tail) >= 0
+        tail.checkpoint.is_explicit
+        or _find_last_boundary_line(tail) >= 0
         or (main_nodes and main_nodes[-1] in chain)
     )
     # A restored record without a parent would become a child of the kept messages.
@@ -461,11 +469,15 @@ def has_complete_beginning(chain: list[Node], tail: Transcript) -> bool:
 
     Clients drop all records before this boundary.
     """
-    if not chain or chain[0].number != _last_boundary_line(tail) or chain[0].parent is not None:
+    if (
+        not chain
+        or chain[0].number != _find_last_boundary_line(tail)
+        or chain[0].parent is not None
+    ):
         return False
     if chain[0].kept_segment is None:
         return tail.size > MIN_SKIPPED_FILE_BYTES
-    return RecordGraph(tail.nodes, tail.size).spliced
+    return RecordGraph(tail.nodes, tail.size).has_inserted_messages
 
 
 def is_after_boundary(chain: list[Node], tail: Transcript) -> bool:
@@ -473,11 +485,11 @@ def is_after_boundary(chain: list[Node], tail: Transcript) -> bool:
 
     If one does not, the whole file must be scanned.
     """
-    boundary_line = _last_boundary_line(tail)
+    boundary_line = _find_last_boundary_line(tail)
     return all(node.number >= boundary_line for node in chain)
 
 
-def _last_boundary_line(tail: Transcript) -> int:
+def _find_last_boundary_line(tail: Transcript) -> int:
     return max((node.number for node in tail.nodes if node.is_boundary), default=-1)
 
 

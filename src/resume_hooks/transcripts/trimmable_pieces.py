@@ -109,9 +109,9 @@ class PieceCollector:
     their results. ``failed_calls`` are the ids of calls whose result is an error. ``origins`` maps
     the line number of a trimmed record to its original.
 
-    ``visible_thoughts`` maps the line number of a record to its number of characters of thinking.
-    ``thinking_in`` maps the line number of a record with thinking to the id of its answer.
-    ``voiced`` maps the id of an answer to the line numbers of its records with other content.
+    ``thinking_characters`` maps the line number of a record to its number of characters of thinking.
+    ``answers_of_thinking`` maps the line number of a record with thinking to the id of its answer.
+    ``lines_of_other_content`` maps the id of an answer to the line numbers of its records with other content.
     ``placeholder_answers`` are the line numbers of records whose text is already a placeholder.
     """
 
@@ -121,14 +121,14 @@ class PieceCollector:
         self.failed_calls: set[str] = set()
         self.result_lines: dict[str, int] = {}
         self.origins: dict[int, Origin] = {}
-        self.visible_thoughts: dict[int, int] = {}
-        self.voiced: dict[str, list[int]] = {}
-        self.thinking_in: dict[int, str] = {}
+        self.thinking_characters: dict[int, int] = {}
+        self.lines_of_other_content: dict[str, list[int]] = {}
+        self.answers_of_thinking: dict[int, str] = {}
         self.placeholder_answers: list[int] = []
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Collect the pieces and calls of one record."""
-        if node is None or node.sidechain or node.broken or script_calls.is_unsent(record):
+        if node is None or node.is_sidechain or node.is_broken or script_calls.is_unsent(record):
             return
         if record.get("truncated") is True and (origin := read_origin(record)):
             self.origins[node.number] = origin
@@ -137,50 +137,54 @@ class PieceCollector:
                 if len(text) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(text):
                     self.pieces.append(Piece(node.number, address, ATTACHMENT_PIECE, len(text)))
         elif node.is_message:
-            self.pieces += self._pieces_of_message(node, record)
+            self.pieces += self._iterate_pieces_of_message(node, record)
 
-    def _pieces_of_message(self, node: Node, record: Record) -> Iterator[Piece]:
+    def _iterate_pieces_of_message(self, node: Node, record: Record) -> Iterator[Piece]:
         content = records.get_message(record).get("content")
         if isinstance(content, str):
-            yield from self._pieces_of_text(node, content, ("message", "content"))
+            yield from self._iterate_pieces_of_text(node, content, ("message", "content"))
             return
         for index, block in enumerate(content if isinstance(content, list) else ()):
             if isinstance(block, dict):
-                yield from self._pieces_of_block(node, block, ("message", "content", index))
+                yield from self._iterate_pieces_of_block(node, block, ("message", "content", index))
 
-    def _pieces_of_block(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+    def _iterate_pieces_of_block(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         kind = get_string(block, "type")
         if node.kind == records.ASSISTANT and kind not in records.THINKING_TYPES:
-            self.voiced.setdefault(node.message_id or node.uuid, []).append(node.number)
+            self.lines_of_other_content.setdefault(node.message_id or node.uuid, []).append(
+                node.number
+            )
         if kind == records.RESULT:
-            yield from self._pieces_of_result(node, block, at)
+            yield from self._iterate_pieces_of_result(node, block, at)
         elif kind == records.CALL:
-            yield from self._pieces_of_call(node, block, at)
+            yield from self._iterate_pieces_of_call(node, block, at)
         elif kind == records.THINKING:
             visible = len(get_string(block, "thinking"))
             size = max(
                 visible,
                 (len(get_string(block, "signature")) - SIGNATURE_OVERHEAD_CHARACTERS) * 3 // 4,
             )
-            self.visible_thoughts[node.number] = self.visible_thoughts.get(node.number, 0) + visible
-            self.thinking_in[node.number] = node.message_id or node.uuid
+            self.thinking_characters[node.number] = (
+                self.thinking_characters.get(node.number, 0) + visible
+            )
+            self.answers_of_thinking[node.number] = node.message_id or node.uuid
             yield Piece(node.number, at, THINKING_PIECE, size, digest=hash_thought(block))
         elif kind in records.MEDIA_TYPES:
             yield Piece(node.number, at, MEDIA_PIECE, 0, media_tokens(block))
         elif kind == records.TEXT:
-            yield from self._pieces_of_text(node, get_string(block, "text"), (*at, "text"))
+            yield from self._iterate_pieces_of_text(node, get_string(block, "text"), (*at, "text"))
 
-    def _pieces_of_text(self, node: Node, text: str, at: Address) -> Iterator[Piece]:
+    def _iterate_pieces_of_text(self, node: Node, text: str, at: Address) -> Iterator[Piece]:
         if len(text) <= MIN_PLACEHOLDER_CHARACTERS or not (
-            node.prompt or node.kind == records.ASSISTANT
+            node.is_prompt or node.kind == records.ASSISTANT
         ):
             return
         if node.kind == records.ASSISTANT and is_response_placeholder(text):
             self.placeholder_answers.append(node.number)
         elif not contains_placeholder(text):
-            yield Piece(node.number, at, PROMPT_PIECE if node.prompt else TEXT_PIECE, len(text))
+            yield Piece(node.number, at, PROMPT_PIECE if node.is_prompt else TEXT_PIECE, len(text))
 
-    def _pieces_of_call(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+    def _iterate_pieces_of_call(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         if not isinstance(block.get("input"), dict):
             return
         call = get_string(block, "id")
@@ -192,7 +196,7 @@ class PieceCollector:
                 if len(text) > MIN_PLACEHOLDER_CHARACTERS and not contains_placeholder(text):
                     yield Piece(node.number, address, INPUT_PIECE, len(text), call=call)
 
-    def _pieces_of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
+    def _iterate_pieces_of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         call, content = get_string(block, "tool_use_id"), block.get("content")
         if content == MISSING_RESULT_TEXT:
             return  # This is our own text in a child, which may still be needed.

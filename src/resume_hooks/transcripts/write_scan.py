@@ -18,11 +18,11 @@ from resume_hooks.transcripts.records import Record, get_string
 class Snapshot(NamedTuple):
     """A line with the state of the user's files at a message.
 
-    ``message`` is the uuid of the message. ``offset`` and ``length`` are those of the line in
+    ``message_uuid`` is the uuid of the message. ``offset`` and ``length`` are those of the line in
     bytes.
     """
 
-    message: str
+    message_uuid: str
     offset: int
     length: int
 

@@ -59,7 +59,13 @@ def plan_rewrite(
     path.write_bytes(session_bytes(rows))
     survey = WriteObserver()
     transcript = scan_transcript(str(path), observers=[survey])
-    how = {"head": b'{"head":1}', "lineage": BLOCK, "edits": edits, "shrunk": True, **more}
+    how = {
+        "head": b'{"head":1}',
+        "lineage": BLOCK,
+        "edits": edits,
+        "clears_token_counts": True,
+        **more,
+    }
     return plan_chain_rewrite(
         Draft("trim", SETTING, str(folder / "child.tmp"), "child"), transcript, survey, **how
     )
@@ -96,7 +102,7 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
     The metadata line and the lineage come first, and the first record follows the lineage.
     """
     rows = conversation(2)
-    found = child_lines(tmp_path, rows, shrunk=False)
+    found = child_lines(tmp_path, rows, clears_token_counts=False)
     lineage = parse_record(found[1])
     assert lineage is not None
     assert found[0] == b'{"head":1}'
@@ -115,9 +121,9 @@ def test_token_counts_are_zeroed_if_the_session_shrank(tmp_path: Path) -> None:
         == 0
     )
     assert (
-        get_message(child_records(tmp_path, conversation(1), shrunk=False)[1])["usage"][
-            "cache_read_input_tokens"
-        ]
+        get_message(child_records(tmp_path, conversation(1), clears_token_counts=False)[1])[
+            "usage"
+        ]["cache_read_input_tokens"]
         > 0
     )
 

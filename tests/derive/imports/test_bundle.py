@@ -229,9 +229,9 @@ def test_importing_a_bundle_twice_changes_nothing(
     path = write_bundle(config_home, session)
     (first,) = import_bundle(path, second_home)
     (again,) = import_bundle(path, second_home)
-    assert (again.existing, again.session_id, again.receipt.written) == (True, ONE, False)
+    assert (again.existed_before, again.session_id, again.receipt.written) == (True, ONE, False)
     (forced,) = import_bundle(path, second_home, force=True)
-    assert (forced.existing, forced.receipt.written) == (False, True)
+    assert (forced.existed_before, forced.receipt.written) == (False, True)
     assert forced.session_id != first.session_id
     assert len(locate.all_sessions(second_home.where)) == 2
 
@@ -252,7 +252,7 @@ def test_an_import_of_conversations_makes_new_sessions(
     assert [row.session_id for row in rows] == [first.session_id, second.session_id]
     again = import_bundle(path, second_home, whole=False)
     assert [came.session_id for came in again] == [first.session_id, second.session_id]
-    assert [came.existing for came in again] == [True, True]
+    assert [came.existed_before for came in again] == [True, True]
 
 
 def test_a_dry_run_of_an_import_writes_nothing(
@@ -481,7 +481,7 @@ def test_simultaneous_imports_make_one_session(
     for whole, made in ((True, 1), (False, 2)):
         with ThreadPoolExecutor(4) as threads:
             runs = [threads.submit(import_bundle, path, second_home, whole=whole) for _ in range(4)]
-        assert sorted(came.existing for run in runs for came in run.result()) == [
+        assert sorted(came.existed_before for run in runs for came in run.result()) == [
             False,
             True,
             True,
@@ -504,10 +504,14 @@ def test_a_repeated_import_finds_the_session_with_the_new_id(
     write_session(second_home.project("/elsewhere"), ONE, conversation(5, session_id=ONE))
     (first,) = import_bundle(path, second_home)
     (again,) = import_bundle(path, second_home)
-    assert (first.existing, again.existing, again.session_id) == (False, True, first.session_id)
+    assert (first.existed_before, again.existed_before, again.session_id) == (
+        False,
+        True,
+        first.session_id,
+    )
     assert first.session_id != ONE
     (forced,) = import_bundle(path, second_home, force=True)
-    assert (forced.existing, forced.session_id == first.session_id) == (False, False)
+    assert (forced.existed_before, forced.session_id == first.session_id) == (False, False)
 
 
 def test_an_imported_child_counts_as_imported(

@@ -283,7 +283,12 @@ def test_damaged_lines_are_counted(config_home: ConfigHome, target_folder: str) 
     plan = importing.plan_import(
         import_source(config_home, content), target_folder, config_home.where
     )
-    assert (plan.line_count, plan.damaged_line_count, plan.records, plan.hidden_record_count) == (
+    assert (
+        plan.line_count,
+        plan.damaged_line_count,
+        plan.record_count,
+        plan.hidden_record_count,
+    ) == (
         8,
         3,
         4,
@@ -420,7 +425,7 @@ def test_a_failed_check_of_an_import_leaves_no_session(
         "resume_hooks.derive.imports.record_filter.MESSAGE_FLAGS", ("isMeta", "permissionMode")
     )
     records = [user("x", uuid="u", permissionMode=True), assistant("y", uuid="a", parent="u", ts=1)]
-    with pytest.raises(CheckFailed, match="it contains nothing but the conversation"):
+    with pytest.raises(CheckFailed, match="it contains only the conversation"):
         import_records(config_home, target_folder, records)
     assert not (config_home.config / "projects" / project_key(target_folder)).exists()
 

@@ -93,7 +93,7 @@ def test_the_summary_is_in_the_child(config_home: ConfigHome, parent: Path) -> N
     assert "goal: Mend the parser." in text
     assert "Loaded: a summary by a model, 4 messages. All" in card["message"]["content"][0]["text"]
     assert outcome.failure == ""
-    assert (outcome.spent.calls, outcome.spent.cost_usd) == (1, 0.01)
+    assert (outcome.costs.calls, outcome.costs.cost_usd) == (1, 0.01)
     assert outcome.receipt.written
     assert all(check.ok for check in outcome.receipt.checks)
     assert len(outcome.receipt.checks) > 10
@@ -137,7 +137,7 @@ def test_a_failed_summary_leaves_the_child_unchanged(
     assert "summary by" not in opening["message"]["content"]
     assert "\n\ndigest of" in opening["message"]["content"]
     assert outcome.failure in {"it hung", "scripted-1 gave an empty summary"}
-    assert outcome.spent.cost_usd in {0.5, 0.01}
+    assert outcome.costs.cost_usd in {0.5, 0.01}
     assert other_files(config_home, parent) == [os.path.basename(outcome.receipt.file)]
 
 
@@ -295,8 +295,8 @@ def test_each_sentence_of_a_summary_is_checked(config_home: ConfigHome) -> None:
         "  - 212 tests of `parser.py` pass.\n"
         "  - Someone asked for src/printer.py. (:4) [not in the transcript: src/printer.py]\n"
     ) in text
-    assert outcome.checked is not None
-    assert outcome.checked[1:] == (6, 2, 2)
+    assert outcome.checked_summary is not None
+    assert outcome.checked_summary[1:] == (6, 2, 2)
 
 
 def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_small_session_is_one_part(config_home: ConfigHome) -> None:
     assert re.findall("prompt [0-9]|answer [0-9]", part.text) == [
         f"{'answer' if n % 2 else 'prompt'} {n}" for n in range(6)
     ]
-    assert (found.records, found.calls) == (6, 1)
+    assert (found.record_count, found.call_count) == (6, 1)
 
 
 def test_client_additions_are_left_out(config_home: ConfigHome) -> None:
@@ -117,7 +117,7 @@ def test_a_long_session_is_split_into_parts(
     latest = found.parts[-1].numbers
     assert latest == set(range(min(latest), len(records)))
     assert len(latest) > 200
-    assert found.calls == parts + 1
+    assert found.call_count == parts + 1
 
 
 def test_omitted_records_are_not_counted_as_shown(config_home: ConfigHome) -> None:
@@ -127,7 +127,7 @@ def test_omitted_records_are_not_counted_as_shown(config_home: ConfigHome) -> No
     heads = {int(number) for number in re.findall(r"^11111111:([0-9]+) ", first.text, re.MULTILINE)}
     assert first.numbers == heads
     assert "left out" in first.text
-    assert len(found.numbers) < found.records
+    assert len(found.numbers) < found.record_count
 
 
 def test_the_limit_of_a_part_is_in_bytes(config_home: ConfigHome) -> None:

@@ -59,7 +59,7 @@ def assert_child_is_trimmed(home: ConfigHome, scanned: SessionScan, how: Options
     decided = plan.plan_trim(scanned, home.where, how, output_dir=str(home.project()))
     write_child(decided, home.where)
     child = scan_transcript(decided.draft.path)
-    stubs = Counter(("result", call) for call in chain_rewrite(decided).linear.open_calls)
+    stubs = Counter(("result", call) for call in chain_rewrite(decided).linear_chain.open_calls)
     assert sent_calls(child) == sent_calls(scanned.transcript) + stubs
     assert thinking_blocks(child) <= thinking_blocks(scanned.transcript)
     again = plan.plan_trim(plan.scan_session(session_file(decided.draft.path)), home.where, how)

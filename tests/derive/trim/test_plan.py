@@ -392,8 +392,8 @@ def test_the_numbers_of_a_trim_are_consistent(config_home: ConfigHome) -> None:
         chain.answer("ok", tokens=11_000 + number * 1_000)
     decided = plan_trim_of_file(config_home, write_project_session(config_home, chain))
     saved = decided.savings
-    for rows in (saved.rules, saved.tools):
-        assert sum(row.pieces for row in rows) == 4
+    for rows in (saved.savings_by_rule, saved.savings_by_tool):
+        assert sum(row.piece_count for row in rows) == 4
         assert abs(sum(row.tokens_before - row.tokens_after for row in rows) - saved.tokens) <= len(
             rows
         )
@@ -433,11 +433,11 @@ def test_a_trimmed_child_states_its_size(config_home: ConfigHome) -> None:
     made = write_child(decided, config_home.where)
     told = read_stated_size(made.file)
     assert told is not None
-    assert (told.tokens, told.original) == (made.tokens_after, made.tokens_before)
+    assert (told.tokens, told.original_tokens) == (made.tokens_after, made.tokens_before)
     assert measure_tail(made.file).tokens == made.tokens_after
     again = plan.scan_session(session_file(made.file))
     assert again.context.tokens == made.tokens_after
-    assert round(again.scale.ratio, 1) == round(told.ratio, 1) == 4.0
+    assert round(again.scale.characters_per_token, 1) == round(told.characters_per_token, 1) == 4.0
 
 
 def test_an_untrimmed_child_states_its_former_size(config_home: ConfigHome) -> None:

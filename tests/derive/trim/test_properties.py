@@ -61,7 +61,7 @@ class TrimmedCase:
 def kept_nodes(decided: TrimPlan) -> list[Node]:
     """Return the parent's records that the child has."""
     uuids = {(parse_record(line) or {}).get("uuid") for line in decided.body.lines()}
-    return [node for node in chain_rewrite(decided).linear.nodes if node.uuid in uuids]
+    return [node for node in chain_rewrite(decided).linear_chain.nodes if node.uuid in uuids]
 
 
 def record_line(path: Path, node: Node) -> bytes:
@@ -107,7 +107,7 @@ def assert_calls_have_results(child: Transcript) -> None:
 def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> None:
     """Check that a record without an edit has the same bytes, except for fields that must change."""
     there = {node.uuid: record_line(case.child, node) for node in child.nodes}
-    for node in chain_rewrite(case.plan).linear.nodes:
+    for node in chain_rewrite(case.plan).linear_chain.nodes:
         raw = record_line(case.parent, node)
         if node.number in chain_rewrite(case.plan).edits or node.has_sent_uuid or b'": ' in raw:
             continue
@@ -181,7 +181,7 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
         assert_trimmed_contents_are_not_sent(case, child)
         assert_thinking_unchanged(case, child)
         if (
-            not chain_rewrite(case.plan).linear.dropped_calls
+            not chain_rewrite(case.plan).linear_chain.dropped_calls
         ):  # A result that was dropped may have changed how its call was rated.
             assert case.plan_trim(case.child, how).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])

@@ -53,19 +53,19 @@ def chain(home: ConfigHome) -> Try:
         numbers = [node.number for node in whole.chain]
         assert len(set(numbers)) == len(numbers) <= len(whole.nodes)
         assert not any(node.is_boundary for node in whole.chain[1:])
-        assert not any(node.broken or node.kind == "progress" for node in whole.chain)
+        assert not any(node.is_broken or node.kind == "progress" for node in whole.chain)
         assert [node.number for node in scan_live_part(path, lambda: ())[0].chain] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
         assert len(linearize_chain(whole.chain).nodes) <= len(numbers)
         _compare_chains(measure_tail(path), measure_chain(path, whole.chain)[0])
-        assert whole.line_count == Path(path).read_bytes().count(b"\n") + whole.torn
+        assert whole.line_count == Path(path).read_bytes().count(b"\n") + whole.is_torn
 
     return try_case
 
 
 def _compare_chains(fast: ContextSize, sure: ContextSize) -> None:
     assert fast.tokens >= 0
-    if fast.measured and sure.measured:
+    if fast.is_measured and sure.is_measured:
         assert fast.tokens == sure.tokens
 
 

@@ -97,7 +97,7 @@ def check_accessors(_: ConfigHome) -> Try:
         assert all(isinstance(each, dict) for each in records.list_blocks(record))
         assert all(
             isinstance(each, str)
-            for each in [*records.answered_calls(record), *records.strings_in_value(record)]
+            for each in [*records.answered_calls(record), *records.iterate_strings(record)]
         )
         again = records.parse_record(raw_edit.encode_record(record))
         assert again is not None

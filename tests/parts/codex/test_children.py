@@ -458,7 +458,7 @@ def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str
     session = thread_file(where, name.thread_id)
     mark = fork_point.find_fork_point(session, where)
     assert mark is not None
-    assert mark.left == THREAD
+    assert mark.left_parent_id == THREAD
     decided = plan_back.plan_back(session, mark, "", where)
     sent = items_on_resume(write_child(decided.child, where).file)
     assert (sent[: len(kept)], decided.loss_reason) == (kept, "")

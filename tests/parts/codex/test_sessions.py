@@ -287,7 +287,7 @@ def test_a_copy_is_private_and_has_the_time_of_its_thread(
     assert find_thread(config_home).path == copy
     assert Path(copy).read_bytes().splitlines()[1 : len(lines)] == lines[1:]
     assert measure_chain(copy, scan_transcript(copy).chain)[0] == tokens.ContextSize(
-        9_001, 258_400, added=1
+        9_001, 258_400, added_tokens=1
     )
     path.unlink()
     registry.list_all_transcripts(config_home.where)
@@ -519,7 +519,7 @@ def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None
         session.path for session in registry.store_of_agents(config_home.where).sessions()
     ):
         ends = registry.agent_of_path(path, config_home.where).read_ends(path)
-        assert (ends.title, ends.cwd, ends.branch, ends.small) == (
+        assert (ends.title, ends.cwd, ends.branch, ends.is_whole_file) == (
             "Start here",
             "/home/user/proj",
             "",

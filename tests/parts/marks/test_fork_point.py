@@ -402,7 +402,7 @@ def test_a_trimmed_copy_has_the_mark_of_its_parent(
     copy = document("trim", SESSION, "--keep-recent", "0")["data"]
     made = document("back", copy["session_id"], "--report", "a dead end")["data"]
     assert made["parent_session_id"] == copy["session_id"]
-    assert [node.uuid for node in scan_transcript(made["file"]).chain if node.prompt] == [
+    assert [node.uuid for node in scan_transcript(made["file"]).chain if node.is_prompt] == [
         "r0",
         "r2",
     ]

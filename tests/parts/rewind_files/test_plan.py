@@ -44,7 +44,11 @@ def test_a_changed_file_is_restored(project: Project) -> None:
     """A changed file is restored, and the change counts added and removed lines."""
     project.write_file("a", "new\nsame\n")
     change = only_change(project, {"a": project.write_backup("a", "old\nsame\nmore\n")})
-    assert (change.action, change.difference.added, change.difference.removed) == ("restore", 2, 1)
+    assert (
+        change.action,
+        change.difference.added_line_count,
+        change.difference.removed_line_count,
+    ) == ("restore", 2, 1)
     assert "-new" in change.difference.lines
 
 
@@ -90,7 +94,7 @@ def test_a_file_tracked_later_is_restored_to_its_first_backup(project: Project) 
     )
     (change,) = project.plan_restore(session, "1").changes
     assert change.source is not None
-    assert plan.read_stored(change.source)[0] == b"first\n"
+    assert plan.read_stored_content(change.source)[0] == b"first\n"
 
 
 def test_a_file_without_a_first_backup_is_left_alone(project: Project) -> None:
@@ -381,11 +385,11 @@ def test_binary_and_long_differences_are_only_counted(project: Project) -> None:
             {"a": project.write_backup("a", b"\xff\xfe"), "b": project.write_backup("b", "1\nx\n")}
         )
     ).changes
-    assert (data.difference.added, data.difference.lines) == (
+    assert (data.difference.added_line_count, data.difference.lines) == (
         None,
         ("@@ not text: 2 bytes -> 2 bytes @@",),
     )
-    assert (long.difference.added, long.difference.removed) == (1, 5_999)
+    assert (long.difference.added_line_count, long.difference.removed_line_count) == (1, 5_999)
 
 
 def test_only_backups_of_the_session_count(project: Project) -> None:

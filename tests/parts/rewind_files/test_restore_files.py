@@ -193,7 +193,7 @@ def test_a_file_that_changed_meanwhile_is_kept(
     with pytest.raises(WriteFailed):
         restore_files.write_files(decided, project.home.where)
     assert project.list_files() == before
-    assert os.listdir(restore_files.copies_folder_path(SESSION, project.home.where)) == []
+    assert os.listdir(restore_files.get_copies_folder(SESSION, project.home.where)) == []
     if act is replace_folder_by_link:
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
 
@@ -222,7 +222,7 @@ def test_an_early_interruption_changes_nothing(
     with pytest.raises(Interrupted, match="0 of 4 files"):
         restore_files.write_files(decided, project.home.where)
     assert project.list_files() == before
-    assert os.listdir(restore_files.copies_folder_path(SESSION, project.home.where)) == []
+    assert os.listdir(restore_files.get_copies_folder(SESSION, project.home.where)) == []
 
 
 def test_each_folder_is_cleaned_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

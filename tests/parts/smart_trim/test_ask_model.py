@@ -55,11 +55,11 @@ def test_each_named_content_gets_a_verdict(config_home: ConfigHome) -> None:
     what = offer_of_file(session_with_outputs(config_home), config_home)
     asked = choices_of_model(model_with_choices(choice_row(2, "a log", "read once")), what)
     (one,) = asked.verdicts
-    assert (one.record, one.by, one.description, one.rationale) == (
+    assert (one.record, one.chosen_by, one.description, one.rationale) == (
         what.candidates[1].piece.number, "smart", "a log", "read once",
     )  # fmt: skip
     assert one.digest == what.candidates[1].digest
-    assert asked.spent == CallCosts("fake-1", 1, 1_000, 100, 0.01, 1.5)
+    assert asked.costs == CallCosts("fake-1", 1, 1_000, 100, 0.01, 1.5)
 
 
 def test_numbers_that_were_not_offered_are_dropped(config_home: ConfigHome) -> None:
@@ -118,7 +118,7 @@ def test_the_costs_of_all_calls_are_added(config_home: ConfigHome) -> None:
         lambda *at: told.append(at),
     )
     assert told == [(1, 2), (2, 2)]
-    assert asked.spent == CallCosts("fake-1", 2, 2_000, 200, 0.02, 3.0)
+    assert asked.costs == CallCosts("fake-1", 2, 2_000, 200, 0.02, 3.0)
     assert len(asked.verdicts) == 90
 
 

@@ -185,7 +185,9 @@ def test_dropped_contents_are_not_offered_again(config_home: ConfigHome) -> None
     )
     what = offer_of_file(receipt.file, config_home)
     assert (what.candidates, what.rule_choices) == ((), ())
-    assert not plan_with_model(what, model_that_drops_everything(), config_home).trim.is_worthwhile
+    assert not plan_with_model(
+        what, model_that_drops_everything(), config_home
+    ).trim_plan.is_worthwhile
 
 
 def test_a_plan_still_applies_after_new_messages(config_home: ConfigHome) -> None:
@@ -288,7 +290,9 @@ def check_smart_trim(
     receipt = plan.write_smart_trim(planned, home.where)
     assert isinstance(what.trimmable, SessionScan)
     parent, child = what.trimmable.transcript, scan_transcript(receipt.file)
-    stubs = Counter(("result", call) for call in chain_rewrite(planned.trim).linear.open_calls)
+    stubs = Counter(
+        ("result", call) for call in chain_rewrite(planned.trim_plan).linear_chain.open_calls
+    )
     assert sent_calls(child) == sent_calls(parent) + stubs
     assert thinking_blocks(child) <= thinking_blocks(parent)
     if planned.rows and is_session_id(path.stem):
@@ -306,7 +310,9 @@ def check_smart_trim(
         }
     left = Counter(one.digest for one in offer_of_file(receipt.file, home, rules=rules).candidates)
     before = Counter(one.digest for one in what.candidates)
-    assert left <= before - Counter(one.digest for one, _ in planned.rows if one.by == "smart")
+    assert left <= before - Counter(
+        one.digest for one, _ in planned.rows if one.chosen_by == "smart"
+    )
 
 
 def test_smart_trims_of_real_sessions_are_complete(
@@ -335,7 +341,7 @@ def test_smart_trims_of_generated_sessions_are_complete(data: bytes, seed: int) 
         except (NothingToTrim, NotATranscript):
             return
         planned = plan_with_model(what, model_with_random_choices(seed), home)
-        if not any(node.is_message for node in kept_nodes(planned.trim)):
+        if not any(node.is_message for node in kept_nodes(planned.trim_plan)):
             return
         receipt = plan.write_smart_trim(planned, home.where)
         assert path.read_bytes() == data
@@ -349,7 +355,9 @@ def test_smart_trims_of_generated_sessions_are_complete(data: bytes, seed: int) 
         except NothingToTrim:
             return  # The conversation consists of an empty prompt only.
         before = Counter(one.digest for one in what.candidates)
-        assert left <= before - Counter(one.digest for one, _ in planned.rows if one.by == "smart")
+        assert left <= before - Counter(
+            one.digest for one, _ in planned.rows if one.chosen_by == "smart"
+        )
 
 
 HOSTILE = {
@@ -468,9 +476,9 @@ def test_a_placeholder_that_saves_no_space_is_dropped(config_home: ConfigHome) -
         {"address": ("message", "content")},
         {"address": ("message", "content", 0, "text")},
         {"address": ()},
-        {"by": "superseded"},
-        {"by": "results"},
-        {"by": ""},
+        {"chosen_by": "superseded"},
+        {"chosen_by": "results"},
+        {"chosen_by": ""},
     ],
     ids=str,
 )
@@ -509,6 +517,6 @@ def test_rules_are_checked_again(config_home: ConfigHome) -> None:
     """A rule's verdict is refused if the rule no longer matches."""
     what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     (rule,) = build_rule_verdicts(what)
-    assert rule.by == "superseded"
+    assert rule.chosen_by == "superseded"
     with pytest.raises(PlanOutdated):
         match_verdicts(replace(what, rule_choices=()), [rule])

@@ -65,7 +65,7 @@ def texts_of_child(path: str | Path) -> list[list[str]]:
     """Return the texts of each live record of a child, each with its block's type unless it is text."""
     transcript = scan_transcript(str(path))
     rows = (transcript.read_record(node) for node in transcript.chain if node.is_message)
-    found = [[*records.strings_in_value(records.get_message(row).get("content"))] for row in rows]
+    found = [[*records.iterate_strings(records.get_message(row).get("content"))] for row in rows]
     return [said[1:] if said[0] == "text" else said for said in found]
 
 

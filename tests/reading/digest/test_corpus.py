@@ -19,7 +19,7 @@ from tests.needs import corpus, corpus_sessions
 def _texts_of_line(line: bytes) -> str:
     """Return all texts of the record on a line."""
     record = records.parse_record(line) or {}
-    found = " ".join([*records.strings_in_value(record), records.prompt_text(record)])
+    found = " ".join([*records.iterate_strings(record), records.prompt_text(record)])
     return " ".join(plain_line(found).split())
 
 

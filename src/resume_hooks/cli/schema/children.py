@@ -95,7 +95,7 @@ class MaterialSchema(StrictModel):
     """The size of the text that a model reads, and the number of calls that it needs."""
 
     records: int = material_field(
-        lambda material: material.records, "the number of records with text"
+        lambda material: material.record_count, "the number of records with text"
     )
     shown: int = material_field(
         lambda material: len(material.numbers),
@@ -104,7 +104,7 @@ class MaterialSchema(StrictModel):
     characters: int = material_field(lambda material: material.characters)
     tokens: int = Field(description="about")
     parts: int = material_field(lambda material: len(material.parts))
-    calls: int = material_field(lambda material: material.calls)
+    calls: int = material_field(lambda material: material.call_count)
 
 
 checked_field = FieldDeclarer[CheckedSummary]()
@@ -153,7 +153,7 @@ class SavingsRow(StrictModel):
     """The number of contents that one rule or one tool trims, and their tokens before and after the trim."""
 
     name: str = row_field(lambda row: row.name)
-    pieces: int = row_field(lambda row: row.pieces)
+    piece_count: int = row_field(lambda row: row.piece_count)
     tokens_before: int = row_field(lambda row: row.tokens_before)
     tokens_after: int = row_field(lambda row: row.tokens_after)
 
@@ -182,7 +182,7 @@ class SavingsSchema(StrictModel):
     pays: bool = trim_field(lambda trim: trim.is_worthwhile)
     tokens_saved: int = trim_field(lambda trim: trim.savings.tokens)
     measured: bool = trim_field(
-        lambda trim: trim.context_before.measured,
+        lambda trim: trim.context_before.is_measured,
         "true: the API counted the size before the trim; false: it is estimated",
     )
     window: int = trim_field(lambda trim: trim.context_before.window)
@@ -195,9 +195,9 @@ class SavingsSchema(StrictModel):
     rollover_tokens: int = trim_field(
         lambda trim: trim.rollover_tokens, "the tokens of a handoff instead of this trim"
     )
-    characters_per_token: float = trim_field(lambda trim: trim.savings.ratio)
-    rules: list[SavingsRow] = trim_field(lambda trim: trim.savings.rules)
-    tools: list[SavingsRow] = trim_field(lambda trim: trim.savings.tools)
+    characters_per_token: float = trim_field(lambda trim: trim.savings.characters_per_token)
+    rules: list[SavingsRow] = trim_field(lambda trim: trim.savings.savings_by_rule)
+    tools: list[SavingsRow] = trim_field(lambda trim: trim.savings.savings_by_tool)
     largest: list[LargestPiece] = trim_field(lambda trim: trim.savings.largest)
 
 

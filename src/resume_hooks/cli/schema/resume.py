@@ -22,11 +22,11 @@ class Cache(StrictModel):
 
     warm: bool = comparison_field(lambda comparison: comparison.is_cache_warm)
     lifetime_seconds: int = comparison_field(
-        lambda comparison: comparison.traffic.lifetime,
+        lambda comparison: comparison.traffic.cache_seconds,
         "300 or 3600, as the session's requests specify; 0 without a cache",
     )
     age_seconds: int | None = comparison_field(
-        lambda comparison: comparison.age,
+        lambda comparison: comparison.seconds_since_request,
         "seconds since the session's last counted request; null without such a request",
     )
     tokens: int = comparison_field(
@@ -106,8 +106,8 @@ class FirstRequest(StrictModel):
     """
 
     tokens: int = base_field(lambda base: base.tokens)
-    shared: int = base_field(
-        lambda base: base.shared,
+    shared_tokens: int = base_field(
+        lambda base: base.shared_tokens,
         "the number of these tokens that all sessions share in the cache while the cache is warm",
     )
 
@@ -167,9 +167,9 @@ class ResumeSchema(StrictModel):
     context: ContextSize = comparison_field(lambda comparison: comparison.context)
     cache: Cache = comparison_field(lambda comparison: comparison)
     typical_turn: TypicalTurn = comparison_field(lambda comparison: comparison.traffic)
-    base: FirstRequest = comparison_field(lambda comparison: comparison.base)
+    base: FirstRequest = comparison_field(lambda comparison: comparison.base_request)
     rates: RateTable = comparison_field(
-        lambda comparison: compare.rates_for_lifetime(comparison.traffic.lifetime)
+        lambda comparison: compare.rates_for_lifetime(comparison.traffic.cache_seconds)
     )
     estimates: list[Estimate] = comparison_field(lambda comparison: comparison.estimates)
     dial: list[SizeRow] = comparison_field(

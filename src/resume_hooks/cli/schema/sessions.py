@@ -83,7 +83,7 @@ class SessionContext(StrictModel):
     )
     window: int = listed_field(lambda row: row.context.window)
     window_known: bool = listed_field(
-        lambda row: row.context.window_known,
+        lambda row: row.context.is_window_known,
         "false if unknown: window is then the smallest possible one",
     )
     kind: Literal["measured", "added", "estimated", "unknown"] = listed_field(

@@ -158,7 +158,7 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
                 _transfer_files(step, new_folders, where)
             except OSError as error:
                 failures.append(
-                    f"{step.source} could not be copied for the new session:  {error.strerror}."
+                    f"{step.source} could not be copied for the new session: {error.strerror}."
                 )
         yield failures
         succeeded = True

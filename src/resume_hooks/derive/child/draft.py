@@ -77,7 +77,7 @@ class Draft(NamedTuple):
     ``parent_file`` is the path of the parent in the client's folder, which the child names even if
     only an archived copy of the parent exists. ``inode`` is the inode of the parent's file when it
     was read. If ``makes_folder`` is true, the project folder may be missing and is created.
-    ``ancestors`` are in order from the oldest, and ``block`` is the lineage as text. ``agent`` is
+    ``ancestors`` are in order from the oldest, and ``lineage_text`` is the lineage as text. ``agent`` is
     the child's agent, and ``parent_agent`` is the parent's agent.
 
     If the child continues a sub-agent, ``subagent`` is its name, ``parent`` is the session that
@@ -97,7 +97,7 @@ class Draft(NamedTuple):
     subagent: str = ""
     inode: int = 0
     ancestors: tuple[Ancestor, ...] = ()
-    block: str = ""
+    lineage_text: str = ""
     warnings: tuple[str, ...] = ()
     agent: str = CLAUDE_NAME
     parent_agent: str = CLAUDE_NAME
@@ -263,7 +263,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         subagent=subagent,
         inode=read_inode(parent.original),
         ancestors=ancestors,
-        block=secrets.redact(block),
+        lineage_text=secrets.redact(block),
         warnings=() if is_found and output_dir is None else (OUTSIDE_PROJECT_WARNING,),
         agent=place.agent if place else CLAUDE_NAME,
         parent_agent=parent.agent,
@@ -308,7 +308,7 @@ def replace_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
     return child._replace(
         attributes=child.attributes._replace(session_id=session_id),
         path=path,
-        block=child.block.replace(old_id, session_id),
+        lineage_text=child.lineage_text.replace(old_id, session_id),
     )
 
 

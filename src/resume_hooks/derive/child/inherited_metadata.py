@@ -188,7 +188,7 @@ def copy_lines_after_chain(
 def select_snapshots(transcript: Transcript, survey: WriteObserver) -> list[Snapshot]:
     """Return the file snapshots that belong to the messages of the live chain."""
     message_ids = {node.uuid for node in transcript.chain}
-    return [snapshot for snapshot in survey.snapshots if snapshot.message in message_ids]
+    return [snapshot for snapshot in survey.snapshots if snapshot.message_uuid in message_ids]
 
 
 def copy_shortened_result_lines(

@@ -226,7 +226,7 @@ def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcri
     user's prompt is never the opening.
     """
     for node in nodes[:MAX_OPENING_RECORDS]:
-        if node.meta or node.summary:
+        if node.is_meta or node.is_summary:
             content = get_message(transcript.read_record(node)).get("content")
         else:
             content = None
@@ -260,16 +260,16 @@ class ParentScan(NamedTuple):
     """The result of one scan of the parent, before its records are copied.
 
     ``child_observer`` contains the calls and thinking of the session. ``context`` is the number of
-    tokens that the client would send, and ``ratio`` is the number of characters per token.
+    tokens that the client would send, and ``characters_per_token`` is the number of characters per token.
     """
 
     session: SessionFile
     transcript: Transcript
-    survey: WriteObserver
+    write_observer: WriteObserver
     child_observer: ChildObserver
     ends: HeadTail
     context: ContextSize
-    ratio: float
+    characters_per_token: float
 
     def count_sent_tokens(self, chain: list[Node], where: Where) -> int:
         """Return the number of tokens that the client would send for ``chain``.
@@ -278,7 +278,7 @@ class ParentScan(NamedTuple):
         request contains. If the transcript has no token count from the API for ``chain``, the
         number is estimated from the records.
         """
-        counted_tokens, uncounted_tokens = tokens.tokens_of_chain(chain, self.ratio)
+        counted_tokens, uncounted_tokens = tokens.tokens_of_chain(chain, self.characters_per_token)
         if not counted_tokens:
             counted_tokens = min(read_session_base(self.ends, where).tokens, self.context.tokens)
         return counted_tokens + uncounted_tokens
@@ -286,7 +286,7 @@ class ParentScan(NamedTuple):
     def make_child_size(self, tokens_after: int) -> ChildSize:
         """Return the size to record in the first line of a child with ``tokens_after`` tokens."""
         window = tokens.large_window(self.session.file, self.context.tokens)
-        return ChildSize(tokens_after, round(self.ratio, 2), window)
+        return ChildSize(tokens_after, round(self.characters_per_token, 2), window)
 
 
 def scan_parent(session: SessionFile) -> ParentScan:
@@ -308,7 +308,13 @@ def measure_session(
     loaded_session = Session.from_file(session, Where())
     context, scale = loaded_session.measure_chain(transcript.chain, pieces)
     return ParentScan(
-        session, transcript, survey, read_back, loaded_session.head_tail, context, scale.ratio
+        session,
+        transcript,
+        survey,
+        read_back,
+        loaded_session.head_tail,
+        context,
+        scale.characters_per_token,
     )
 
 
@@ -334,7 +340,7 @@ def make_lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
     first = next(node for node in transcript.chain if node.is_message)
     if first.kind == USER and not first.results:
         return ""
-    return draft.block
+    return draft.lineage_text
 
 
 # A function of this type adds the child's own fields to a line of the parent.
@@ -361,7 +367,7 @@ class ChainRewrite(Body):
     ``closing`` ends the chain. ``edit_line`` is applied to each line of the parent after all other
     changes.
 
-    If ``shrunk`` is true, the token counts in the records become zero. They describe a context that
+    If ``clears_token_counts`` is true, the token counts in the records become zero. They describe a context that
     is larger than the child's, and old clients would compact the child immediately.
 
     ``allowed_thinking`` contains digests of the thinking that the child may contain. If it is None,
@@ -373,10 +379,10 @@ class ChainRewrite(Body):
     head: bytes
     lineage: str
     lineage_index: int
-    linear: LinearChain
+    linear_chain: LinearChain
     edits: Mapping[int, Sequence[Edit]]
     metadata_lines: tuple[bytes, ...]
-    shrunk: bool
+    clears_token_counts: bool
     closing: ClosingTexts | None
     edit_line: LineEdit | None
     allowed_thinking: frozenset[int] | None
@@ -432,7 +438,7 @@ class ChainRewrite(Body):
         read_back, watchers = ChildObserver(), plan.watchers()
         checks = check_session(path, plan.draft.session_id, [read_back, *watchers])
         checks += read_back.run_checks(
-            self.linear,
+            self.linear_chain,
             read_back.thoughts if self.allowed_thinking is None else self.allowed_thinking,
         )
         return checks + [check for watcher in watchers for check in watcher.run_checks()]
@@ -456,7 +462,7 @@ class ChainRewrite(Body):
 
     def _read_kept_records(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
         """Yield the index, the node and the edited line of each record that the child keeps."""
-        for index, node in enumerate(self.linear.nodes):
+        for index, node in enumerate(self.linear_chain.nodes):
             body = Line(
                 node.number, node.offset, read_exactly(stream, node.offset, node.length)
             ).body
@@ -490,7 +496,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     lineage: str = "",
     edits: Mapping[int, Edit] | None = None,
     metadata_lines: Sequence[bytes] = (),
-    shrunk: bool | None = None,
+    clears_token_counts: bool | None = None,
     closing: ClosingTexts | None = None,
     edit_line: LineEdit | None = None,
     allowed_thinking: frozenset[int] | None = None,
@@ -498,7 +504,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     """Plan a child with the live chain of ``transcript``. The function writes no files.
 
     If no ``lineage`` is given, an existing lineage block stays unchanged, so that the child's
-    requests begin like those in the API's cache. If ``shrunk`` is None, it is true for a chain
+    requests begin like those in the API's cache. If ``clears_token_counts`` is None, it is true for a chain
     without token counts: the counts from before a compaction belong to a larger context.
     """
     chain = linearize_chain(transcript.chain)
@@ -519,7 +525,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
             (
                 index + 1
                 for index, node in enumerate(chain.nodes[:MAX_OPENING_RECORDS])
-                if node.summary
+                if node.is_summary
             ),
             1,
         )
@@ -529,10 +535,12 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
         head=head,
         lineage="" if older_opening is not None else lineage,
         lineage_index=lineage_index,
-        linear=chain,
+        linear_chain=chain,
         edits=by_record,
         metadata_lines=tuple(metadata_lines),
-        shrunk=tokens.find_last_counted(transcript.chain) is None if shrunk is None else shrunk,
+        clears_token_counts=tokens.find_last_counted(transcript.chain) is None
+        if clears_token_counts is None
+        else clears_token_counts,
         closing=closing,
         edit_line=edit_line,
         allowed_thinking=allowed_thinking,
@@ -551,11 +559,12 @@ def _count_unlinked_answers(
 
     def is_kept(node: Node) -> bool:
         is_edited = (
-            node.number in rewrite.linear.dropped_calls or node.number in survey.records_to_mend
+            node.number in rewrite.linear_chain.dropped_calls
+            or node.number in survey.records_to_mend
         )
         return not is_edited or rewrite.edit_record(node, transcript.read_record(node)) is not None
 
-    nodes_by_id = {node.uuid: node for node in rewrite.linear.nodes}
+    nodes_by_id = {node.uuid: node for node in rewrite.linear_chain.nodes}
 
     def find_parent(node: Node) -> Node | None:
         return nodes_by_id.get(node.parent or "")
@@ -567,7 +576,9 @@ def _count_unlinked_answers(
             is previous
         )
 
-    kept_messages = [node for node in rewrite.linear.nodes if node.is_message and is_kept(node)]
+    kept_messages = [
+        node for node in rewrite.linear_chain.nodes if node.is_message and is_kept(node)
+    ]
     pairs = (
         (previous, node)
         for previous, node in pairwise(kept_messages)
@@ -583,7 +594,7 @@ class _ChainWriter:
         self._child = child
         self._last: str | None = None
         self._time = next(
-            filter(None, map(_get_time_ms, child.linear.nodes)), 0
+            filter(None, map(_get_time_ms, child.linear_chain.nodes)), 0
         )  # No record gets a time earlier than the first valid time in the parent.
         self.introduced = False
 
@@ -596,7 +607,7 @@ class _ChainWriter:
 
     def make_closing_lines(self) -> Iterator[bytes]:
         """Yield a result for each call that has none at the end of the chain, and the child's closing records."""
-        for call in self._child.linear.open_calls:
+        for call in self._child.linear_chain.open_calls:
             self._time += 1
             yield self._write_own_record(partial(missing_result_line, call=call))
         closing_texts = self._child.closing
@@ -616,7 +627,7 @@ class _ChainWriter:
         """
         time_ms = max(self._time + (last and self._last is not None), _get_time_ms(node))
         body = self._link_record(node, body, time_ms)
-        if self._child.shrunk and node.context_tokens:
+        if self._child.clears_token_counts and node.context_tokens:
             body = clear_usage(body)
         if self._child.edit_line is not None:
             body = self._child.edit_line(body, node)

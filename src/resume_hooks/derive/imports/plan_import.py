@@ -81,7 +81,7 @@ class ImportPlan(ChildPlan):
 
     ``existing`` is a session of this project that was imported from a file with the same bytes, or
     None if there is none or a new import is forced. ``line_count`` is the number of lines in the
-    source, of which ``damaged_line_count`` are damaged. ``records`` is the number of imported
+    source, of which ``damaged_line_count`` are damaged. ``record_count`` is the number of imported
     records. The screen does not show ``hidden_record_count`` of these.
     """
 
@@ -89,13 +89,13 @@ class ImportPlan(ChildPlan):
     existing: SessionFile | None
     line_count: int
     damaged_line_count: int
-    records: int
+    record_count: int
     hidden_record_count: int
 
     def watchers(self) -> Sequence[Watcher]:
         """Return observers that check that the session contains only the conversation."""
         return [
-            RecordWatcher("it contains nothing but the conversation", _is_allowed_line),
+            RecordWatcher("it contains only the conversation", _is_allowed_line),
             RecordWatcher("the API accepts every block", _is_sendable_record),
         ]
 
@@ -157,7 +157,7 @@ def plan_import(
         metadata_lines=(encode_record(make_label_record(TAG, tag, attributes.session_id)),)
         if tag
         else (),
-        shrunk=True,
+        clears_token_counts=True,
         allowed_thinking=frozenset(read_back.thoughts),
     )
     kept_numbers = []
@@ -180,13 +180,13 @@ def plan_import(
         body=body,
         sizes=Sizes(tokens_before, tokens_after),
         remarks=(INCOMPLETE_FILE_WARNING,)
-        if transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
+        if transcript.is_torn and transcript.damaged_lines[-1:] == [transcript.line_count - 1]
         else (),
         source=source,
         existing=None if force else _find_existing_import(folder, source.sha256),
         line_count=transcript.line_count,
-        damaged_line_count=len(transcript.bad_lines),
-        records=len(kept_numbers),
+        damaged_line_count=len(transcript.damaged_lines),
+        record_count=len(kept_numbers),
         hidden_record_count=len(collector.hidden_numbers.intersection(kept_numbers)),
     )
 
@@ -237,7 +237,7 @@ def _read_source(
             f"{source.name} is a Codex rollout, not a Claude Code transcript", error.remedy
         ) from error
     if not any(node.is_message for node in transcript.chain):
-        is_subagent = any(node.sidechain for node in transcript.nodes)
+        is_subagent = any(node.is_sidechain for node in transcript.nodes)
         if is_subagent:
             problem = "is a sub-agent's transcript"
         else:

@@ -164,7 +164,7 @@ class WholeSessionPlan(ChildPlan):
                 "all records are there, in order",
                 tuple(node.uuid for node in written.nodes) == self.uuids,
             ),
-            Check("no line is damaged", not written.bad_lines and not written.torn),
+            Check("no line is damaged", not written.damaged_lines and not written.is_torn),
             *names.run_checks(),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
         ]

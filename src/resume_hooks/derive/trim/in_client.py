@@ -271,9 +271,11 @@ def _has_thinking(session_scan: SessionScan, messages_of_turn: Sequence[ShownMes
     The next request must return this thinking to the API. The result is also true if the file does
     not have the record of an answer.
     """
-    nodes_by_uuid = session_scan.transcript.by_uuid
+    nodes_by_uuid = session_scan.transcript.nodes_by_uuid
     answers = []
     for message in messages_of_turn:
         if message.role == records.ASSISTANT:
             answers.append(nodes_by_uuid.get(message.handle))
-    return any(node is None or node.number in session_scan.pieces.thinking_in for node in answers)
+    return any(
+        node is None or node.number in session_scan.pieces.answers_of_thinking for node in answers
+    )

@@ -205,7 +205,7 @@ def _pop_option(words: list[str]) -> tuple[str, str]:
     if word == IN_PLACE_WORD:
         raise UsageError(
             "Only Claude Code itself trims the open session, and it was not asked to",
-            "Where it knows /trim here, type that; >trim makes a trimmed copy.",
+            "If your client knows /trim here, type that; >trim makes a trimmed copy.",
         )
     name, equals, value = word.removeprefix("--").partition("=")
     name = name.lower()

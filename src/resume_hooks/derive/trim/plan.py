@@ -124,12 +124,12 @@ class Decision(NamedTuple):
 class TrimPlan(ChildPlan):
     """The plan of a trimmed child, with the savings that a preview shows to the user.
 
-    ``scanned`` is the parent.
+    ``session_scan`` is the parent.
     """
 
     options: Options
     decision: Decision
-    scanned: TrimmableSession
+    session_scan: TrimmableSession
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -166,7 +166,7 @@ class TrimPlan(ChildPlan):
     @property
     def rollover_tokens(self) -> int:
         """The size in tokens of a child that would contain only the lineage."""
-        return round(len(self.draft.block) / tokens.CHARACTERS_PER_TOKEN)
+        return round(len(self.draft.lineage_text) / tokens.CHARACTERS_PER_TOKEN)
 
 
 def decide_trim(session_scan: TrimmableSession, options: Options, where: Where) -> Decision:
@@ -261,7 +261,7 @@ def plan_chosen_trim(
     head = child.make_first_line(
         ChildSize(
             decision.context_after.tokens,
-            decision.savings.ratio,
+            decision.savings.characters_per_token,
             tokens.large_window(scanned.session.file, decision.context_before.tokens),
         ),
         trim=TrimRecord(parameters, stats),
@@ -277,7 +277,7 @@ def plan_chosen_trim(
         ),
         options=options,
         decision=decision,
-        scanned=scanned,
+        session_scan=scanned,
     )
 
 
@@ -288,7 +288,7 @@ class SessionScan:
     session: SessionFile
     transcript: Transcript
     pieces: PieceCollector
-    survey: WriteObserver
+    write_observer: WriteObserver
     ends: HeadTail
     context: ContextSize
     scale: TokenScale
@@ -338,20 +338,20 @@ class SessionScan:
     def read_messages(self) -> Iterator[SpokenMessage]:
         """Yield the prompts, answers and summaries of the live chain, read from the transcript."""
         for index, node in enumerate(self.transcript.chain):
-            if node.prompt or node.kind == records.ASSISTANT or node.summary:
+            if node.is_prompt or node.kind == records.ASSISTANT or node.is_summary:
                 record = self.transcript.read_record(node)
-                if node.prompt:
+                if node.is_prompt:
                     speaker = USER
-                elif node.summary:
+                elif node.is_summary:
                     speaker = EARLIER_SUMMARY
                 else:
                     speaker = ASSISTANT
-                if node.prompt:
+                if node.is_prompt:
                     text = records.prompt_text(record)
                 else:
                     text = records.join_text_blocks(record)
                 yield SpokenMessage(
-                    index, speaker, text, extract_first_words(record) if node.prompt else text
+                    index, speaker, text, extract_first_words(record) if node.is_prompt else text
                 )
 
     def make_body(
@@ -366,14 +366,14 @@ class SessionScan:
         return plan_chain_rewrite(
             child,
             self.transcript,
-            self.survey,
+            self.write_observer,
             head=head,
-            lineage=f"{child.block}\n{LEGEND}",
+            lineage=f"{child.lineage_text}\n{LEGEND}",
             edits=edits,
             metadata_lines=copy_lines_after_chain(
-                self.transcript, self.survey, self.ends, child.session_id
+                self.transcript, self.write_observer, self.ends, child.session_id
             ),
-            shrunk=True,
+            clears_token_counts=True,
             allowed_thinking=decision.thoughts,
         )
 
@@ -442,9 +442,9 @@ def preview_trim(plan: TrimPlan) -> str:
     """
     savings = plan.savings
     lines = format_totals(plan)
-    if savings.rules:
-        lines += ["", *_format_table("by rule", savings.rules, RULE_DESCRIPTIONS)]
-        lines += ["", *_format_table("by tool", savings.tools, {})]
+    if savings.savings_by_rule:
+        lines += ["", *_format_table("by rule", savings.savings_by_rule, RULE_DESCRIPTIONS)]
+        lines += ["", *_format_table("by tool", savings.savings_by_tool, {})]
         lines += ["", "largest"]
         for piece in savings.largest[:MAX_LISTED_PIECES]:
             piece_name = format_cell(f"{piece.tool or piece.rule} {piece.target}")
@@ -517,7 +517,7 @@ def _format_table(
     table_lines = []
     for row in rows[:MAX_TABLE_ROWS]:
         saved = row.tokens_before - row.tokens_after
-        line = f"  {saved:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,})"
+        line = f"  {saved:>8,}  {plain_line(row.name)[:40]} ({row.piece_count:,})"
         if row.name in descriptions:
             line += f": {descriptions[row.name]}"
         table_lines.append(line)

@@ -42,7 +42,7 @@ class TrimMaterial:
 
     ``chain_indexes`` maps the line number of a record to its index in the chain. From the index
     ``protected_start`` on, no piece is trimmed. From the index ``last_turn_start`` on, no thinking
-    is trimmed. ``prompts`` are the indexes of the turns' prompts.
+    is trimmed. ``prompt_indexes`` are the indexes of the turns' prompts.
 
     ``calls`` maps the ids of the chain's calls to the calls. The next three sets contain ids of
     calls: calls with a result, calls with an error, and calls whose inputs must stay.
@@ -61,14 +61,14 @@ class TrimMaterial:
     needed_calls: frozenset[str] = frozenset()
     trimmed_answer_count: int = 0
     silent_records: frozenset[int] = frozenset()
-    prompts: tuple[int, ...] = ()
+    prompt_indexes: tuple[int, ...] = ()
 
     def find_turn_number(self, chain_index: int) -> int:
         """Return the number of the turn to which the record at an index belongs.
 
         Turns of the live conversation are counted from 1. Before the first prompt, the number is 0.
         """
-        return bisect_right(self.prompts, chain_index)
+        return bisect_right(self.prompt_indexes, chain_index)
 
     def find_tool(self, piece: Piece) -> str:
         """Return the name of the tool to whose call a piece belongs, or ``""`` if it belongs to no call."""
@@ -119,7 +119,7 @@ def collect_material(
     last_answer = 0
     for place, node in enumerate(chain):
         times[node.number] = node.time_ms
-        if node.prompt:
+        if node.is_prompt:
             prompts.append(place)
         if node.results:
             results.append(place)
@@ -144,7 +144,7 @@ def collect_material(
         ),
         silent_records=_find_silent_answers(pieces, chain_indexes),
         trimmed_answer_count=sum(number in chain_indexes for number in pieces.placeholder_answers),
-        prompts=tuple(prompts),
+        prompt_indexes=tuple(prompts),
     )
 
 
@@ -153,8 +153,8 @@ def _find_silent_answers(
 ) -> frozenset[int]:
     """Return the lines with thinking whose answers have no other content in the chain."""
     silent = set()
-    for number, answer in pieces.thinking_in.items():
-        if chain_indexes.keys().isdisjoint(pieces.voiced.get(answer, ())):
+    for number, answer in pieces.answers_of_thinking.items():
+        if chain_indexes.keys().isdisjoint(pieces.lines_of_other_content.get(answer, ())):
             silent.add(number)
     return frozenset(silent)
 

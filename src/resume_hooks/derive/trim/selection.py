@@ -325,12 +325,12 @@ def _replace_in_record(record: Record, choice: Choice) -> None:
 class SavingsRow(NamedTuple):
     """The savings of one rule or one tool.
 
-    ``pieces`` is the number of trimmed pieces. The tokens are those of the pieces before the trim,
+    ``piece_count`` is the number of trimmed pieces. The tokens are those of the pieces before the trim,
     and of the placeholders after it.
     """
 
     name: str
-    pieces: int
+    piece_count: int
     tokens_before: int
     tokens_after: int
 
@@ -348,15 +348,15 @@ class LargestPiece(NamedTuple):
 class Savings(NamedTuple):
     """The savings of a trim.
 
-    ``characters`` is the number of characters that were removed. ``ratio`` is the session's number
+    ``characters`` is the number of characters that were removed. ``characters_per_token`` is the session's number
     of characters per token.
     """
 
     tokens: int
     characters: int
-    ratio: float
-    rules: tuple[SavingsRow, ...]
-    tools: tuple[SavingsRow, ...]
+    characters_per_token: float
+    savings_by_rule: tuple[SavingsRow, ...]
+    savings_by_tool: tuple[SavingsRow, ...]
     largest: tuple[LargestPiece, ...]
 
 
@@ -376,9 +376,9 @@ def count_savings(
             max(0, choice.piece.characters - len(choice.placeholder) - choice.kept_characters)
             for choice in choices
         ),
-        ratio=round(scale.ratio, 2),
-        rules=_group_savings(choices, scale, lambda choice: choice.rule),
-        tools=_group_savings(
+        characters_per_token=round(scale.characters_per_token, 2),
+        savings_by_rule=_group_savings(choices, scale, lambda choice: choice.rule),
+        savings_by_tool=_group_savings(
             [choice for choice in choices if choice.tool], scale, lambda choice: choice.tool
         ),
         largest=tuple(

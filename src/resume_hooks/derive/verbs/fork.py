@@ -90,7 +90,7 @@ def plan_fork(
         raise NothingToFork("There is nothing to fork: this session has no conversation")
     draft = agents.draft_child(session, "fork", where, output_dir, target_agent=spec.target_agent)
     introduction = (
-        f"{draft.block}\n\n{agents.describe_parent_agent(draft, where)} The conversation follows as text, "
+        f"{draft.lineage_text}\n\n{agents.describe_parent_agent(draft, where)} The conversation follows as text, "
         "without its thinking."
     )
     tokens_before = session.context.tokens

@@ -119,7 +119,7 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
     if spec.is_new_task:
         digest = select_knowledge(digest)
     tokens = tokens_for_size(spec.size, caller.where)
-    contents = ChildContents(digest, is_new_task=spec.is_new_task, tokens=tokens)
+    contents = ChildContents(digest, is_new_task=spec.is_new_task, opening_tokens=tokens)
     return agents.plan_fresh(
         parent,
         caller.where,
@@ -196,7 +196,7 @@ def _plan_again_and_write(
         kind="handoff",
         next_step=spec.next_step,
         output_dir=caller.output_dir,
-        contents=first_plan.contents._replace(edited=edited),
+        contents=first_plan.contents._replace(edited_digest=edited),
         child=child,
         target_agent=spec.target_agent,
     )

@@ -50,14 +50,14 @@ class ImportSpec(NamedTuple):
 class ImportedSession(NamedTuple):
     """A session that was imported from a bundle.
 
-    If ``existing`` is true, the session had already been imported earlier. ``file_count`` is the
+    If ``existed_before`` is true, the session had already been imported earlier. ``file_count`` is the
     number of files that were imported with it. ``hidden_record_count`` is the number of records
     that the model reads but the screen does not show.
     """
 
     head: BundleHead
     receipt: Receipt
-    existing: bool
+    existed_before: bool
     file_count: int
     hidden_record_count: int
 
@@ -135,7 +135,7 @@ def _import_session(
     return ImportedSession(
         bundled.head,
         receipt,
-        existing=plan.existing is not None,
+        existed_before=plan.existing is not None,
         file_count=files,
         hidden_record_count=hidden,
     )
@@ -166,7 +166,7 @@ def _link_to_parents(
     """Record the parents of the imported sessions in the log of links, if the log is writable."""
     for session in imported_sessions:
         parent_id = new_ids.get(session.head.parent_session_id, "")
-        if parent_id and not session.existing:
+        if parent_id and not session.existed_before:
             kind = _choose_link_kind(session.head.kind)
             with contextlib.suppress(OSError):
                 record_link(Link(session.session_id, parent_id, kind, clock.now()), where)

@@ -120,7 +120,7 @@ def defects_of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
 
 def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]:
     """Read the lines that are not a record. Yield each line with the records inside it."""
-    bad_numbers = set(transcript.bad_lines)
+    bad_numbers = set(transcript.damaged_lines)
     if bad_numbers:
         with open(transcript.path, "rb") as stream:
             for line in read_lines(stream):

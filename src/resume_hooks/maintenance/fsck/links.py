@@ -63,7 +63,7 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
     yield from _defects_of_chain(transcript)
     chain_ids = {node.uuid for node in transcript.chain}
     for node in transcript.nodes:
-        parent = transcript.parent(node)
+        parent = transcript.find_parent(node)
         if parent is not None and parent.number > node.number:
             yield LATER_PARENT.defect_in_node(node, f"Its parent is in record {parent.number}")
         elif (
@@ -89,7 +89,7 @@ def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
         elif (
             previous_node is not None
             and node.parent is not None
-            and transcript.parent(node) is None
+            and transcript.find_parent(node) is None
         ):
             message = f"Its parent {node.parent} is not in the file; bridged to record {previous_node.number}"
             yield BRIDGED_PARENT.defect_in_node(node, message)
@@ -99,7 +99,7 @@ def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
 def _defect_of_start(transcript: Transcript, first_node: Node) -> Defect:
     chain_ids = {node.uuid for node in transcript.chain}
     lost_turns = sum(
-        node.prompt and not node.sidechain and node.uuid not in chain_ids
+        node.is_prompt and not node.is_sidechain and node.uuid not in chain_ids
         for node in transcript.nodes
         if node.number < first_node.number
     )
@@ -116,11 +116,11 @@ def _defects_of_cycles(transcript: Transcript) -> Iterator[Defect]:
         node: Node | None = start
         while node is not None and node.uuid not in checked_ids and node.uuid not in path:
             path[node.uuid] = None
-            node = transcript.parent(node)
+            node = transcript.find_parent(node)
         if node is not None and node.uuid in path:
             circle = list(path)[list(path).index(node.uuid) :]
             first_node = min(
-                (transcript.by_uuid[uuid] for uuid in circle),
+                (transcript.nodes_by_uuid[uuid] for uuid in circle),
                 key=lambda circle_node: circle_node.number,
             )
             yield PARENT_CYCLE.defect_in_node(
@@ -163,7 +163,7 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
     Earlier compactions are not checked, because the last compaction cuts them off.
     """
     last_boundary = next(
-        (node for node in reversed(transcript.nodes) if node.is_boundary and not node.sidechain),
+        (node for node in reversed(transcript.nodes) if node.is_boundary and not node.is_sidechain),
         None,
     )
     if last_boundary is None:
@@ -171,7 +171,7 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
     if all(node.uuid != last_boundary.uuid for node in transcript.chain):
         yield from _defects_of_undone_compaction(transcript, last_boundary)
     elif last_boundary.kept_segment is not None:
-        missing = describe_missing_messages(last_boundary.kept_segment, transcript.by_uuid)
+        missing = describe_missing_messages(last_boundary.kept_segment, transcript.nodes_by_uuid)
         if missing:
             yield LOST_SEGMENT.defect_in_node(
                 last_boundary, f"{', '.join(missing)} of the messages that it kept can't be found"
@@ -180,15 +180,15 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
 
 def describe_missing_messages(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """Return descriptions of what a compaction needs to find its kept messages and the file does not have."""
-    if segment.anchor in nodes:
+    if segment.anchor_uuid in nodes:
         missing = []
     else:
-        missing = [f"the anchor {segment.anchor}"]
+        missing = [f"the anchor {segment.anchor_uuid}"]
     if segment.uuids is not None:
         return missing + [uuid for uuid in segment.uuids if uuid not in nodes]
-    if segment.head in list_ids_in_segment(segment, nodes):
+    if segment.head_uuid in list_ids_in_segment(segment, nodes):
         return missing
-    return [*missing, f"the way to {segment.head}"]
+    return [*missing, f"the way to {segment.head_uuid}"]
 
 
 def list_ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
@@ -198,10 +198,10 @@ def list_ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list
     """
     uuids: list[str] = []
     for node in iterate_ancestors(
-        nodes.get(segment.tail), lambda node: nodes.get(node.parent) if node.parent else None
+        nodes.get(segment.tail_uuid), lambda node: nodes.get(node.parent) if node.parent else None
     ):
         uuids.append(node.uuid)
-        if node.uuid == segment.head:
+        if node.uuid == segment.head_uuid:
             break
     return uuids[::-1]
 
@@ -212,7 +212,7 @@ def _defects_of_undone_compaction(transcript: Transcript, last_boundary: Node) -
     If the user rewound the conversation to a point before the compaction, yield nothing.
     """
     for node in transcript.chain:
-        parent = transcript.parent(node)
+        parent = transcript.find_parent(node)
         if parent is not None and node.number > last_boundary.number > parent.number:
             message = f"Its parent is record {parent.number}, before the compaction in record {last_boundary.number}"
             yield UNDONE_COMPACTION.defect_in_node(node, message)
@@ -291,9 +291,11 @@ def records_before_compactions(transcript: Transcript) -> dict[str, str]:
     for node in transcript.nodes:
         if node.is_boundary:
             records_before[node.uuid] = (
-                node.logical_parent if node.logical_parent in transcript.by_uuid else last_message
+                node.logical_parent
+                if node.logical_parent in transcript.nodes_by_uuid
+                else last_message
             )
-        elif node.is_message and not node.sidechain:
+        elif node.is_message and not node.is_sidechain:
             last_message = node.uuid
     return records_before
 
@@ -308,14 +310,14 @@ def find_live_history(transcript: Transcript, records_before: Mapping[str, str])
 
     def preceding_node(node: Node) -> Node | None:
         parent_id = node.parent or records_before.get(node.uuid)
-        parent = transcript.by_uuid.get(parent_id) if parent_id else None
+        parent = transcript.nodes_by_uuid.get(parent_id) if parent_id else None
         return parent or (chain[positions[node.uuid] - 1] if positions.get(node.uuid) else None)
 
     path = list(iterate_ancestors(chain[-1] if chain else None, preceding_node))[::-1]
     turns_by_id: dict[str, int] = {}
     count = 0
     for path_node in path:
-        count += path_node.prompt
+        count += path_node.is_prompt
         turns_by_id[path_node.uuid] = count
     return LiveHistory(path, turns_by_id, frozenset(turns_by_id) | frozenset(positions))
 
@@ -328,10 +330,10 @@ def find_branches_off_live_chain(
     If a branch has branches itself, only the longest of them is returned.
     """
     live = find_live_history(transcript, records_before)
-    depths = _BranchDepths(transcript.by_uuid, live, records_before)
+    depths = _BranchDepths(transcript.nodes_by_uuid, live, records_before)
     best_branches: dict[str, Branch] = {}
     for node in transcript.nodes:
-        if not node.is_message or node.sidechain or node.uuid in live.live_ids:
+        if not node.is_message or node.is_sidechain or node.uuid in live.live_ids:
             continue
         first_id, fork, turns = depths.measure_depth(node)
         shared_turns = live.turns_by_id.get(fork.uuid, 0) if fork else 0
@@ -386,7 +388,7 @@ class _BranchDepths:
             first_id, fork, turns = "", next(live_ancestors, None), 0
         for pending_node in reversed(pending_nodes.values()):
             first_id = first_id or pending_node.uuid
-            turns += pending_node.prompt
+            turns += pending_node.is_prompt
             self._depths[pending_node.uuid] = (first_id, fork, turns)
         return self._depths[node.uuid]
 
@@ -421,7 +423,7 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
         elif branch.turn_count > branch.live_turns:
             yield LONGER_BRANCH.defect_in_node(branch.leaf, message)
     last_hint = hints[-1] if hints else None
-    if last_hint and last_hint.leaf not in transcript.by_uuid:
+    if last_hint and last_hint.leaf not in transcript.nodes_by_uuid:
         yield Defect(
             DANGLING_HINT,
             f"It names {last_hint.leaf}, which is not in the file",

@@ -53,7 +53,7 @@ EMPTY_ANSWER = DefectKind(
 def defects_of_broken_message(record: Record, node: Node) -> Iterator[Defect]:
     """Yield the defects of a message that cannot be part of a conversation."""
     content = records.get_message(record).get("content")
-    if node.broken and not isinstance(content, str):
+    if node.is_broken and not isinstance(content, str):
         yield MISSING_MESSAGE.defect_in_node(node, f"The {node.kind} record has no message")
     if node.kind == records.ASSISTANT and isinstance(content, str):
         yield PLAIN_ANSWER.defect_in_node(node, "The answer is a plain string, not blocks")
@@ -252,7 +252,7 @@ class _CallsAndResults:
         """Register a message that is not the result of a call."""
         for call, caller in list(self.open_calls.items()):
             if node.kind == USER:
-                if not node.meta:
+                if not node.is_meta:
                     self.calls_before_prompts.add(call)
             elif node.message_id != caller.message_id or not node.message_id:
                 self.late_calls[call] = self.open_calls.pop(call)
@@ -341,7 +341,7 @@ def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Itera
     chain = transcript.chain
     spoken_messages = [node for node in chain if node.is_message]
     if not spoken_messages:
-        if transcript.nodes or transcript.bad_lines:
+        if transcript.nodes or transcript.damaged_lines:
             yield Defect(
                 EMPTY_CONVERSATION,
                 f"None of the {transcript.line_count} lines belongs to a conversation",
@@ -362,7 +362,7 @@ def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Itera
             )
     yield from _defects_of_timestamps(transcript, spoken_messages)
     for node in transcript.nodes:
-        if node.sidechain:
+        if node.is_sidechain:
             yield INLINE_SIDECHAIN.defect_in_node(node, "A sub-agent's record")
         elif session_id and node.session_id and node.session_id != session_id:
             yield FOREIGN_ID.defect_in_node(node, f"It names session {node.session_id}")
@@ -385,7 +385,7 @@ def _defects_of_timestamps(transcript: Transcript, spoken_messages: list[Node]) 
     candidates = (
         node
         for node in transcript.nodes
-        if node.is_message and not node.sidechain and not node.broken
+        if node.is_message and not node.is_sidechain and not node.is_broken
     )
     latest_message = max(candidates, key=lambda node: node.time_ms or 0, default=last_message)
     if last_message.time_ms is not None and (latest_message.time_ms or 0) > last_message.time_ms:

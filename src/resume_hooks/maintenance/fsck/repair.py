@@ -78,7 +78,7 @@ def build_repaired_chain(
     parents = {node.uuid: node.parent for node in nodes}
     originals = []
     for node in nodes:
-        if node.kind != PROGRESS and not node.broken:
+        if node.kind != PROGRESS and not node.is_broken:
             originals.append(node)
     copies = _link_usable_nodes([copy(node) for node in originals], parents)
     end = _find_end_of_branch(transcript, copies, branch)
@@ -171,7 +171,7 @@ def _nearest_message_before(
         for node in graph.nodes.values()
         if node.number < first_node.number
         and (node.is_message or node.is_boundary)
-        and not node.sidechain
+        and not node.is_sidechain
     )
     return max(
         (node for node in earlier_nodes if node.uuid not in chain_ids),
@@ -190,7 +190,7 @@ def _keep_existing_messages(
     uuids = (
         segment.uuids if segment.uuids is not None else list_ids_in_segment(segment, nodes_by_uuid)
     )
-    anchor = segment.anchor
+    anchor = segment.anchor_uuid
     if anchor not in nodes_by_uuid:
         anchor = next(
             (node.uuid for node in nodes_by_uuid.values() if node.parent == boundary.uuid),
@@ -314,17 +314,19 @@ def plan_repair(
         write_scan,
         head=child.make_first_line(
             ChildSize(
-                tokens_after, stated_size.ratio, tokens.large_window(session.path, tokens_before)
+                tokens_after,
+                stated_size.characters_per_token,
+                tokens.large_window(session.path, tokens_before),
             )
             if stated_size
             else None
         ),
-        lineage=child.block,
+        lineage=child.lineage_text,
         edits=dict.fromkeys(_records_with_altered_thinking(report), remove_thinking),
         metadata_lines=copy_lines_after_chain(
             repaired_transcript, write_scan, ends, child.session_id
         ),
-        shrunk=False,
+        clears_token_counts=False,
     )
     losses = tuple(_describe_losses(report, rewrite, chain))
     return RepairPlan(
@@ -349,7 +351,7 @@ class _RecordsWatcher:
 
     def __init__(self, rewrite: ChainRewrite) -> None:
         self._missing = {
-            node.uuid for node in rewrite.linear.nodes if node.number not in rewrite.edits
+            node.uuid for node in rewrite.linear_chain.nodes if node.number not in rewrite.edits
         }
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
@@ -402,7 +404,7 @@ def _describe_losses(
                 group.kind in {LONGER_BRANCH, NEWER_BRANCH} and finding.uuid not in kept_ids
             ):
                 texts.append(describe_defect(finding))
-    for number, calls in rewrite.linear.dropped_calls.items():
+    for number, calls in rewrite.linear_chain.dropped_calls.items():
         texts.append(
             f"record {number}: omitted, because its counterpart is missing: "
             f"{', '.join(sorted(calls))}"

@@ -27,8 +27,8 @@ from resume_hooks.transcripts.records import (
     Record,
     get_mapping,
     get_string,
+    parse_positive_count,
     parse_record,
-    positive_count,
 )
 
 # The name of a file in the CODEX_HOME. Each line contains a prompt, its session id and its time in
@@ -117,7 +117,7 @@ def _find_turn_start(event: hook_replies.Event) -> int:
 
 
 def _read_epoch_seconds(record: Record, key: str) -> int:
-    return positive_count(record.get(key), MAX_ORDINAL)
+    return parse_positive_count(record.get(key), MAX_ORDINAL)
 
 
 def _read_last_lines(path: str) -> list[Record]:

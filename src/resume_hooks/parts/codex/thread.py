@@ -163,7 +163,7 @@ class CodexThread:
                 and is_response_placeholder(codex_items.item_text(payload))
                 for payload in payloads
             ),
-            prompts=tuple(prompts),
+            prompt_indexes=tuple(prompts),
         )
 
     def find_origins(self, where: Where) -> Origins:  # noqa: ARG002 - as of any session

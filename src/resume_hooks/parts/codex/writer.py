@@ -147,7 +147,7 @@ class CodexWriter:
             messages.append(
                 build_item_record(
                     build_message_item(spoken_text.role, spoken_text.text),
-                    spoken_text.at or timestamp,
+                    spoken_text.timestamp or timestamp,
                     spoken_text.uuid,
                 )
             )

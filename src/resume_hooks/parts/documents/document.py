@@ -215,10 +215,10 @@ def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
         yield f"## Next step, as the user put it\n\n{_fence_plain(step)}"
     if contents.summary:
         yield f"## Summary, by a model\n\n{_fence_plain(contents.summary)}"
-    if contents.edited:
+    if contents.edited_digest:
         yield (
             "## The opening of the fresh session, as the user edited "
-            f"it\n\n{_fence_plain(contents.edited)}"
+            f"it\n\n{_fence_plain(contents.edited_digest)}"
         )
     if contents.digest:
         yield from _build_digest_sections(format_whole_digest(contents.digest))

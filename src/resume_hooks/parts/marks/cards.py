@@ -116,7 +116,7 @@ def format_cancelled_card(active_mark: Mark | None, trigger: Trigger, *, had_que
     )
 
 
-def format_unasked_card(active_mark: Mark | None, trigger: Trigger, *, is_expired: bool) -> str:
+def format_no_question_card(active_mark: Mark | None, trigger: Trigger, *, is_expired: bool) -> str:
     """Return the card of ``>mark yes`` if no question is open."""
     if is_expired:
         reason = f"the question is older than {QUESTION_SECONDS // 60} minutes"
@@ -144,8 +144,8 @@ def list_back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
         else "",
     )
     place_text = f"back to the mark, set {format_mark_age(mark)}{goal}"
-    if mark.left:
-        place_text = f"back to where this fork left {mark.left}; its findings are there"
+    if mark.left_parent_id:
+        place_text = f"back to where this fork left {mark.left_parent_id}; its findings are there"
     elif back_plan.loss_reason:
         place_text = f"the report alone: not {place_text}"
     facts = [place_text]

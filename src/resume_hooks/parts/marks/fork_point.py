@@ -58,10 +58,10 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
 
     nodes = scan_transcript(session.path, observers=[collect_copies]).nodes
     if not copied_nodes and (path := lineage_finder.locate_parent(parent, session.path)):
-        parent_records = scan_transcript(readable_session(path, where).path).by_uuid
+        parent_records = scan_transcript(readable_session(path, where).path).nodes_by_uuid
         copied_nodes = [node for node in nodes if node.uuid in parent_records]
     last_shared_node = next(
-        (node for node in reversed(copied_nodes) if node.is_message and not node.sidechain), None
+        (node for node in reversed(copied_nodes) if node.is_message and not node.is_sidechain), None
     )
     if last_shared_node is None:
         raise NoMark(

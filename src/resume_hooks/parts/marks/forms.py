@@ -45,7 +45,7 @@ class BackFacts(StrictModel):
     goal: str = back_field(lambda to: to.mark.goal)
     started_at: str = back_field(lambda to: to.mark.started_at)
     left: str | None = back_field(
-        lambda to: to.mark.left or None, "for a fork: the parent session that it left"
+        lambda to: to.mark.left_parent_id or None, "for a fork: the parent session that it left"
     )
     resolved: bool = back_field(
         lambda to: not to.loss_reason, "false: the child only has the report"

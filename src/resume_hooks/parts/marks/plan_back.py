@@ -32,7 +32,7 @@ from resume_hooks.derive.opening_size import tokens_for_size
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import NoMark, UsageError
 from resume_hooks.parts.marks.fork_point import list_parent_remarks
-from resume_hooks.parts.marks.state import Mark, check_not_subagent, consume_mark
+from resume_hooks.parts.marks.state import Mark, check_not_subagent, use_up_mark
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
@@ -104,8 +104,11 @@ def format_opening_for_model(child: Draft, facts: OpeningFacts) -> str:
     mark, omitted_records, loss_reason = facts.mark, facts.omitted_records, facts.loss_reason
     mark_time = format_minute(mark.started_at)
     place_text = f"at a mark that the user set, {mark_time}"
-    if mark.left:
-        place_text = f"where a fork, the parent session, left {mark.left}, {mark_time}; the fork's findings are below"
+    if mark.left_parent_id:
+        place_text = (
+            f"where a fork, the parent session, left {mark.left_parent_id}, {mark_time}; "
+            "the fork's findings are below"
+        )
     position = f"The conversation above is as it was {place_text}."
     if loss_reason:
         position = (
@@ -113,7 +116,7 @@ def format_opening_for_model(child: Draft, facts: OpeningFacts) -> str:
             f"({mark_time}) can't be found any more"
         )
         position += f" ({loss_reason})."
-    lines = [child.block, "", position]
+    lines = [child.lineage_text, "", position]
     if mark.goal:
         lines.append(
             f"The goal from there: {remove_block_markers(collapse_line(mark.goal, MAX_GOAL_CHARACTERS))}"
@@ -147,8 +150,8 @@ def format_opening_for_screen(facts: OpeningFacts) -> str:
     else:
         goal = ""
     first_line = f"**Back** to {format_minute(mark.started_at)}{goal}."
-    if mark.left:
-        short_id = mark.left[:SHORT_ID_CHARACTERS]
+    if mark.left_parent_id:
+        short_id = mark.left_parent_id[:SHORT_ID_CHARACTERS]
         first_line = (
             f"**Back** to where the fork left `{short_id}`, {format_minute(mark.started_at)}."
         )
@@ -243,7 +246,7 @@ def go_back(
         plan = plan_back(session, mark, report, caller.where, caller.output_dir)
     with contextlib.ExitStack() as stack:
         if not caller.dry_run:
-            stack.enter_context(consume_mark(mark))
+            stack.enter_context(use_up_mark(mark))
         receipt = caller.write(plan.child)
     return plan, receipt
 
@@ -259,7 +262,7 @@ def plan_back(
     without a conversation of its own.
     """
     check_not_subagent(session)
-    if report.strip() or not mark.left:
+    if report.strip() or not mark.left_parent_id:
         report = validate_report(report)
     else:
         report = ""
@@ -269,11 +272,11 @@ def plan_back(
     )
     child = agents.draft_child(session, CHILD_KIND, where, output_dir)
     fork_digest = ""
-    if mark.left:
+    if mark.left_parent_id:
         if omitted_records is None:
             raise NoMark(
-                f"Nothing was said in this fork since it left its parent {mark.left}",
-                f"To continue in the parent, in Claude Code: /resume {mark.left}",
+                f"Nothing was said in this fork since it left its parent {mark.left_parent_id}",
+                f"To continue in the parent, in Claude Code: /resume {mark.left_parent_id}",
             )
         digest, read_command = (
             build_digest(session, where, first_line=mark.record + 1),
@@ -286,7 +289,7 @@ def plan_back(
             record_ref=digest_reference,
             read_command=read_command,
         ).text
-        mark_node = parent.transcript.by_uuid.get(mark.uuid)
+        mark_node = parent.transcript.nodes_by_uuid.get(mark.uuid)
         if mark_node and mark_node.time_ms:
             fork_time = clock.timestamp_from_milliseconds(mark_node.time_ms)
         else:
@@ -295,7 +298,7 @@ def plan_back(
     facts = OpeningFacts(mark, report, omitted_records, loss_reason, fork_digest)
     closing = ClosingTexts(format_opening_for_model(child, facts), format_opening_for_screen(facts))
     tokens_after = parent.count_sent_tokens(list(kept_nodes), where) + round(
-        (len(closing.text) + len(closing.card)) / parent.ratio
+        (len(closing.text) + len(closing.card)) / parent.characters_per_token
     )
     sizes = Sizes(parent.context.tokens, tokens_after)
     head = child.make_first_line(
@@ -314,11 +317,11 @@ def plan_back(
         body = plan_chain_rewrite(
             child,
             transcript_part,
-            parent.survey,
+            parent.write_observer,
             head=head,
             lineage=make_lineage_if_needed(child, transcript_part),
             metadata_lines=copy_lines_after_chain(
-                transcript_part, parent.survey, parent.ends, child.session_id
+                transcript_part, parent.write_observer, parent.ends, child.session_id
             ),
             closing=closing,
             allowed_thinking=frozenset(parent.child_observer.thoughts),
@@ -344,12 +347,12 @@ class _SplitSession(NamedTuple):
 
 
 def _split_at_mark(session: SessionFile, mark: Mark) -> _SplitSession:
-    if mark.left and (conversation_at_mark := _split_conversation_at_mark(session, mark)):
+    if mark.left_parent_id and (conversation_at_mark := _split_conversation_at_mark(session, mark)):
         return conversation_at_mark
     parent = scan_parent(session)
     nodes = linearize_chain(parent.transcript.chain).nodes
     kept_nodes, loss_reason, remarks = _select_nodes_to_mark(parent.transcript, mark)
-    if loss_reason and not mark.left:
+    if loss_reason and not mark.left_parent_id:
         conversation = _split_conversation_at_mark(session, mark)
     else:
         conversation = None
@@ -373,7 +376,7 @@ def _split_conversation_at_mark(session: SessionFile, mark: Mark) -> _SplitSessi
         return None
     later_nodes = []
     for node in parent.transcript.nodes:
-        if node.number > cut.last.number and not node.sidechain:
+        if node.number > cut.last_message.number and not node.is_sidechain:
             later_nodes.append(node)
     return _SplitSession(parent, cut.nodes, later_nodes, "", list(cut.remarks))
 
@@ -420,7 +423,7 @@ def _explain_loss(transcript: Transcript, mark: Mark, node_count: int) -> str:
         and chain[0].is_boundary
         and (marked_node.number if marked_node else mark.record) < chain[0].number
     )
-    if is_compacted and (marked_node is not None or not transcript.whole):
+    if is_compacted and (marked_node is not None or not transcript.is_whole):
         return "it was compacted away"
     if marked_node is None:
         return "its record is gone"
@@ -439,10 +442,10 @@ def _find_omitted_records(
         return None
     line_numbers = [node.number for node in nodes]
     prompts_with_files = set()
-    for snapshot in parent.survey.snapshots:
-        prompts_with_files.add(snapshot.message)
+    for snapshot in parent.write_observer.snapshots:
+        prompts_with_files.add(snapshot.message_uuid)
     prompt = next(
-        (node.uuid for node in nodes if node.prompt and node.uuid in prompts_with_files), ""
+        (node.uuid for node in nodes if node.is_prompt and node.uuid in prompts_with_files), ""
     )
     first_line = (
         min(line_numbers) if first_omitted_line is None else min(*line_numbers, first_omitted_line)

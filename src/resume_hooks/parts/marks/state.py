@@ -44,7 +44,7 @@ class Mark(NamedTuple):
     """A point in a session, after one of its records.
 
     ``uuid`` is the id of this record, and ``record`` was its line number, counted from 0, when the
-    mark was set. If the mark is the point where a fork left its parent, ``left`` is the id of the
+    mark was set. If the mark is the point where a fork left its parent, ``left_parent_id`` is the id of the
     parent, else ``""``.
     """
 
@@ -53,16 +53,16 @@ class Mark(NamedTuple):
     record: int
     goal: str
     started_at: str
-    left: str = ""
+    left_parent_id: str = ""
 
     @property
     def subject(self) -> str:
         """Words for the mark, as the subject of a sentence."""
-        if self.left:
+        if self.left_parent_id:
             return "The place where the fork left its parent"
         return "The mark"
 
-    def is_at(self, other: Mark) -> bool:
+    def is_same_as(self, other: Mark) -> bool:
         """Check whether another mark is at the same record and has the same goal."""
         return (self.uuid, self.goal) == (other.uuid, other.goal)
 
@@ -131,7 +131,7 @@ def save_mark(mark: Mark) -> None:
     """Store a mark, which replaces the session's earlier mark. Raises WriteFailed."""
     hook_state.delete_old_notes(_NOTE_PREFIX, MARK_LIFETIME_SECONDS)
     try:
-        hook_state.write_note(_note_name(mark.session_id), mark._asdict())
+        hook_state.write_note(_format_note_name(mark.session_id), mark._asdict())
     except OSError as error:
         raise WriteFailed(
             f"The mark could not be saved in {Where().state}: {error.strerror or error}",
@@ -141,7 +141,7 @@ def save_mark(mark: Mark) -> None:
 
 def find_mark(session_id: str) -> Mark | None:
     """Return the active mark of a session, or None."""
-    note = hook_state.read_note(_note_name(session_id))
+    note = hook_state.read_note(_format_note_name(session_id))
     uuid, record, goal, time = (note.get(key) for key in ("uuid", "record", "goal", "started_at"))
     if (
         note.get("session_id") != session_id
@@ -164,7 +164,7 @@ def find_mark(session_id: str) -> Mark | None:
 
 def clear_mark(session_id: str) -> bool:
     """Delete the mark of a session, and return whether it had one."""
-    return hook_state.consume_note(_note_name(session_id))
+    return hook_state.consume_note(_format_note_name(session_id))
 
 
 def wait_for_mark(session_id: str) -> Mark | None:
@@ -172,21 +172,21 @@ def wait_for_mark(session_id: str) -> Mark | None:
 
     If a ``back`` is running, wait for its end, because it may use up the mark.
     """
-    hook_state.wait_for_note(_note_name(session_id))
+    hook_state.wait_for_note(_format_note_name(session_id))
     return find_mark(session_id)
 
 
 @contextlib.contextmanager
-def consume_mark(mark: Mark) -> Iterator[None]:
+def use_up_mark(mark: Mark) -> Iterator[None]:
     """Use up a mark if the block succeeds.
 
     The point where a fork left its parent is never used up. Raises NoMark if the mark is no longer
     the session's active mark, or if another ``back`` is using it.
     """
-    if mark.left:
+    if mark.left_parent_id:
         yield
         return
-    name = _note_name(mark.session_id)
+    name = _format_note_name(mark.session_id)
     if not hook_state.claim_note(name):
         raise NoMark(OTHER_BACK_MESSAGE, "Wait a moment.")
     try:
@@ -198,5 +198,5 @@ def consume_mark(mark: Mark) -> Iterator[None]:
         hook_state.release_note(name)
 
 
-def _note_name(session_id: str) -> str:
+def _format_note_name(session_id: str) -> str:
     return f"{_NOTE_PREFIX}{session_id}.json"

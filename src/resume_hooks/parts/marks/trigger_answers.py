@@ -54,7 +54,7 @@ def answer_request(request: Request) -> Outcome:
 def _set_mark(session: SessionFile, request: Request) -> Report:
     placed_mark = _place_mark(session, request.text, request)
     active_mark = state.find_mark(session.session_id)
-    if active_mark is not None and not active_mark.is_at(placed_mark.mark):
+    if active_mark is not None and not active_mark.is_same_as(placed_mark.mark):
         storage_error = ""
         try:
             confirmations.store_question(
@@ -105,7 +105,9 @@ def _replace_mark(session: SessionFile, request: Request) -> Report:
     if question is None or not question.is_open:
         active_mark = state.find_mark(session.session_id)
         return report_on_text(
-            cards.format_unasked_card(active_mark, request.trigger, is_expired=question is not None)
+            cards.format_no_question_card(
+                active_mark, request.trigger, is_expired=question is not None
+            )
         )
     placed_mark = _place_mark(session, question.options, request)
     state.save_mark(placed_mark.mark)
@@ -138,7 +140,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
     # Imported here because only ``back`` needs it.
     from resume_hooks.parts.marks import plan_back
 
-    if not mark.left and not plain_text(request.text).strip():
+    if not mark.left_parent_id and not plain_text(request.text).strip():
         raise UsageError(
             plan_back.EMPTY_REPORT_MESSAGE,
             (

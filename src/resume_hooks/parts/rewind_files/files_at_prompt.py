@@ -163,7 +163,7 @@ def describe_prompt(prompt: Prompt) -> str:
         position = f"turn {prompt.turn}"
     else:
         position = f"line {prompt.line}"
-    return f'{position} "{collapse_line(prompt.words, MAX_QUOTE_CHARACTERS)}"'
+    return f'{position} "{collapse_line(prompt.first_words, MAX_QUOTE_CHARACTERS)}"'
 
 
 def _find_prompt(history: FileHistory, target: RewindTarget) -> Prompt:
@@ -222,13 +222,13 @@ class _OtherBranchCheck:
     def __init__(self, history: FileHistory, prompt: Prompt) -> None:
         self._nodes = history.nodes
         self._prompt = prompt.uuid
-        self._above = set(self._ancestor_ids(prompt.uuid))
+        self._above = set(self._iterate_ancestor_ids(prompt.uuid))
         self._known: dict[str, bool] = {}
 
     def __call__(self, message: str) -> bool:
         trail: list[str] = []
         is_on_other_branch = False
-        for uuid in self._ancestor_ids(message):
+        for uuid in self._iterate_ancestor_ids(message):
             if uuid in self._known:
                 is_on_other_branch = self._known[uuid]
                 break
@@ -239,7 +239,7 @@ class _OtherBranchCheck:
         self._known.update(dict.fromkeys(trail, is_on_other_branch))
         return is_on_other_branch
 
-    def _ancestor_ids(self, uuid: str) -> Iterator[str]:
+    def _iterate_ancestor_ids(self, uuid: str) -> Iterator[str]:
         """Yield the uuids of a message and its ancestors, the message first.
 
         If the links form a cycle, each uuid is yielded once.

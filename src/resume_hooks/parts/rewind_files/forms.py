@@ -23,7 +23,7 @@ class RewindTo(StrictModel):
     turn: int | None = prompt_field(
         lambda at: at.prompt.turn or None, "null for a message that opens no turn"
     )
-    words: str = prompt_field(lambda at: at.prompt.words)
+    words: str = prompt_field(lambda at: at.prompt.first_words)
     exact: bool = prompt_field(
         lambda at: at.is_exact,
         (
@@ -52,9 +52,9 @@ class FileRow(StrictModel):
         "differs from the last state that the session knew; null if unknown",
     )
     added: int | None = change_field(
-        lambda change: change.difference.added, "lines; null for a file that is not text"
+        lambda change: change.difference.added_line_count, "lines; null for a file that is not text"
     )
-    removed: int | None = change_field(lambda change: change.difference.removed)
+    removed: int | None = change_field(lambda change: change.difference.removed_line_count)
     mode: str | None = change_field(
         lambda change: f"{change.new_version.mode:o}" if change.new_version else None,
         "octal, after the change; null if there is no file",

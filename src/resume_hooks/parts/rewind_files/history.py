@@ -48,13 +48,13 @@ class Prompt(NamedTuple):
     """A user's message.
 
     ``line`` is its line number, counted from 0. ``turn`` is the number of the turn that it starts,
-    or 0 if it starts no turn. ``words`` are its first words.
+    or 0 if it starts no turn. ``first_words`` are its first words.
     """
 
     uuid: str
     line: int
     turn: int
-    words: str
+    first_words: str
 
 
 class FilesAtPrompt(NamedTuple):
@@ -130,7 +130,12 @@ def read_file_history(session: SessionFile) -> FileHistory:
         and ((turn := turns.get(node.number)) or node.uuid in prompts_with_state)
     )
     return FileHistory(
-        session, states, prompts, file_records.edits, tuple(file_records.edited), transcript.by_uuid
+        session,
+        states,
+        prompts,
+        file_records.edits,
+        tuple(file_records.edited),
+        transcript.nodes_by_uuid,
     )
 
 
@@ -166,7 +171,7 @@ class _FileRecordCollector:
             ):
                 self.edits[path] = LastEdit(line.number, _hash_edited_text(result))
                 self.edited.append(line.number)
-            if not node.results and not node.prompt:
+            if not node.results and not node.is_prompt:
                 self.words[line.number] = collapse_line(plain_line(extract_first_words(record)), 80)
         elif kind == FILE_SNAPSHOT:
             self._add_snapshot(record, line.number)

@@ -23,7 +23,7 @@ from resume_hooks.storage import project_files, safe_tree
 from resume_hooks.storage.state_file import remove_stale_temporaries
 from resume_hooks.system.text import plain_line
 
-MAX_COMPARED_CHARACTERS = 400_000
+MAX_COMPARED_BYTES = 400_000
 """Texts with more bytes than this are not compared line by line."""
 
 MAX_COMPARED_LINES = 5_000
@@ -37,12 +37,12 @@ MAX_SHOWN_LINE_CHARACTERS = 240
 class Difference(NamedTuple):
     """The difference between two contents of a file.
 
-    ``added`` and ``removed`` are numbers of lines, or None if the file is not text. ``lines`` are
+    ``added_line_count`` and ``removed_line_count`` are numbers of lines, or None if the file is not text. ``lines`` are
     the lines to show, and ``hidden_line_count`` is the number of lines that are not shown.
     """
 
-    added: int | None
-    removed: int | None
+    added_line_count: int | None
+    removed_line_count: int | None
     lines: tuple[str, ...] = ()
     hidden_line_count: int = 0
 
@@ -58,7 +58,7 @@ def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
             None, None, (f"@@ not text: {_format_size(before)} -> {_format_size(after)} @@",)
         )
     if (
-        max(len(before or b""), len(after or b"")) > MAX_COMPARED_CHARACTERS
+        max(len(before or b""), len(after or b"")) > MAX_COMPARED_BYTES
         or max(len(old_lines), len(new_lines)) > MAX_COMPARED_LINES
     ):
         common_count = (Counter(old_lines) & Counter(new_lines)).total()
@@ -248,7 +248,7 @@ def read_project_file(
     return (content if state else None), state
 
 
-def check_folder_writable(root_descriptor: int, place: ProjectPath) -> None:
+def require_writable_folder(root_descriptor: int, place: ProjectPath) -> None:
     """Raise WriteFailed if a file cannot be written because of the permissions of its folder.
 
     If the folder does not exist, the folder in which it would be created is checked.
@@ -260,7 +260,7 @@ def check_folder_writable(root_descriptor: int, place: ProjectPath) -> None:
         )
 
 
-def read_stored(source: StoredContent) -> tuple[bytes, int]:
+def read_stored_content(source: StoredContent) -> tuple[bytes, int]:
     """Return a stored content and its mode.
 
     Raises OSError or WriteFailed if the file does not exist or is not a regular file.
@@ -269,7 +269,7 @@ def read_stored(source: StoredContent) -> tuple[bytes, int]:
     return content, state.st_mode
 
 
-def measure_version(content: bytes, mode: int) -> FileVersion:
+def make_file_version(content: bytes, mode: int) -> FileVersion:
     """Return the digest, the size and the mode of a content.
 
     Only the permission bits of ``mode`` are kept.
@@ -288,23 +288,23 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
     try:
         current_content, state = read_project_file(root, root_descriptor, place)
     except WriteFailed as error:
-        return FileChange(place, "none", reason=failure_reason(error))
+        return FileChange(place, "none", reason=format_failure_reason(error))
     try:
         content, mode = _read_source(target.source)
     except (OSError, WriteFailed) as error:
         return FileChange(
             place,
             "none",
-            reason=f"its backup can't be read ({failure_reason(error)})",
+            reason=f"its backup can't be read ({format_failure_reason(error)})",
             is_missing=True,
         )
     current_version = (
-        measure_version(current_content, state.st_mode)
+        make_file_version(current_content, state.st_mode)
         if current_content is not None and state
         else None
     )
     target_version = (
-        measure_version(content, mode if target.mode is None else target.mode)
+        make_file_version(content, mode if target.mode is None else target.mode)
         if content is not None
         else None
     )
@@ -318,9 +318,9 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
             changed_since=changed_since,
         )
     try:
-        check_folder_writable(root_descriptor, place)
+        require_writable_folder(root_descriptor, place)
     except (OSError, WriteFailed) as error:
-        return FileChange(place, "none", reason=failure_reason(error))
+        return FileChange(place, "none", reason=format_failure_reason(error))
     action = (
         "create" if current_version is None else "delete" if target_version is None else "restore"
     )
@@ -338,7 +338,7 @@ def _plan_change(root: ProjectRoot, root_descriptor: int, target: TargetFile) ->
 
 def _read_source(source: StoredContent | None) -> tuple[bytes | None, int]:
     if source is not None:
-        return read_stored(source)
+        return read_stored_content(source)
     return (None, 0)
 
 
@@ -352,14 +352,14 @@ def _has_changed(current: bytes | None, expected: ExpectedFile | None) -> bool |
     if expected.text_digest:
         return current is None or hash_text(current) != expected.text_digest
     if expected.content_digest:
-        return current is None or measure_version(current, 0).digest != expected.content_digest
+        return current is None or make_file_version(current, 0).digest != expected.content_digest
     try:
         return current != _read_source(expected.source)[0]
     except (OSError, WriteFailed):
         return None
 
 
-def failure_reason(error: OSError | WriteFailed) -> str:
+def format_failure_reason(error: OSError | WriteFailed) -> str:
     """Return the end of a sentence that says why a file cannot be read or written."""
     if isinstance(error, WriteFailed):
         return error.message

@@ -53,7 +53,7 @@ happens if the clock went back.
 """
 
 
-def copies_folder_path(session_id: str, where: Where) -> str:
+def get_copies_folder(session_id: str, where: Where) -> str:
     """Return the path of the folder that contains the copies of a session's files.
 
     It has a folder for each run. It may not exist.
@@ -67,7 +67,7 @@ def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> 
     Raises WriteFailed if a file has changed, cannot be copied, or is in a folder that is not
     writable. In this case no copies remain.
     """
-    parent, now = copies_folder_path(files_plan.session_id, where), clock.now()
+    parent, now = get_copies_folder(files_plan.session_id, where), clock.now()
     folder = ""
     is_complete = False
     try:
@@ -115,7 +115,7 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     The plan may have no changes. Raises NoFileHistory if there is no run, or if the manifest of the
     last run cannot be read. An older run is never undone instead.
     """
-    folder = copies_folder_path(session_id, where)
+    folder = get_copies_folder(session_id, where)
     name = _find_newest_run(folder)
     if not name:
         raise NoFileHistory(
@@ -186,10 +186,10 @@ def _copy_file(
 
     A file that will be created has no copy.
     """
-    plan.check_folder_writable(root_descriptor, change.project_path)
+    plan.require_writable_folder(root_descriptor, change.project_path)
     content, state = plan.read_project_file(root, root_descriptor, change.project_path)
     if content is not None and state:
-        current_version = plan.measure_version(content, state.st_mode)
+        current_version = plan.make_file_version(content, state.st_mode)
     else:
         current_version = None
     if current_version != change.old_version or not project_files.is_same_state(
@@ -293,7 +293,7 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
         except (OSError, WriteFailed) as error:
             raise WriteFailed(
                 *_build_failure_report(
-                    files_plan, copies_path, written_count, plan.failure_reason(error)
+                    files_plan, copies_path, written_count, plan.format_failure_reason(error)
                 )
             ) from error
     for folder in sorted(files_plan.folders, key=len, reverse=True):
@@ -317,8 +317,8 @@ def _apply_change(root: str, root_descriptor: int, change: FileChange) -> None:
             if change.replaced_status is not None:
                 project_files.remove_project_file(path, change.replaced_status, folder_descriptor)
             return
-        content, _ = plan.read_stored(change.source)
-        if plan.measure_version(content, change.new_version.mode) != change.new_version:
+        content, _ = plan.read_stored_content(change.source)
+        if plan.make_file_version(content, change.new_version.mode) != change.new_version:
             raise WriteFailed(f"The backup of {change.project_path.path} changed while it was read")
         has_same_mode = (
             change.old_version is not None and change.old_version.mode == change.new_version.mode

@@ -62,7 +62,7 @@ class ProjectRoot(NamedTuple):
             tuple(relative_path.split("/")),
             os.path.join(self.real_path, relative_path),
         )
-        reason = _find_path_objection(relative_path, parts)
+        reason = _find_refusal_reason(relative_path, parts)
         if not reason and any(
             f"{real_path}/".startswith(f"{folder}/") for folder in self.protected_folders
         ):
@@ -81,7 +81,7 @@ class ProjectRoot(NamedTuple):
         return bool(folder and parent_path) and not folder.endswith(f"/{parent_path}")
 
 
-def _find_path_objection(relative_path: str, parts: tuple[str, ...]) -> str:
+def _find_refusal_reason(relative_path: str, parts: tuple[str, ...]) -> str:
     """Return the reason for refusing a path, or ``""`` if the path is accepted."""
     if ".." in parts:
         return "it is outside the project"

@@ -132,7 +132,7 @@ def plan_scrubbed_child(
     child = make_draft(session, measured_parent.ends, SCRUB_KIND, where, output_dir)
     child = child._replace(
         root_title=cleaner.clean_own_text(child.root_title),
-        block=cleaner.clean_own_text(child.block),
+        lineage_text=cleaner.clean_own_text(child.lineage_text),
     )
     child_id = child.session_id
     metadata = [
@@ -171,7 +171,7 @@ def plan_scrubbed_child(
         cleaner=cleaner,
         copied_chain=tuple(
             node.uuid
-            for node in body.linear.nodes
+            for node in body.linear_chain.nodes
             if node.number not in thinking_edits.removed_lines
         ),
     )

@@ -49,7 +49,9 @@ class ImportFacts(StrictModel):
     sha256: str = import_field(lambda plan: plan.source.sha256)
     lines: int = import_field(lambda plan: plan.line_count)
     damaged: int = import_field(lambda plan: plan.damaged_line_count, "lines without a record")
-    records: int = import_field(lambda plan: plan.records, "imported records of the conversation")
+    records: int = import_field(
+        lambda plan: plan.record_count, "imported records of the conversation"
+    )
     hidden: int = import_field(
         lambda plan: plan.hidden_record_count,
         "the imported records that the model reads and the screen does not show",
@@ -71,7 +73,7 @@ class BundleRow(StrictModel):
         lambda each: each.head.parent_session_id, 'the original id of its parent, "" for none'
     )
     existing: bool = session_field(
-        lambda each: each.existing, "the same session existed already, so none was created"
+        lambda each: each.existed_before, "the same session existed already, so none was created"
     )
     files: int = session_field(
         lambda each: each.file_count, "imported files of large outputs and sub-agents"

@@ -21,35 +21,37 @@ PART = Part(
             "trim",
             ("-p", "--prompt"),
             "With --smart: what to keep or to drop, in your own words; overrides the rules.",
-            "verbs:require_smart",
+            "verbs:refuse_without_smart",
             is_flag=False,
         ),
         Option(
             "trim",
             ("--model",),
             "With --smart: the model; by default summary_model, or another agent's own model.",
-            "verbs:require_smart",
+            "verbs:refuse_without_smart",
             is_flag=False,
         ),
         Option(
             "trim",
             ("--timeout",),
             "With --smart: total time limit in seconds.",
-            "verbs:require_smart",
+            "verbs:refuse_without_smart",
             is_flag=False,
         ),
         Option(
             "trim",
             ("--plan",),
             "With --smart: write a plan from --json without asking a model.",
-            "verbs:require_smart",
+            "verbs:refuse_without_smart",
             is_flag=False,
         ),
-        Option("trim", ("--yes",), "With --smart: write without asking.", "verbs:require_smart"),
+        Option(
+            "trim", ("--yes",), "With --smart: write without asking.", "verbs:refuse_without_smart"
+        ),
     ),
     answers=(
         Answer(questions.answer_smart_trim, "trigger_answers:answer_smart_trim"),
-        Answer(questions.plan_decided_trim, "trigger_answers:find_decided_trim"),
+        Answer(questions.plan_confirmed_trim, "trigger_answers:find_confirmed_trim"),
         Answer(questions.line_of_trim_help, "trigger_answers:format_help_line"),
     ),
     ways=(

@@ -257,7 +257,7 @@ class ModelResult(NamedTuple):
     verdicts: tuple[Verdict, ...] = ()
     unknown_number_count: int = 0
     repeated_number_count: int = 0
-    spent: CallCosts = CallCosts()
+    costs: CallCosts = CallCosts()
 
 
 def ask_model_about_offer(

@@ -108,7 +108,7 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
     return PendingAnswer(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
 
 
-def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
+def plan_confirmed_trim(request: Request, instructions: str) -> TrimPlan:
     """Return the plan that was shown to the user.
 
     Raises PlanOutdated if the session has changed since.
@@ -119,7 +119,7 @@ def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
         verdicts.append(Verdict(record, tuple(address), *words))
     return smart.plan_smart_trim(
         offer, [*build_rule_verdicts(offer), *verdicts], request.where
-    ).trim
+    ).trim_plan
 
 
 def _build_single_call_offer(request: Request, instructions: str) -> Offer:
@@ -158,10 +158,10 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
     smart_plan = smart.plan_smart_trim(
         offer, [*build_rule_verdicts(offer), *result.verdicts], request.where
     )
-    if not smart_plan.trim.is_worthwhile:
+    if not smart_plan.trim_plan.is_worthwhile:
         return report_on_text(
             not_worthwhile_card(
-                "\n".join([format_card(smart_plan.trim), *usage_notes]),
+                "\n".join([format_card(smart_plan.trim_plan), *usage_notes]),
                 request.trigger.name("handoff"),
             )
         )
@@ -170,10 +170,10 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
     notes = [
         *usage_notes,
         *preview.list_answer_warnings(smart_plan, result),
-        *list_remarks(smart_plan.trim)[-1:],
+        *list_remarks(smart_plan.trim_plan)[-1:],
     ]
     rows = [
-        *format_totals(smart_plan.trim),
+        *format_totals(smart_plan.trim_plan),
         *preview.format_largest_choices(smart_plan, model.name),
         *notes,
     ]

@@ -58,14 +58,14 @@ class Verdict(NamedTuple):
     """The decision to trim a content.
 
     ``record`` is the line number of its record, ``address`` leads to the content in the record, and
-    ``digest`` is the digest of the content. ``by`` is the name of a rule, or ``smart`` for the
+    ``digest`` is the digest of the content. ``chosen_by`` is the name of a rule, or ``smart`` for the
     model. ``description`` and ``rationale`` are by the model, one line each, or empty.
     """
 
     record: int
     address: tuple[str | int, ...]
     digest: str
-    by: str
+    chosen_by: str
     description: str
     rationale: str
 
@@ -146,7 +146,8 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
         verdict
         for verdict in verdicts
         if (offered_verdict := offered_verdicts.get(verdict.key))
-        and (offered_verdict.digest, offered_verdict.by) == (verdict.digest, verdict.by)
+        and (offered_verdict.digest, offered_verdict.chosen_by)
+        == (verdict.digest, verdict.chosen_by)
     ]
     stale_count = len(verdicts) - len({verdict.key for verdict in valid_verdicts})
     if stale_count:
@@ -177,12 +178,12 @@ def match_verdicts(offer: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verd
 class SmartPlan:
     """The plan of a smart trim.
 
-    ``trim`` is the plan for trim's own writer. ``rows`` contains the verdict on each content.
+    ``trim_plan`` is the plan for trim's own writer. ``rows`` contains the verdict on each content.
     ``useless_count`` is the number of verdicts that would save no tokens.
     """
 
     offer: Offer
-    trim: TrimPlan
+    trim_plan: TrimPlan
     rows: tuple[tuple[Verdict, Choice], ...]
     useless_count: int
     output_dir: str | None
@@ -219,13 +220,13 @@ def write_smart_trim(smart_plan: SmartPlan, where: Where) -> Receipt:
     session = smart_plan.offer.trimmable.session
     current_session = readable_session(session.path, where)
     if (current_session.size, current_session.mtime) == (session.size, session.mtime):
-        return child.write_child(smart_plan.trim, where)
+        return child.write_child(smart_plan.trim_plan, where)
     verdicts = [verdict for verdict, _ in smart_plan.rows]
     trimmable = agents.scan_for_trim(current_session, where)
     new_plan = replan_smart_trim(
         trimmable, smart_plan.offer.options, verdicts, where, smart_plan.output_dir
     )
-    receipt = child.write_child(new_plan.trim, where)
+    receipt = child.write_child(new_plan.trim_plan, where)
     return receipt._replace(warnings=(*receipt.warnings, NEW_TURNS_WARNING))
 
 

@@ -35,9 +35,9 @@ def format_preview(smart_plan: SmartPlan) -> str:
     """Return the plan as text: totals, savings by rule, and the model's choices with their reasons."""
     rows = []
     for verdict, choice in smart_plan.rows:
-        if verdict.by == MODEL_RULE:
+        if verdict.chosen_by == MODEL_RULE:
             rows.append((verdict, choice))
-    lines = [preview_trim(smart_plan.trim), "", f"chosen by the model ({len(rows):,})"]
+    lines = [preview_trim(smart_plan.trim_plan), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
         tokens = round(choice.tokens_saved(smart_plan.offer.trimmable.scale))
         lines.append(
@@ -55,7 +55,7 @@ def format_largest_choices(smart_plan: SmartPlan, model: str) -> list[str]:
     scale = smart_plan.offer.trimmable.scale
     rows = []
     for verdict, choice in smart_plan.rows:
-        if verdict.by == MODEL_RULE:
+        if verdict.chosen_by == MODEL_RULE:
             rows.append((choice.tokens_saved(scale), verdict, choice))
     largest_rows = sorted(rows, key=lambda row: row[0], reverse=True)[:MAX_SHOWN_CHOICES]
     return [
@@ -91,7 +91,7 @@ def list_answer_warnings(smart_plan: SmartPlan, answer: ModelResult) -> list[str
     else:
         sentences = []
     if (
-        smart_plan.offer.unshown_count and answer.spent.calls
+        smart_plan.offer.unshown_count and answer.costs.calls
     ):  # A stored plan offers only the contents of the plan.
         sentences.append(
             f"{smart_plan.offer.unshown_count:,} smaller contents were not shown to the model, and stay."
@@ -109,7 +109,7 @@ def build_plan_data(smart_plan: SmartPlan) -> dict[str, Any]:
                 "record": verdict.record,
                 "address": list(verdict.address),
                 "digest": verdict.digest,
-                "by": verdict.by,
+                "by": verdict.chosen_by,
                 "description": verdict.description,
                 "rationale": verdict.rationale,
                 "original": _format_choice_reference(smart_plan, choice),

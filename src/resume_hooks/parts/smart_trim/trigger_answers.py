@@ -24,7 +24,7 @@ def answer_smart_trim(request: Request) -> Outcome | None:
     return own_model.answer_by_own_model(request, instructions)
 
 
-def find_decided_trim(options: str, request: Request) -> TrimPlan | None:
+def find_confirmed_trim(options: str, request: Request) -> TrimPlan | None:
     """Return the plan that the user confirmed for ``/trim --smart``. For any other trim, return None."""
     option, instructions = _split_option(options)
     if option != "--smart":
@@ -32,7 +32,7 @@ def find_decided_trim(options: str, request: Request) -> TrimPlan | None:
     # Imported here because a trim without a model does not need it.
     from resume_hooks.parts.smart_trim import own_model
 
-    return own_model.plan_decided_trim(request, instructions)
+    return own_model.plan_confirmed_trim(request, instructions)
 
 
 def format_help_line() -> str:

@@ -61,7 +61,7 @@ NO_TERMINAL_REMEDY = (
 )
 
 
-def require_smart(_: Any) -> NoReturn:
+def refuse_without_smart(_: Any) -> NoReturn:
     """Raise UsageError, because an option of smart trims was given without ``--smart``."""
     raise UsageError(
         "-p, --model, --timeout, --plan and --yes belong to --smart",
@@ -88,15 +88,15 @@ def smart_trim(options: Any) -> Receipt:
         smart_plan, result = _restore_plan(trimmable, stored_plan, options)
     else:
         smart_plan, result = _ask_model(trimmable, options)
-    plan_text = f"{preview.format_preview(smart_plan)}\n\n{preview.format_spent(result.spent)}"
-    should_write = smart_plan.trim.is_worthwhile and not options.dry_run
+    plan_text = f"{preview.format_preview(smart_plan)}\n\n{preview.format_spent(result.costs)}"
+    should_write = smart_plan.trim_plan.is_worthwhile and not options.dry_run
     is_asking = should_write and not options.yes and options.is_interactive
 
     def write(_: TrimPlan, where: Where) -> Receipt:
         return smart.write_smart_trim(smart_plan, where)
 
     receipt = write_trim(
-        smart_plan.trim,
+        smart_plan.trim_plan,
         make_caller(options),
         partial(_is_plan_confirmed, options, plan_text),
         write,
@@ -109,8 +109,8 @@ def smart_trim(options: Any) -> Receipt:
         warnings=(*receipt.warnings, *preview.list_answer_warnings(smart_plan, result), *notes)
     )
     extra_fields = {
-        "savings": smart_plan.trim,
-        "smart": {**preview.build_plan_data(smart_plan), "spent": result.spent},
+        "savings": smart_plan.trim_plan,
+        "smart": {**preview.build_plan_data(smart_plan), "spent": result.costs},
     }
 
     def format_answer() -> str:
@@ -118,7 +118,7 @@ def smart_trim(options: Any) -> Receipt:
         outcome = "Nothing was written."
         if receipt.written:
             outcome = receipt_text(
-                receipt, [("note", words) for words in list_remarks(smart_plan.trim)]
+                receipt, [("note", words) for words in list_remarks(smart_plan.trim_plan)]
             )
         if is_asking:
             return outcome
@@ -180,7 +180,7 @@ def _restore_plan(
     if stored_plan.parent_session_id != trimmable.session.session_id:
         raise UsageError(
             (
-                f"The plan belongs to session {stored_plan.parent_session_id}, not of "
+                f"The plan belongs to session {stored_plan.parent_session_id}, not to "
                 f"{trimmable.session.session_id}"
             ),
             "Leave the locator out, or name the plan's session.",
@@ -213,7 +213,8 @@ def _read_stored_plan(options: Any) -> PlannedTrim | None:
         return None
     if options.prompt or options.model or options.timeout or options.keep_recent is not None:
         raise UsageError(
-            "--plan is written unchanged", "Leave -p, --model, --timeout and --keep-recent out."
+            "A plan from --plan can't be changed",
+            "Leave -p, --model, --timeout and --keep-recent out.",
         )
     # These imports take 0.1 s, and only ``--plan`` needs them.
     from pydantic import ValidationError

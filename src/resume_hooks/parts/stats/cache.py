@@ -167,7 +167,7 @@ def _add_parent_size(
             ]
         )
         if context is not None:
-            parent_tokens = context.tokens - context.added
+            parent_tokens = context.tokens - context.added_tokens
             return counts._replace(child=child._replace(parent_tokens=parent_tokens))
     return counts
 

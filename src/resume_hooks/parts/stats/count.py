@@ -80,7 +80,7 @@ def count_transcript(
         linked_parent=linked_parent if linked_parent and linked_parent.kind == "handoff" else None,
     )
     size = read_stated_size(path) if counter.parent else None
-    return counter.make_counts(size.original if size else 0)
+    return counter.make_counts(size.original_tokens if size else 0)
 
 
 def read_requests(path: str) -> list[ApiRequest]:
@@ -193,7 +193,7 @@ class _TranscriptCounter:
 
     def _count_answer(self, record: Record, day: str) -> None:
         sent_tokens, answer_tokens = (
-            records.positive_count(count) for count in records.counted_tokens(record)
+            records.parse_positive_count(count) for count in records.counted_tokens(record)
         )
         if not answer_tokens:
             return
@@ -201,10 +201,10 @@ class _TranscriptCounter:
         earlier_request = self.requests.get(name)
         usage = records.token_usage(record)
         cached, written = (
-            records.positive_count(usage.get(f"cache_{did}_input_tokens"))
+            records.parse_positive_count(usage.get(f"cache_{did}_input_tokens"))
             for did in ("read", "creation")
         )
-        hourly_tokens = records.positive_count(
+        hourly_tokens = records.parse_positive_count(
             records.get_mapping(usage, "cache_creation").get("ephemeral_1h_input_tokens")
         )
         request = ApiRequest(

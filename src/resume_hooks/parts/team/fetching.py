@@ -124,7 +124,7 @@ def resume_team_session(
                 *notes,
                 "The imported session is not linked to the original, because one of your sessions has that id.",
             ]
-        if not caller.dry_run and not imported_sessions[0].existing:
+        if not caller.dry_run and not imported_sessions[0].existed_before:
             with contextlib.suppress(OSError):
                 link = Link(
                     imported_sessions[0].session_id,
@@ -150,7 +150,7 @@ def resume_team_session(
             for session, (_, parts), imported_session in zip(
                 lineage, fetched_files, imported_sessions, strict=True
             ):
-                if not imported_session.existing:
+                if not imported_session.existed_before:
                     _record_fetched_files(session, parts, imported_session, where)
     return imported_sessions, notes
 

@@ -33,7 +33,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK_NOTICE, extract_next_step
 from resume_hooks.transcripts import metadata_records, records, script_calls
-from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, hook_texts_of_record
+from resume_hooks.transcripts.attachments import HOOK_CONTEXT, QUEUED, list_hook_texts
 from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
@@ -473,7 +473,7 @@ class LineageFacts:
             self.plan_mode = kind != _PLAN_MODE_EXIT
             self.plan_file = get_string(attachment, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
-            for text in hook_texts_of_record(record):
+            for text in list_hook_texts(record):
                 if text.startswith((AFTER_CLEAR_BEGINNING, lineage_block.OPENING_MARKER)):
                     self._process_typed_words(Quote(_extract_user_words(text), place, uuid))
 

@@ -31,8 +31,8 @@ from resume_hooks.transcripts.records import (
     get_kind,
     get_mapping,
     get_string,
+    parse_positive_count,
     parse_record,
-    positive_count,
 )
 
 MAX_NOTE_CHARACTERS = 200  # The maximum number of characters in the note of an entry.
@@ -345,12 +345,12 @@ def parse_digest(record: Record) -> Digest | None:
         {
             name: count
             for name in SECTION_NAMES
-            if (count := positive_count(omitted.get(name), MAX_COUNT))
+            if (count := parse_positive_count(omitted.get(name), MAX_COUNT))
         },
         plain_line(get_string(record, "git")[:MAX_TEXT_CHARACTERS]),
-        positive_count(record.get("unread"), MAX_COUNT),
-        positive_count(record.get("passed_over"), MAX_COUNT),
-        positive_count(record.get("remarks"), MAX_COUNT),
+        parse_positive_count(record.get("unread"), MAX_COUNT),
+        parse_positive_count(record.get("passed_over"), MAX_COUNT),
+        parse_positive_count(record.get("remarks"), MAX_COUNT),
     )
 
 

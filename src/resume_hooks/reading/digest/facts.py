@@ -376,9 +376,9 @@ def make_shell_run(
 def _read_recorded_status(block: Record, *, failed: bool) -> int | None:
     """Return the exit status in a result that was converted from another agent's session, or None."""
     status = block[records.EXIT_STATUS_FIELD]
-    if status is None or (failed and not records.positive_count(status)):
+    if status is None or (failed and not records.parse_positive_count(status)):
         return None
-    return records.positive_count(status) if failed else 0
+    return records.parse_positive_count(status) if failed else 0
 
 
 INTERRUPTED_STATUS = 130  # The exit status of a command that Ctrl-C ended.
@@ -395,7 +395,7 @@ def update_polled_run(
     """
     status: int | None = None
     if block.get(records.EXIT_STATUS_FIELD) is not None:
-        status = records.positive_count(block[records.EXIT_STATUS_FIELD])
+        status = records.parse_positive_count(block[records.EXIT_STATUS_FIELD])
     was_sent_ctrl_c = _CTRL_C in poll.first_text(records.TYPED_FIELD)
     if status != 0 and (was_sent_ctrl_c or run.status == INTERRUPTED_STATUS):
         status = INTERRUPTED_STATUS

@@ -20,8 +20,8 @@ from resume_hooks.transcripts.attachments import (
     QUEUED,
     REPLACEABLE_KINDS,
     attachment_kind,
-    hook_texts_of_record,
     iterate_sent_texts,
+    list_hook_texts,
 )
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
@@ -183,7 +183,7 @@ class TextExtractor:
         is_own = self._omits_own_output and (is_searcher or own_call is not None)
         self.open_calls[get_string(block, "id")] = OWN_ENGINE_TOOL if is_own else name
         if not is_own:
-            inputs += records.strings_in_value(values)
+            inputs += records.iterate_strings(values)
             files += (
                 path
                 for key in records.FILE_KEYS
@@ -254,7 +254,7 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
         texts = [text for _, text in iterate_sent_texts(record)]
         if any(metadata_records.LATER_PART_BEGINNING in text for text in texts):
             # The other texts are later parts of quotes. They are indexed where they come from.
-            texts = hook_texts_of_record(record)
+            texts = list_hook_texts(record)
         text = _join_texts_without_blocks(texts)
         if sent_kind == QUEUED:
             return RecordTexts("prompt", prompt=text)

@@ -125,6 +125,6 @@ def start_of_last_prompt(parent: SessionFile) -> str:
     prompts = [
         records.prompt_text(transcript.read_record(node))
         for node in transcript.chain
-        if node.prompt
+        if node.is_prompt
     ]
     return prompts[-1].strip().split("\n")[0][:60] if prompts else ""

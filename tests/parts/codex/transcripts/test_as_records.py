@@ -118,8 +118,8 @@ def test_live_records_match_the_request(rollout: Path, tmp_path: Path) -> None:
     ]
     assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
     context, _ = measure_chain(transcript.path, transcript.chain)
-    assert not context.measured or context.tokens - context.added == history.tokens
-    assert context.measured or any(node.is_boundary for node in transcript.nodes)
+    assert not context.is_measured or context.tokens - context.added_tokens == history.tokens
+    assert context.is_measured or any(node.is_boundary for node in transcript.nodes)
     answers = [record["uuid"] for record in live if record["type"] == "assistant"]
     assert answers == [one.uuid for one in history.items if one.uuid in set(answers)]
     again = convert_rollout(rollout, tmp_path / "b.jsonl")
@@ -200,7 +200,7 @@ def test_compactions_and_rollbacks_are_converted(tmp_path: Path) -> None:
     live = [transcript.read_record(node) for node in transcript.chain]
     assert texts_of_records(live) == ["rules", f"first\n{ENCRYPTED_SUMMARY_TEXT}", "third"]
     assert [turn.nodes[0].number for turn in transcript.turns] == [transcript.chain[-1].number]
-    assert sum(node.prompt for node in transcript.nodes) == 3
+    assert sum(node.is_prompt for node in transcript.nodes) == 3
 
 
 def test_tool_calls_are_converted_to_those_of_claude_code(tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_a_damaged_rollout_is_converted_or_refused(tmp_path: Path) -> None:
             isinstance(items.item_text(one), str) and items.count_item_characters(one)
             for one in left
         )
-        assert not transcript.bad_lines
+        assert not transcript.damaged_lines
         assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
         assert all(transcript.read_record(node)["uuid"] == node.uuid for node in transcript.chain)
 

@@ -133,7 +133,7 @@ def compare_rewinds(
         shutil.rmtree(home.root)
         shutil.copytree(aside, home.root, symlinks=True)
         found = project_after_our_rewind(home, session_id, "--to", prompt.uuid)
-        assert found == (found if wanted is None else wanted), prompt.words
+        assert found == (found if wanted is None else wanted), prompt.first_words
         if found != before:
             assert project_after_our_rewind(home, session_id, "--undo") == before
         shutil.rmtree(home.root)

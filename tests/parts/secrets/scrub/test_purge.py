@@ -177,10 +177,10 @@ def test_a_scrub_changes_nothing_else(planted_home: Planted) -> None:
             (n.number, n.uuid, n.parent) for n in old.nodes
         ]
         assert [n.uuid for n in new.chain] == [n.uuid for n in old.chain]
-        assert (new.line_count, new.bad_lines, new.torn) == (
+        assert (new.line_count, new.damaged_lines, new.is_torn) == (
             old.line_count,
-            old.bad_lines,
-            old.torn,
+            old.damaged_lines,
+            old.is_torn,
         )
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [path.stat().st_mtime for path in paths] == times

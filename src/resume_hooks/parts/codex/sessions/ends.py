@@ -33,7 +33,7 @@ from resume_hooks.transcripts.head_tail import (
     find_first_prompt,
 )
 from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE
-from resume_hooks.transcripts.records import Record, get_string, positive_count
+from resume_hooks.transcripts.records import Record, get_string, parse_positive_count
 
 _WINDOW_FIELD = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
@@ -70,11 +70,11 @@ class RolloutEnds(HeadTail):
                 stream.seek(tail_start)
                 tail = stream.read()
             if is_compressed:
-                self.small = not stream.read(1)
+                self.is_whole_file = not stream.read(1)
             else:
-                self.small = tail_start == len(self.head)
+                self.is_whole_file = tail_start == len(self.head)
         self.mtime, self.size = status.st_mtime, status.st_size
-        if self.small:
+        if self.is_whole_file:
             self.head += tail
             self.tail = self.head
         else:
@@ -105,13 +105,13 @@ class RolloutEnds(HeadTail):
             first_fields["context_window"] = self.window
         return [first_fields, *self._convert_region(self.head)]
 
-    def _iterate_head(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - the head is already converted
+    def _iterate_head_records(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - the head is already converted
         return iter(self.first_records)
 
     @cached_property
     def last_records(self) -> list[Record]:
         """The records in the tail of the file."""
-        if self.small or not self.first_records:
+        if self.is_whole_file or not self.first_records:
             return self.first_records
         self._usage_comes_first = bool(self._usage_comes_first)
         return self._convert_region(self.tail)
@@ -119,7 +119,7 @@ class RolloutEnds(HeadTail):
     @property
     def all_records(self) -> list[Record] | None:
         """The records of the whole file if the head contains it, and otherwise None."""
-        if self.small:
+        if self.is_whole_file:
             return self.first_records
         return None
 
@@ -172,14 +172,14 @@ class RolloutEnds(HeadTail):
         """The size of the model's context window in tokens, or 0 if the tail does not contain it."""
         windows = _WINDOW_FIELD.findall(self.tail)
         if windows:
-            return positive_count(int(windows[-1]))
+            return parse_positive_count(int(windows[-1]))
         return 0
 
     def has_record(self, wanted: Callable[[Record], bool]) -> bool:
         """Check whether any record of the newest file matches ``wanted``."""
         if any(wanted(record) for record in self._records_within_reach):
             return True
-        return not self.small and any(
+        return not self.is_whole_file and any(
             wanted(record) for record in self._convert_lines(read_rollout_lines(self.path))
         )
 
@@ -191,7 +191,7 @@ class RolloutEnds(HeadTail):
         file. The lines after the prompt are not converted.
         """
         prompt = find_first_prompt(self._convert_lines(_parse_lines(self.head, self.path)))
-        if prompt or self.small:
+        if prompt or self.is_whole_file:
             return prompt
         return find_first_prompt(self.early_records)
 
@@ -202,7 +202,7 @@ class RolloutEnds(HeadTail):
             region = stream.read(WIDE_END_BYTES)
         return self._convert_lines(_parse_lines(region, self.path))
 
-    def _last_value(self, kind: str) -> str:
+    def _find_last_value(self, kind: str) -> str:
         if kind == CUSTOM_TITLE:
             return self._name or get_string(self._first_line, TITLE_KEY)
         return ""

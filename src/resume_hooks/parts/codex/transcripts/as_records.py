@@ -30,7 +30,7 @@ from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, parse_meta
 from resume_hooks.parts.codex.transcripts.tools import read_tool_uses
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import TRIM_FIELDS
-from resume_hooks.transcripts.records import Record, get_mapping, get_string, positive_count
+from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_positive_count
 
 ENCRYPTED_SUMMARY_TEXT = (
     "[What was said before is a summary that only the model's provider can read.]"
@@ -368,7 +368,7 @@ class RecordConverter:
         if kind == "thread_rolled_back":
             finished_records, turn_count = (
                 self.finish_response(),
-                positive_count(payload.get("num_turns")),
+                parse_positive_count(payload.get("num_turns")),
             )
             if turn_count and self._turns:
                 index = max(0, len(self._turns) - turn_count)
@@ -524,8 +524,8 @@ def _convert_usage(token_counts: Record) -> Record:
     Return ``{}`` if ``token_counts`` contains no input tokens.
     """
     input_tokens, cached_tokens = (
-        positive_count(token_counts.get("input_tokens")),
-        positive_count(token_counts.get("cached_input_tokens")),
+        parse_positive_count(token_counts.get("input_tokens")),
+        parse_positive_count(token_counts.get("cached_input_tokens")),
     )
     if not input_tokens:
         return {}
@@ -535,8 +535,8 @@ def _convert_usage(token_counts: Record) -> Record:
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": cached_tokens,
         "output_tokens": max(
-            positive_count(token_counts.get("output_tokens")),
-            positive_count(token_counts.get("total_tokens")) - input_tokens,
+            parse_positive_count(token_counts.get("output_tokens")),
+            parse_positive_count(token_counts.get("total_tokens")) - input_tokens,
         ),
     }
 
@@ -653,7 +653,7 @@ def read_output(item: Record) -> ToolOutput:
     if text.startswith('{"output":') and (inner_output := records.parse_record(text.encode())):
         text = get_string(inner_output, "output")
         blocks[0] = {"type": records.TEXT, "text": text}
-        if status := positive_count(get_mapping(inner_output, "metadata").get("exit_code")):
+        if status := parse_positive_count(get_mapping(inner_output, "metadata").get("exit_code")):
             extra_fields[records.EXIT_STATUS_FIELD] = status
     is_failure = is_failure or text.startswith((_SCRIPT_FAILURE, *_CALL_FAILURES, *_REJECTIONS))
     extra_fields |= _parse_output_fields(text, get_string(blocks[-1], "text") if blocks else "")
@@ -726,7 +726,7 @@ def _unwrap_command_output(text: str) -> tuple[str, Record]:
         return text, {}
     extra_fields: Record = {}
     if "exit_code" in inner_output:
-        extra_fields[records.EXIT_STATUS_FIELD] = positive_count(inner_output["exit_code"])
-    elif session := positive_count(inner_output.get("session_id")):
+        extra_fields[records.EXIT_STATUS_FIELD] = parse_positive_count(inner_output["exit_code"])
+    elif session := parse_positive_count(inner_output.get("session_id")):
         extra_fields[records.TASK_FIELD] = str(session)
     return get_string(inner_output, "output"), extra_fields

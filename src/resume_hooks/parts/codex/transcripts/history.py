@@ -20,7 +20,7 @@ from resume_hooks.transcripts.records import (
     get_mapping,
     get_string,
     list_objects,
-    positive_count,
+    parse_positive_count,
 )
 
 CHARACTERS_PER_TOKEN = (
@@ -142,7 +142,7 @@ class History:
 
     def _apply_event(self, line: RolloutLine) -> None:
         if line.event_type() == "thread_rolled_back":
-            rolled_back_turns = positive_count(line.payload.get("num_turns"))
+            rolled_back_turns = parse_positive_count(line.payload.get("num_turns"))
             turn_starts = []
             for index, item in enumerate(self.items):
                 if codex_items.opens_turn(item.payload):
@@ -152,10 +152,14 @@ class History:
         elif line.event_type() == "token_count" and self._own_file in ("", line.file):
             token_info = get_mapping(line.payload, "info")
             self._client_count = (
-                positive_count(get_mapping(token_info, "last_token_usage").get("total_tokens"))
+                parse_positive_count(
+                    get_mapping(token_info, "last_token_usage").get("total_tokens")
+                )
                 or self._client_count
             )
-            self.window = positive_count(token_info.get("model_context_window")) or self.window
+            self.window = (
+                parse_positive_count(token_info.get("model_context_window")) or self.window
+            )
 
 
 def apply_compaction(compaction: Record, previous_items: Sequence[Record]) -> list[Record]:

@@ -16,7 +16,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
     read_first_lines,
 )
 from resume_hooks.paths import is_session_id
-from resume_hooks.transcripts.records import Record, get_mapping, get_string, positive_count
+from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_positive_count
 
 _ID_PATTERN = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _ROLLOUT_NAME = re.compile(
@@ -130,7 +130,9 @@ def parse_meta(payload: Record, path: str = "") -> ThreadMeta:
         else:
             ordinal = None
         base = HistoryBase(
-            rollout_id, ordinal, positive_count(base_record.get("end_byte_offset"), MAX_ORDINAL)
+            rollout_id,
+            ordinal,
+            parse_positive_count(base_record.get("end_byte_offset"), MAX_ORDINAL),
         )
     return ThreadMeta(
         thread_id=name.thread_id if name else _read_id(payload, "id"),

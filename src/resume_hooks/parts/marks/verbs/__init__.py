@@ -8,8 +8,8 @@ from resume_hooks.cli.options import DRY_RUN, ChildOptions, SessionOptions, flag
 class MarkOptions(SessionOptions, function="resume_hooks.parts.marks.verbs.mark:set_mark"):
     """Mark the end of SESSION as the place that `back` returns to.
 
-    The session itself is only read. Each session has one active mark, which `back` uses up. While
-    the model works, the mark follows the last complete step.
+    The file of the session is not changed. Each session has one active mark, which `back` uses up.
+    While the model works, the mark is set after the last complete step.
 
     \b
     Examples:
@@ -27,15 +27,15 @@ class MarkOptions(SessionOptions, function="resume_hooks.parts.marks.verbs.mark:
 
 
 class BackOptions(ChildOptions, function="resume_hooks.parts.marks.verbs.back:go_back"):
-    """Make a session that is cut back to the mark of SESSION and has your report of what came after.
+    """Make a session that ends at the mark of SESSION, with your report of what came after the mark.
 
-    The later conversation is dropped from context, not from disk: the session itself is only read.
-    Files, git and processes stay as they are; rewind-files restores files. If the mark cannot be
-    found, the new session has only the report. It uses up the mark.
+    The new session does not contain the conversation after the mark, but the file of SESSION is not
+    changed. Files, git and processes stay as they are; rewind-files restores files. If the mark
+    cannot be found, the new session contains only the report. Making the session uses up the mark.
 
-    A fork without a mark goes back to the point where it left its parent, and needs no report: the
-    new session gets the fork's findings, with references. It does not contain newer turns of the
-    parent.
+    A fork without a mark goes back to the point where it left its parent. It needs no report, because
+    the new session gets a digest of what the fork found, with references. The new session does not
+    contain newer turns of the parent.
 
     \b
     Examples:

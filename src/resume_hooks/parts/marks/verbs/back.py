@@ -53,8 +53,8 @@ def _format_receipt(back_plan: BackPlan, receipt: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if back_plan.mark.goal:
         facts.append(("goal", collapse_line(back_plan.mark.goal, 300)))
-    if back_plan.mark.left:
-        facts.append(("back to", f"where this fork left {back_plan.mark.left}"))
+    if back_plan.mark.left_parent_id:
+        facts.append(("back to", f"where this fork left {back_plan.mark.left_parent_id}"))
     if back_plan.report:
         facts.append(("report", f"{len(back_plan.report):,} characters"))
     notes = list_unchanged_parts(receipt, back_plan.omitted_records, "the old one")

@@ -46,7 +46,7 @@ def _set_new_mark(session: SessionFile, active_mark: Mark | None, options: MarkO
     """Set a mark. An active mark is replaced only if ``--yes`` is given."""
     require_client_file(session, options.where)
     placed_mark = place_mark(session, options.goal)
-    is_same = active_mark is not None and active_mark.is_at(placed_mark.mark)
+    is_same = active_mark is not None and active_mark.is_same_as(placed_mark.mark)
     if active_mark is not None and not is_same and not options.yes:
         if active_mark.goal:
             goal = f", '{collapse_line(active_mark.goal, 80)}'"

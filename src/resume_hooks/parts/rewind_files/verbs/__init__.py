@@ -18,11 +18,12 @@ class RewindFilesOptions(
 ):
     """Restore the files that SESSION tracked to their state when a message was sent, before the work on it.
 
-    The states are the client's file backups, which cover files that its editing tools wrote, but
-    not changes by shell commands. All changes are shown first. Overwritten and removed files are
-    copied to the state folder, and --undo brings them back. Files outside the project, behind
-    links, or of git are left alone. If there are such files, or a backup is gone, nothing is
-    written without --partial. The conversation stays as it is.
+    The states come from the client's file backups. The client backs up files before its editing
+    tools change them, but not before a shell command changes them. All changes are shown first.
+    Files that will be overwritten or removed are copied to the state folder, and --undo restores
+    them. Files outside the project, files behind symbolic links and files of git are not changed.
+    If there are such files, or if a backup is missing, no file is changed unless you give
+    --partial. The conversation is not changed.
 
     \b
     Examples:
@@ -37,7 +38,7 @@ class RewindFilesOptions(
     )
     to: str | None = option(
         metavar="TURN|UUID|REF",
-        help="The message: a turn's number, last, a uuid, or <session>:<line>.",
+        help="The message: the number of a turn, last, a uuid, or <session>:<line>.",
     )
     undo: bool = flag(
         help="Undo the last run for this session; repeat the command to redo the run."

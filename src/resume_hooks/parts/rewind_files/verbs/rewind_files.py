@@ -54,7 +54,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
     if is_asking:
         print_text("\n".join([_format_plan(request), *(f"note: {note}" for note in notes)]))
     if not options.dry_run:
-        _check_complete(files_plan, partial=options.partial)
+        _require_complete_plan(files_plan, partial=options.partial)
     deleted_count = sum(change.action == "delete" for change in files_plan.changes_to_write)
     files_phrase = (
         f"{format_count(len(files_plan.changes_to_write), 'file')} "
@@ -109,7 +109,7 @@ def _build_request(options: RewindFilesOptions) -> _RequestedRewind:
     )
 
 
-def _check_complete(files_plan: FilesPlan, *, partial: bool) -> None:
+def _require_complete_plan(files_plan: FilesPlan, *, partial: bool) -> None:
     """Raise CantRestore if some files cannot be restored, unless ``--partial`` is given."""
     refused_changes = files_plan.refused_changes
     if not refused_changes or partial:
@@ -125,7 +125,7 @@ def _check_complete(files_plan: FilesPlan, *, partial: bool) -> None:
     if files_plan.changes_to_write:
         remaining_text = f"--partial puts the other {format_count(len(files_plan.changes_to_write), 'file')} back."
     else:
-        remaining_text = "The others are unchanged."
+        remaining_text = "The other tracked files are unchanged."
     raise CantRestore(
         f"{format_count(len(refused_changes), 'file')} can't be put back: {listed_text}{more_text}",
         f"Nothing was written. {remaining_text}",
@@ -250,8 +250,8 @@ def _format_change(change: FileChange) -> str:
     if change.is_refused:
         word = "missing" if change.is_missing else "refused"
         return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.reason}"
-    if difference.added is not None:
-        sizes = f"  +{difference.added:,} -{difference.removed:,}"
+    if difference.added_line_count is not None:
+        sizes = f"  +{difference.added_line_count:,} -{difference.removed_line_count:,}"
     else:
         sizes = ""
     before, after = change.old_version, change.new_version

@@ -93,7 +93,7 @@ def select_conversation(
         states_by_line=states_by_line,
         tokens=next((turn.tokens for turn in reversed(observer.turns) if turn.tokens), 0),
         models=tuple(transcript.models),
-        damaged_line_count=len(transcript.bad_lines),
+        damaged_line_count=len(transcript.damaged_lines),
         repeated_record_count=len(nodes_to_show) - len(new_nodes),
     )
 
@@ -113,14 +113,14 @@ def _select_nodes(
         # chain.
         nodes = transcript.nodes
     elif record_range == ALL_RECORDS:
-        nodes = [node for node in transcript.nodes if not node.sidechain]
+        nodes = [node for node in transcript.nodes if not node.is_sidechain]
     elif record_range == LIVE_ONLY:
         nodes = list(live_nodes)
     else:
         nodes = [*earlier_nodes, *live_nodes]
     shown_nodes: dict[int, Node] = {}
     for node in nodes:
-        if not node.copied or record_range == LIVE_ONLY:
+        if not node.is_copied or record_range == LIVE_ONLY:
             shown_nodes[node.number] = node
     return list(shown_nodes.values())
 
@@ -165,7 +165,7 @@ def _find_dropped_nodes(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
         if (
             first_node is None
             or first_node.parent is not None
-            or not (first_node.is_boundary or first_node.summary)
+            or not (first_node.is_boundary or first_node.is_summary)
         ):
             return
         last_node = transcript.node_before_boundary(first_node)

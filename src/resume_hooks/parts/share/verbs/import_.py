@@ -144,7 +144,9 @@ def _format_import(outcome: ImportOutcome) -> str:
                 ("in a shell", receipt.shell),
             ]
         )
-    extent = f"{format_count(plan.records, 'record')} of {format_count(plan.line_count, 'line')}"
+    extent = (
+        f"{format_count(plan.record_count, 'record')} of {format_count(plan.line_count, 'line')}"
+    )
     if plan.damaged_line_count:
         extent += f", {plan.damaged_line_count:,} damaged"
     if plan.hidden_record_count:
@@ -201,7 +203,7 @@ def _format_bundle(
         action = "would bring in"
     facts: list[tuple[str, object]] = []
     for session in imported_sessions:
-        heading = "known" if session.existing else action
+        heading = "known" if session.existed_before else action
         names = (session.receipt.title, session.session_id)
         facts.append((heading, " · ".join(filter(None, names))))
     if is_whole:

@@ -202,7 +202,11 @@ def resume_from_team(options: ResumeOptions) -> None:
     receipt = imported.receipt
     facts = [
         (
-            "known" if imported.existing else "brought in" if receipt.written else "would bring in",
+            "known"
+            if imported.existed_before
+            else "brought in"
+            if receipt.written
+            else "would bring in",
             receipt.title,
         ),
         ("from", f"{team_session.owner} on {team_session.machine}"),
