@@ -36,7 +36,7 @@ from tests.archive.retention.sessions_of_age import (
 from tests.archive.vault.full_sessions import archived_contents
 from tests.builders import CWD, ConfigHome
 
-SOON, DUE = 25, 31  # days
+DUE_SOON_DAYS, OVERDUE_DAYS = 25, 31  # days
 
 
 @pytest.fixture
@@ -75,16 +75,16 @@ def test_no_session_is_copied_before_an_answer(client_that_can_ask: ConfigHome) 
     A session that the client has deleted meanwhile is copied, too.
     """
     was = dict[str, dict[str, bytes]]()
-    gone, soon = (session_of_age(client_that_can_ask, number, SOON) for number in (1, 2))
+    gone, soon = (session_of_age(client_that_can_ask, number, DUE_SOON_DAYS) for number in (1, 2))
     for each in (gone, soon):
-        files = [Path(each.path), write_tool_output(each, SOON)]
+        files = [Path(each.path), write_tool_output(each, DUE_SOON_DAYS)]
         if each == soon:
-            files += write_file_backups(client_that_can_ask, each, SOON).iterdir()
+            files += write_file_backups(client_that_can_ask, each, DUE_SOON_DAYS).iterdir()
         was[each.session_id] = {
             str(path.relative_to(client_that_can_ask.config)): path.read_bytes() for path in files
         }
     assert run_start(client_that_can_ask) == 0
-    os.utime(gone.path, (time.time() - DUE * DAY,) * 2)
+    os.utime(gone.path, (time.time() - OVERDUE_DAYS * DAY,) * 2)
     os.unlink(gone.path)
     shutil.rmtree(gone.path.removesuffix(".jsonl"))
     assert run_start(client_that_can_ask) == 0
@@ -138,7 +138,7 @@ def test_copies_start_after_five_days(
 
     The start reports the copies.
     """
-    session_of_age(client_that_can_ask, 1, SOON)
+    session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
     assert run_start(client_that_can_ask) == 0
     later = time.time() + 5 * DAY + 1
     monkeypatch.setattr(time, "time", lambda: later)
@@ -149,7 +149,7 @@ def test_copies_start_after_five_days(
 
 def test_a_no_removes_all_links(client_that_can_ask: ConfigHome) -> None:
     """After a no, no session is copied, and the links are deleted."""
-    session_of_age(client_that_can_ask, 1, SOON)
+    session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
     run_start(client_that_can_ask)
     set_vault(client_that_can_ask, "off")
     assert run_start(client_that_can_ask) == 0
@@ -165,7 +165,7 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled
     ask.
     """
     assert module_reply(client_that_can_ask) == "", "nothing has to be copied"
-    session_of_age(client_that_can_ask, 1, SOON)
+    session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
     run_start(client_that_can_ask)
     line = module_reply(client_that_can_ask)
     assert "Copies wait for your answer; without one they are made from " in line
@@ -192,7 +192,7 @@ def test_a_policy_prevents_archiving_and_the_question(
     The question is not shown, either.
     """
     monkeypatch.setattr(permission, "read_managed_retention", lambda: ("/etc/x.json", 30))
-    session_of_age(client_that_can_ask, 1, SOON)
+    session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
     assert run_start(client_that_can_ask) == 0
     assert module_reply(client_that_can_ask) == ""
     assert not os.path.exists(held_links.links_folder(client_that_can_ask.where))

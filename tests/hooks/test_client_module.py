@@ -25,7 +25,7 @@ from resume_hooks.hooks.triggers import REPAIR_QUESTION, ROWS
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
 from tests.hooks.conftest import Run, children_of
 from tests.hooks.test_compaction import module_messages, session_with_thinking
-from tests.hooks.test_rollover import GOOD
+from tests.hooks.test_rollover import GOOD_ANSWER
 from tests.hooks.test_trim import turns_with_large_files
 from tests.stand_in import write_stand_in
 
@@ -302,7 +302,7 @@ def test_a_rollover_announces_the_wait(
     )
     failed = ask_module("rollover", waiting=True)
     assert "No summary: haiku gave no answer: Not logged in" in failed["remark"]
-    write_stand_in(config_home.root, GOOD)
+    write_stand_in(config_home.root, GOOD_ANSWER)
     made = ask_module("rollover", waiting=True)
     assert made["remark"] == ""
     assert {failed["open"], made["open"]} == {child.stem for child in children_of(parent)}

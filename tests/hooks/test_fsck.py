@@ -21,7 +21,7 @@ UNSIGNED = "API Error: 400 messages.3.content.0: Invalid `signature` in `thinkin
 UNPAIRED = (
     "API Error: 400 due to tool use concurrency issues. Run /rewind to recover the conversation."
 )
-OTHER = "API Error: 400 max_tokens: 99999 > 64000"
+OTHER_ERROR = "API Error: 400 max_tokens: 99999 > 64000"
 CASE = {case.code: case for case in CASES}
 
 
@@ -123,7 +123,7 @@ def test_other_errors_get_no_question(
         patched.setenv("RESUME_HOOKS_TRIGGERS_OFF", "fsck")
         assert ask_module(UNSIGNED) == {}
     monkeypatch.delattr(fsck, "_plan_repair_of_request")
-    assert ask_module(OTHER) == ask_module("API Error: 529 Overloaded (request 1400)") == {}
+    assert ask_module(OTHER_ERROR) == ask_module("API Error: 529 Overloaded (request 1400)") == {}
 
 
 def test_a_failure_asks_no_question(

@@ -17,7 +17,7 @@ from resume_hooks.hooks import hook_state
 from tests.builders import ConfigHome
 
 NAME = "trim-x.json"
-SAID = {"a": "b \ud83d é", "n": 1}
+NOTE = {"a": "b \ud83d é", "n": 1}
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def note(config_home: ConfigHome) -> Path:
     old = os.umask(0)
     try:
         hook_state.write_note(NAME, {"a": "an older one"})
-        hook_state.write_note(NAME, SAID)
+        hook_state.write_note(NAME, NOTE)
     finally:
         os.umask(old)
     return config_home.config / "resume-hooks" / "pending" / NAME
@@ -34,7 +34,7 @@ def note(config_home: ConfigHome) -> Path:
 
 def test_a_stored_note_is_found(note: Path) -> None:
     """A note is read as it was last written, from a private file in a private folder."""
-    assert hook_state.read_note(NAME) == {"version": 1, **SAID}
+    assert hook_state.read_note(NAME) == {"version": 1, **NOTE}
     assert note.stat().st_mode & 0o777 == 0o600
     assert note.parent.stat().st_mode & 0o777 == 0o700
     assert list(note.parent.iterdir()) == [note]
@@ -94,11 +94,11 @@ def test_a_note_that_is_not_a_file_is_ignored(
     assert hook_state.read_note(NAME) == {}
     if how == "folder":
         with pytest.raises(OSError, match="directory"):
-            hook_state.write_note(NAME, SAID)
+            hook_state.write_note(NAME, NOTE)
         assert list(note.parent.iterdir()) == [note], "no temporary file stays"
     else:
-        hook_state.write_note(NAME, SAID)
-        assert hook_state.read_note(NAME) == {"version": 1, **SAID}
+        hook_state.write_note(NAME, NOTE)
+        assert hook_state.read_note(NAME) == {"version": 1, **NOTE}
     assert outside.read_bytes() == before
     assert not (config_home.root / "nowhere").exists()
 

@@ -27,7 +27,7 @@ from tests.hooks.test_trim import turns_with_large_files
 CLIENTS = {"resume", "clear", "compact"}
 """The client's own commands that answers mention."""
 
-WORDS = (
+TYPED_WORDS = (
     "",
     "yes",
     "help",
@@ -39,8 +39,10 @@ WORDS = (
     "--all nothingatall",
     "go on with it",
 )
-NAMED = re.compile(r"(?<![\w./>~-])(?P<sign>>|/resume-hooks:|/)(?P<name>[a-z][a-z-]+)(?![\w/.:-])")
-NONE = session_id(8)
+NAMED_COMMAND = re.compile(
+    r"(?<![\w./>~-])(?P<sign>>|/resume-hooks:|/)(?P<name>[a-z][a-z-]+)(?![\w/.:-])"
+)
+MISSING_SESSION = session_id(8)
 FORMS = [
     *((TYPED_SIGN, f">{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((SLASH, f"resume-hooks:{name}") for name in sorted(triggers.TYPED_VERBS)),
@@ -59,7 +61,7 @@ def trimmable_sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch)
 
 def answers_to(asked: str, text: str) -> Iterator[str]:
     """Yield every answer to a command with this text: from the hook, the module and the fallback."""
-    for session in (SESSION, session_id(7), NONE, "no id"):
+    for session in (SESSION, session_id(7), MISSING_SESSION, "no id"):
         event = {"session_id": session, "args": text, "waiting": True}
         if asked.startswith(TYPED_SIGN):
             trigger = recognise_trigger(f"{asked} {text}")
@@ -93,9 +95,9 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
         for row in ROWS.values()
         if row.command and (sign == BARE_SIGN or row.is_module_only or asked == f"{PLUGIN}:help")
     }
-    for text in WORDS:
+    for text in TYPED_WORDS:
         for said in answers_to(asked, text):
-            for found in NAMED.finditer(said):
+            for found in NAMED_COMMAND.finditer(said):
                 if found["sign"] == BARE_SIGN:
                     assert found["name"] in known | CLIENTS, said
                 else:

@@ -24,7 +24,7 @@ from tests.builders import ConfigHome, assistant, conversation, session_id, writ
 
 PARENT, CHILD, OTHER = session_id(1), session_id(2), session_id(3)
 PID = os.getpid()
-OLD = hook_state.NOTE_SECONDS + 60
+TOO_OLD_SECONDS = hook_state.NOTE_SECONDS + 60
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_an_outdated_handoff_is_dropped(
         child.rename(config_home.root / "moved")
     if change == "link":
         child.symlink_to(config_home.root / "moved")
-    made = time.time() + {"old": -OLD, "future": 3_600}.get(change, 0)
+    made = time.time() + {"old": -TOO_OLD_SECONDS, "future": 3_600}.get(change, 0)
     pending_handoff.store_handoff(handoff._replace(at=made))
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
     assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) is None
@@ -201,7 +201,7 @@ def test_a_handoff_is_not_announced_after_an_hour(
     )
 
 
-BAD: list[dict[str, Any]] = [
+BAD_CHANGES: list[dict[str, Any]] = [
     {"pid": "1"},
     {"pid": 2**22 + 1},  # The largest process id of Linux is 2**22.
     {"child_id": OTHER},
@@ -222,7 +222,7 @@ BAD: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("change", BAD, ids=repr)
+@pytest.mark.parametrize("change", BAD_CHANGES, ids=repr)
 def test_an_invalid_handoff_note_is_dropped(
     config_home: ConfigHome, handoff: PendingHandoff, change: dict[str, Any]
 ) -> None:

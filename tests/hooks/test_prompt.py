@@ -142,7 +142,7 @@ def test_prompts_of_our_own_model_calls_pass(config_home: ConfigHome, run_hook: 
     assert list_all_files(config_home) == before
 
 
-RAW = {
+RAW_EVENTS = {
     "nothing": b"",
     "not JSON": b"hello",
     "torn": b'{"prompt": ">resu',
@@ -162,16 +162,16 @@ RAW = {
 }
 
 
-@pytest.mark.parametrize("name", RAW)
+@pytest.mark.parametrize("name", RAW_EVENTS)
 def test_the_hook_ignores_input_that_is_not_an_event(
     config_home: ConfigHome, run_hook: Run, name: str
 ) -> None:
     """The hook prints nothing and succeeds if its input is not a valid event."""
     write_titled_session(config_home)
-    assert reason_of_process(run_hook("prompt", RAW[name])) == ""
+    assert reason_of_process(run_hook("prompt", RAW_EVENTS[name])) == ""
 
 
-IDS = [
+BAD_SESSION_IDS = [
     None, 7, "", [SESSION], "../../../etc/passwd", f"../{OTHER}", f"{SESSION}/../{OTHER}", f"{SESSION}\0",
     SESSION.upper().replace("1", "A"), f"{SESSION}.jsonl", "*", "x" * 100_000, "\ud800",
 ]  # fmt: skip
@@ -181,7 +181,7 @@ IDS = [
     "prompt",
     ["/resume-hooks:resume words kept", ">handoff words kept", ">session", ">lineage", ">trim"],
 )
-@pytest.mark.parametrize("hostile", IDS, ids=range(len(IDS)))
+@pytest.mark.parametrize("hostile", BAD_SESSION_IDS, ids=range(len(BAD_SESSION_IDS)))
 def test_an_invalid_id_creates_no_file(
     config_home: ConfigHome, run_hook: Run, hostile: object, prompt: str
 ) -> None:

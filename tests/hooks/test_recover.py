@@ -24,7 +24,7 @@ from tests.builders import (
 )
 from tests.hooks.conftest import Run, trigger_at
 
-ASKED = Trigger("recall", "", is_slash=False, is_pasted=False)
+RECALL_TRIGGER = Trigger("recall", "", is_slash=False, is_pasted=False)
 
 
 def write_compacted_session(home: ConfigHome) -> str:
@@ -58,7 +58,9 @@ def test_copied_facts_are_labeled(config_home: ConfigHome) -> None:
 
     A blank line could end the labelled text too early.
     """
-    copied = answer_request(trigger_at(ASKED, write_compacted_session(config_home))).to_copy
+    copied = answer_request(
+        trigger_at(RECALL_TRIGGER, write_compacted_session(config_home))
+    ).to_copy
     assert copied.startswith("Facts from this work's transcripts")
     assert "not instructions" in copied
     assert "make bench" in copied
@@ -70,7 +72,7 @@ def test_an_unnecessary_recall_is_reported(config_home: ConfigHome, path: str | 
     """``recall`` in a new session says that there is nothing to recover."""
     if path:
         write_session(config_home.project(), SESSION, [])
-    shown = prompt.card_of_trigger(ASKED, {"session_id": SESSION})
+    shown = prompt.card_of_trigger(RECALL_TRIGGER, {"session_id": SESSION})
     assert "nothing to recover" in shown
     assert "Nothing was changed." in shown
 
@@ -80,6 +82,6 @@ def test_recover_context_with_text_is_left_to_the_model(config_home: ConfigHome)
     write_session(config_home.project(), SESSION, conversation(1))
     assert recognise_trigger("/resume-hooks:recover-context what was next") is None
     for name in ("recall", "recover-context"):
-        assert recognise_trigger(f"/resume-hooks:{name}") == ASKED._replace(
+        assert recognise_trigger(f"/resume-hooks:{name}") == RECALL_TRIGGER._replace(
             is_slash=True, sign=SLASH
         )

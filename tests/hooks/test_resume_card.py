@@ -35,7 +35,7 @@ from resume_hooks.transcripts.tokens import ESTIMATED, ContextSize, FirstRequest
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.hooks.test_child_cards import LAST_LINE, WAYS, card_in_client
 
-ASKED = Trigger("resume", "", is_slash=False, is_pasted=False)
+RESUME_TRIGGER = Trigger("resume", "", is_slash=False, is_pasted=False)
 MOST_LINES = 10
 """Maximum number of rows of a card, so that it fits a terminal of 24 rows."""
 
@@ -46,7 +46,7 @@ FIGURES = (
     Estimate(ROLLOVER, 32_700, 74_700, 90_000, 1_200, 210_000, 230_000),
     Estimate(COMPACT, 1_048_000, 1_031_200, 300_000, None, 980, 1_350_000),
 )
-DIAL = (
+HANDOFF_SIZES = (
     SizeEstimate(HandoffSize("1k", 31_000, 23_000, 24_000, has_mainly_lists=True), 18_000, 38_000),
     SizeEstimate(HandoffSize("12k", 42_000, 11_000, 24_000), 32_000, 53_000),
     SizeEstimate(HandoffSize("24k", 54_000, 0, 24_000), 46_000, 67_000),
@@ -62,7 +62,7 @@ def compare_ways(home: ConfigHome, **fields: Any) -> Comparison:
     )
     own: dict[str, Any] = {
         "session_id": SESSION, "ends": HeadTail(path), "folder": "/home/user/proj", "age": 40, "estimates": FIGURES,
-        "handoff_sizes": DIAL,
+        "handoff_sizes": HANDOFF_SIZES,
         "context": ContextSize(150_000, 200_000),
         "traffic": RecentRequests(1, DEFAULT_CACHE_SECONDS, 149_000, 3, 4_100),
         "base": FirstRequest(30_000, 18_000), "is_trim_estimated": True,
@@ -85,7 +85,9 @@ def test_the_card_fits_few_lines_of_eighty_columns(
     """
     full = ContextSize(190_000, 200_000)
     text = card_in_client(
-        resume_card(compare_ways(config_home, context=full), copied, ASKED, with_table=whole)
+        resume_card(
+            compare_ways(config_home, context=full), copied, RESUME_TRIGGER, with_table=whole
+        )
     )
     for part in (copied.sentence(SESSION), "context 190,000 tokens · Fix the parser"):
         assert part in text
@@ -222,8 +224,8 @@ def test_a_session_without_a_handoff_has_no_sizes(config_home: ConfigHome) -> No
     ]
 
 
-HANDED = Advice(HANDOFF, "it leaves the most room")
-TRIMMED = Advice(TRIM, "mostly tool output")
+HANDOFF_ADVICE = Advice(HANDOFF, "it leaves the most room")
+TRIM_ADVICE = Advice(TRIM, "mostly tool output")
 
 
 @pytest.mark.parametrize(
@@ -239,13 +241,13 @@ TRIMMED = Advice(TRIM, "mostly tool output")
          ">handoff costs less after 1 prompt.")),
         (86_400, None, None, "48 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; going on is fine."),
         (60_500, None, None, "34 % of 180,000. >handoff leaves 31,000 tokens; going on is fine."),
-        (153_000, 1, TRIMMED,
+        (153_000, 1, TRIM_ADVICE,
          "85 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >trim fits best: about 1 prompt left."),
-        (153_000, None, HANDED,
+        (153_000, None, HANDOFF_ADVICE,
          "85 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >handoff fits best: nearly full."),
         (124_000, 5, Advice(TRIM, COLD_CACHE_REASON),
          "69 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >trim fits best: the prompt cache expired."),
-        (190_000, 0, HANDED,
+        (190_000, 0, HANDOFF_ADVICE,
          ("106 % of 180,000. >handoff leaves 31,000 tokens, >trim 60,000; >handoff fits best: "
           "it is about to be compacted.")),
     ],
@@ -259,7 +261,7 @@ def test_the_first_line_of_the_card_gives_the_advice(
     """
     context = ContextSize(tokens, 200_000)
     found = compare_ways(config_home, context=context, prompts_left=left, advice=advice)
-    assert resume_card(found, WAYS[0], ASKED).split("\n")[0] == line
+    assert resume_card(found, WAYS[0], RESUME_TRIGGER).split("\n")[0] == line
     assert describe_comparison(found, "resume-hooks {}".format) == line.replace(
         ">", "resume-hooks "
     )
@@ -277,10 +279,12 @@ def test_a_session_with_space_lists_its_ways(config_home: ConfigHome) -> None:
         (FIGURES[:1], []),
     ):
         card = resume_card(
-            compare_ways(config_home, context=with_room, estimates=estimates), WAYS[0], ASKED
+            compare_ways(config_home, context=with_room, estimates=estimates),
+            WAYS[0],
+            RESUME_TRIGGER,
         )
         assert [line for line in card.split("\n") if line.startswith("  >")] == lines
-    assert handoff not in resume_card(compare_ways(config_home), WAYS[0], ASKED)
+    assert handoff not in resume_card(compare_ways(config_home), WAYS[0], RESUME_TRIGGER)
 
 
 def test_the_card_omits_impossible_ways(config_home: ConfigHome) -> None:
@@ -290,19 +294,23 @@ def test_the_card_omits_impossible_ways(config_home: ConfigHome) -> None:
         ((FIGURES[0],), "83 % of 180,000. Going"),
         (trim, ". >trim leaves 60,000 tokens; going"),
     ):
-        assert words in resume_card(compare_ways(config_home, estimates=estimates), WAYS[0], ASKED)
+        assert words in resume_card(
+            compare_ways(config_home, estimates=estimates), WAYS[0], RESUME_TRIGGER
+        )
 
 
 def test_an_estimated_context_is_marked(config_home: ConfigHome) -> None:
     """The card marks a context size that was estimated with "about"."""
     found = compare_ways(config_home, context=ContextSize(10, 200_000, kind=ESTIMATED))
-    assert "context about 10 tokens" in resume_card(found, WAYS[0], ASKED)
+    assert "context about 10 tokens" in resume_card(found, WAYS[0], RESUME_TRIGGER)
 
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
     """The answer to ``resume`` with a text suggests ``>handoff`` with the complete text."""
     text = card_in_client(
-        resume_card(compare_ways(config_home), WAYS[0], ASKED._replace(text='two\nlines "quoted"'))
+        resume_card(
+            compare_ways(config_home), WAYS[0], RESUME_TRIGGER._replace(text='two\nlines "quoted"')
+        )
     )
     assert '\n  >handoff two\nlines "quoted"\n' in text
     assert "not sent" in text

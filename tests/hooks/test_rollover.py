@@ -21,7 +21,7 @@ from tests.hooks.conftest import Run, TypePrompt, children_of
 from tests.needs import REPO
 from tests.stand_in import StandIn, write_stand_in
 
-GOOD = "result({'goal': 'Mend it.', 'state': 'Half done.'})"
+GOOD_ANSWER = "result({'goal': 'Mend it.', 'state': 'Half done.'})"
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_the_card_of_a_rollover_shows_model_and_costs(
 
     Its last line fits a busy client.
     """
-    made = write_stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD_ANSWER)
     text = card_of_prompt(type_prompt, made, f"{sign}rollover focus on tabs")
     (child,) = children_of(parent)
     assert text.startswith("rolled over · the /resume line not copied\n")
@@ -70,7 +70,7 @@ def test_a_repeated_rollover_costs_nothing(
 
     Other words make another child.
     """
-    made = write_stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD_ANSWER)
     first = card_of_prompt(type_prompt, made, ">rollover tabs")
     again = card_of_prompt(type_prompt, made, ">rollover tabs")
     assert again.startswith("already rolled over")
@@ -87,7 +87,7 @@ def test_a_rollover_after_another_prompt_is_new(
     config_home: ConfigHome, type_prompt: TypePrompt, parent: Path
 ) -> None:
     """A rollover after another prompt makes a new child, because the old one lacks the prompt."""
-    made = write_stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD_ANSWER)
     card_of_prompt(type_prompt, made)
     with parent.open("ab") as stream:
         stream.write(
@@ -183,7 +183,7 @@ def test_a_failed_summary_is_tried_again(
         prompt_event(">rollover"),
         environ={"PATH": write_stand_in(config_home.root, body).path},
     )
-    assert card_of_prompt(type_prompt, write_stand_in(config_home.root, GOOD)).startswith(
+    assert card_of_prompt(type_prompt, write_stand_in(config_home.root, GOOD_ANSWER)).startswith(
         "rolled over · "
     )
     (child,) = children_of(parent)
@@ -203,27 +203,27 @@ def test_a_parallel_rollover_names_the_child(
     assert len(children_of(parent)) == len(made.calls()) == 1
 
 
-USED = {
+USAGE = {
     "cache_read_input_tokens": 41_000,
     "cache_creation_input_tokens": 1_300,
     "input_tokens": 11,
     "output_tokens": 7,
 }
-OWN = "claude-opus-4-5"
+SESSION_MODEL = "claude-opus-4-5"
 
 
 @pytest.fixture
 def warm_session(config_home: ConfigHome) -> Path:
     """Write a session whose model has just answered, so that its prompt cache is warm."""
     first, last = conversation(2), clock.now()
-    usage = {**USED, "cache_creation": {"ephemeral_5m_input_tokens": 1_300}}
+    usage = {**USAGE, "cache_creation": {"ephemeral_5m_input_tokens": 1_300}}
     answer = assistant(
         "Half of it is done.",
         uuid="last",
         parent=first[-1]["uuid"],
         ts=last,
         tokens=usage,
-        model=OWN,
+        model=SESSION_MODEL,
     )
     return Path(write_session(config_home.project(), SESSION, [*first, answer]))
 
@@ -235,7 +235,7 @@ def ask_module(args: str = "", **forked: object) -> dict[str, Any]:
         "screen": True,
         "waiting": True,
         "args": args,
-        "forked": {"model": OWN, **forked},
+        "forked": {"model": SESSION_MODEL, **forked},
     }
     reply = answer_module("rollover", event)
     json.dumps(reply)
@@ -260,7 +260,7 @@ def test_the_own_model_with_a_warm_cache_is_asked_first(warm_session: Path) -> N
         "focus on tabs",
         isAnswered=True,
         text='{"goal": "Mend it.", "state": "Half done."}',
-        usage=USED,
+        usage=USAGE,
     )
     assert children_of(warm_session) == [child]
     assert made["open"] == child.stem
@@ -282,10 +282,10 @@ def test_the_own_model_with_a_warm_cache_is_asked_first(warm_session: Path) -> N
             "gave no answer: nothing was sent to it since the session was opened here",
         ),
         (
-            {"isAnswered": False, "reason": "empty-reply", "usage": USED},
+            {"isAnswered": False, "reason": "empty-reply", "usage": USAGE},
             "and took 41,000 tokens read from the cache",
         ),
-        ({"isAnswered": True, "text": "In prose.", "usage": USED}, "answered in prose"),
+        ({"isAnswered": True, "text": "In prose.", "usage": USAGE}, "answered in prose"),
     ],
 )
 def test_the_headless_model_is_asked_after_the_own_model(
@@ -299,7 +299,7 @@ def test_the_headless_model_is_asked_after_the_own_model(
 
     The same child gets the summary. The remark shows both costs.
     """
-    made = write_stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD_ANSWER)
     monkeypatch.setenv("PATH", made.path)
     assert ask_module()["fork"]
     done = ask_module(**told)
@@ -317,7 +317,7 @@ def test_no_second_model_is_asked_after_the_time_limit(
 
     The same words later ask the own model again, for the same child.
     """
-    made = write_stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, GOOD_ANSWER)
     monkeypatch.setenv("PATH", made.path)
     ask_module()
     late = ask_module(reason="late")
@@ -333,12 +333,12 @@ def test_the_own_model_is_not_asked_if_it_costs_more(
     warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     """The session's own model is not asked if another one is set or the cache has expired."""
-    monkeypatch.setenv("PATH", write_stand_in(config_home.root, GOOD).path)
+    monkeypatch.setenv("PATH", write_stand_in(config_home.root, GOOD_ANSWER).path)
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
     if why == "cold":
         monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
-    model = {"another": "claude-sonnet-4-5", "no module": None}.get(why, OWN)
+    model = {"another": "claude-sonnet-4-5", "no module": None}.get(why, SESSION_MODEL)
     made = ask_module(model=model)
     assert made["remark"] == ""
     (child,) = children_of(warm_session)

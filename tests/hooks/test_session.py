@@ -40,7 +40,9 @@ Send = Callable[..., None]
 SendAndReply = Callable[..., dict[str, Any]]
 
 
-BOTH = pytest.mark.parametrize("any_python", ["this Python", "Python 3.9"], indirect=True)
+ON_BOTH_PYTHONS = pytest.mark.parametrize(
+    "any_python", ["this Python", "Python 3.9"], indirect=True
+)
 """Run the test also on the oldest supported Python.
 
 The tests with this mark together run every line of the hook.
@@ -117,7 +119,7 @@ def notes_folder(home: ConfigHome) -> Path:
     return home.config / "resume-hooks" / "pending"
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> None:
     """After ``/clear``, one link names the cleared session as the parent of the next one.
 
@@ -146,7 +148,7 @@ def test_repeated_clears_write_a_chain_of_links(config_home: ConfigHome, send_ev
     assert linked_pairs(config_home) == [(OLD, NEW), (NEW, session_id(3))]
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 def test_an_older_client_is_found_among_the_ancestors(
     config_home: ConfigHome, any_python: str
 ) -> None:
@@ -206,7 +208,7 @@ def test_other_starts_consume_no_note(
     assert linked_pairs(config_home) == [(OLD, NEW)]
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 @pytest.mark.parametrize("seconds", [-3_600, 3_600])
 def test_an_old_note_of_clear_writes_no_link(
     config_home: ConfigHome, send_event: Send, seconds: int
@@ -220,7 +222,7 @@ def test_an_old_note_of_clear_writes_no_link(
     assert clear_notes(config_home) == []
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 @pytest.mark.parametrize(
     "damage",
     [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000],
@@ -240,7 +242,7 @@ def test_a_damaged_note_of_clear_writes_no_link(
     assert linked_pairs(config_home) == [(NEW, session_id(3))]
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 @pytest.mark.parametrize(
     "event",
     [
@@ -267,7 +269,7 @@ def test_malformed_events_are_ignored(
     assert not (config_home.config / "resume-hooks").exists()
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 @pytest.mark.parametrize("pid", ["", "x", "-1", "²", "9" * 500, "../7"])
 def test_an_invalid_client_pid_is_harmless(
     config_home: ConfigHome, send_event: Send, pid: str
@@ -278,7 +280,7 @@ def test_an_invalid_client_pid_is_harmless(
     assert {path.name for path in config_home.config.iterdir()} <= {"projects", "resume-hooks"}
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 def test_an_unwritable_link_is_reported_after_clear(
     config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
@@ -308,7 +310,7 @@ def test_a_full_disk_is_reported_after_clear(
     assert linked_pairs(config_home) == []
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 def test_the_note_of_clear_is_private(config_home: ConfigHome, send_event: Send) -> None:
     """The note of ``/clear`` has mode 0600, and its folder has mode 0700."""
     send_event(end_event())
@@ -321,7 +323,7 @@ def test_the_note_of_clear_is_private(config_home: ConfigHome, send_event: Send)
     assert state.stat().st_mode & 0o777 == (state / "pending").stat().st_mode & 0o777 == 0o700
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python: str) -> None:
     """Ten parallel ``/clear`` record ten complete links, each with its own parent."""
     numbers = range(100, 110)
@@ -402,7 +404,7 @@ def start_event_next_to(path: Path, number: str, source: str) -> dict[str, Any]:
     return {**start_event(number, source), "transcript_path": str(path.parent / f"{number}.jsonl")}
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 def test_clear_after_a_handoff_opens_with_its_digest(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
@@ -434,7 +436,7 @@ def test_clear_after_a_handoff_opens_with_its_digest(
     assert linked_pairs(config_home)[-1] == (NEW, session_id(7))
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 @pytest.mark.parametrize(
     "case", ["other client", "other session", "other folder", "opened", "no path"]
 )
@@ -465,7 +467,7 @@ def test_a_clear_of_another_session_is_a_plain_one(
     assert (link.parent_id, link.child_id, link.kind) == (cleared, NEW, "clear")
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 def test_resuming_the_child_consumes_the_handoff(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
@@ -477,7 +479,7 @@ def test_resuming_the_child_consumes_the_handoff(
     assert [link.kind for link in read_links(config_home.where)] == ["clear"]
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 def test_the_next_start_reports_a_pending_handoff_once(
     pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
@@ -507,7 +509,7 @@ COLD = {
     "prompt_cache_likely_expired": True,
     "estimated_cache_write_usd": 0.6128,
 }
-SAID = (
+CACHE_EXPIRED_MESSAGE = (
     "resume-hooks: The prompt cache expired; your next prompt resends all 163,400 tokens{cost}; "
     "/resume-hooks:trim or /resume-hooks:handoff first sends less"
 )
@@ -524,13 +526,13 @@ def counted_turn(tokens: int, *, after: str | None = None, prompt: str = "go on"
     ]
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        ({}, SAID.format(cost=" (about $0.61)")),
-        ({"estimated_cache_write_usd": None}, SAID.format(cost="")),
-        ({"estimated_cache_write_usd": 0.001}, SAID.format(cost="")),
+        ({}, CACHE_EXPIRED_MESSAGE.format(cost=" (about $0.61)")),
+        ({"estimated_cache_write_usd": None}, CACHE_EXPIRED_MESSAGE.format(cost="")),
+        ({"estimated_cache_write_usd": 0.001}, CACHE_EXPIRED_MESSAGE.format(cost="")),
         ({"context_tokens": 99_999}, ""),
         ({"context_tokens": "163400"}, ""),
         ({"prompt_cache_likely_expired": "yes"}, ""),
@@ -595,11 +597,11 @@ def test_the_hook_does_not_repeat_the_modules_line(
         "as the module's commands are called"
     )
     assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == {}
-    due = SAID.format(cost=" (about $0.61)")
+    due = CACHE_EXPIRED_MESSAGE.format(cost=" (about $0.61)")
     assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == {"systemMessage": due}
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 def test_a_resume_of_a_giant_file_names_a_remedy(
     config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
@@ -630,7 +632,7 @@ def test_other_starts_keep_the_pending_handoff(
     assert len(clear_notes(config_home)) == 1
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 def test_a_compaction_without_the_engine_is_silent(
     reply_to_event: SendAndReply, config_home: ConfigHome
 ) -> None:
@@ -638,7 +640,7 @@ def test_a_compaction_without_the_engine_is_silent(
     assert reply_to_event(start_event(session_id(6), "compact")) == {}
 
 
-@BOTH
+@ON_BOTH_PYTHONS
 def test_an_unwritable_link_does_not_change_the_opening(
     pending_child: Path, config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:

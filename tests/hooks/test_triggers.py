@@ -14,7 +14,7 @@ from resume_hooks.shared_values import SLASH
 
 ID = "5e12a303-7a0b-4c1d-9e2f-0123456789ab"
 
-OURS = [
+RECOGNIZED = [
     (">resume", "resume", ""),
     (">continue", "resume", ""),
     (">Resume  \n", "resume", ""),
@@ -160,7 +160,7 @@ PASTED = [
 ]
 
 
-@pytest.mark.parametrize(("prompt", "verb", "text"), OURS)
+@pytest.mark.parametrize(("prompt", "verb", "text"), RECOGNIZED)
 def test_a_trigger_is_recognized(prompt: str, verb: str, text: str) -> None:
     """A prompt with a trigger has the verb and the text as typed."""
     assert_trigger(prompt, verb, text)
@@ -196,7 +196,7 @@ def assert_paste(prompt: str, verb: str) -> None:
     assert (found.verb, found.is_pasted) == (verb, True)
 
 
-START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
+TRIGGER_START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
 
 
 @given(
@@ -230,7 +230,7 @@ def test_no_other_text_is_a_trigger(prompt: str) -> None:
     found = recognise_trigger(prompt)
     if found is None:
         return
-    assert START.match(prompt)
+    assert TRIGGER_START.match(prompt)
     assert not prompt.startswith("> ")
     assert found.verb in TYPED_VERBS
     assert found.text == found.text.strip()

@@ -12,7 +12,7 @@ import pytest
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from tests.redaction.hostile import hostile_texts
 
-MOST = 18
+MAX_CALLS_PER_BYTE = 18
 """Maximum number of function calls per byte.
 
 ``python -m benchmarks.redaction --hostile`` measures seconds.
@@ -45,7 +45,7 @@ def count_calls(work: Callable[[], object]) -> int:
     "text", list(hostile_texts(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
 )
 def test_the_work_for_any_text_is_limited(text: str) -> None:
-    """Redacting a hostile text, or a record with it, makes at most ``MOST`` calls per byte."""
+    """Redacting a hostile text, or a record with it, makes at most ``MAX_CALLS_PER_BYTE`` calls per byte."""
     raw, line = text.encode(), record_of_text(text)
-    assert count_calls(lambda: redact_bytes(raw)) <= MOST * len(raw)
-    assert count_calls(lambda: redact_line(line)) <= MOST * len(line)
+    assert count_calls(lambda: redact_bytes(raw)) <= MAX_CALLS_PER_BYTE * len(raw)
+    assert count_calls(lambda: redact_line(line)) <= MAX_CALLS_PER_BYTE * len(line)

@@ -20,7 +20,7 @@ from tests.redaction.planted import FORMS, chars, plant_secrets, private_key
 
 RNG = random.Random(5)
 GITHUB = "ghp_" + chars(RNG, 36)
-GONE = "[secret removed: github-pat]"
+PLACEHOLDER = "[secret removed: github-pat]"
 
 
 def encode_line(record: dict[str, Any]) -> bytes:
@@ -48,7 +48,7 @@ def test_only_the_string_with_a_secret_changes() -> None:
     odd = b'{ "type":"user" ,"n":123456789012345678901234567890.10, "\\u0078":"\\ud83d",'
     raw = odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % GITHUB.encode()
     clean, found = redact_line(raw)
-    assert clean == odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % GONE.encode()
+    assert clean == odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % PLACEHOLDER.encode()
     assert [raw[secret.start : secret.end] for secret in found] == [GITHUB.encode()]
 
 
@@ -111,7 +111,7 @@ def test_nested_fields_with_names_of_ids_are_text(record: dict[str, Any]) -> Non
     raw = encode_line(record)
     clean, found = redact_line(raw)
     assert [secret.kind for secret in found] == ["github-pat"]
-    assert clean == raw.replace(GITHUB.encode(), GONE.encode())
+    assert clean == raw.replace(GITHUB.encode(), PLACEHOLDER.encode())
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_secret_in_an_input_is_found_by_its_field_name(key: str) -> None:
 def test_a_line_that_is_not_json_is_text() -> None:
     """A line that is not JSON is redacted as text."""
     raw = b"TOKEN=%s\r\n" % GITHUB.encode()
-    assert redact_line(raw)[0] == b"TOKEN=%s\r\n" % GONE.encode()
+    assert redact_line(raw)[0] == b"TOKEN=%s\r\n" % PLACEHOLDER.encode()
 
 
 def test_a_key_over_several_lines_of_a_text_is_removed() -> None:

@@ -10,7 +10,7 @@ from resume_hooks.redaction.known_secrets import Redactor
 
 VALUE = "xho9ypjaxtbw"
 RAW = f"deploy with:\npassword: >-\n  {VALUE}\nand tell me"
-GONE = "[secret removed: password]"
+PLACEHOLDER = "[secret removed: password]"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ GONE = "[secret removed: password]"
 def test_a_known_value_is_removed_in_every_form(text: str) -> None:
     """A known secret is removed in every form: in a path, escaped, folded, quoted, colored or cut."""
     clean = Redactor([RAW]).redact(text)
-    assert GONE in clean
+    assert PLACEHOLDER in clean
     assert not any(
         VALUE[at : at + 3] in clean
         for at in range(len(VALUE) - 2)
@@ -51,11 +51,11 @@ def test_a_known_value_is_removed_in_every_form(text: str) -> None:
 def test_a_value_is_learned_without_invisible_characters() -> None:
     """A secret that was found with invisible characters in it is removed without them, too."""
     redactor = Redactor(["password: xho9\u200byp\u2060jaxtbw"])
-    assert redactor.redact(f"the value {VALUE} is old") == f"the value {GONE} is old"
+    assert redactor.redact(f"the value {VALUE} is old") == f"the value {PLACEHOLDER} is old"
     line = json.dumps({"message": {"content": "it is " + "\u200b".join(VALUE)}}).encode()
     for simplify_name_pattern in (line, line.replace(b"200b", b"200B")):
         assert json.loads(redactor.redact_line(simplify_name_pattern)[0]) == {
-            "message": {"content": f"it is {GONE}"}
+            "message": {"content": f"it is {PLACEHOLDER}"}
         }
 
 
@@ -64,7 +64,7 @@ def test_a_percent_encoded_value_is_removed() -> None:
     redactor = Redactor(['password = "Xk9&q+zz/Wd"'])
     assert (
         redactor.redact("see https://host/?q=Xk9%26q%2Bzz%2FWd now")
-        == f"see https://host/?q={GONE} now"
+        == f"see https://host/?q={PLACEHOLDER} now"
     )
 
 
@@ -85,7 +85,7 @@ def test_a_common_word_is_removed_only_next_to_an_indicator() -> None:
     assert redactor.redact("sunshines are no passwords") == "sunshines are no passwords"
     assert (
         redactor.redact("the password, they say, is still sunshine.")
-        == f"the password, they say, is still {GONE}."
+        == f"the password, they say, is still {PLACEHOLDER}."
     )
 
 
@@ -131,10 +131,13 @@ def test_a_line_of_a_transcript_stays_json() -> None:
     assert json.loads(clean) == {
         "type": "user",
         "uuid": VALUE,
-        "cwd": f"/srv/{GONE}",
-        "message": {"content": f"é {GONE}"},
-        "toolUseResult": {"structuredPatch": [{"lines": [f"+{GONE}"]}], f"/a/{GONE}": 1},
-        "snapshot": {"trackedFileBackups": {f"/srv/{GONE}": {"backupFileName": "x"}}},
+        "cwd": f"/srv/{PLACEHOLDER}",
+        "message": {"content": f"é {PLACEHOLDER}"},
+        "toolUseResult": {
+            "structuredPatch": [{"lines": [f"+{PLACEHOLDER}"]}],
+            f"/a/{PLACEHOLDER}": 1,
+        },
+        "snapshot": {"trackedFileBackups": {f"/srv/{PLACEHOLDER}": {"backupFileName": "x"}}},
     }
     assert len(found) == 5
 

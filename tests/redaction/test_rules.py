@@ -22,7 +22,7 @@ from resume_hooks.redaction.extra_token_rules import TOKEN_RULES
 from resume_hooks.redaction.lazy_patterns import _LazyPattern
 from resume_hooks.redaction.load_rules import MAX_MATCH_BYTES, REVISION, RULES_FILE, token_rules
 
-EVERY = list(
+ALL_RULES = list(
     {
         id(rule): rule
         for group in (*token_rules().by_keyword.values(), *token_rules().by_name.values())
@@ -55,7 +55,7 @@ def test_the_data_names_its_origin_and_licence() -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_no_rule_backtracks_without_limit(part: int) -> None:
     """Each rule searches hostile text of the maximum length within the test's time limit."""
-    for rule in EVERY[part::4]:
+    for rule in ALL_RULES[part::4]:
         keywords = [word for word, group in token_rules().by_keyword.items() if rule in group] or [
             b""
         ]
@@ -102,10 +102,10 @@ def test_keywords_are_lower_case() -> None:
 
 def test_kinds_fit_into_a_placeholder() -> None:
     """The kind of a rule has only characters that a placeholder may contain."""
-    assert all(rule.kind.replace("-", "").isalnum() and len(rule.kind) <= 60 for rule in EVERY)
+    assert all(rule.kind.replace("-", "").isalnum() and len(rule.kind) <= 60 for rule in ALL_RULES)
 
 
-RECORD = Path(__file__).with_name("revisions.txt")
+REVISIONS_FILE = Path(__file__).with_name("revisions.txt")
 
 
 def code_without_comments(text: str) -> str:
@@ -133,7 +133,7 @@ def digest_of_rules() -> str:
 
 def test_a_changed_rule_needs_a_new_revision() -> None:
     """A change of a rule needs a new revision, so that ``audit`` reads all files again."""
-    rows = [row.split() for row in RECORD.read_text(encoding="ascii").splitlines()]
+    rows = [row.split() for row in REVISIONS_FILE.read_text(encoding="ascii").splitlines()]
     numbers = [int(number) for number, _ in rows]
     assert numbers == sorted(set(numbers)), "each revision has one digest"
     assert rows[-1] == [str(REVISION), digest_of_rules()], (

@@ -25,7 +25,7 @@ from resume_hooks.search.scope import Scope
 from resume_hooks.search.sources import Sources
 from tests.needs import corpus_sessions
 
-LARGEST = 400_000  # Maximum number of bytes of a session that the tests use.
+MAX_SESSION_BYTES = 400_000  # Maximum number of bytes of a session that the tests use.
 RECORDS = 400  # Number of records whose words the tests use.
 EXAMPLES = 60 if os.environ.get("RUN_ALL") == "1" else 15
 UNKNOWN = ("xqzvwk", "vvqqjx7", "qjxqjxq")
@@ -53,7 +53,7 @@ def real_messages(tmp_path_factory: pytest.TempPathFactory) -> RealMessages:
     where = Where({"HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude")})
     for number, folder in enumerate(sorted({path.parent for path in corpus_sessions()})):
         for path in sorted(folder.glob("*.jsonl")):
-            if path.stat().st_size <= LARGEST:
+            if path.stat().st_size <= MAX_SESSION_BYTES:
                 project = Path(where.projects, f"-corpus-{number}")
                 project.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, project)

@@ -10,14 +10,14 @@ import pytest
 from tests.builders import CWD, ConfigHome
 from tests.search.asking import marked_words, search_home, session_numbers, write_talk
 
-SAID = [
+SENTENCES = [
     "we receive a webhook for each shipment and schedule its retry",
     "Die Datenbankverbindung bricht nach jedem Neustart ab, größere Abfragen hängen",
     "parseHTTPResponse calls retry_after_seconds in src/net/http_client.py",
     "the firewall drops the connection when the certificate is exhausted",
 ]
 
-ASKED = {
+FOUND_BY_QUERY = {
     "recieve": [1],
     "shedule": [1],
     "shipement": [1],
@@ -50,18 +50,18 @@ ASKED = {
 @pytest.fixture
 def home_with_sentences(config_home: ConfigHome) -> ConfigHome:
     """Write each sentence to a session of its own."""
-    for number, words in enumerate(SAID, 1):
+    for number, words in enumerate(SENTENCES, 1):
         write_talk(config_home, number, words)
     return config_home
 
 
-@pytest.mark.parametrize("query", ASKED)
+@pytest.mark.parametrize("query", FOUND_BY_QUERY)
 def test_guessed_words_are_found(home_with_sentences: ConfigHome, query: str) -> None:
     """A word in another form finds its sessions, the best first.
 
     Umlauts match without dots and as two letters: "größere" is found by "GROESSERE".
     """
-    assert session_numbers(search_home(home_with_sentences, query)) == ASKED[query]
+    assert session_numbers(search_home(home_with_sentences, query)) == FOUND_BY_QUERY[query]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome
 from tests.search.asking import search_home, write_talk
 
-TYPED: list[tuple[list[str], list[str], list[str]]] = [
+QUERY_CASES: list[tuple[list[str], list[str], list[str]]] = [
     (["redis"], ["redis"], []),
     (["drop", "redis"], ["drop", "redis"], []),
     (["drop redis"], ["drop", "redis"], []),
@@ -52,7 +52,7 @@ TYPED: list[tuple[list[str], list[str], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "wanted", "excluded"), TYPED)
+@pytest.mark.parametrize(("words", "wanted", "excluded"), QUERY_CASES)
 def test_a_query_becomes_terms(words: list[str], wanted: list[str], excluded: list[str]) -> None:
     """A query becomes wanted and excluded words and phrases, each once.
 

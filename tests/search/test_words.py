@@ -14,7 +14,7 @@ from tests.search.asking import (
 )
 from tests.search.index.probe import uuid_of_text
 
-SAID = [
+SENTENCES = [
     "the connection\n  pool is exhausted",
     "we drop Redis; the art of the start",
     "We dropped the indexes of the database",
@@ -96,7 +96,7 @@ The sentence that has most of it is first.
 def home_with_sentences(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
     """Write each sentence to a session of its own."""
     made = ConfigHome.at(tmp_path_factory.mktemp("said"))
-    for line, words in enumerate(SAID):
+    for line, words in enumerate(SENTENCES):
         write_talk(made, line + 1, words)
     return made
 

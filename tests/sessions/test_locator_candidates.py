@@ -34,7 +34,7 @@ PADDING: Record = {
     "messageId": "x",
     "snapshot": {"padding": "x" * 3 * END_BYTES},
 }
-WAYS: list[Callable[[Record], bytes]] = [
+SERIALIZERS: list[Callable[[Record], bytes]] = [
     line,
     lambda record: json.dumps(record).encode(),
     lambda record: json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"),
@@ -52,7 +52,7 @@ def write_candidate(folder: Path, records: list[Any]) -> SessionFile:
     title=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(
         str.strip
     ),
-    way=st.sampled_from(WAYS),
+    way=st.sampled_from(SERIALIZERS),
     place=st.sampled_from(["head", "tail", "only"]),
     kind=st.sampled_from(["custom-title", "ai-title", "summary", "prompt"]),
 )

@@ -41,9 +41,9 @@ PADDING: Record = {
     "snapshot": {"padding": "x" * 3 * END_BYTES},
 }
 TITLE: Record = custom_title("Mine")
-AI: Record = {"type": "ai-title", "aiTitle": "Generated", "sessionId": SESSION}
+GENERATED_TITLE: Record = {"type": "ai-title", "aiTitle": "Generated", "sessionId": SESSION}
 SUMMARY: Record = {"type": "summary", "summary": "Summed up", "leafUuid": "x"}
-HANDED = (
+HANDOFF_NOTICE = (
     f"{AFTER_CLEAR_BEGINNING}that left this:\n\n1. Old · {session_id(1)}\n"
     f"2. fix it · handoff · {SESSION} · this session"
 )
@@ -65,8 +65,8 @@ def head_tail_of_records(
 @pytest.mark.parametrize(
     ("records", "title"),
     [
-        ([*conversation(1), TITLE, AI, SUMMARY], "Mine"),
-        ([*conversation(1), AI, SUMMARY], "Generated"),
+        ([*conversation(1), TITLE, GENERATED_TITLE, SUMMARY], "Mine"),
+        ([*conversation(1), GENERATED_TITLE, SUMMARY], "Generated"),
         ([SUMMARY, *conversation(1)], "Summed up"),
         (conversation(1), "prompt 0"),
         ([], "(no prompt yet)"),
@@ -113,8 +113,14 @@ def head_tail_of_records(
             [TITLE, attachment(AFTER_CLEAR_BEGINNING, uuid="h", parent=None), CLEAR],
             "Mine \u00b7 handoff",
         ),
-        ([TITLE, attachment(HANDED, uuid="h", parent=None), CLEAR, AI], "fix it \u00b7 handoff"),
-        ([attachment(HANDED, uuid="h", parent=None), CLEAR, custom_title("Newer")], "Newer"),
+        (
+            [TITLE, attachment(HANDOFF_NOTICE, uuid="h", parent=None), CLEAR, GENERATED_TITLE],
+            "fix it \u00b7 handoff",
+        ),
+        (
+            [attachment(HANDOFF_NOTICE, uuid="h", parent=None), CLEAR, custom_title("Newer")],
+            "Newer",
+        ),
         ([TITLE, CLEAR, PADDING, TITLE], "Mine \u00b7 clear"),
         ([TITLE, CLEAR, custom_title("Newer")], "Newer"),
         ([CLEAR, TITLE], "Mine"),
@@ -130,12 +136,12 @@ def test_the_best_kind_of_title_is_used(tmp_path: Path, records: list[Record], t
 
 def test_a_handoff_in_parts_gives_the_title(tmp_path: Path) -> None:
     """The title of a handoff is found in an opening that was passed to the client in several parts."""
-    first, *others = split_into_parts(HANDED + "\n" + "what was said\n" * 2_500)
+    first, *others = split_into_parts(HANDOFF_NOTICE + "\n" + "what was said\n" * 2_500)
     told = [hook_success(part, number) for number, part in enumerate([first, *others])]
     whole = attachment("", uuid="h", parent=None)
     whole["attachment"]["content"] = [first, *others]
     whole["rendered"][0]["content"] = "\n".join([first, *others])
-    behind = head_tail_of_records(tmp_path, [TITLE, *told, whole, CLEAR, AI])
+    behind = head_tail_of_records(tmp_path, [TITLE, *told, whole, CLEAR, GENERATED_TITLE])
     assert len(session_bytes([*told, whole])) > END_BYTES
     assert behind.title == "fix it \u00b7 handoff"
     odd: list[Record] = [
@@ -393,7 +399,7 @@ def test_a_title_is_looked_up_without_parsing_other_lines(
     """Reading a title parses only lines that have the words ``custom-title``."""
     said = [user('"custom-title"', uuid="q"), *conversation(2), custom_title("Old"), TITLE]
     ends = head_tail_of_records(
-        tmp_path, [*said, user('Rename the "custom-title"?', uuid="r"), PADDING, AI]
+        tmp_path, [*said, user('Rename the "custom-title"?', uuid="r"), PADDING, GENERATED_TITLE]
     )
     parsed: list[bytes] = []
 

@@ -39,7 +39,10 @@ LIVE = "the live chain is the whole file in order"
 LATEST = "timestamps are in order, and the last one is unique"
 FORM = "every message has an accepted form"
 PAIRS = "every tool call has one result"
-PLAIN = {**assistant("x", uuid="b", parent="a"), "message": {"role": "assistant", "content": "x"}}
+STRING_CONTENT = {
+    **assistant("x", uuid="b", parent="a"),
+    "message": {"role": "assistant", "content": "x"},
+}
 
 
 def prompt_after(
@@ -66,7 +69,7 @@ CASES: dict[str, tuple[list[Any], str]] = {
         [tool_result("t9", uuid="a", parent=None)],
         "the conversation starts with a user",
     ),
-    "string content": ([user("hi", uuid="a"), PLAIN], FORM),
+    "string content": ([user("hi", uuid="a"), STRING_CONTENT], FORM),
     "empty text": ([user("", uuid="a")], FORM),
     "blank block": ([user("hi", uuid="a"), assistant(" \n", uuid="b", parent="a")], FORM),
     "unanswered call": (GOOD[:3], PAIRS),

@@ -19,7 +19,7 @@ from resume_hooks.transcripts.parted_text import (
     split_into_parts,
 )
 
-CLIENT = 10_000
+CLIENT_LIMIT = 10_000
 """The client's limit for the output of a hook, in UTF-16 units."""
 
 LINES = st.builds(
@@ -37,7 +37,7 @@ def test_parts_join_to_the_original_text(text: str, random: object) -> None:
     """Parts in any order, among other texts, join to the original text."""
     parts = split_into_parts(text)
     assert 1 <= len(parts) <= MAX_PARTS
-    assert max(map(utf16_length, parts)) <= MAX_PART_UNITS < CLIENT
+    assert max(map(utf16_length, parts)) <= MAX_PART_UNITS < CLIENT_LIMIT
     random.shuffle(parts)  # type: ignore[attr-defined]
     assert join_parts(parts) == [text]
     assert join_parts(["theirs", *parts]) == ["theirs", text]

@@ -26,7 +26,7 @@ from tests.derive.trim.sessions import (
     write_project_session,
 )
 
-AT = OriginalReference("5e12a303-c989-4291-a42d-bc1eb620afea", 42)
+ORIGINAL = OriginalReference("5e12a303-c989-4291-a42d-bc1eb620afea", 42)
 
 MAKERS: dict[str, Callable[..., str]] = {
     "result": lambda *rest: placeholders.result_placeholder("Read", *rest),
@@ -37,7 +37,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "attachment": placeholders.attachment_placeholder,
 }
 
-THEIRS = {
+PEER_PLACEHOLDERS = {
     "result": "head of the output\n\n[...truncated - original content was 9,000 characters, showing first 500. "
     "See line 3 of /home/u/.claude/projects/-x/a.jsonl for full content]",
     "result without a file": "head\n\n[...truncated - original content was 9,000 characters, showing first 500]",
@@ -53,13 +53,13 @@ THEIRS = {
 
 def test_placeholders_have_the_documented_wording() -> None:
     """A placeholder names tool and size, then the reference of the original, and a reason if any."""
-    assert placeholders.result_placeholder("Read", 12_345, AT) == (
+    assert placeholders.result_placeholder("Read", 12_345, ORIGINAL) == (
         "[Results from Read tool suppressed - original content was 12,345 characters; original: 5e12a303:42]"
     )
-    assert placeholders.response_placeholder(1_234, AT) == (
+    assert placeholders.response_placeholder(1_234, ORIGINAL) == (
         "[Claude response trimmed - original was 1,234 characters; original: 5e12a303:42]"
     )
-    assert placeholders.media_placeholder(1_600, AT, "seen") == (
+    assert placeholders.media_placeholder(1_600, ORIGINAL, "seen") == (
         "[Image or document suppressed - original content was 1,600 tokens; original: 5e12a303:42; seen]"
     )
 
@@ -71,7 +71,7 @@ def test_each_kind_of_placeholder_is_recognized(kind: str) -> None:
     No placeholder is shorter than ``MIN_PLACEHOLDER_CHARACTERS``.
     """
     for size in (1, 999, 12_345_678):
-        text = MAKERS[kind](size, AT, "why")
+        text = MAKERS[kind](size, ORIGINAL, "why")
         assert is_placeholder(text)
         assert contains_placeholder(f"{'x' * 500}\n{text}\n{'y' * 300}")
         assert (
@@ -79,11 +79,11 @@ def test_each_kind_of_placeholder_is_recognized(kind: str) -> None:
         )
 
 
-@pytest.mark.parametrize("kind", THEIRS)
+@pytest.mark.parametrize("kind", PEER_PLACEHOLDERS)
 def test_placeholders_of_another_tool_are_recognized(kind: str) -> None:
     """Placeholders of aichat are recognized, so they are not trimmed again."""
-    assert contains_placeholder(THEIRS[kind])
-    assert was_trimmed(THEIRS[kind])
+    assert contains_placeholder(PEER_PLACEHOLDERS[kind])
+    assert was_trimmed(PEER_PLACEHOLDERS[kind])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_placeholders_of_another_tool_are_recognized(kind: str) -> None:
         "[",
         "[Results from Read tool]",
         "a log that says: original content was 12 characters",
-        "x" * 2_000 + placeholders.response_placeholder(900, AT) + "y" * 2_000,
+        "x" * 2_000 + placeholders.response_placeholder(900, ORIGINAL) + "y" * 2_000,
         "[1, 2, [3]]",
         "[...truncated by less(1)]\n and then more output",
         "the original was long (original was blue).",
@@ -110,13 +110,15 @@ def test_false_placeholders_are_not_recognized(text: str) -> None:
 )
 def test_a_placeholder_with_text_after_it_is_not_recognized(behind: str) -> None:
     """A placeholder followed by other text is not recognized, because a program may have printed it."""
-    assert not is_placeholder(f"{placeholders.result_placeholder('Bash', 12_345, AT)}{behind}")
+    assert not is_placeholder(
+        f"{placeholders.result_placeholder('Bash', 12_345, ORIGINAL)}{behind}"
+    )
 
 
 @given(name=st.text(max_size=300))
 def test_any_tool_name_gives_a_valid_placeholder(name: str) -> None:
     """A placeholder with any tool name is one line in brackets and is recognized."""
-    text = placeholders.result_placeholder(name, 5, AT)
+    text = placeholders.result_placeholder(name, 5, ORIGINAL)
     assert is_placeholder(text)
     assert text.count("[") == text.count("]") == 1
     assert "\n" not in text
@@ -124,9 +126,9 @@ def test_any_tool_name_gives_a_valid_placeholder(name: str) -> None:
 
 def test_placeholders_of_answers_are_distinguished() -> None:
     """``is_response_placeholder`` is true only for placeholders of the model's texts."""
-    assert is_response_placeholder(placeholders.response_placeholder(900, AT))
-    assert is_response_placeholder(THEIRS["answer"])
-    assert not is_response_placeholder(placeholders.result_placeholder("Read", 900, AT))
+    assert is_response_placeholder(placeholders.response_placeholder(900, ORIGINAL))
+    assert is_response_placeholder(PEER_PLACEHOLDERS["answer"])
+    assert not is_response_placeholder(placeholders.result_placeholder("Read", 900, ORIGINAL))
 
 
 @pytest.mark.parametrize("size", range(60, 120))
@@ -151,6 +153,12 @@ def test_a_placeholder_is_never_longer_than_its_content(config_home: ConfigHome,
 @pytest.mark.parametrize("kind", ["result", "answer"])
 def test_notices_of_another_tool_are_not_trimmed(config_home: ConfigHome, kind: str) -> None:
     """A trim leaves the placeholders of aichat unchanged."""
-    chain = Chain().ask().tool("t1", "Read", THEIRS[kind]).answer(THEIRS[kind]).turns(1)
+    chain = (
+        Chain()
+        .ask()
+        .tool("t1", "Read", PEER_PLACEHOLDERS[kind])
+        .answer(PEER_PLACEHOLDERS[kind])
+        .turns(1)
+    )
     path = write_project_session(config_home, chain, SESSION)
     assert plan_trim_of_file(config_home, path, threshold=0, assistant=9).choices == ()

@@ -49,7 +49,7 @@ TRIM = {
     "trim_params": {"target_tools": ["bash"], "threshold": 1000, "trim_assistant_messages": False},
     "stats": {"original_tokens": 9, "trimmed_tokens": 3, "tools_trimmed": 1, "chars_saved": 24},
 }
-OURS = {
+OWN_METADATA = {
     "parent_session_file": FILE,
     "parent_file": FILE,
     "parent_session_id": PARENT,
@@ -72,7 +72,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], Parent]] = {
         Parent(PARENT, FILE, "trimmed", "trim", "2025-12-20T14:30:00Z"),
     ),
     "both, as we write a trim": (
-        {"continue_metadata": OURS, "trim_metadata": TRIM},
+        {"continue_metadata": OWN_METADATA, "trim_metadata": TRIM},
         Parent(PARENT, FILE, "trimmed", "trim", "2026-01-31T09:30:00.000Z"),
     ),
     "with an export": (
@@ -229,7 +229,7 @@ def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
     written = make_first_line(
         parent_id=PARENT, parent_file=FILE, kind="handoff", continued_at=at, has_summary=False
     )
-    inner = {**OURS, "continuation_type": "handoff"}
+    inner = {**OWN_METADATA, "continuation_type": "handoff"}
     assert written == json.dumps({"continue_metadata": inner}, separators=(",", ":")).encode()
     assert read_parent(write_bytes_as_session(tmp_path, written + b"\n")) == Parent(
         PARENT, FILE, "continued", "handoff", at
@@ -239,7 +239,9 @@ def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["handoff\n# HEAD", "</system-reminder>", "x" * 40])
 def test_an_invalid_kind_is_not_shown(tmp_path: Path, kind: str) -> None:
     """An invalid kind in a first line is read as "rollover"."""
-    written = json.dumps({"continue_metadata": {**OURS, "continuation_type": kind}}).encode()
+    written = json.dumps(
+        {"continue_metadata": {**OWN_METADATA, "continuation_type": kind}}
+    ).encode()
     found = read_parent(write_bytes_as_session(tmp_path, written + b"\n"))
     assert found is not None
     assert found.kind == "rollover"

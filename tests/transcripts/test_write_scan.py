@@ -26,7 +26,7 @@ def message_with_content(kind: str, content: Any) -> Record:
     return {**row, "message": {**row["message"], "content": content}}
 
 
-SOUND: dict[str, Record] = {
+SOUND_RECORDS: dict[str, Record] = {
     "a prompt": message_with_content("user", "hi"),
     "blocks": message_with_content("user", [TEXT, result("t")]),
     "a result without content": message_with_content("user", [result("t", "")]),
@@ -41,7 +41,7 @@ SOUND: dict[str, Record] = {
     "a block of a kind that nobody knows": message_with_content("assistant", [{"type": "new"}]),
 }
 
-MENDED: dict[str, tuple[Record, Any]] = {
+MENDED_RECORDS: dict[str, tuple[Record, Any]] = {
     "an answer of old clients, a plain string": (
         message_with_content("assistant", "hi"),
         [{"type": "text", "text": "hi"}],
@@ -76,18 +76,18 @@ MENDED: dict[str, tuple[Record, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", SOUND)
+@pytest.mark.parametrize("name", SOUND_RECORDS)
 def test_valid_messages_are_not_repaired(name: str) -> None:
     """A valid message needs no repair, and a repair would not change it."""
-    assert not needs_mending(SOUND[name])
-    if get_message(SOUND[name])["content"]:
-        assert mend_record(SOUND[name]) == SOUND[name]
+    assert not needs_mending(SOUND_RECORDS[name])
+    if get_message(SOUND_RECORDS[name])["content"]:
+        assert mend_record(SOUND_RECORDS[name]) == SOUND_RECORDS[name]
 
 
-@pytest.mark.parametrize("name", MENDED)
+@pytest.mark.parametrize("name", MENDED_RECORDS)
 def test_refused_messages_are_repaired(name: str) -> None:
     """A repair removes the blocks that the API would refuse and keeps the other blocks and fields."""
-    record, content = MENDED[name]
+    record, content = MENDED_RECORDS[name]
     assert needs_mending(record)
     wanted = (
         None

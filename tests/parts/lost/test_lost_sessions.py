@@ -23,12 +23,12 @@ from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, w
 from tests.cli.conftest import Cli, Document
 from tests.cli.desk import Desk
 
-LOST, YOUNG, COMMANDS = session_id(7), session_id(8), session_id(9)
-AT = 1_700_000_000_000
+LOST_SESSION, YOUNG_SESSION, COMMANDS_SESSION = session_id(7), session_id(8), session_id(9)
+LOST_AT = 1_700_000_000_000
 PASTE = "def parse(): " + "x" * 2_000
 
 
-def history_line(own: str, text: str, at: int = AT, **more: object) -> str:
+def history_line(own: str, text: str, at: int = LOST_AT, **more: object) -> str:
     """Return a line of the client's history."""
     return json.dumps(
         {"display": text, "pastedContents": {}, "timestamp": at, "project": CWD, "sessionId": own}
@@ -38,17 +38,19 @@ def history_line(own: str, text: str, at: int = AT, **more: object) -> str:
 
 LINES = [
     history_line(SESSION, "Still there"),
-    history_line(LOST, "/clear", AT),
-    history_line(LOST, "Why does the zebra parser loop? [Pasted text #1 +40 lines]", AT + 1_000, pastedContents={
-        "1": {"id": 1, "type": "text", "contentHash": "0123456789abcdef"}}),
+    history_line(LOST_SESSION, "/clear", LOST_AT),
+    history_line(
+        LOST_SESSION, "Why does the zebra parser loop? [Pasted text #1 +40 lines]", LOST_AT + 1_000,
+        pastedContents={"1": {"id": 1, "type": "text", "contentHash": "0123456789abcdef"}},
+    ),
     "{damaged",
-    history_line(COMMANDS, "/model opus"[:6]),
-    history_line(COMMANDS, ">resume "),
-    history_line(YOUNG, "Just asked", 100 * AT),
+    history_line(COMMANDS_SESSION, "/model opus"[:6]),
+    history_line(COMMANDS_SESSION, ">resume "),
+    history_line(YOUNG_SESSION, "Just asked", 100 * LOST_AT),
     history_line("../../evil", "No id"),
-    history_line(LOST, "Use [Pasted text #1] and [Pasted text #2 +3 lines]", AT + 2_000, pastedContents={
+    history_line(LOST_SESSION, "Use [Pasted text #1] and [Pasted text #2 +3 lines]", LOST_AT + 2_000, pastedContents={
         "1": {"id": 1, "type": "text", "content": "a short paste"}, "2": {"type": "text", "contentHash": "f" * 16}}),
-    json.dumps({"display": "Before ids", "timestamp": AT, "project": CWD}),
+    json.dumps({"display": "Before ids", "timestamp": LOST_AT, "project": CWD}),
 ]  # fmt: skip
 
 
@@ -74,27 +76,27 @@ def test_a_lost_session_is_found_read_and_continued(
     rows = document("sessions", "--project", CWD)["data"]["sessions"]
     assert [(row["agent"], row["session_id"]) for row in rows] == [
         ("claude", SESSION),
-        ("prompts", LOST),
+        ("prompts", LOST_SESSION),
     ]
     assert (rows[1]["turns"], rows[1]["ended"][:10], rows[1]["open"]) == (2, "2023-11-14", False)
     assert "prompts only" in cli("sessions", "--all", environ={"COLUMNS": "200"}).stdout.decode()
     (hit,) = document("search", "zebra parser", "--all")["data"]["hits"]
-    assert (hit["agent"], hit["session_id"], hit["role"]) == ("prompts", LOST, "prompt")
+    assert (hit["agent"], hit["session_id"], hit["role"]) == ("prompts", LOST_SESSION, "prompt")
     told = cli("search", "zebra", "--all").stdout.decode()
-    assert f"{LOST} · prompts only" in told
+    assert f"{LOST_SESSION} · prompts only" in told
     assert "resume:" not in told
     assert (
         document("read", hit["reference"])["data"]["text"]
         == f"Why does the zebra parser loop? {PASTE}"
     )
-    shown = cli("read", LOST, "--turns", "2").stdout.decode()
+    shown = cli("read", LOST_SESSION, "--turns", "2").stdout.decode()
     assert "· prompts only ·" in shown
     assert "Use a short paste and [Pasted text #2 +3 lines]" in shown
     for verb in ("outline", "info"):
-        assert "Only its prompts are left" in cli(verb, LOST[:8]).stderr.decode()
-    (row,) = document("lineage", LOST)["data"]["rows"]
+        assert "Only its prompts are left" in cli(verb, LOST_SESSION[:8]).stderr.decode()
+    (row,) = document("lineage", LOST_SESSION)["data"]["rows"]
     assert row["status"] == "prompts"
-    made = document("handoff", LOST, "-n", "Go on with it")["data"]
+    made = document("handoff", LOST_SESSION, "-n", "Go on with it")["data"]
     child = Path(made["file"])
     assert child.parent == config_home.project()
     assert "zebra parser" in child.read_text()
@@ -134,10 +136,10 @@ def test_a_verb_that_needs_a_transcript_refuses_a_lost_session(
     lost_and_present_sessions: Path, cli: Cli, words: list[str]
 ) -> None:
     """A verb that needs a transcript refuses a lost session and suggests a handoff."""
-    done = cli(words[0], LOST, *words[1:])
+    done = cli(words[0], LOST_SESSION, *words[1:])
     assert done.returncode == 2
     assert b"Only its prompts are left" in done.stderr
-    assert f"resume-hooks handoff {LOST}".encode() in done.stderr
+    assert f"resume-hooks handoff {LOST_SESSION}".encode() in done.stderr
 
 
 def test_a_slightly_longer_history_is_not_read_again(
@@ -149,7 +151,7 @@ def test_a_slightly_longer_history_is_not_read_again(
         found = store_of_agents(config_home.where, "prompts").sessions()
         return {session.session_id: Path(session.path) for session in found}
 
-    path = lost_sessions()[LOST]
+    path = lost_sessions()[LOST_SESSION]
     note = config_home.config / "resume-hooks" / "mirrors" / "prompts" / "read.json"
     before = path.stat().st_ino, note.read_bytes()
     read: list[object] = []
@@ -160,29 +162,35 @@ def test_a_slightly_longer_history_is_not_read_again(
         return told(record)
 
     monkeypatch.setattr(history, "_parse_entry", read_and_count)
-    assert lost_sessions() == {LOST: path}
+    assert lost_sessions() == {LOST_SESSION: path}
     assert (path.stat().st_ino, note.read_bytes()) == before
     assert read == []
     with lost_and_present_sessions.open("a") as stream:
-        stream.write(f'ne"}}\n{history_line(LOST, "One more", AT + 9_000)}\n')
-    assert lost_sessions() == {LOST: path}
+        stream.write(f'ne"}}\n{history_line(LOST_SESSION, "One more", LOST_AT + 9_000)}\n')
+    assert lost_sessions() == {LOST_SESSION: path}
     assert "One more" in path.read_text()
     assert (
-        len([file for file in list_all_transcripts(config_home.where) if file.session_id == LOST])
+        len(
+            [
+                file
+                for file in list_all_transcripts(config_home.where)
+                if file.session_id == LOST_SESSION
+            ]
+        )
         == 1
     )
     lost_and_present_sessions.write_text(
         "\n".join(line for line in LINES if "zebra" not in line) + "\n"
     )
-    assert "zebra" not in lost_sessions()[LOST].read_text()
-    write_session(config_home.project(), LOST, conversation(2))
+    assert "zebra" not in lost_sessions()[LOST_SESSION].read_text()
+    write_session(config_home.project(), LOST_SESSION, conversation(2))
     assert lost_sessions() == {}
     assert not path.exists()
-    (config_home.project() / f"{LOST}.jsonl").unlink()
-    (config_home.config / "resume-hooks" / "trash" / LOST).mkdir(parents=True)
+    (config_home.project() / f"{LOST_SESSION}.jsonl").unlink()
+    (config_home.config / "resume-hooks" / "trash" / LOST_SESSION).mkdir(parents=True)
     assert lost_sessions() == {}
-    (config_home.config / "resume-hooks" / "trash" / LOST).rmdir()
-    assert lost_sessions() == {LOST: path}
+    (config_home.config / "resume-hooks" / "trash" / LOST_SESSION).rmdir()
+    assert lost_sessions() == {LOST_SESSION: path}
     lost_and_present_sessions.unlink()
     assert lost_sessions() == {}
     assert not path.exists()
@@ -214,7 +222,7 @@ def test_a_single_prompt_still_exists(
     lost_and_present_sessions: Path, config_home: ConfigHome
 ) -> None:
     """The message has the singular for a single prompt."""
-    lost_and_present_sessions.write_text(history_line(LOST, "One only", AT) + "\n")
+    lost_and_present_sessions.write_text(history_line(LOST_SESSION, "One only", LOST_AT) + "\n")
     assert describe_lost_prompts(config_home.where) == "1 prompt of 1 lost session still exists"
 
 

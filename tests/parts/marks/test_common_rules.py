@@ -105,7 +105,7 @@ def test_a_mark_without_a_transcript_is_refused(config_home: ConfigHome) -> None
     assert "Your text: my words" in text
 
 
-OURS = [
+RECOGNIZED = [
     (">mark", "mark", ""),
     (">Mark try it", "mark", "try it"),
     ("/resume-hooks:mark YES", "mark", "YES"),
@@ -142,7 +142,7 @@ PASTED = [
 ]
 
 
-@pytest.mark.parametrize(("prompt", "verb", "text"), [*OURS, *FORMER])
+@pytest.mark.parametrize(("prompt", "verb", "text"), [*RECOGNIZED, *FORMER])
 def test_a_mark_trigger_is_recognized(prompt: str, verb: str, text: str) -> None:
     """A prompt with ``mark`` or ``back`` has the verb and the text as typed."""
     assert_trigger(prompt, verb, text)

@@ -55,7 +55,9 @@ class TestMissingFolder:
         """The last line of the card is the command that re-homes the session."""
         done = cli("resume", session_id(5))
         assert done.returncode == 0
-        assert done.stderr.decode().startswith(f"note: {config_home.root}/old is gone")
+        assert done.stderr.decode().startswith(
+            f"note: The folder of this session no longer exists: {config_home.root}/old."
+        )
         last = done.stdout.decode().splitlines()[-1]
         assert last == f"resume-hooks fork {session_id(5)} --home {project} --start"
         assert document("resume", session_id(5))["data"]["commands"]["shell"] == last
@@ -102,7 +104,7 @@ class TestMissingFolderOnATerminal:
         )
         write_session(desk.home.project(str(old)), session_id(5), rows, mtime=time.time() - HOUR)
         screen = desk.run("resume", session_id(5), "--way", "go on", columns=250)
-        screen.wait_for(f"{old} is gone")
+        screen.wait_for(f"no longer exists: {old}")
         screen.wait_for(f"1  {new} +has 1 of the 1 file that it worked on")
         screen.wait_for(f"2  {desk.project} +the current folder")
         screen.key("Enter")

@@ -253,7 +253,7 @@ def test_archived_sessions_are_scanned(config_home: ConfigHome, session_with_sec
     assert audit_everything(config_home).bytes_read == 0
 
 
-LISTED = "ghp_" + chars(random.Random(4), 36)
+LISTED_SECRET = "ghp_" + chars(random.Random(4), 36)
 
 
 def write_session_with_secret(home: ConfigHome, own: str = SESSION) -> None:
@@ -261,7 +261,7 @@ def write_session_with_secret(home: ConfigHome, own: str = SESSION) -> None:
     write_session(
         home.project(),
         own,
-        [*conversation(2, session_id=own), user(f"use {LISTED}", uuid="u", parent=None)],
+        [*conversation(2, session_id=own), user(f"use {LISTED_SECRET}", uuid="u", parent=None)],
     )
 
 
@@ -319,9 +319,9 @@ def test_the_list_shows_places_without_the_secret(config_home: ConfigHome, cli: 
     assert f"resume-hooks scrub {SESSION}" in lines[3]
     data = list_secrets(cli, SESSION)
     assert (data["kinds"], data["secrets"][0]["reference"]) == ({"github-pat": 1}, f"{SESSION}:4")
-    assert LISTED[4:14] not in done.stdout.decode() + str(data)
+    assert LISTED_SECRET[4:14] not in done.stdout.decode() + str(data)
     shown = cli("read", data["secrets"][0]["reference"])
-    assert LISTED in shown.stdout.decode()
+    assert LISTED_SECRET in shown.stdout.decode()
 
 
 def test_options_select_sessions_and_kinds(
@@ -337,7 +337,7 @@ def test_options_select_sessions_and_kinds(
     assert cli("scrub", "--list", "--all", "--since", "never").returncode == 2
 
 
-PRINTED = "vkWqzTe482Q"
+PRINTED_SECRET = "vkWqzTe482Q"
 
 
 def session_that_prints_a_secret() -> list[dict[str, Any]]:
@@ -346,7 +346,7 @@ def session_that_prints_a_secret() -> list[dict[str, Any]]:
     return [
         user("the database refuses us", uuid="a", parent=None),
         tool_use("toolu_1", uuid="b", parent="a", name="Bash", tool_input=command),
-        tool_result("toolu_1", f"{PRINTED}\n", uuid="c", parent="b"),
+        tool_result("toolu_1", f"{PRINTED_SECRET}\n", uuid="c", parent="b"),
     ]
 
 
@@ -354,9 +354,9 @@ def test_a_printed_secret_is_found_by_its_command(config_home: ConfigHome) -> No
     """A printed password is found in the output, because the command names it."""
     path = Path(write_session(config_home.project(), SESSION, session_that_prints_a_secret()))
     (leak,) = audit_everything(config_home).leaks
-    assert (leak.uuid, leak.line, leak.length) == ("c", 2, len(PRINTED))
-    assert path.read_bytes()[leak.offset : leak.offset + leak.length] == PRINTED.encode()
-    assert PRINTED.encode() not in audit_state_file(config_home).read_bytes()
+    assert (leak.uuid, leak.line, leak.length) == ("c", 2, len(PRINTED_SECRET))
+    assert path.read_bytes()[leak.offset : leak.offset + leak.length] == PRINTED_SECRET.encode()
+    assert PRINTED_SECRET.encode() not in audit_state_file(config_home).read_bytes()
 
 
 def test_an_output_appended_after_a_scan_is_found(config_home: ConfigHome) -> None:

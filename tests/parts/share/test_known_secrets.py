@@ -36,13 +36,13 @@ from tests.builders import (
 from tests.redaction.examples import examples
 from tests.redaction.planted import FORMS, Form
 
-PART = 3
+FORBIDDEN_RUN = 3
 """Number of consecutive characters of a secret that may not be in an output."""
 
-HALF = 8
+RECOGNIZED_LENGTH = 8
 """Number of characters of a secret that are recognized at the end or the start of a text."""
 
-CHANCE = 6
+FORBIDDEN_LETTER_RUN = 6
 """The same number for a secret of common letters, since three of them may occur by chance."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -62,7 +62,7 @@ def records_with_secret(form: Form, secret: str) -> list[Record]:
     The secret is also encoded. A long one is split between two messages.
     """
     told = form.words.format(secret)
-    half = len(secret) // 2 if len(secret) >= 2 * HALF else len(secret)
+    half = len(secret) // 2 if len(secret) >= 2 * RECOGNIZED_LENGTH else len(secret)
     first_half, second_half = secret[:half], secret[half:]
     file = f"/srv/{secret}.txt"
     patch = [
@@ -128,11 +128,14 @@ def remaining_runs(text: str, secret: str, without: str) -> list[str]:
 
     Parts that are also in ``without``, the same text about another secret, are omitted.
     """
-    runs = {secret[at : at + CHANCE] for at in range(len(secret) - CHANCE + 1)}
+    runs = {
+        secret[at : at + FORBIDDEN_LETTER_RUN]
+        for at in range(len(secret) - FORBIDDEN_LETTER_RUN + 1)
+    }
     short = {
-        secret[at : at + PART]
-        for at in range(len(secret) - PART + 1)
-        if not secret[at : at + PART].isalnum()
+        secret[at : at + FORBIDDEN_RUN]
+        for at in range(len(secret) - FORBIDDEN_RUN + 1)
+        if not secret[at : at + FORBIDDEN_RUN].isalnum()
     }
     text, without = (_ID.sub("", each) for each in (text, without))
     return sorted(run for run in runs | short if run in text and run not in without)
@@ -192,7 +195,7 @@ def secrets_of_rules() -> list[tuple[str, str]]:
         spans = find_secrets(example.text)
         value = max((example.text[span.start : span.end] for span in spans), key=len)
         is_word = value.isascii() and len(value.split()) == 1
-        if not example.worded and is_word and len(value) >= 2 * HALF:
+        if not example.worded and is_word and len(value) >= 2 * RECOGNIZED_LENGTH:
             found.append((example.text, value))
     return found
 
@@ -213,7 +216,7 @@ def test_no_output_contains_the_secret_of_a_rule(config_home: ConfigHome, part: 
     for what, text in outputs_of_session(config_home, path).items():
         for _, value in secrets:
             encoded = base64.b64encode(value.encode()).decode()
-            parts = (value[-HALF:], value[-12:-4], encoded[-16:-4])
+            parts = (value[-RECOGNIZED_LENGTH:], value[-12:-4], encoded[-16:-4])
             assert not any(part in text for part in parts), what
 
 

@@ -225,8 +225,8 @@ def test_table_and_words_must_match(config_home: ConfigHome, gone: str) -> None:
     assert (holding.words(), len(holding.rows), holding.notes) == ({"alpha"}, 1, [])
 
 
-FLIPS = 60 if os.environ.get("RUN_ALL") == "1" else 16
-FLIPPED = """
+FLIP_COUNT = 60 if os.environ.get("RUN_ALL") == "1" else 16
+FLIP_SCRIPT = """
 import random, sys
 from pathlib import Path
 from resume_hooks.paths import Where
@@ -273,11 +273,11 @@ def test_any_changed_byte_of_the_words_is_repaired(config_home: ConfigHome) -> N
         read_index(config_home)
     state, ended = table_path(config_home).parent, 0
     kept = shutil.copytree(state, config_home.root / "kept")
-    for seed in range(FLIPS):
+    for seed in range(FLIP_COUNT):
         shutil.rmtree(state)
         shutil.copytree(kept, state)
         done = run_python(
-            config_home, FLIPPED, str(seed), str(index_words_folder(config_home)), str(path)
+            config_home, FLIP_SCRIPT, str(seed), str(index_words_folder(config_home)), str(path)
         )
         assert done.returncode in (0, -signal.SIGABRT), done.stderr
         ended += done.returncode != 0
@@ -287,7 +287,7 @@ def test_any_changed_byte_of_the_words_is_repaired(config_home: ConfigHome) -> N
         holding = read_index(config_home)
         assert holding.notes == []
         assert holding.lines(f"beta{seed}")
-    assert ended <= FLIPS / 8
+    assert ended <= FLIP_COUNT / 8
 
 
 def run_python(home: ConfigHome, code: str, *words: str) -> subprocess.CompletedProcess[str]:

@@ -30,7 +30,7 @@ from tests.e2e.test_trim_corpus import ALL, SAMPLE
 from tests.needs import corpus, one_in
 
 GOAL, REPORT = "try the other parser", "the other one is slower, so we stay"
-FEW = [SAMPLE[place] for place in (0, 1, 3, 6, 7)]
+SHORT_SAMPLE = [SAMPLE[place] for place in (0, 1, 3, 6, 7)]
 """Sessions of an old client, with a compaction, with parallel calls, a large one, and one that
 begins with an answer."""
 
@@ -290,7 +290,7 @@ def resume_request(
     return api.main_requests()[-1]
 
 
-@pytest.mark.parametrize("name", one_in(3, FEW))
+@pytest.mark.parametrize("name", one_in(3, SHORT_SAMPLE))
 def test_rewinds_of_a_few_real_sessions_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:

@@ -31,7 +31,7 @@ from tests.builders import assistant, line, user
 from tests.needs import one_in
 from tests.parts.secrets.scrub.planting import SECRETS, THOUGHT, secret
 from tests.redaction.hostile import hostile_texts
-from tests.redaction.test_hostile import MOST, count_calls, record_of_text
+from tests.redaction.test_hostile import MAX_CALLS_PER_BYTE, count_calls, record_of_text
 
 ONE, TWO, _ = SECRETS
 KNOWN = Cleaner(literals=Literals({ONE: "github-pat"}), scanning=False)
@@ -251,7 +251,9 @@ def test_each_line_of_a_key_is_a_secret() -> None:
 def test_the_cost_of_any_text_is_limited(text: str) -> None:
     """Cleaning a hostile text makes at most twice the calls of redacting it, and one for each byte."""
     dirty = record_of_text(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
-    assert count_calls(lambda: Cleaner().clean_record(dirty)) <= (2 * MOST + 1) * len(dirty)
+    assert count_calls(lambda: Cleaner().clean_record(dirty)) <= (2 * MAX_CALLS_PER_BYTE + 1) * len(
+        dirty
+    )
 
 
 def test_blank_lines_cost_little() -> None:
@@ -277,9 +279,9 @@ MORE_REPEATED = [
     "://a:Hx7kQ2mZp9@b ", " -p", "@", "cookie:", "login a password ", "<secret>", "$2b$", "$", "MIIEpAIBAAKCAQEA\n",
     "net use \\\\a ", "-----BEGIN PRIVATE KEY-----\n", "\x1b[", "\x1b]8;;", "\x1b[1ma",
 ]  # fmt: skip
-WIDE = [pytest.param(text, marks=pytest.mark.wide) for text in MORE_REPEATED]
+WIDE_REPEATED = [pytest.param(text, marks=pytest.mark.wide) for text in MORE_REPEATED]
 
-WAYS: dict[str, Callable[[str], object]] = {
+CLEANERS: dict[str, Callable[[str], object]] = {
     "text": redact,
     "scrubbed text": lambda text: Cleaner().clean_text(f"{PASSWORD}{text}".encode()),
     "scrubbed line": lambda text: Cleaner().clean_record(
@@ -292,17 +294,17 @@ WAYS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("repeated", [*one_in(3, REPEATED), *WIDE])
+@pytest.mark.parametrize("repeated", [*one_in(3, REPEATED), *WIDE_REPEATED])
 def test_a_line_of_repeated_text_is_cleaned_quickly(repeated: str) -> None:
     """A line of 350 KB with a repeated text is cleaned within the test's time limit."""
-    WAYS["scrubbed line"](repeated * (SIZE // len(repeated)))
+    CLEANERS["scrubbed line"](repeated * (SIZE // len(repeated)))
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if way != "scrubbed line"])
-@pytest.mark.parametrize("repeated", [*REPEATED[:3], *WIDE])
+@pytest.mark.parametrize("way", [way for way in CLEANERS if way != "scrubbed line"])
+@pytest.mark.parametrize("repeated", [*REPEATED[:3], *WIDE_REPEATED])
 def test_repeated_text_in_other_places_is_cleaned_quickly(repeated: str, way: str) -> None:
     """Repeated text in a text, a partial line or a JSON key is cleaned within the test's time limit."""
-    WAYS[way](repeated * (SIZE // len(repeated)))
+    CLEANERS[way](repeated * (SIZE // len(repeated)))
 
 
 def test_many_known_secrets_are_removed_quickly() -> None:

@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 
-ALL = ScrubReach(
+FULL_REACH = ScrubReach(
     ancestors=True, other_sessions=True, file_backups=True, documents=True, client_files=True
 )
 
@@ -92,7 +92,10 @@ def planted_home(config_home: ConfigHome) -> Planted:
 
 
 def scrub_in_place(
-    home: ConfigHome, path: Path, wanted: ScrubReach = ALL, values: Mapping[str, str] | None = None
+    home: ConfigHome,
+    path: Path,
+    wanted: ScrubReach = FULL_REACH,
+    values: Mapping[str, str] | None = None,
 ) -> list[LocationWithSecrets]:
     """Scrub a session in place and return its places."""
     found = findings.search_everywhere(
@@ -138,7 +141,7 @@ def test_no_secret_is_left_anywhere(planted_home: Planted) -> None:
         *(["document"] if seam.is_installed("documents") else []),
     }
     assert not findings.search_everywhere(
-        session_file(str(planted_home.path)), home.where, reach=ALL
+        session_file(str(planted_home.path)), home.where, reach=FULL_REACH
     ).locations_to_change
 
 
@@ -425,16 +428,14 @@ def ways_to_clean() -> list[Clean]:
 SAMPLE = 149
 """Each 149th step is tested; with RUN_ALL=1, each step is."""
 
-WANTED = ScrubReach(
-    ancestors=True, other_sessions=True, file_backups=True, documents=True, client_files=True
-)
-
 
 def scrub_planted_session(home: ConfigHome) -> list[str]:
     """Scrub the planted session in place and return the places that still have a secret."""
     remove_scrub_leftovers(home.where)
     session = session_file(str(home.project() / f"{SESSION}.jsonl"))
-    rows = purge_secrets(findings.search_everywhere(session, home.where, reach=WANTED), home.where)
+    rows = purge_secrets(
+        findings.search_everywhere(session, home.where, reach=FULL_REACH), home.where
+    )
     return [f"{row.location.kind}: {row.reason}" for row in rows if row.state == REMAINING_STATE]
 
 

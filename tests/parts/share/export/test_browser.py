@@ -21,7 +21,7 @@ from tests.parts.share.export.conftest import Exported, document_of_session, rec
 from tests.parts.share.export.vectors import ELEMENTS, RUN, VECTORS, hostile_records
 
 CLOSED = "() => document.querySelectorAll('main details:not([open])').length"
-GROUND = "() => getComputedStyle(document.body).backgroundColor"
+BACKGROUND = "() => getComputedStyle(document.body).backgroundColor"
 WIDTHS = "() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
 
 INSPECT = """() => {
@@ -176,11 +176,11 @@ def test_the_theme_follows_the_system(
 ) -> None:
     """The page has the light or dark theme of the system, and a click changes to the other theme."""
     page, _ = open_page(session_of_every_kind, color_scheme=scheme)
-    before = page.evaluate(GROUND)
+    before = page.evaluate(BACKGROUND)
     page.click("#theme")
-    after = page.evaluate(GROUND)
+    after = page.evaluate(BACKGROUND)
     page.click("#theme")
-    assert page.evaluate(GROUND) == before != after
+    assert page.evaluate(BACKGROUND) == before != after
     assert (sum(map(int, before[4:-1].split(","))) > 384) == (scheme == "light")
 
 
@@ -228,7 +228,7 @@ def test_a_printed_page_is_unfolded(open_page: Open, session_with_many_turns: Pa
     bare, _ = open_page(session_with_many_turns, java_script_enabled=False, color_scheme="dark")
     pages = [bare.pdf().count(b"/Type /Page\n")]
     bare.emulate_media(media="print")
-    assert bare.evaluate(GROUND) == "rgb(255, 255, 255)"
+    assert bare.evaluate(BACKGROUND) == "rgb(255, 255, 255)"
     box = bare.locator("#t1 .body").bounding_box()
     assert box is not None
     assert box["height"] > 100

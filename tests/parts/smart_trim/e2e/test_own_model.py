@@ -29,7 +29,7 @@ from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import corpus, one_in
 from tests.parts.smart_trim.models import SHOWN
 
-ASKING = r"asking this session's model \(42,300 tokens cached\)"
+ASKING_LINE = r"asking this session's model \(42,300 tokens cached\)"
 WISH = "keep what has an even number"
 
 
@@ -150,7 +150,7 @@ def test_without_an_answer_no_child_is_made(tui: Tui, plugin: Path) -> None:
     asked = len(tui.api.main_requests())
     tui.api.script = model_that_replies([120.0, "late"])
     tui.submit("/trim --smart")
-    tui.wait_for(ASKING)
+    tui.wait_for(ASKING_LINE)
     assert has_requests(tui, asked + 1)
     tui.key("Escape")
     tui.wait_gone("asking this session's model")
