@@ -94,5 +94,5 @@ def test_the_time_limit_covers_all_calls() -> None:
 
 def test_a_session_without_material_asks_no_model() -> None:
     """A session without material raises an error and asks no model."""
-    with pytest.raises(HeadlessFailed, match="nothing to summarise"):
+    with pytest.raises(HeadlessFailed, match="nothing to summarize"):
         summarise(ScriptedModel(), SummaryMaterial(SESSION, 0, ()))
