@@ -40,9 +40,8 @@ def detach_from_client(data: Path) -> None:
     """
     if sys.platform != "win32":
         os.setsid()
-    from resume_hooks.system.bug_log import (
-        open_log,
-    )  # Imported late, so that only an installation opens a log.
+    # Imported late, so that only an installation opens a log.
+    from resume_hooks.system.bug_log import open_log
 
     log = open_log(str(data / "install.log"))
     os.dup2(log, 1)

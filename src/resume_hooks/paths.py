@@ -16,9 +16,8 @@ from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
 from resume_hooks.untrusted_folders import is_in_project_or_repository, user_home
 
-MAX_KEY_CHARACTERS = (
-    200  # the number of characters after which a project key is cut; a hash follows
-)
+# the number of characters after which a project key is cut; a hash follows
+MAX_KEY_CHARACTERS = 200
 MAX_JSON_BYTES = 1024 * 1024  # the maximum number of bytes of a small JSON file
 
 TRANSCRIPT_SUFFIX = ".jsonl"  # the extension of transcripts

@@ -28,9 +28,8 @@ Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
 DEFAULT_VAULT_SIZE = "20G"
 DEFAULT_HANDOFF_SIZE = "12k"  # the default size of a handoff
-VERSION = (
-    1  # The version of the file's format. Files of a newer version are read but never written.
-)
+# The version of the file's format. Files of a newer version are read but never written.
+VERSION = 1
 
 # The name of a model, of a Bedrock profile or of a deployment. An option of the client does not
 # match.

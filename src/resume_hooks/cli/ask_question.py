@@ -22,10 +22,11 @@ from resume_hooks.system.text import plain_line, text_width
 # the maximum number of characters of a locator that the question shows
 MAX_LOCATOR_CHARACTERS = 60
 MIN_DESCRIPTION_COLUMNS = 24  # the minimum width in columns of an answer's description
+# the characters between a session's name and a record number or a sub-agent's name
 _SEPARATORS = (
     ":",
     "/",
-)  # the characters between a session's name and a record number or a sub-agent's name
+)
 
 
 class BackRequested(click.Abort):

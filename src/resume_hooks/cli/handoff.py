@@ -191,9 +191,8 @@ def edit_text(text: str) -> Iterator[str]:
         try:
             edited_text = read_regular_file(path, MAX_EDITED_BYTES).decode("utf-8-sig", "replace")
         except FileNotFoundError:
-            edited_text = (
-                ""  # If the user deletes the file in the editor, the empty text cancels the verb.
-            )
+            # If the user deletes the file in the editor, the empty text cancels the verb.
+            edited_text = ""
         except OSError as error:
             raise ResumeHooksError(
                 f"The saved text can't be read: {error.strerror}; no session was made"

@@ -23,9 +23,8 @@ from resume_hooks.sessions.lineage import (
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.invocation import shell_command
 
-MAX_LABEL_COLUMNS = (
-    160  # the width in columns that the tree reserves for a title and the kind of the session
-)
+# the width in columns that the tree reserves for a title and the kind of the session
+MAX_LABEL_COLUMNS = 160
 DEFAULT_SESSION_HINT = "No session was named: this is the lineage of this folder's latest session. {} lists the others."
 
 

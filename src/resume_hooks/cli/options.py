@@ -338,9 +338,8 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
 
 
 def _load_session(session: SessionFile, where: Where) -> Session:
-    from resume_hooks.sessions.session import (
-        Session,
-    )  # Imported late because help and completion do not need it.
+    # Imported late because help and completion do not need it.
+    from resume_hooks.sessions.session import Session
 
     return Session.from_file(session, where)
 

@@ -13,9 +13,8 @@ from resume_hooks.search.result import ProvisionalSession, SearchResult
 from resume_hooks.search.result_text import Style, result_text, without_style
 from resume_hooks.system.invocation import is_model_shell, shell_command
 
-MAX_COMMAND_CHARACTERS = (
-    120  # the maximum number of characters of a command that the answer repeats
-)
+# the maximum number of characters of a command that the answer repeats
+MAX_COMMAND_CHARACTERS = 120
 # the time limit in seconds for updating the index; after it, search uses the index as it is
 UPDATE_SECONDS = 1.5
 

@@ -24,9 +24,8 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import fit_columns, format_count, plain_line, text_width
 
 PIPE_COLUMNS = 200  # the width of a row in columns if the output is not a terminal
-MIN_TITLE_COLUMNS = (
-    24  # the minimum width of a title in columns, if the row has remarks after its title
-)
+# the minimum width of a title in columns, if the row has remarks after its title
+MIN_TITLE_COLUMNS = 24
 UNKNOWN_VALUE = "-"
 _COLUMN_HEADINGS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
 _AGE_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds

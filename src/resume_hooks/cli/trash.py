@@ -32,9 +32,8 @@ from resume_hooks.system.invocation import resume_command, shell_command
 from resume_hooks.system.text import format_count
 
 VAULT_COPY_NOTE = "The vault still has a copy of {title}. To remove that, too: {command}"
-MAX_SHOWN_CHILDREN = (
-    10  # the maximum number of children that are listed before a session is deleted
-)
+# the maximum number of children that are listed before a session is deleted
+MAX_SHOWN_CHILDREN = 10
 
 EMPTY_DELETE_DATA: dict[str, Any] = {
     "session": None, "open": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,

@@ -148,9 +148,8 @@ def main() -> int:
     answer = answer_module(command, event)
     is_typed = verb in ROWS and verb != REPAIR_QUESTION
     if is_typed and "text" in answer and event.get("screen") is True:
-        answer["text"] = escape_markdown(
-            answer["text"]
-        )  # The client displays the text as Markdown.
+        # The client displays the text as Markdown.
+        answer["text"] = escape_markdown(answer["text"])
     hook_replies.write_reply(json.dumps(answer).encode())
     return 0
 
@@ -201,9 +200,8 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
 def _store_data_rules(rules: object) -> None:
     """Store the data rules of the user's account. Most clients report no rules."""
     if rules is not None:
-        from resume_hooks.archive import (
-            data_rules,
-        )  # Imported late because most questions do not need it.
+        # Imported late because most questions do not need it.
+        from resume_hooks.archive import data_rules
 
         with contextlib.suppress(OSError):
             data_rules.store_data_rules(rules, Where())
@@ -221,9 +219,8 @@ def _run_trigger(
     ):
         raise UsageError(f"{trigger.name(verb)} takes no words", f"Type: {trigger.name(verb)}")
     if has_screen and verb in PANE_VERBS:
-        from resume_hooks.hooks.session_list import (
-            pane,
-        )  # Imported late because other commands do not need it.
+        # Imported late because other commands do not need it.
+        from resume_hooks.hooks.session_list import pane
 
         return {"pane": pane.open_pane(trigger.text)}
     if has_screen and verb == "trim" and trigger.text.partition(" ")[0] == IN_PLACE_WORD:
@@ -293,9 +290,8 @@ def _copy_nothing(text: str) -> CopyResult:  # noqa: ARG001 - in the form of pro
 
 
 def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
-    from resume_hooks.hooks.session_list import (
-        pane,
-    )  # Imported late because other commands do not need it.
+    # Imported late because other commands do not need it.
+    from resume_hooks.hooks.session_list import pane
 
     session_id, where = hook_replies.text_field(event, "session_id"), Where()
     if action := hook_replies.text_field(event, "key"):
@@ -406,9 +402,8 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
 
     Return ``{}`` if there is nothing to say.
     """
-    from resume_hooks.hooks import (
-        expiring_sessions,
-    )  # Imported late because commands do not need it.
+    # Imported late because commands do not need it.
+    from resume_hooks.hooks import expiring_sessions
 
     lines = [line(event) for line in find_answers(questions.line_of_new_folder)]
     line = " · ".join(

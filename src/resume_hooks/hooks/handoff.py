@@ -118,9 +118,8 @@ def offer_clear(receipt: Receipt) -> bool:
         )
     except OSError:
         return False
-    return (
-        not hook_replies.is_headless()
-    )  # A headless client (``-p``) ends before its user can type /clear.
+    # A headless client (``-p``) ends before its user can type /clear.
+    return not hook_replies.is_headless()
 
 
 def _shorten_opening(receipt: Receipt, middle_text: str, max_characters: int) -> str:

@@ -45,9 +45,8 @@ def host_of_event(event: Event) -> Host:
     """Return the client that sent an event."""
     for part, fields, host in HOSTS.values():
         if all(event.get(field) for field in fields):
-            from resume_hooks import (
-                seam,
-            )  # Imported late because events of Claude Code do not need it.
+            # Imported late because events of Claude Code do not need it.
+            from resume_hooks import seam
 
             if seam.is_installed(part):
                 return cast("Host", seam.load_value(part, host))

@@ -19,9 +19,8 @@ from resume_hooks.storage import removal, state_file
 
 NOTE_VERSION = 1
 NOTE_SECONDS = 86_400  # the number of seconds after which notes that no hook used are deleted
-CLAIM_SECONDS = (
-    30  # the number of seconds after which a claim expires, because its hook was probably killed
-)
+# the number of seconds after which a claim expires, because its hook was probably killed
+CLAIM_SECONDS = 30
 # the number of seconds that a prompt waits for another prompt that does the same work
 WAIT_SECONDS = 1.0
 

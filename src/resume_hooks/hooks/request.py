@@ -84,9 +84,8 @@ class Request:
         """The session. Raise the trigger's ResumeHooksError if there is no transcript."""
         if self.path is None:
             raise missing_transcript_error(*MISSING_TRANSCRIPT_ERRORS[self.trigger.verb])
-        from resume_hooks.sessions.session import (
-            Session,
-        )  # Imported late because a list does not read the session.
+        # Imported late because a list does not read the session.
+        from resume_hooks.sessions.session import Session
 
         return Session.open_path(self.path, self.where)
 
@@ -100,9 +99,8 @@ class Request:
 
         The error after the time limit suggests ``command`` in a shell, which has no limit.
         """
-        from resume_hooks.derive.verbs.caller import (
-            Caller,
-        )  # Imported late because a search creates no child.
+        # Imported late because a search creates no child.
+        from resume_hooks.derive.verbs.caller import Caller
 
         limit_time = partial(time_limit, command or self.command)
         return Caller(self.where, reuses_child=True, time_limit=limit_time)

@@ -376,9 +376,8 @@ def _collect_part_lines() -> List[str]:
 
 def _mark_venv_broken() -> None:
     """Mark the plugin's venv as broken, so that the installer rebuilds it."""
-    from resume_hooks.hooks.fallback import (
-        mark_venv_broken,
-    )  # Imported late because most starts do not need it.
+    # Imported late because most starts do not need it.
+    from resume_hooks.hooks.fallback import mark_venv_broken
 
     mark_venv_broken()
 

@@ -102,7 +102,7 @@ def answer_request(request: Request) -> Outcome:
 
 
 def _answer_untrim(request: Request) -> Outcome:
-    """Create a child with every original that still exists."""
+    """Create a child with the trimmed contents restored, if their originals still exist."""
     # Imported late because a trim does not need it.
     from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim
 

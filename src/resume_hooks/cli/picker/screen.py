@@ -94,9 +94,8 @@ ALL_KEYS_HELP = (
 MIN_COLUMNS_NEXT_TO_LIST = 140
 MIN_ROWS_BELOW = 18  # the minimum number of rows of a terminal with a preview below the list
 MIN_COLUMNS_BELOW = 44  # the minimum number of columns of a terminal with a preview below the list
-MIN_ROWS_FOR_HELP = (
-    14  # the minimum number of rows of a terminal that shows all keys below the list
-)
+# the minimum number of rows of a terminal that shows all keys below the list
+MIN_ROWS_FOR_HELP = 14
 PREVIEW_COLUMNS = 79
 MAX_HIT_LINES = 5  # the maximum number of lines that a preview shows of a found text
 SCREEN_STYLE = Style.from_dict(

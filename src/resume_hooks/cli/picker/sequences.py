@@ -29,9 +29,8 @@ _COMPLETE_SEQUENCE = re.compile(
 )
 """Matches a complete sequence that begins with Escape."""
 
-_DOUBLE_ESCAPE_START = re.compile(
-    r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?"
-)  # matches two Escapes, which may be the beginning of Alt with an arrow key
+# matches two Escapes, which may be the beginning of Alt with an arrow key
+_DOUBLE_ESCAPE_START = re.compile(r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?")
 
 
 class KeyParser(Vt100Parser):

@@ -23,7 +23,7 @@ def schema_of_verb(verb: str) -> type[BaseModel]:
 
 
 def validate_data(verb: str, data: object) -> dict[str, Any]:
-    """Return ``data`` as a dictionary that matches the verb's schema. Raise an error if it cannot match.
+    """Return ``data`` as a dictionary that matches the verb's schema. Raise ValidationError otherwise.
 
     ``data`` may contain dictionaries and the objects of our own classes.
     """

@@ -109,7 +109,7 @@ check_field = FieldDeclarer[invariants.Check]()
 
 
 class Check(StrictModel):
-    """A check of a written file: the name of the rule, and whether the file keeps it."""
+    """A check of a written file: its name, and whether the file passed it."""
 
     name: str = check_field(lambda check: check.name)
     ok: bool = check_field(lambda check: check.ok)

@@ -62,9 +62,8 @@ FIELD_LINES = 1  # the number of lines of the input field
 FIELD_AND_HEADING_LINES = 3  # the number of lines above a list, for the input field and the heading
 NAME_GAP_COLUMNS = 2  # the number of columns between the names of two actions
 MIN_LIST_LINES = 12  # the minimum number of lines of a list that has a preview below it
-MIN_PREVIEW_LINES = (
-    4  # the minimum number of lines of a preview, and of a page that shows the title
-)
+# the minimum number of lines of a preview, and of a page that shows the title
+MIN_PREVIEW_LINES = 4
 # The number of lines and columns that the pane asks for. The client may give fewer.
 PANE_LINES, PANE_COLUMNS = 40, 90
 

@@ -17,10 +17,11 @@ from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENTS
 from resume_hooks.sessions.child_titles import kind_unless_in_title
 from resume_hooks.system.text import fit_columns, plain_line, text_width
 
+# what the chosen row and all other rows begin with, because colours may be off
 CHOSEN_MARK, OTHER_MARK = (
     "> ",
     "  ",
-)  # what the chosen row and all other rows begin with, because colours may be off
+)
 
 BRANCH_COLUMNS = 18  # the width in columns of a branch's name
 STRENGTH_COLUMNS = 6  # the width in columns of a hit's strength
