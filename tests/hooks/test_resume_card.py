@@ -61,17 +61,16 @@ def compare_ways(home: ConfigHome, **fields: Any) -> Comparison:
         home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
     )
     own: dict[str, Any] = {
-        "session_id": SESSION, "ends": HeadTail(path), "folder": "/home/user/proj", "age": 40, "estimates": FIGURES,
-        "handoff_sizes": HANDOFF_SIZES,
+        "session_id": SESSION, "ends": HeadTail(path), "folder": "/home/user/proj",
+        "seconds_since_request": 40, "estimates": FIGURES, "handoff_sizes": HANDOFF_SIZES,
         "context": ContextSize(150_000, 200_000),
         "traffic": RecentRequests(1, DEFAULT_CACHE_SECONDS, 149_000, 3, 4_100),
-        "base": FirstRequest(30_000, 18_000), "is_trim_estimated": True,
+        "base_request": FirstRequest(30_000, 18_000), "is_trim_estimated": True,
         "is_handoff_planned": True, "prompts_left": None,
         "advice": None, **fields,
     }  # fmt: skip
-    return Comparison(
-        **own, is_cache_warm=own["age"] is not None and own["age"] < own["traffic"].lifetime
-    )
+    age, traffic = own["seconds_since_request"], own["traffic"]
+    return Comparison(**own, is_cache_warm=age is not None and age < traffic.cache_seconds)
 
 
 @pytest.mark.parametrize("copied", WAYS)
@@ -149,7 +148,9 @@ def test_the_table_shows_how_warm_the_cache_is(
     config_home: ConfigHome, traffic: RecentRequests, age: int | None, words: str
 ) -> None:
     """The table shows how long the prompt cache stays warm, or that it is cold or unused."""
-    text = "\n".join(build_ways_table(compare_ways(config_home, traffic=traffic, age=age)))
+    text = "\n".join(
+        build_ways_table(compare_ways(config_home, traffic=traffic, seconds_since_request=age))
+    )
     assert words in text
     assert "a prompt: about 1 request, added tokens unknown" in text
 

@@ -310,7 +310,7 @@ def compare_strategies(
     context = trim_estimate.context_before if trim_estimate else session.context
     traffic_so_far = traffic.read_recent_requests(session.file)
     base = traffic.read_session_base(ends, where)
-    base = FirstRequest(min(base.tokens, context.tokens), min(base.shared_tokens, context.tokens))
+    base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     warm = traffic_so_far.is_warm(now_ms)
     has_handoff_plan = ends.size <= max_live_bytes
     if has_handoff_plan:
@@ -549,7 +549,7 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
     context, recent_requests, base, trim_estimate, fresh_tokens, summary_input_tokens = measurements
     rates = rates_for_lifetime(recent_requests.cache_seconds)
     if warm:
-        cached_tokens = min(context.tokens, max(recent_requests.cached_tokens, base.shared_tokens))
+        cached_tokens = min(context.tokens, max(recent_requests.cached_tokens, base.shared))
     else:
         cached_tokens = 0
 
@@ -557,7 +557,7 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
         name: str, after: int, input_tokens: int = 0, output_tokens: int = 0
     ) -> Strategy:
         return _new_session_strategy(
-            name, after, base.shared_tokens if warm else 0, input_tokens, output_tokens
+            name, after, base.shared if warm else 0, input_tokens, output_tokens
         )
 
     baseline = Strategy(GO_ON, context.tokens, cached_tokens, context.tokens - cached_tokens)
@@ -584,8 +584,8 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
         Strategy(
             COMPACT,
             compacted_tokens,
-            base.shared_tokens,
-            compacted_tokens - base.shared_tokens,
+            base.shared,
+            compacted_tokens - base.shared,
             baseline.uncached_tokens,
             cached_tokens * rates.read_rate
             + baseline.uncached_tokens * rates.write_rate
@@ -620,7 +620,7 @@ def _estimate_sizes(
     A fork contains the whole session.
     """
     cached_tokens, rates = (
-        measurements.base.shared_tokens,
+        measurements.base.shared,
         rates_for_lifetime(measurements.traffic.cache_seconds),
     )
     if sizes:

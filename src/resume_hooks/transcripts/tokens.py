@@ -77,13 +77,13 @@ MAX_STATED_LINE_BYTES = 64 * 1024
 class FirstRequest(NamedTuple):
     """The number of tokens in the first request of a session, without its prompt.
 
-    They are the client's instructions, its tools and the files of the project. ``shared_tokens`` is the
+    They are the client's instructions, its tools and the files of the project. ``shared`` is the
     number of these tokens that another session has in common, so that they are read from the cache
     while it is warm.
     """
 
     tokens: int
-    shared_tokens: int
+    shared: int
 
 
 class ImageSize(NamedTuple):

@@ -165,8 +165,8 @@ size_field = FieldDeclarer[tokens.ContextSize]()
 class ContextSize(StrictModel):
     """The number of tokens in a session's context, and the size of the context window.
 
-    ``kind`` says how ``tokens`` was determined. ``added_tokens`` of the tokens came after the last answer
-    and are estimated. If ``is_window_known`` is false, ``window`` is the smallest possible window, so
+    ``kind`` says how ``tokens`` was determined. ``added`` of the tokens came after the last answer
+    and are estimated. If ``window_known`` is false, ``window`` is the smallest possible window, so
     that warnings come in time, and no percentage is shown.
     """
 
@@ -177,15 +177,15 @@ class ContextSize(StrictModel):
         "measured: counted with an answer; added: much was added after that answer",
     )
     reason: str = size_field(lambda size: size.reason, "why the number is not measured")
-    is_window_known: bool = size_field(
+    window_known: bool = size_field(
         lambda size: size.is_window_known,
         "false if unknown: window is then the smallest possible one",
     )
-    added_tokens: int = size_field(
+    added: int = size_field(
         lambda size: size.added_tokens,
         "the number of tokens after the counted answer, which is estimated",
     )
-    is_measured: bool = size_field(
+    measured: bool = size_field(
         lambda size: size.is_measured,
         "true: the API counted all tokens except those in added; false: all are estimated",
     )

@@ -153,7 +153,7 @@ class SavingsRow(StrictModel):
     """The number of contents that one rule or one tool trims, and their tokens before and after the trim."""
 
     name: str = row_field(lambda row: row.name)
-    piece_count: int = row_field(lambda row: row.piece_count)
+    pieces: int = row_field(lambda row: row.piece_count)
     tokens_before: int = row_field(lambda row: row.tokens_before)
     tokens_after: int = row_field(lambda row: row.tokens_after)
 

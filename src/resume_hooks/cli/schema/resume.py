@@ -106,8 +106,8 @@ class FirstRequest(StrictModel):
     """
 
     tokens: int = base_field(lambda base: base.tokens)
-    shared_tokens: int = base_field(
-        lambda base: base.shared_tokens,
+    shared: int = base_field(
+        lambda base: base.shared,
         "the number of these tokens that all sessions share in the cache while the cache is warm",
     )
 
