@@ -13,7 +13,7 @@ from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.history import History, Item
 from resume_hooks.parts.codex.transcripts.lines import (
     MAX_LINE_BYTES,
-    META,
+    META_LINE,
     parse_line,
     read_raw_lines,
 )
@@ -30,14 +30,16 @@ FOREIGN_FIRST_LINE = DefectKind(
     "error",
     "Codex from 0.150 on refuses the session, because its first line is not Codex's own.",
 )
-MISSING_FIELDS = DefectKind("first-line-short", "error", "Every Codex refuses the session.")
+MISSING_FIELDS = DefectKind(
+    "first-line-short", "error", "Every version of Codex refuses the session."
+)
 MISSING_BASE = DefectKind(
     "base-gone",
     "error",
     "Codex refuses the session, which contains only the newer part of the conversation.",
 )
 UNREADABLE_LINE = DefectKind("line-unreadable", "warning", "Codex skips the line.")
-TORN_LINE = DefectKind(
+PARTLY_WRITTEN_LINE = DefectKind(
     "line-torn", "warning", "Codex skips the line, which was only partly written."
 )
 INVALID_UTF8 = DefectKind(
@@ -62,8 +64,8 @@ ENCRYPTED_SUMMARY = DefectKind(
     "summary-encrypted", "note", "Only the model's provider can read the summary.", repairable=False
 )
 
-_LOSS_KINDS = frozenset({MISSING_BASE, UNREADABLE_LINE, TORN_LINE, LONG_LINE})
-"""The kinds of defects by which content is lost. A repair cannot restore the content."""
+_CONTENT_LOSS_KINDS = frozenset({MISSING_BASE, UNREADABLE_LINE, PARTLY_WRITTEN_LINE, LONG_LINE})
+"""The kinds of defects whose effect is lost content. A repair cannot restore the content."""
 
 
 def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defect]:
@@ -78,9 +80,9 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
         if not get_string(meta.payload, field):
             missing_fields.append(field)
     if missing_fields:
-        yield Defect(MISSING_FIELDS, f"it lacks {', '.join(missing_fields)}", 0)
+        yield Defect(MISSING_FIELDS, f"missing: {', '.join(missing_fields)}", 0)
     if name and get_string(meta.payload, "id") not in {"", name.thread_id}:
-        yield Defect(FOREIGN_ID, f"it contains {get_string(meta.payload, 'id')}", 0)
+        yield Defect(FOREIGN_ID, f"the first line contains {get_string(meta.payload, 'id')}", 0)
     yield from _find_line_defects(path)
     segments, missing_reason = find_readable_segments(path, find_rollout)
     if missing_reason:
@@ -94,14 +96,14 @@ def find_thread_defects(path: str, find_rollout: RolloutFinder) -> Iterator[Defe
 
 def is_content_loss(kind: DefectKind) -> bool:
     """Check whether a session with a defect of this kind lacks content even after its repair."""
-    return kind in _LOSS_KINDS
+    return kind in _CONTENT_LOSS_KINDS
 
 
 def _find_line_defects(path: str) -> Iterator[Defect]:
     for number, offset, raw in read_raw_lines(path):
         line = parse_line(raw, path, number, offset)
-        if number == 0 and (line is None or line.kind != META):
-            yield Defect(FOREIGN_FIRST_LINE, "it does not describe a session", 0)
+        if number == 0 and (line is None or line.kind != META_LINE):
+            yield Defect(FOREIGN_FIRST_LINE, "the first line does not describe a session", 0)
         # The line is not valid UTF-8.
         elif not raw.isascii() and raw.decode(errors="replace").encode() != raw:
             yield Defect(INVALID_UTF8, f"{len(raw):,} bytes", number)
@@ -114,7 +116,7 @@ def _find_line_defects(path: str) -> Iterator[Defect]:
             elif is_complete:
                 kind = UNREADABLE_LINE
             else:
-                kind = TORN_LINE
+                kind = PARTLY_WRITTEN_LINE
             yield Defect(kind, f"{len(raw):,} bytes", number)
 
 
@@ -138,7 +140,7 @@ def _find_item_defects(items: list[Item], path: str) -> Iterator[Defect]:
         if index in orphan_indexes:
             yield Defect(
                 ORPHAN_OUTPUT,
-                f"its call {codex_items.call_id(item.payload)} is not there",
+                f"its call {codex_items.call_id(item.payload)} is missing",
                 record,
                 item.uuid,
             )

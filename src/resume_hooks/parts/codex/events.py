@@ -19,7 +19,7 @@ from resume_hooks.hooks import context_notice, hook_replies
 from resume_hooks.hooks.prompt import is_trigger_off
 from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.parts.codex.sessions.strategy import AGENT_NAME
-from resume_hooks.parts.codex.transcripts.lines import EVENT, MAX_ORDINAL
+from resume_hooks.parts.codex.transcripts.lines import EVENT_LINE, MAX_ORDINAL
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import OTHER_AGENT_ROWS, readable_session
@@ -34,10 +34,10 @@ from resume_hooks.transcripts.records import (
 # The name of a file in the CODEX_HOME. Each line contains a prompt, its session id and its time in
 # seconds since the epoch.
 PROMPT_HISTORY_FILE = "history.jsonl"
-READ_TAIL_BYTES = 256 * 1024  # The number of bytes to read from the end of a file.
+MAX_TAIL_BYTES = 256 * 1024  # The number of bytes to read from the end of a file.
 # The maximum number of seconds between a prompt and the start of its turn.
 MAX_PROMPT_DELAY_SECONDS = 2
-STOP_REASON = "resume-hooks answers this without a compaction"
+STOP_REASON = "resume-hooks answers the prompt without a compaction"
 
 
 def main(event_name: str) -> None:
@@ -106,7 +106,7 @@ def _find_turn_start(event: hook_replies.Event) -> int:
     for line in lines[:-1]:
         payload = get_mapping(line, "payload")
         is_turn = (
-            get_string(line, "type") == EVENT and get_string(payload, "type") == "task_started"
+            get_string(line, "type") == EVENT_LINE and get_string(payload, "type") == "task_started"
         )
         if (
             is_turn
@@ -121,12 +121,12 @@ def _read_epoch_seconds(record: Record, key: str) -> int:
 
 
 def _read_last_lines(path: str) -> list[Record]:
-    """Return the JSON objects in the last ``READ_TAIL_BYTES`` bytes of a file."""
+    """Return the JSON objects in the last ``MAX_TAIL_BYTES`` bytes of a file."""
     with open(path, "rb") as stream:
         file_bytes = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, file_bytes - READ_TAIL_BYTES))
+        stream.seek(max(0, file_bytes - MAX_TAIL_BYTES))
         raw = stream.read()
-    complete_lines = raw.split(b"\n") if file_bytes <= READ_TAIL_BYTES else raw.split(b"\n")[1:]
+    complete_lines = raw.split(b"\n") if file_bytes <= MAX_TAIL_BYTES else raw.split(b"\n")[1:]
     parsed_lines = map(parse_record, complete_lines)
     return [line for line in parsed_lines if line is not None]
 

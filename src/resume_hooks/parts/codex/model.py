@@ -58,8 +58,8 @@ _OUTER_SESSION_VARIABLES = frozenset(
 class CodexExec:
     """Asks a model through the ``codex`` program on PATH.
 
-    ``model_option`` is the value of its option ``--model``, or ``""`` for the model in the user's
-    settings.
+    ``model_option`` is passed to the program as ``--model``. If it is ``""``, Codex uses the model
+    in the user's settings.
     """
 
     where: Where

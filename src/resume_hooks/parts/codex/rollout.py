@@ -22,11 +22,11 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write_child import Body, ChildPlan
 from resume_hooks.derive.fresh_child import FreshOpening
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.history import OWN_ID_KEY, History
+from resume_hooks.parts.codex.transcripts.history import ORIGINAL_ID_KEY, History
 from resume_hooks.parts.codex.transcripts.lines import (
-    EVENT,
-    ITEM,
-    META,
+    EVENT_LINE,
+    ITEM_LINE,
+    META_LINE,
     OPENING_KEY,
     TITLE_KEY,
     RolloutLine,
@@ -102,9 +102,10 @@ class RolloutBody(Body):
         meta, name = read_meta(path), parse_rollout_name(plan.draft.path)
         sent_payloads = [item.payload for item in history.items]
         return [
-            Check("every line is a whole record", next_line_number == len(kinds) == line_count),
+            Check("every line is a complete record", next_line_number == len(kinds) == line_count),
             Check(
-                "it begins with its session, once", kinds[:1] == [META] and kinds.count(META) == 1
+                "only its first line describes the session",
+                kinds[:1] == [META_LINE] and kinds.count(META_LINE) == 1,
             ),
             Check(
                 "the first line has the fields that every client requires",
@@ -118,10 +119,10 @@ class RolloutBody(Body):
                 "it is self-contained", meta.base is None and not meta.is_paginated and not ordinals
             ),
             Check(
-                "its model receives exactly the planned items",
+                "the model receives exactly the planned items",
                 sent_payloads == list(self.sent_items),
             ),
-            Check("no count of tokens is carried over", not history.has_client_count),
+            Check("it has no token counts of the parent", not history.has_client_count),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
         ]
 
@@ -150,7 +151,7 @@ def build_body(
                 for line in environment_lines
             )
         if event := _build_screen_event(record["payload"]):
-            encoded_lines.append(_encode_line(EVENT, event, record["timestamp"]))
+            encoded_lines.append(_encode_line(EVENT_LINE, event, record["timestamp"]))
         encoded_lines.append(encode_record(record) + b"\n")
     return RolloutBody(
         tuple(encoded_lines), tuple(record["payload"] for record in item_records), drops_goal
@@ -178,22 +179,24 @@ def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
     encoded_lines = [
         _build_first_line(child, opening.head, meta),
         _encode_line(
-            EVENT,
+            EVENT_LINE,
             {"type": "task_started", "turn_id": turn_id, "model_context_window": None},
             timestamp,
         ),
         _encode_line(
-            EVENT, _build_message_event("user_message", child.own_title or child.stem), timestamp
+            EVENT_LINE,
+            _build_message_event("user_message", child.own_title or child.stem),
+            timestamp,
         ),
-        _encode_line(ITEM, prompt_item, timestamp, {OPENING_KEY: True}),
+        _encode_line(ITEM_LINE, prompt_item, timestamp, {OPENING_KEY: True}),
         _encode_line(
-            EVENT,
+            EVENT_LINE,
             _build_message_event("agent_message", codex_items.item_text(answer_item)),
             timestamp,
         ),
-        _encode_line(ITEM, answer_item, timestamp),
+        _encode_line(ITEM_LINE, answer_item, timestamp),
         _encode_line(
-            EVENT,
+            EVENT_LINE,
             {"type": "task_complete", "turn_id": turn_id, "last_agent_message": None},
             timestamp,
         ),
@@ -216,9 +219,9 @@ def build_item_record(
     """
     return {
         "timestamp": timestamp,
-        "type": ITEM,
+        "type": ITEM_LINE,
         "payload": payload,
-        OWN_ID_KEY: item_id,
+        ORIGINAL_ID_KEY: item_id,
         **extra_fields,
     }
 
@@ -274,7 +277,7 @@ def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
     if child.parent_agent == child.agent:
         payload["forked_from_id"] = child.parent.session_id
     return _encode_line(
-        META,
+        META_LINE,
         payload,
         child.attributes.at,
         orjson.loads(head) | {TITLE_KEY: child.own_title or child.stem},

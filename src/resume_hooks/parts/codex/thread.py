@@ -28,11 +28,11 @@ from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.goal import COMPLETE_STATUS, GoalTracker
 from resume_hooks.parts.codex.transcripts.history import History, Item
 from resume_hooks.parts.codex.transcripts.lines import (
-    COMPACTED,
-    CONTEXT,
-    ITEM,
+    COMPACTION_LINE,
+    ITEM_LINE,
     SETTINGS_EVENT,
-    WORLD_STATE,
+    TURN_CONTEXT_LINE,
+    WORLD_STATE_LINE,
     RolloutLine,
     read_rollout_lines,
 )
@@ -80,7 +80,7 @@ The limit is stored with each output, so it is copied to a child.
 IMAGE_TOKENS = 1_600  # The maximum number of tokens of an image, whatever its size.
 
 _TARGET_ARGUMENTS = ("cmd", "command", "path", "file_path", "query", "url", "input")
-_FAILED_EXIT = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
+_FAILURE_EXIT_CODE = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
 # Number of characters at the beginning of an output that are searched for the exit code.
 _EXIT_CODE_SEARCH_CHARACTERS = 400
 
@@ -124,7 +124,7 @@ class CodexThread:
         return origins
 
     def collect_material(self, options: Options) -> TrimMaterial:
-        """Return the contents that a trim can replace, and the facts about the session that the choice needs."""
+        """Return the contents that a trim can replace, and the data for choosing among them."""
         payloads = [payload.payload for payload in self.items]
         pieces: list[Piece] = []
         calls: dict[str, ToolCall] = {}
@@ -134,16 +134,16 @@ class CodexThread:
             kind, call_id = codex_items.item_type(payload), codex_items.call_id(payload)
             if kind in codex_items.CALL_TYPES:
                 calls[call_id] = _build_tool_call(payload, index)
-                pieces += _call_pieces(payload, index, call_id)
+                pieces += _find_call_pieces(payload, index, call_id)
             elif kind in codex_items.OUTPUT_TYPES and call_id in calls:
                 output_indexes[call_id] = index
-                if _FAILED_EXIT.search(
+                if _FAILURE_EXIT_CODE.search(
                     codex_items.item_text(payload)[:_EXIT_CODE_SEARCH_CHARACTERS]
                 ):
                     failed_call_ids.add(call_id)
-                pieces += _output_pieces(payload, index, call_id)
+                pieces += _find_output_pieces(payload, index, call_id)
             elif kind == codex_items.MESSAGE_TYPE:
-                pieces += _message_pieces(payload, index)
+                pieces += _find_message_pieces(payload, index)
         prompts = []
         for index, payload in enumerate(payloads):
             if codex_items.is_prompt(payload):
@@ -215,7 +215,7 @@ class CodexThread:
         options: Options,  # noqa: ARG002
         decision: Decision,
     ) -> RolloutBody:
-        """Return the content of a trimmed child, with placeholders for the pieces that ``decision`` chose."""
+        """Return the content of a trimmed child. Placeholders replace the pieces that ``decision`` contains."""
         choices_by_item: defaultdict[int, list[Choice]] = defaultdict(list)
         for choice in decision.choices:
             choices_by_item[choice.piece.number].append(choice)
@@ -265,7 +265,7 @@ def _build_tool_call(item: Record, index: int) -> ToolCall:
     return ToolCall(index, name, "", ())
 
 
-def _call_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
+def _find_call_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
     if codex_items.item_type(item) == "custom_tool_call":
         inputs: Record = {"input": item.get("input")}
         address: tuple[str, ...] = ()
@@ -282,7 +282,7 @@ def _call_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
             yield Piece(index, (*address, key), INPUT_PIECE, len(text), call=call_id)
 
 
-def _output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
+def _find_output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
     output = item.get("output")
     if isinstance(output, str):
         if len(output) > MIN_PLACEHOLDER_CHARACTERS and not was_trimmed(output):
@@ -308,7 +308,7 @@ def _output_pieces(item: Record, index: int, call_id: str) -> Iterator[Piece]:
             )
 
 
-def _message_pieces(item: Record, index: int) -> Iterator[Piece]:
+def _find_message_pieces(item: Record, index: int) -> Iterator[Piece]:
     is_assistant, is_prompt = get_string(item, "role") == "assistant", codex_items.is_prompt(item)
     content = item.get("content")
     for part_index, content_part in enumerate(content if isinstance(content, list) else ()):
@@ -410,11 +410,11 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
         history.add_line(line)
         metadata.add_line(line)
         goal_state.add_line(line)
-        if line.kind == CONTEXT:
+        if line.kind == TURN_CONTEXT_LINE:
             turn_context_lines = [line]
         elif line.event_type() == SETTINGS_EVENT:
             settings_lines = [line]
-        elif line.kind == WORLD_STATE:
+        elif line.kind == WORLD_STATE_LINE:
             if line.payload.get("full"):
                 world_state_lines.clear()
             world_state_lines.append(line)
@@ -450,13 +450,13 @@ class _ItemMetadataReader:
 
     def add_line(self, line: RolloutLine) -> None:
         """Process the next line. A compaction discards the fields of earlier lines."""
-        if line.kind == ITEM:
+        if line.kind == ITEM_LINE:
             trim_fields = {}
             for key, value in line.record.items():
                 if key in TRIM_FIELDS:
                     trim_fields[key] = value
             self._store_fields(line, -1, trim_fields, get_mapping(line.record, "metadata"))
-        elif line.kind == COMPACTED:
+        elif line.kind == COMPACTION_LINE:
             self._fields_by_location.clear()
             for part_index, metadata in enumerate(
                 list_objects(line.payload.get("replacement_history_metadata"))

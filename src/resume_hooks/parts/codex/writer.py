@@ -46,7 +46,7 @@ from resume_hooks.parts.codex.sessions.strategy import AGENT_NAME
 from resume_hooks.parts.codex.thread import CodexThread, read_partial_thread, read_thread
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.history import History
-from resume_hooks.parts.codex.transcripts.lines import COMPACTED, OPENING_KEY
+from resume_hooks.parts.codex.transcripts.lines import COMPACTION_LINE, OPENING_KEY
 from resume_hooks.parts.codex.transcripts.meta import format_rollout_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import read_thread_lines
 from resume_hooks.paths import Where
@@ -67,8 +67,8 @@ from resume_hooks.transcripts.transcript import scan_transcript
 class CleanedChildPlan(ChildPlan):
     """The plan for a child without secrets.
 
-    ``clean`` replaces the secrets in a line. The checks require that it changes no line of the
-    child.
+    ``clean`` replaces the secrets in a line. A check requires that ``clean`` finds no secret in the
+    written child.
     """
 
     clean: Callable[[bytes], bytes]
@@ -161,10 +161,10 @@ class CodexWriter:
         output_dir: str | None,
     ) -> ForkPlan:
         """Plan a child with the items that Codex would send to the model, either all or those before a cut."""
-        draft = self._draft_for_own_session(session, "fork", output_dir)
+        draft = self._draft_child_in_codex(session, "fork", output_dir)
         if cut is not None:
             conversation_cut = cut_point.cut_conversation(
-                scan_transcript(self._converted_path(session)), cut
+                scan_transcript(self._update_copy(session)), cut
             )
         else:
             conversation_cut = None
@@ -175,7 +175,7 @@ class CodexWriter:
 
         Outputs whose calls are missing are omitted.
         """
-        draft = self._draft_for_own_session(session, "repair")
+        draft = self._draft_child_in_codex(session, "repair")
         thread = read_partial_thread(session, Rollouts(self._home).find_path)
         meta = build_child_meta(draft, self._home) | {
             key: value for key, value in thread.meta.items() if value
@@ -195,7 +195,7 @@ class CodexWriter:
         """
         parent, child = (
             self._read_thread(session),
-            self._draft_for_own_session(session, kind, output_dir),
+            self._draft_child_in_codex(session, kind, output_dir),
         )
 
         def clean_record(record: Record) -> Record:
@@ -248,7 +248,7 @@ class CodexWriter:
                 )
             )
         item_records = [
-            *parent.child_records[: _count_items_through(parent, record_ids)],
+            *parent.child_records[: _count_items_up_to(parent, record_ids)],
             *closing_items,
         ]
         body = build_body(
@@ -259,7 +259,7 @@ class CodexWriter:
     def scan_for_trim(self, session: SessionFile) -> CodexThread:
         """Return the thread of a session with the line numbers of its items, so that it can be trimmed."""
         line_numbers = {}
-        for node in scan_transcript(self._converted_path(session)).nodes:
+        for node in scan_transcript(self._update_copy(session)).nodes:
             line_numbers[node.uuid] = node.number
         return replace(self._read_thread(session), line_numbers=line_numbers)
 
@@ -273,7 +273,7 @@ class CodexWriter:
     ) -> UntrimPlan:
         """Plan a child in which trimmed items get their original content back.
 
-        These are the trimmed items at the lines ``numbers``, or all trimmed items if it is None.
+        ``numbers`` are the line numbers of the items to restore, or None for all trimmed items.
         Raise SessionNotFound if all originals are missing. With ``strict``, raise it if any
         original is missing.
         """
@@ -282,7 +282,7 @@ class CodexWriter:
             {node.uuid: node.number for node in select_trimmed_nodes(reading, numbers)},
         )
         originals = _read_originals(Rollouts(self._home), parent.trimmed_origins.values())
-        child = self._draft_for_own_session(reading.session, "untrim", output_dir)
+        child = self._draft_child_in_codex(reading.session, "untrim", output_dir)
         trimmed_origins = parent.trimmed_origins
         item_indexes = []
         for index in sorted(trimmed_origins):
@@ -332,7 +332,7 @@ class CodexWriter:
             characters=restored_size,
         )
 
-    def _draft_for_own_session(
+    def _draft_child_in_codex(
         self, session: SessionFile, kind: Kind, output_dir: str | None = None
     ) -> Draft:
         return self.draft_child(session, read_ends(session, self._where), kind, output_dir)
@@ -350,7 +350,7 @@ class CodexWriter:
     def _read_thread(self, session: SessionFile) -> CodexThread:
         return read_thread(session, Rollouts(self._home).find_path)
 
-    def _converted_path(self, session: SessionFile) -> str:
+    def _update_copy(self, session: SessionFile) -> str:
         return agent_of_session(session, self._where).to_common_format(session).path
 
 
@@ -363,11 +363,11 @@ def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     if cut is None:
         item_count = len(parent.items)
     else:
-        item_count = _count_items_through(parent, [node.uuid for node in cut.nodes])
+        item_count = _count_items_up_to(parent, [node.uuid for node in cut.nodes])
     if cut is not None and not item_count:
         raise UsageError(
             f"{cut.requested_position.capitalize()} is before a compaction",
-            "Codex can only be cut after the compaction.",
+            "A Codex session can only be cut after its last compaction.",
         )
     if not any(
         codex_items.item_type(item.payload) == codex_items.MESSAGE_TYPE
@@ -397,7 +397,7 @@ def _plan_fork(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     )
 
 
-def _count_items_through(parent: CodexThread, record_ids: Sequence[str]) -> int:
+def _count_items_up_to(parent: CodexThread, record_ids: Sequence[str]) -> int:
     """Return the number of items up to the last item whose id is in ``record_ids``."""
     id_set = set(record_ids)
     return max(
@@ -418,7 +418,7 @@ def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple
                 read_thread_lines(newest_rollout.path, rollouts.find_path) if newest_rollout else ()
             ):
                 history.add_line(line)
-                for item in history.items if line.kind == COMPACTED else history.items[-1:]:
+                for item in history.items if line.kind == COMPACTION_LINE else history.items[-1:]:
                     if item.uuid in uuids:
                         originals.setdefault((session_id, item.uuid), item.payload)
     return originals

@@ -1,9 +1,10 @@
 """Manage copies of Codex threads in the format of Claude Code's transcripts.
 
 When a thread is read, its copy is created, or updated if the thread has changed. The copies are
-private. They are in the state folder, in project folders like those of Claude Code. The first line
-of a copy contains the path and the state of the original. If the original was deleted, its copy is
-removed. If all copies together exceed a size limit, the least recently used copies are removed.
+private files in the state folder, in project folders like those of Claude Code. The first line of a
+copy contains the path and the state of the thread's newest rollout (its .jsonl file). If that
+rollout was deleted, the copy is removed. If all copies together exceed a size limit, the least
+recently used copies are removed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ MAX_COPIES_BYTES = 1024**3
 """Maximum number of bytes of all copies together. If it is exceeded, the least recently used copies
 are removed."""
 
-FORMAT_VERSION = (
+COPY_FORMAT_VERSION = (
     5  # The version of the format of copies. A copy with another version is created again.
 )
 MAX_FIRST_LINE_BYTES = 64 * 1024  # Maximum number of bytes in the first line of a copy.
@@ -64,7 +65,7 @@ class ThreadCopies:
         """
         return get_string(_read_first_record(path), "file")
 
-    def path_of_copy(self, cwd: str, thread_id: str) -> str:
+    def build_copy_path(self, cwd: str, thread_id: str) -> str:
         """Return the path of a thread's copy. The copy may not exist yet."""
         return os.path.join(
             self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{TRANSCRIPT_SUFFIX}"
@@ -80,14 +81,14 @@ class ThreadCopies:
         """
         first_line, meta = read_first_lines(rollout_path)[0], read_meta(rollout_path)
         path, thread_name = (
-            self.path_of_copy(meta.cwd, meta.thread_id),
+            self.build_copy_path(meta.cwd, meta.thread_id),
             thread_name or get_string(first_line.record, TITLE_KEY),
         )
         segments, missing_reason = find_readable_segments(rollout_path, find_rollout)
         segment_stats = [(segment.path, os.stat(segment.path)) for segment in segments]
         state = repr(
             [
-                FORMAT_VERSION,
+                COPY_FORMAT_VERSION,
                 thread_name,
                 *((path, status.st_size, status.st_mtime_ns) for path, status in segment_stats),
             ]
@@ -97,7 +98,7 @@ class ThreadCopies:
                 "file": rollout_path,
                 "state": state,
             }
-            if window_tokens := self._find_window_tokens(segments, find_rollout):
+            if window_tokens := self._find_window_size(segments, find_rollout):
                 first_fields["context_window"] = window_tokens
             encoded_records = (
                 orjson.dumps(record) + b"\n"
@@ -120,9 +121,7 @@ class ThreadCopies:
             os.utime(path)
         return path
 
-    def _find_window_tokens(
-        self, segments: list[ThreadSegment], find_rollout: RolloutFinder
-    ) -> int:
+    def _find_window_size(self, segments: list[ThreadSegment], find_rollout: RolloutFinder) -> int:
         """Return the size of the model's context window in tokens, or 0 if no file contains it.
 
         The newest file that contains a size is used. A new fork contains no size, so the files of

@@ -49,8 +49,8 @@ class RolloutEnds(HeadTail):
         self.path = self.file = path
         self._agent = agent
         self._name = thread_name
-        # True if this client writes a token count before its response. None until the head was
-        # read.
+        # True if the client that wrote this rollout writes a token count before its response. None
+        # until the head was read.
         self._usage_comes_first: bool | None = None
         try:
             status = os.stat(path)
@@ -99,7 +99,10 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def first_records(self) -> list[Record]:
-        """The records in the head of the file, after the first record of a converted transcript."""
+        """The first record of a converted transcript, and the records in the head of the file.
+
+        The first record contains the agent, the thread's parent and the size of the context window.
+        """
         first_fields = build_first_record(self.meta, self._first_line, self._agent)
         if self.window:
             first_fields["context_window"] = self.window

@@ -73,7 +73,7 @@ def is_archived(path: str) -> bool:
     return os.path.basename(os.path.dirname(path)) == ARCHIVED_FOLDER
 
 
-def read_thread_folder(path: str) -> str:
+def read_thread_cwd(path: str) -> str:
     """Return the working directory in which a thread was started, or ``""`` if it is unknown."""
     try:
         with open(path, "rb") as stream:

@@ -22,7 +22,7 @@ from resume_hooks.parts.codex.sessions.files import (
     Rollout,
     Rollouts,
     is_archived,
-    read_thread_folder,
+    read_thread_cwd,
 )
 from resume_hooks.parts.codex.transcripts.as_records import build_first_record
 from resume_hooks.parts.codex.transcripts.lines import read_first_lines
@@ -80,7 +80,7 @@ class Codex:
     @property
     def store(self) -> SessionStore:
         """The threads, grouped by the project of their working directory."""
-        return Threads(self._scan_rollouts())
+        return ThreadStore(self._scan_rollouts())
 
     def read_ends(self, path: str) -> RolloutEnds:
         """Return the fields of a thread for lists. ``path`` is its rollout or its copy."""
@@ -93,7 +93,7 @@ class Codex:
         )
 
     def read_naming_lines(self, path: str) -> bytes:
-        """Return the name that the user gave to a session, and its title, in lower case."""
+        """Return the name that the user gave to a thread and the title in lists, both in lower case."""
         try:
             ends = self.read_ends(path)
         except SessionNotFound:
@@ -114,7 +114,7 @@ class Codex:
         return SessionFile(meta.thread_id, rollout, status.st_mtime, status.st_size, AGENT_NAME)
 
     def to_common_format(self, session: SessionFile) -> SessionFile:
-        """Return the session with the path and size of its copy, after creating or updating the copy."""
+        """Return the session with the path and size of its copy. Create or update the copy first."""
         rollout = session.source or self.original_path(session.path)
         path = self._update_copy(rollout)
         return session._replace(path=path, size=os.stat(path).st_size, source=rollout)
@@ -127,7 +127,7 @@ class Codex:
         need.
         """
         copy_existed = os.path.lexists(
-            self._copies.path_of_copy(read_thread_folder(path), _parse_thread_id(path))
+            self._copies.build_copy_path(read_thread_cwd(path), _parse_thread_id(path))
         )
         copy_path = self._update_copy(path)
         try:
@@ -283,7 +283,7 @@ class Codex:
         )
 
 
-class Threads(SessionStore):
+class ThreadStore(SessionStore):
     """The threads of a CODEX_HOME, grouped by project.
 
     A project has the same name as its project folder in Claude Code.
@@ -306,7 +306,7 @@ class Threads(SessionStore):
             if thread_id.startswith(prefix):
                 sessions_by_id[thread_id] = rollout
         return sort_newest_first(
-            _session_file(rollout)
+            _build_session_file(rollout)
             for thread_id, rollout in sessions_by_id.items()
             if project_names is None or self._projects[thread_id] in project_names
         )
@@ -318,7 +318,7 @@ class Threads(SessionStore):
         else:
             thread = None
         if thread:
-            return _session_file(thread)
+            return _build_session_file(thread)
         return None
 
     @cached_property
@@ -330,13 +330,13 @@ class Threads(SessionStore):
 
 
 def _project_name(path: str) -> str:
-    folder = read_thread_folder(path)
+    folder = read_thread_cwd(path)
     if folder:
         return project_key(folder)
     return ""
 
 
-def _session_file(rollout: Rollout) -> SessionFile:
+def _build_session_file(rollout: Rollout) -> SessionFile:
     status = rollout.status
     return SessionFile(
         rollout.name.thread_id, rollout.path, status.st_mtime, status.st_size, AGENT_NAME
@@ -364,7 +364,7 @@ def _is_locked(path: str) -> bool:
 
 
 NAME_LIST_FILE, NAME_DATABASE_FILE = "session_index.jsonl", "state_5.sqlite"
-MAX_LIST_BYTES = 64 * 1024 * 1024  # Maximum number of bytes to read from the list of names.
+MAX_NAME_LIST_BYTES = 64 * 1024 * 1024  # Maximum number of bytes to read from the list of names.
 
 
 def read_thread_names(codex_home: str) -> dict[str, str]:
@@ -398,7 +398,7 @@ def read_thread_names(codex_home: str) -> dict[str, str]:
         contextlib.suppress(OSError),
         open(os.path.join(codex_home, NAME_LIST_FILE), "rb") as stream,
     ):
-        for raw in stream.read(MAX_LIST_BYTES).split(b"\n"):
+        for raw in stream.read(MAX_NAME_LIST_BYTES).split(b"\n"):
             row = parse_record(raw) or {}
             thread_id, name = row.get("id"), get_string(row, "thread_name")
             if isinstance(thread_id, str) and is_session_id(thread_id) and name.strip():

@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.goal import GoalTracker, parse_goal_notice
-from resume_hooks.parts.codex.transcripts.history import OWN_ID_KEY, ItemIds, apply_compaction
+from resume_hooks.parts.codex.transcripts.history import ORIGINAL_ID_KEY, ItemIds, apply_compaction
 from resume_hooks.parts.codex.transcripts.lines import (
-    COMPACTED,
-    CONTEXT,
-    DIGEST,
-    EVENT,
-    ITEM,
-    META,
+    COMPACTION_LINE,
+    EVENT_LINE,
+    ITEM_LINE,
+    META_LINE,
     OPENING_KEY,
+    PLUGIN_LINE,
+    TURN_CONTEXT_LINE,
     RolloutLine,
 )
 from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, parse_meta
@@ -77,10 +77,10 @@ def convert_lines(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Reco
 class RecordConverter:
     """Converts the lines of a thread to records one by one.
 
-    The records of a response are returned when the line with their token count was read. At the
-    end, ``finish_response`` returns the records that still wait for it. ``usage_comes_first`` is
-    true if the client writes the token count before the response, as old clients did. It is None
-    until the first token count.
+    The token count of a response usually follows the response. So the records of a response are
+    returned after the line with its token count. At the end, ``finish_response`` returns the
+    records of a response without a token count. ``usage_comes_first`` is true if the client writes
+    the token count before the response, as old clients did. It is None until the first token count.
     """
 
     def __init__(self, thread_id: str, *, usage_comes_first: bool | None = None) -> None:
@@ -141,20 +141,20 @@ class RecordConverter:
 
     def _convert_line(self, line: RolloutLine) -> list[Record]:
         payload = line.payload
-        if line.kind == ITEM:
+        if line.kind == ITEM_LINE:
             if codex_items.item_type(payload):
                 return list(self._convert_item(line, payload))
             return []
-        if line.kind == COMPACTED:
+        if line.kind == COMPACTION_LINE:
             return [*self.finish_response(), *self._convert_compaction(line)]
-        if line.kind == EVENT:
+        if line.kind == EVENT_LINE:
             return self._convert_event(line)
-        if line.kind == DIGEST:
-            return [*self.finish_response(), {"type": DIGEST, **payload}]
-        if line.kind == META:
-            self._ids.read_meta_line(line)
+        if line.kind == PLUGIN_LINE:
+            return [*self.finish_response(), {"type": PLUGIN_LINE, **payload}]
+        if line.kind == META_LINE:
+            self._ids.add_meta_line(line)
             self.apply_meta(parse_meta(payload))
-        elif line.kind == CONTEXT:
+        elif line.kind == TURN_CONTEXT_LINE:
             self._session_fields["cwd"] = get_string(payload, "cwd") or self._session_fields["cwd"]
             self._model = get_string(payload, "model") or self._model
             if mode := get_string(get_mapping(payload, "collaboration_mode"), "mode"):
@@ -163,7 +163,7 @@ class RecordConverter:
         return []
 
     def finish_response(self) -> list[Record]:
-        """Return the records of the last response, which wait for a token count.
+        """Return the records of the last response, whose token count has not been read.
 
         Call this function if no token count can follow.
         """
@@ -188,11 +188,11 @@ class RecordConverter:
     def _convert_item(self, line: RolloutLine, item: Record) -> Iterator[Record]:
         kind, uuid = (
             codex_items.item_type(item),
-            self._ids.next_id(item, line.record.get(OWN_ID_KEY)),
+            self._ids.next_id(item, line.record.get(ORIGINAL_ID_KEY)),
         )
         if kind == codex_items.MESSAGE_TYPE and get_string(item, "role") != "assistant":
             yield from self.finish_response()
-            self._open_turn(item)
+            self._begin_turn(item)
             yield from self._build_user_records(line, uuid, item)
         elif kind in codex_items.ENCRYPTED_TYPES:
             yield from self.finish_response()
@@ -215,7 +215,7 @@ class RecordConverter:
                 self._build_message_record(line, uuid, records.ASSISTANT, blocks)
             )
 
-    def _open_turn(self, item: Record) -> None:
+    def _begin_turn(self, item: Record) -> None:
         if codex_items.opens_turn(item):
             self._turns.append((self._parent, item if codex_items.is_prompt(item) else None))
 
@@ -238,12 +238,12 @@ class RecordConverter:
             self._is_interrupted = True
             yield self._build_message_record(line, uuid, records.USER, INTERRUPTED)
         elif not codex_items.is_prompt(item):
-            flags = _harness_message_flags(item)
+            flags = _build_harness_fields(item)
             yield self._build_message_record(line, uuid, records.USER, blocks, **flags)
         elif _has_editor_text(item):
             request = codex_items.request_text(item)
             yield self._build_message_record(
-                line, derive_second_id(uuid), records.USER, blocks, isMeta=True
+                line, derive_second_record_id(uuid), records.USER, blocks, isMeta=True
             )
             yield self._build_message_record(
                 line, uuid, records.USER, request, **self._prompt_fields
@@ -345,7 +345,7 @@ class RecordConverter:
         summary_blocks: list[Record] = []
         for item in compacted:
             uuid = self._ids.next_id(item)
-            self._open_turn(item)
+            self._begin_turn(item)
             if codex_items.item_type(item) in codex_items.ENCRYPTED_TYPES:
                 summary_blocks.append({"type": records.TEXT, "text": ENCRYPTED_SUMMARY_TEXT})
             elif _has_editor_text(item):
@@ -356,7 +356,7 @@ class RecordConverter:
             elif codex_items.item_type(item) == codex_items.MESSAGE_TYPE and (
                 blocks := build_message_blocks(item)
             ):
-                flags = _harness_message_flags(item)
+                flags = _build_harness_fields(item)
                 yield self._build_message_record(line, uuid, records.USER, blocks, **flags)
         if summary_blocks:
             yield self._build_message_record(
@@ -476,7 +476,7 @@ def _build_sandbox_fields(context: Record) -> dict[str, str]:
 
 def _was_rejected(item: Record) -> bool:
     """Check whether an output says that the user rejected the call."""
-    return codex_items.item_text(item).startswith(_REJECTIONS)
+    return codex_items.item_text(item).startswith(_REJECTION_PREFIXES)
 
 
 def _has_editor_text(item: Record) -> bool:
@@ -485,8 +485,8 @@ def _has_editor_text(item: Record) -> bool:
     return is_prompt and codex_items.request_text(item) != codex_items.item_text(item)
 
 
-def _harness_message_flags(item: Record) -> dict[str, bool | str]:
-    """Return the flags for the record of a message from the harness."""
+def _build_harness_fields(item: Record) -> dict[str, bool | str]:
+    """Return the fields that mark a record as a message from the harness instead of the user."""
     if name := codex_items.instructions_name(item):
         return {"isMeta": True, records.INSTRUCTIONS_FIELD: name}
     return {"isMeta": True}
@@ -513,7 +513,7 @@ def _format_use_id(call_id: str, index: int) -> str:
     return call_id
 
 
-def derive_second_id(uuid: str) -> str:
+def derive_second_record_id(uuid: str) -> str:
     """Return the id of the second record that an item becomes."""
     return f"{uuid[:-1]}{(int(uuid[-1], 16) + 8) % 16:x}"
 
@@ -546,13 +546,13 @@ MAX_PICTURE_CHARACTERS = 8 * 1024 * 1024
 _PICTURE_TAG = re.compile(r"</?image\b[^>]{0,200}>")
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 _EXIT_CODE = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
-_RUNNING_SESSION = re.compile(r"running with (session ID \d{1,9}|cell ID \d{1,9})\b")
+_RUNNING_TASK_ID = re.compile(r"running with (session ID \d{1,9}|cell ID \d{1,9})\b")
 _TRUNCATED_RESULT = re.compile(
     r'Warning: truncated[^{]{0,200}\{"chunk_id":[^{}]{0,200}?"exit_code":(\d{1,9})\b'
 )
 """Matches the beginning of a command's result that a script printed, if the client shortened it."""
 
-_PRINTED_SESSION = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s*\Z", re.IGNORECASE)
+_PRINTED_SESSION_ID = re.compile(r"(?:\A|\n)session_?id[=:] ?(\d{1,9})\s*\Z", re.IGNORECASE)
 _PRINTED_EXIT_CODE = re.compile(
     r"(?:\A|\n)\[?exit(?:[_ ]?(?:code|status))?[=:] ?(-?\d{1,9})\]?\s*\Z", re.IGNORECASE
 )
@@ -564,17 +564,19 @@ _OUTPUT_HEAD = re.compile(
 )
 """Matches the lines that the client writes before the output of a finished command."""
 
-_SCRIPT = "Script "  # The beginning of the output of a script.
-_ABORTED = re.compile(r"(?:\A|\n)aborted(?: by user[^\n]{0,80})?\s*\Z")
+_SCRIPT_OUTPUT_PREFIX = "Script "  # The beginning of the output of a script.
+_ABORTED_OUTPUT = re.compile(r"(?:\A|\n)aborted(?: by user[^\n]{0,80})?\s*\Z")
 """Matches the output of a call that the user interrupted."""
 
 INTERRUPTED_STATUS = 130  # The exit status of a command that was ended by Ctrl-C.
-_REJECTIONS = ("exec command rejected by user", "patch rejected by user")
+_REJECTION_PREFIXES = ("exec command rejected by user", "patch rejected by user")
 """The beginnings of the output of a call that the user rejected."""
 
-_SCRIPT_COMPLETION = "Script completed"  # The beginning of the output of a script that succeeded.
-_SCRIPT_FAILURE = "Script failed"  # The beginning of the output of a script that failed.
-_CALL_FAILURES = (
+_SCRIPT_SUCCESS_PREFIX = (
+    "Script completed"  # The beginning of the output of a script that succeeded.
+)
+_SCRIPT_FAILURE_PREFIX = "Script failed"  # The beginning of the output of a script that failed.
+_CALL_FAILURE_PREFIXES = (
     "apply_patch verification failed",
     "failed in sandbox ",
     "exec_command failed",
@@ -584,9 +586,9 @@ _CALL_FAILURES = (
 command, or a command could not run."""
 
 # The beginning of an output if a script printed the whole result of a command.
-_COMMAND_OUTPUT = '{"chunk_id":'
-# Number of characters at the beginning and the end of an output that are searched for the exit
-# code.
+_COMMAND_RESULT_PREFIX = '{"chunk_id":'
+# Number of characters that are searched for the exit code, both at the beginning and at the end of
+# an output.
 EXIT_CODE_SEARCH_CHARACTERS = 400
 
 
@@ -655,13 +657,15 @@ def read_output(item: Record) -> ToolOutput:
         blocks[0] = {"type": records.TEXT, "text": text}
         if status := parse_positive_count(get_mapping(inner_output, "metadata").get("exit_code")):
             extra_fields[records.EXIT_STATUS_FIELD] = status
-    is_failure = is_failure or text.startswith((_SCRIPT_FAILURE, *_CALL_FAILURES, *_REJECTIONS))
+    is_failure = is_failure or text.startswith(
+        (_SCRIPT_FAILURE_PREFIX, *_CALL_FAILURE_PREFIXES, *_REJECTION_PREFIXES)
+    )
     extra_fields |= _parse_output_fields(text, get_string(blocks[-1], "text") if blocks else "")
     if len(blocks) == 2 and "text" in blocks[1]:
         printed_text, printed_fields = _unwrap_command_output(get_string(blocks[1], "text"))
         extra_fields |= printed_fields
         blocks[1] = {**blocks[1], "text": printed_text}
-    if not extra_fields and text.startswith(_SCRIPT_COMPLETION):
+    if not extra_fields and text.startswith(_SCRIPT_SUCCESS_PREFIX):
         extra_fields[records.EXIT_STATUS_FIELD] = None  # The script did not print the exit code.
     status = extra_fields.get(records.EXIT_STATUS_FIELD) or 0
     if text:
@@ -699,18 +703,20 @@ def _parse_output_fields(first_text: str, last_text: str) -> Record:
     """
     if match := _EXIT_CODE.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
         return {records.EXIT_STATUS_FIELD: int(match[1])}
-    if _ABORTED.search(first_text[-EXIT_CODE_SEARCH_CHARACTERS:]):
+    if _ABORTED_OUTPUT.search(first_text[-EXIT_CODE_SEARCH_CHARACTERS:]):
         return {records.EXIT_STATUS_FIELD: INTERRUPTED_STATUS}
     if match := _TRUNCATED_RESULT.match(last_text):
         return {records.EXIT_STATUS_FIELD: int(match[1])}
-    if match := _RUNNING_SESSION.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
+    if match := _RUNNING_TASK_ID.search(first_text[:EXIT_CODE_SEARCH_CHARACTERS]):
         return {
             records.TASK_FIELD: match[1].replace("cell ID ", "cell ").removeprefix("session ID ")
         }
     ending = last_text[-EXIT_CODE_SEARCH_CHARACTERS:]
-    if match := _PRINTED_SESSION.search(ending):
+    if match := _PRINTED_SESSION_ID.search(ending):
         return {records.TASK_FIELD: match[1]}
-    if first_text.startswith(_SCRIPT) and (match := _PRINTED_EXIT_CODE.search(ending)):
+    if first_text.startswith(_SCRIPT_OUTPUT_PREFIX) and (
+        match := _PRINTED_EXIT_CODE.search(ending)
+    ):
         return {records.EXIT_STATUS_FIELD: int(match[1])}
     return {}
 
@@ -721,7 +727,9 @@ def _unwrap_command_output(text: str) -> tuple[str, Record]:
     If ``text`` is not a whole command result that a script printed, return it unchanged with no
     fields.
     """
-    inner_output = records.parse_record(text.encode()) if text.startswith(_COMMAND_OUTPUT) else None
+    inner_output = (
+        records.parse_record(text.encode()) if text.startswith(_COMMAND_RESULT_PREFIX) else None
+    )
     if inner_output is None or not isinstance(inner_output.get("output"), str):
         return text, {}
     extra_fields: Record = {}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.lines import ITEM, RolloutLine
+from resume_hooks.parts.codex.transcripts.lines import ITEM_LINE, RolloutLine
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
 # The type of the event that Codex writes after the user has set a goal or changed its status.
@@ -52,7 +52,7 @@ class GoalTracker:
         previous_goal = self.goal
         if line.event_type() == GOAL_EVENT:
             self._set_goal(get_mapping(line.payload, "goal"))
-        elif line.kind == ITEM:
+        elif line.kind == ITEM_LINE:
             self._apply_item(line.payload)
         return self.goal != previous_goal
 
@@ -79,9 +79,10 @@ class GoalTracker:
 
 
 def parse_goal_notice(goal_notice: Record) -> tuple[str, str]:
-    """Return the goal and the status that a note of Codex contains. One of them is always ``""``.
+    """Return the text and the status of a goal from Codex's notice that the user changed the goal.
 
-    The status is ``clear``, ``paused`` or ``active``.
+    A notice contains either a text or a status. The missing value is ``""``. The status is
+    ``clear``, ``paused`` or ``active``.
     """
     text = codex_items.item_text(goal_notice)
     if objective := _GOAL_TEXT.search(text):

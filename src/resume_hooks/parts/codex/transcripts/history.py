@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from resume_hooks.parts.codex.transcripts import items as codex_items
-from resume_hooks.parts.codex.transcripts.lines import COMPACTED, EVENT, ITEM, META, RolloutLine
+from resume_hooks.parts.codex.transcripts.lines import (
+    COMPACTION_LINE,
+    EVENT_LINE,
+    ITEM_LINE,
+    META_LINE,
+    RolloutLine,
+)
 from resume_hooks.parts.codex.transcripts.meta import parse_meta
 from resume_hooks.paths import is_session_id
 from resume_hooks.transcripts.records import (
@@ -26,9 +32,9 @@ from resume_hooks.transcripts.records import (
 CHARACTERS_PER_TOKEN = (
     2.84  # The median number of characters per token in 720 complete requests of public rollouts.
 )
-# The key with the original id of an item in a line that this plugin wrote. It is next to ``type``,
-# outside the item.
-OWN_ID_KEY = "uuid"
+# The key for an item's id in the parent, in a line that this plugin wrote. The key is next to
+# ``type``, outside the item.
+ORIGINAL_ID_KEY = "uuid"
 
 
 class Item(NamedTuple):
@@ -59,8 +65,11 @@ class ItemIds:
         self._state = b""
         self._has_begun = False
 
-    def read_meta_line(self, meta: RolloutLine) -> None:
-        """Process a ``session_meta`` line. The last of these lines before the first item determines the ids."""
+    def add_meta_line(self, meta: RolloutLine) -> None:
+        """Process a ``session_meta`` line.
+
+        The ids of the items depend on the last of these lines before the first item.
+        """
         if not self._has_begun:
             self._state = parse_meta(meta.payload).thread_id.encode()
 
@@ -100,10 +109,10 @@ class History:
 
     def add_line(self, line: RolloutLine) -> None:
         """Process the next line of the thread."""
-        if line.kind == ITEM:
+        if line.kind == ITEM_LINE:
             if codex_items.item_type(line.payload):
                 self._add_item(line.payload, line)
-        elif line.kind == COMPACTED:
+        elif line.kind == COMPACTION_LINE:
             previous_items, self.items, self._client_count = (
                 [item.payload for item in self.items],
                 [],
@@ -111,9 +120,9 @@ class History:
             )
             for index, payload in enumerate(apply_compaction(line.payload, previous_items)):
                 self._add_item(payload, line, index)
-        elif line.kind == META:
-            self._ids.read_meta_line(line)
-        elif line.kind == EVENT:
+        elif line.kind == META_LINE:
+            self._ids.add_meta_line(line)
+        elif line.kind == EVENT_LINE:
             self._apply_event(line)
 
     @property
@@ -134,7 +143,9 @@ class History:
         )
 
     def _add_item(self, payload: Record, line: RolloutLine, part_index: int = -1) -> None:
-        uuid = self._ids.next_id(payload, line.record.get(OWN_ID_KEY) if part_index < 0 else None)
+        uuid = self._ids.next_id(
+            payload, line.record.get(ORIGINAL_ID_KEY) if part_index < 0 else None
+        )
         if codex_items.item_type(payload) != codex_items.UNSENT_TYPE:
             self.items.append(
                 Item(payload, line.timestamp, uuid, line.file, line.line_number, part_index)

@@ -27,8 +27,8 @@ OUTPUT_TYPES = frozenset(
         "tool_search_output",
     }
 )
-"""The types of calls that an output with the same ``call_id`` answers, and the types of these
-outputs."""
+"""``CALL_TYPES`` are the types of calls that Codex answers with an output. ``OUTPUT_TYPES`` are the
+types of these outputs. A call and its output have the same ``call_id``."""
 
 # The types of calls that have no output.
 HOSTED_CALL_TYPES = frozenset({"web_search_call", "image_generation_call"})
@@ -47,18 +47,18 @@ FILES_HEADING = "# Files mentioned by the user:"
 """The heading of the list of files that the user attached in an editor. In the list, each file is a
 heading."""
 
-APPROVED_PLAN = "PLEASE IMPLEMENT THIS PLAN:"
+APPROVED_PLAN_PREFIX = "PLEASE IMPLEMENT THIS PLAN:"
 """The beginning of the prompt that the client writes when the user approves a plan. The plan
 follows."""
 
-INTERRUPTED_TURN = "<turn_aborted>"
+INTERRUPTED_TURN_TAG = "<turn_aborted>"
 
 HARNESS_PREFIXES = (
     "<environment_context>",
     "# AGENTS.md",
     "<user_instructions>",
     "<INSTRUCTIONS>",
-    INTERRUPTED_TURN,
+    INTERRUPTED_TURN_TAG,
     "<skill>",
     "<user_shell_command>",
     "<subagent_notification>",
@@ -66,10 +66,10 @@ HARNESS_PREFIXES = (
 )
 """The beginnings of messages that have the user's role but come from the harness."""
 
-_INSTRUCTIONS = re.compile(r"# AGENTS\.md instructions for (\S[^\n]{0,400})\n")
-_OLD_INSTRUCTIONS = ("<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md")
+_INSTRUCTIONS_HEADING = re.compile(r"# AGENTS\.md instructions for (\S[^\n]{0,400})\n")
+_INSTRUCTIONS_PREFIXES = ("<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md")
 _GOAL_NOTICE_PREFIX = '<codex_internal_context source="user_goal">'
-_GOAL_KIND = "user.goal"  # The kind of Codex's note about the user's goal.
+_GOAL_NOTICE_KIND = "user.goal"  # The kind of Codex's note about the user's goal.
 _USER_KIND_PREFIX = (
     "user."  # The beginning of all kinds of messages from the user, since Codex 0.15x.
 )
@@ -133,7 +133,9 @@ def is_harness_message(item: Record) -> bool:
         isinstance(kind, str) and kind != "unknown" for kind in kinds
     ):
         return not any(
-            isinstance(kind, str) and kind.startswith(_USER_KIND_PREFIX) and kind != _GOAL_KIND
+            isinstance(kind, str)
+            and kind.startswith(_USER_KIND_PREFIX)
+            and kind != _GOAL_NOTICE_KIND
             for kind in kinds
         )
     return any(
@@ -155,7 +157,7 @@ def is_goal_notice(item: Record) -> bool:
 def is_interruption(item: Record) -> bool:
     """Check whether an item is the message in which Codex tells the model that the user interrupted it."""
     is_user_message = item_type(item) == MESSAGE_TYPE and get_string(item, "role") == "user"
-    is_note = item_text(item).lstrip().startswith(INTERRUPTED_TURN)
+    is_note = item_text(item).lstrip().startswith(INTERRUPTED_TURN_TAG)
     return is_user_message and is_note and is_harness_message(item)
 
 
@@ -165,9 +167,9 @@ def instructions_name(item: Record) -> str:
     Return ``""`` if the message contains no instructions.
     """
     text = item_text(item).lstrip()
-    if match := _INSTRUCTIONS.match(text):
+    if match := _INSTRUCTIONS_HEADING.match(text):
         return f"AGENTS.md of {match[1]}"
-    if text.startswith(_OLD_INSTRUCTIONS):
+    if text.startswith(_INSTRUCTIONS_PREFIXES):
         return "AGENTS.md"
     return ""
 
@@ -207,7 +209,7 @@ def request_text(item: Record) -> str:
     request = after.strip()
     if not heading or not (request or FILES_HEADING in before):
         return prompt
-    files = _attached_files(before)
+    files = _format_attached_files(before)
     if files:
         return "\n".join([request, "", "Files that the user attached:", *files]).strip()
     return request
@@ -219,12 +221,12 @@ def approved_plan(item: Record) -> str:
     Return ``""`` for any other item.
     """
     prompt = item_text(item)
-    if prompt.startswith(APPROVED_PLAN):
-        return prompt.removeprefix(APPROVED_PLAN).strip()
+    if prompt.startswith(APPROVED_PLAN_PREFIX):
+        return prompt.removeprefix(APPROVED_PLAN_PREFIX).strip()
     return ""
 
 
-def _attached_files(leading_text: str) -> list[str]:
+def _format_attached_files(leading_text: str) -> list[str]:
     """Return a line of text for each file that an editor listed before the user's own text."""
     rows = []
     for row in leading_text.partition(FILES_HEADING)[2].split("\n"):

@@ -16,25 +16,25 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.transcripts.records import Record, get_mapping, get_string, parse_record
 
-META, ITEM, COMPACTED, CONTEXT, EVENT = (
+META_LINE, ITEM_LINE, COMPACTION_LINE, TURN_CONTEXT_LINE, EVENT_LINE = (
     "session_meta",
     "response_item",
     "compacted",
     "turn_context",
     "event_msg",
 )
-"""The types of lines from which a thread is read."""
+"""The types of lines that are read: metadata, item, compaction, context of a turn, and event."""
 
 # The type of lines in which the client describes the environment to the model, completely or only
 # the changes.
-WORLD_STATE = "world_state"
+WORLD_STATE_LINE = "world_state"
 # The type of the event with the thread's settings. Newer clients use these settings when they
 # resume the thread.
 SETTINGS_EVENT = "thread_settings_applied"
 
-# The type of lines with a record of this plugin.
-DIGEST = "resume-hooks-digest"
-TITLE_KEY, OPENING_KEY = "title", "isCompactSummary"  # Keys that this plugin adds to lines.
+# The type of a line that this plugin adds to a rollout for its own data. Codex ignores the line.
+PLUGIN_LINE = "resume-hooks-digest"
+TITLE_KEY, OPENING_KEY = "title", "isCompactSummary"  # Keys of this plugin in a line.
 
 ROLLOUT_SUFFIX, COMPRESSED_SUFFIX = ".jsonl", ".jsonl.zst"
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -61,7 +61,7 @@ class RolloutLine(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The type of the line, for example ``ITEM`` or ``EVENT``."""
+        """The type of the line, for example ``ITEM_LINE`` or ``EVENT_LINE``."""
         return get_string(self.record, "type")
 
     @property
@@ -87,7 +87,7 @@ class RolloutLine(NamedTuple):
 
     def event_type(self) -> str:
         """Return the type of the event in the line, or ``""`` if the line is not an event."""
-        if self.kind == EVENT:
+        if self.kind == EVENT_LINE:
             return get_string(self.payload, "type")
         return ""
 
@@ -206,11 +206,11 @@ def read_first_lines(path: str) -> list[RolloutLine]:
     )
     if (
         second_line is not None
-        and second_line.kind == META
-        and (first_line is None or first_line.kind != META)
+        and second_line.kind == META_LINE
+        and (first_line is None or first_line.kind != META_LINE)
     ):
         return [second_line]
-    if first_line is None or first_line.kind != META:
+    if first_line is None or first_line.kind != META_LINE:
         raise NotATranscript(
             f"{path} is not a Codex rollout", "The file's first line does not describe a session."
         )

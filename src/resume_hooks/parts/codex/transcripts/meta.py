@@ -10,7 +10,7 @@ from typing import NamedTuple
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPRESSED_SUFFIX,
     MAX_ORDINAL,
-    META,
+    META_LINE,
     ROLLOUT_SUFFIX,
     RolloutLine,
     read_first_lines,
@@ -40,10 +40,11 @@ class RolloutName(NamedTuple):
 
 
 class HistoryBase(NamedTuple):
-    """The end of the part of an older rollout that a fork or a rewound thread continues.
+    """Where a fork or a rewound thread branches off from an older rollout.
 
-    The part ends before the line with the ordinal ``end_ordinal`` (None if unknown), which begins
-    at the byte ``end_offset``.
+    The thread continues the lines of the older rollout before the line with the ordinal (line
+    number in the thread) ``end_ordinal``. That line begins at the byte ``end_offset``.
+    ``end_ordinal`` is None if it is unknown.
     """
 
     rollout_id: str
@@ -103,7 +104,7 @@ def parse_first_lines(lines: Sequence[RolloutLine], path: str = "") -> ThreadMet
 
     The second line is needed because forks by old clients contain the parent's id only there.
     """
-    lines = [line for line in lines if line.kind == META]
+    lines = [line for line in lines if line.kind == META_LINE]
     meta = parse_meta(lines[0].payload if lines else {}, path)
     copied_id = _read_id(lines[1].payload, "id") if len(lines) > 1 else ""
     if copied_id != meta.thread_id and not meta.forked_from_id:

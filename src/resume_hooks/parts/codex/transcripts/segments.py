@@ -51,7 +51,8 @@ def find_segments(path: str, find_rollout: RolloutFinder) -> list[ThreadSegment]
     while (base := segments[-1].meta.base) is not None:
         if base.rollout_id in seen_ids or len(segments) >= MAX_SEGMENTS:
             raise NotATranscript(
-                f"{path} continues itself", "The file was changed: its history_base is a circle."
+                f"{path} continues itself",
+                "A file's history_base was changed. Restore the original files.",
             )
         seen_ids.add(base.rollout_id)
         earlier_path = find_rollout(base.rollout_id)
@@ -71,9 +72,9 @@ def find_segments(path: str, find_rollout: RolloutFinder) -> list[ThreadSegment]
 def find_readable_segments(
     path: str, find_rollout: RolloutFinder
 ) -> tuple[list[ThreadSegment], str]:
-    """Return the usable files of a thread, and the reason why other files are unusable.
+    """Return the readable files of a thread, and the reason why an older file is unreadable.
 
-    The reason is ``""`` if all files are usable. Otherwise only the newest file is returned.
+    The reason is ``""`` if all files are readable. Otherwise only the newest file is returned.
     """
     try:
         return find_segments(path, find_rollout), ""
@@ -117,6 +118,6 @@ def _check_file_length(path: str, base: HistoryBase) -> None:
         ) from error
     if is_too_short:
         raise SessionNotFound(
-            f"{path} is shorter than the session that continues it expects",
-            "Restore the original file. Codex refuses this one too.",
+            f"{path} is shorter than a newer file of the session requires",
+            "Restore the original file. Codex refuses the shortened file too.",
         )

@@ -48,7 +48,7 @@ _FILE_HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILI
 _MOVE_HEADER = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
 _SHELL_CALL = re.compile(r"\s*(?:/\S*/)?(?:ba|z|da)?sh\s+-\w*c\s")
 _POWERSHELL_PROGRAM = re.compile(r"(?:powershell|pwsh)(?:\.exe)?")
-_APPLIES_PATCH = re.compile(r"\s*(?:cd\s+([^\s;&|]+)\s*&&\s*)?apply_patch\b[^\n]*\s*")
+_PATCH_COMMAND = re.compile(r"\s*(?:cd\s+([^\s;&|]+)\s*&&\s*)?apply_patch\b[^\n]*\s*")
 _SHELL_PROGRAM = re.compile(r"(?:ba|z|da)?sh")
 
 
@@ -87,7 +87,7 @@ def _convert_tool_uses(name: str, arguments: Record) -> list[ToolUse]:
         patch = get_string(arguments, "input") or get_string(arguments, "patch")
         uses = []
         for use in _convert_patch_uses(patch):
-            uses.append(ToolUse(use.name, {**use.arguments, **_call_folder(arguments)}))
+            uses.append(ToolUse(use.name, {**use.arguments, **_read_working_directory(arguments)}))
         return uses or [ToolUse(name, arguments)]
     if name == PLAN_TOOL:
         rows = []
@@ -109,8 +109,8 @@ def _convert_script_uses(code: str) -> list[ToolUse]:
     """Return the tool uses that a script becomes.
 
     If the script calls other tools, or if an input of a tool is not a literal, return one tool use
-    with the whole script. Otherwise a plan is the last tool use, because a script prints its own
-    output first.
+    with the whole script. A plan becomes the last tool use, because its output is printed after the
+    outputs of the commands.
     """
     commands, polls, plan = _parse_commands(code), _parse_polls(code), _parse_plan(code)
     patches = [_parse_literal(text) for text in _PATCH_TEXT.findall(code)]
@@ -199,16 +199,18 @@ def _convert_shell_use(arguments: Record) -> ToolUse:
     if isinstance(command, list):
         command_words = [word for word in command if isinstance(word, str)]
         if command_words[:1] == ["apply_patch"] and len(command_words) == 2:
-            return ToolUse("apply_patch", {"input": command_words[1], **_call_folder(arguments)})
+            return ToolUse(
+                "apply_patch", {"input": command_words[1], **_read_working_directory(arguments)}
+            )
         command = _find_shell_line(command_words) or shlex.join(command_words)
     elif isinstance(command, str) and _SHELL_CALL.match(command):
         command = _find_shell_line(_split_words(command)) or command
     if not isinstance(command, str):
         return ToolUse("Bash", arguments)
     before, header, patch = command.partition(PATCH_HEADER)
-    applied = _APPLIES_PATCH.fullmatch(before)
+    applied = _PATCH_COMMAND.fullmatch(before)
     if header and applied is not None:
-        folder = _call_folder(arguments)
+        folder = _read_working_directory(arguments)
         if applied[1]:
             folder = {"workdir": posixpath.join(folder.get("workdir", ""), applied[1])}
         return ToolUse("apply_patch", {"input": f"{header}{patch}", **folder})
@@ -219,7 +221,7 @@ def _convert_shell_use(arguments: Record) -> ToolUse:
     return ToolUse("Bash", {"command": command, **options})
 
 
-def _call_folder(arguments: Record) -> dict[str, str]:
+def _read_working_directory(arguments: Record) -> dict[str, str]:
     """Return the working directory of a call as an input for its tool uses, or {} if it has none."""
     folder = get_string(arguments, "workdir")
     if folder:
