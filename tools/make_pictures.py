@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.emulator import Emulator
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import ENGINE, build_plugin, remove_module, wait_for_child
+from tests.e2e.plugin import ENGINE_ENV, build_plugin, remove_module, wait_for_child
 from tests.screens import Screen
 from tools import pictured
 from tools.svg import Cell, draw_animation, draw_picture
@@ -101,22 +101,22 @@ class PictureHome:
             Tui(find_client(NEWEST), self.home, api, columns=COLUMNS, rows=rows) as tui,
         ):
             tui.start(
-                plugin_dir=plugin, extra_env=ENGINE | self._clipboard(), resume=pictured.SESSION
+                plugin_dir=plugin, extra_env=ENGINE_ENV | self._clipboard(), resume=pictured.SESSION
             )
             yield tui
 
     def screen(self, tui: Tui, wait: str) -> Rows:
         """Wait until ``wait`` appears and the client's screen no longer changes. Return the screen."""
         tui.wait_for(wait)
-        tui.wait_idle()
-        return read_rows(tui._running()[1], str(self.home.root))  # noqa: SLF001 - the harness shows text alone
+        tui.wait_until_idle()
+        return read_rows(tui._child_and_emulator()[1], str(self.home.root))  # noqa: SLF001 - the harness shows text alone
 
     def screen_after_prompts(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
         """Type these prompts. Return the client's screen when ``wait`` appears."""
         with self.client(rows) as tui:
             for prompt in prompts:
                 tui.submit(prompt if prompt != "/resume" else self.find_pasted_line())
-                tui.wait_idle()
+                tui.wait_until_idle()
             return self.screen(tui, wait)
 
     def find_pasted_line(self) -> str:
@@ -202,10 +202,10 @@ def draw_continuing(home: PictureHome) -> list[Rows]:
         tui.type("/trim ")
         tui.key("Enter")
         frames = [home.screen(tui, "1. Open the trimmed copy")]
-        tui.wait_idle(2)  # A key that comes too early would be typed into the input box.
+        tui.wait_until_idle(2)  # A key that comes too early would be typed into the input box.
         tui.key("Escape")
-        tui.wait_gone("1. Open the trimmed copy")
-        tui.wait_idle()
+        tui.wait_until_gone("1. Open the trimmed copy")
+        tui.wait_until_idle()
         tui.type(f"/handoff {pictured.NEXT_STEP}")
         frames.append(home.screen(tui, pictured.NEXT_STEP))
         tui.key("Enter")

@@ -22,10 +22,10 @@ from tests.e2e.harness.client import (
 )
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import PARENT, SOURCE, build_plugin
+from tests.e2e.plugin import PARENT_ID, SOURCE_SESSION, build_plugin
 from tests.needs import REPO, corpus, need
 
-CONFORMANCE = frozenset(
+TESTS_ON_OLDEST_CLIENT = frozenset(
     {
         "test_a_handoff_child_resumes_with_lineage_digest_and_step",
         "test_the_commands_of_the_readme_install_the_plugin",
@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.xdist_group(f"client-{lane}"))
 
 
-def _need_tool(tool: str, package: str) -> None:
+def _require_program(tool: str, package: str) -> None:
     need(tool, shutil.which(tool) is not None, f"install the system package {package}")
 
 
@@ -73,7 +73,7 @@ def home(tmp_path: Path) -> Iterator[ClientHome]:
 @pytest.fixture
 def parent(home: ClientHome) -> Path:
     """Copy a real session into the project, and return the path of the copy."""
-    return home.install_session(corpus() / SOURCE, PARENT, set_cwd=True)
+    return home.install_session(corpus() / SOURCE_SESSION, PARENT_ID, set_cwd=True)
 
 
 @pytest.fixture
@@ -105,14 +105,18 @@ def every_client(request: pytest.FixtureRequest) -> ClientVersion:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test that uses ``every_client`` on the newest client.
 
-    A test in ``CONFORMANCE`` also runs on the oldest client. With ``RUN_ALL=1`` all tests run on
+    A test in ``TESTS_ON_OLDEST_CLIENT`` also runs on the oldest client. With ``RUN_ALL=1`` all tests run on
     all clients.
     """
     if "every_client" in metafunc.fixturenames:
         if os.environ.get("RUN_ALL") == "1":
             versions: tuple[str, ...] = VERSIONS
         else:
-            versions = (OLDEST, NEWEST) if metafunc.function.__name__ in CONFORMANCE else (NEWEST,)
+            versions = (
+                (OLDEST, NEWEST)
+                if metafunc.function.__name__ in TESTS_ON_OLDEST_CLIENT
+                else (NEWEST,)
+            )
         metafunc.parametrize("every_client", versions, indirect=True)
 
 
@@ -136,7 +140,7 @@ def tmux_tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[
 
     The test starts the client; the fixture ends the client and the server.
     """
-    _need_tool("tmux", "tmux")
+    _require_program("tmux", "tmux")
     with TmuxTui(client, home, api) as terminal:
         yield terminal
 
@@ -148,6 +152,6 @@ def xserver() -> Iterator[XServer]:
     The end of the server also ends every program that owns the clipboard.
     """
     for tool in ("Xvfb", "xclip", "xsel"):
-        _need_tool(tool, tool.lower())
+        _require_program(tool, tool.lower())
     with XServer() as server:
         yield server

@@ -35,7 +35,7 @@ def code_block_of_page(page: str, begin: str) -> str:
 def run_lines_in_clone(
     lines: str, clone: Path, program: str, command: tuple[str, ...], env: Mapping[str, str]
 ) -> None:
-    """Run shell lines in the clone's folder, where the client's command is called ``program``.
+    """Run shell lines in the clone's folder, with ``program`` on PATH as a name of ``command``.
 
     Raises AssertionError with the output if a line fails.
     """

@@ -16,11 +16,11 @@ from tests.e2e.harness.client import ClientHome, Terminal
 from tests.e2e.harness.processes import wait_until
 from tests.needs import REPO
 
-ENGINE = {"RESUME_HOOKS_PYTHON": sys.executable}
-LINEAGE = "[SESSION LINEAGE]"
+ENGINE_ENV = {"RESUME_HOOKS_PYTHON": sys.executable}
+LINEAGE_MARKER = "[SESSION LINEAGE]"
 
-PARENT = "22222222-aaaa-4bbb-8ccc-000000000001"
-SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
+PARENT_ID = "22222222-aaaa-4bbb-8ccc-000000000001"
+SOURCE_SESSION = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 """A real session of 500 KB. Half of it is tool output."""
 
 
@@ -36,17 +36,19 @@ def build_plugin(folder: Path) -> Path:
     return folder
 
 
-def message_texts_of_request(request: Request) -> str:
+def text_of_request(request: Request) -> str:
     """Return all texts of a request's messages, including system reminders."""
-    return "\n".join(_texts(request.get("messages")))
+    return "\n".join(_strings_in(request.get("messages")))
 
 
-def _texts(value: Any) -> list[str]:
+def _strings_in(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict):
-        return [text for inner in value.values() for text in _texts(inner)]
-    return [text for inner in value for text in _texts(inner)] if isinstance(value, list) else []
+        return [text for inner in value.values() for text in _strings_in(inner)]
+    return (
+        [text for inner in value for text in _strings_in(inner)] if isinstance(value, list) else []
+    )
 
 
 def data_of_verb(home: ClientHome, *words: str) -> dict[str, Any]:
@@ -105,7 +107,7 @@ def reply_after_removal(*paths: Path) -> Callable[[Request], None]:
 def remove_module(plugin: Path) -> Path:
     """Remove the module from a plugin, and return the plugin's folder.
 
-    Clients then run the plugin as clients without modules do.
+    Every client then runs the plugin like a client that does not support modules.
     """
     path = plugin / "hooks" / "hooks.json"
     document = json.loads(path.read_text(encoding="utf-8"))

@@ -13,31 +13,39 @@ from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.mock_api import Refusal, Request, Usage
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import message_texts_of_request
+from tests.e2e.plugin import text_of_request
 from tests.e2e.test_in_place import (
     assert_clients_resume_alike,
     assert_request_is_valid,
     request_contents,
     send_next_prompt,
 )
-from tests.e2e.test_inside import RUN_NORMALLY, engine_environment, open_real_session
+from tests.e2e.test_inside import RUN_ENGINE_NORMALLY, engine_environment, open_real_session
 from tests.needs import one_in
 
-FULL, LOW = Usage(input_tokens=100_000), Usage(input_tokens=60_000)
-FACTS = "Facts about this session from before it was compacted:"
-TOO_LONG = Refusal(400, "prompt is too long: 205000 tokens > 200000 maximum")
-THOUGHT = {"thinking": "Let me read.", "signature": "c2lnbmVk" * 40}
-READ_COMMAND = (
+USAGE_OF_FULL_CONTEXT, USAGE_BELOW_COMPACTION = (
+    Usage(input_tokens=100_000),
+    Usage(input_tokens=60_000),
+)
+FACTS_HEADING = "Facts about this session from before it was compacted:"
+TOO_LONG_ERROR = Refusal(400, "prompt is too long: 205000 tokens > 200000 maximum")
+SIGNED_THINKING = {"thinking": "Let me read.", "signature": "c2lnbmVk" * 40}
+ENGINE_READING_COMMAND = (
     "import json\nraw = sys.stdin.buffer.read()\nheld = os.memfd_create('x')\nos.write(held, raw)\n"
     "os.lseek(held, 0, 0)\nos.dup2(held, 0)\ncommand = json.loads(raw)['command']\n"
 )
-"""The beginning of an engine that reads which command the module sends."""
+"""The first lines of a fake engine. They read which command the module sends."""
 
-NORMAL_UNLESS_PLAN = READ_COMMAND + f"if command != 'plan':\n    {RUN_NORMALLY}\n"
-"""The beginning of an engine that works normally, except for the module's command on compaction."""
+ENGINE_EXCEPT_FOR_PLAN = (
+    ENGINE_READING_COMMAND + f"if command != 'plan':\n    {RUN_ENGINE_NORMALLY}\n"
+)
+"""The first lines of a fake engine that fails only at the module's command ``plan``, about a
+compaction."""
 
-SLOW_BAND = READ_COMMAND + f"if command == 'band':\n    time.sleep(5)\n{RUN_NORMALLY}"
-"""An engine that takes five seconds to report how full the session is, as on a busy machine."""
+ENGINE_WITH_SLOW_BAND = (
+    ENGINE_READING_COMMAND + f"if command == 'band':\n    time.sleep(5)\n{RUN_ENGINE_NORMALLY}"
+)
+"""A fake engine that takes five seconds to report how full the session is, as on a busy machine."""
 
 
 def summary_requests(tui: Tui) -> list[Request]:
@@ -45,11 +53,11 @@ def summary_requests(tui: Tui) -> list[Request]:
     return [
         request
         for request in tui.api.requests
-        if "detailed summary" in message_texts_of_request(request)[-20_000:]
+        if "detailed summary" in text_of_request(request)[-20_000:]
     ]
 
 
-class FillingModel:
+class ContextFillingModel:
     """A model whose first reply fills the context.
 
     The first reply is a tool call, a refusal, or a final answer, depending on ``when``.
@@ -59,14 +67,21 @@ class FillingModel:
         self.api, self.first = tui.api, True
         tui.home.cwd.joinpath("notes.txt").write_text("a line of notes\n" * 300)
         call = {"name": "Read", "input": {"file_path": str(tui.home.cwd / "notes.txt")}}
-        replies: dict[str, Reply] = {"within a turn": [call], "while it thinks": [THOUGHT, call]}
-        self.reply = {**replies, "after a refusal": TOO_LONG}.get(when)
+        replies: dict[str, Reply] = {
+            "within a turn": [call],
+            "while it thinks": [SIGNED_THINKING, call],
+        }
+        self.reply = {**replies, "after a refusal": TOO_LONG_ERROR}.get(when)
 
     def __call__(self, request: Request) -> Reply | None:
         """Return the reply to a main request, and set the usage for it."""
         del request
         first, self.first = self.first, False
-        self.api.usage = FULL if first and isinstance(self.reply, list) else LOW
+        self.api.usage = (
+            USAGE_OF_FULL_CONTEXT
+            if first and isinstance(self.reply, list)
+            else USAGE_BELOW_COMPACTION
+        )
         return self.reply if first else None
 
 
@@ -90,19 +105,19 @@ def test_the_turn_continues_without_a_summary(
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000 if when == "before a turn" else 130_000})
     open_real_session(tui, plugin, {"RESUME_HOOKS_COMPACTION": chosen})
-    tui.api.script = FillingModel(tui, when)
+    tui.api.script = ContextFillingModel(tui, when)
     tui.submit(f"{when} ALPHA")
     tui.wait_for("Mock reply [0-9]+")
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert summary_requests(tui) == []
     tui.wait_for(rf"shrunk in place \(compaction {chosen}\)(.*\n)+?.*/untrim")
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(parent))), tui.home.where)
     assert decided.sizes.tokens_after > decided.sizes.tokens_before
     request = tui.api.main_requests()[-1]
     assert_request_is_valid(request)
-    assert message_texts_of_request(request).count(FACTS) == 1
-    assert f"{when} ALPHA" in message_texts_of_request(request)
-    assert ("a line of notes" in message_texts_of_request(request)) == (
+    assert text_of_request(request).count(FACTS_HEADING) == 1
+    assert f"{when} ALPHA" in text_of_request(request)
+    assert ("a line of notes" in text_of_request(request)) == (
         when in {"within a turn", "while it thinks"}
     )
     if chosen == "trim":
@@ -110,9 +125,9 @@ def test_the_turn_continues_without_a_summary(
             request
         )
     else:
-        assert "talk, oldest first" in message_texts_of_request(request)
+        assert "talk, oldest first" in text_of_request(request)
     tui.api.script = ()
-    tui.api.usage = LOW
+    tui.api.usage = USAGE_BELOW_COMPACTION
     assert_clients_resume_alike(tui.home, tui.api, parent, before, send_next_prompt(tui))
 
 
@@ -131,18 +146,18 @@ def test_the_client_compacts_if_the_engine_fails(
     open_real_session(
         tui,
         plugin,
-        engine_environment(tmp_path, NORMAL_UNLESS_PLAN + broken)
+        engine_environment(tmp_path, ENGINE_EXCEPT_FOR_PLAN + broken)
         | {"RESUME_HOOKS_COMPACTION": "trim"},
     )
     tui.submit("/trim here")
     tui.wait_for("Not compacted · .*(ill|timed out|timeout|15)")
     assert b'"compact_boundary"' not in parent.read_bytes()[len(before) :]
     assert not tui.api.main_requests()
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.submit("go on DELTA")
     tui.wait_for("Mock reply [0-9]")
     assert summary_requests(tui)
-    assert "go on DELTA" in message_texts_of_request(tui.api.main_requests()[-1])
+    assert "go on DELTA" in text_of_request(tui.api.main_requests()[-1])
 
 
 @pytest.mark.parametrize(
@@ -150,7 +165,7 @@ def test_the_client_compacts_if_the_engine_fails(
     [
         pytest.param(
             {"RESUME_HOOKS_NOTICE_PERCENT": "5"},
-            FULL,
+            USAGE_OF_FULL_CONTEXT,
             id="of the model's window",
             marks=pytest.mark.wide,
         ),
@@ -167,19 +182,19 @@ def test_the_compaction_hint_appears_once(
     The hint takes no key: a prompt that is typed while it is shown is sent completely. The engine
     is asked at the session's start, but answers after the turn.
     """
-    open_real_session(tui, plugin, engine_environment(tmp_path, SLOW_BAND) | env)
+    open_real_session(tui, plugin, engine_environment(tmp_path, ENGINE_WITH_SLOW_BAND) | env)
     tui.api.usage = used
     tui.submit("hello")
     tui.wait_for("Mock reply 1")
     tui.wait_for("config compaction trim")
     tui.submit("/resume-hooks:help")
-    tui.wait_idle(4)
+    tui.wait_until_idle(4)
     before = tui.text().count("config compaction trim")
     tui.submit("1 more fix")
     tui.wait_for("Mock reply 2")
-    tui.wait_idle(1)
+    tui.wait_until_idle(1)
     assert tui.text().count("config compaction trim") == before
-    request = message_texts_of_request(tui.api.main_requests()[-1])
+    request = text_of_request(tui.api.main_requests()[-1])
     assert "1 more fix" in request
     assert "config compaction trim" not in request
     assert settings.load_settings(tui.home.where)["compaction"].source == "default"

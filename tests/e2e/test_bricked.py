@@ -10,39 +10,45 @@ import pytest
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request
 from tests.e2e.plugin import (
-    PARENT,
-    SOURCE,
+    PARENT_ID,
+    SOURCE_SESSION,
     children_of_session,
-    message_texts_of_request,
+    text_of_request,
     wait_for_child,
 )
-from tests.e2e.test_inside import ASK_FIRST, QUIET, engine_environment
+from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV, engine_environment
 from tests.e2e.test_trim_corpus import block_values
 from tests.maintenance.fsck.cases import BYTES, CASES
 from tests.maintenance.fsck.test_in_client import request_outline
 from tests.needs import corpus, one_in
 
-SIGNED = "messages.{}.content.{}: Invalid `signature` in `thinking` block"
-BLANK = "messages.{}: text content blocks must be non-empty"
-UNPAIRED = (
+UNSIGNED_THINKING_ERROR = "messages.{}.content.{}: Invalid `signature` in `thinking` block"
+BLANK_TEXT_ERROR = "messages.{}: text content blocks must be non-empty"
+UNPAIRED_CALL_ERROR = (
     "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` block "
     "must have a corresponding `tool_result` block in the next message."
 )
-UNCHANGED = (
+CHANGED_THINKING_ERROR = (
     "messages.3.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
     "modified. These blocks must remain as they were in the original response."
 )
-REFUSED = {"thinking-unsigned": UNCHANGED, "tool-call-unanswered": UNPAIRED.format(1, "toolu_1")}
-CASE = {case.code: case for case in CASES}
-UNSIGNED = CASE["thinking-unsigned"].content
-OVERLOADED = "Overloaded"
-QUESTION = "2. Open the repaired copy"
-HELP = r"/handoff\s+opens a fresh session"
-QUIET_WITHOUT_RETRIES = QUIET | {"RESUME_HOOKS_VAULT": "off", "CLAUDE_CODE_MAX_RETRIES": "0"}
+ERRORS_BY_CASE = {
+    "thinking-unsigned": CHANGED_THINKING_ERROR,
+    "tool-call-unanswered": UNPAIRED_CALL_ERROR.format(1, "toolu_1"),
+}
+CASES_BY_CODE = {case.code: case for case in CASES}
+UNSIGNED_SESSION = CASES_BY_CODE["thinking-unsigned"].content
+OVERLOADED_ERROR = "Overloaded"
+REPAIR_QUESTION = "2. Open the repaired copy"
+HANDOFF_HINT = r"/handoff\s+opens a fresh session"
+QUIET_ENV_WITHOUT_RETRIES = QUIET_ENV | {
+    "RESUME_HOOKS_VAULT": "off",
+    "CLAUDE_CODE_MAX_RETRIES": "0",
+}
 """Settings that avoid our other messages, and the client's retries if the API is overloaded."""
 
 
-def broken_rule(request: Request) -> str:
+def error_of_invalid_request(request: Request) -> str:
     """Return the API's error for a request with invalid messages, or "" if they are valid."""
     waiting: list[str] = []
     for at, message in enumerate(each for each in request["messages"] if each["role"] != "system"):
@@ -50,13 +56,13 @@ def broken_rule(request: Request) -> str:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for place, block in enumerate(blocks):
             if block["type"] == "thinking" and not block.get("signature"):
-                return SIGNED.format(at, place)
+                return UNSIGNED_THINKING_ERROR.format(at, place)
             if block["type"] == "text" and not block["text"].strip():
-                return BLANK.format(at)
+                return BLANK_TEXT_ERROR.format(at)
         if sorted(waiting) != sorted(
             block["tool_use_id"] for block in blocks if block["type"] == "tool_result"
         ):
-            return UNPAIRED.format(at - 1, ", ".join(waiting))
+            return UNPAIRED_CALL_ERROR.format(at - 1, ", ".join(waiting))
         waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
     return ""
 
@@ -65,11 +71,14 @@ def open_refused_session(
     tui: Tui, plugin: Path, content: bytes, message: str, env: dict[str, str] | None = None
 ) -> Path:
     """Open a damaged session, send a prompt, and have the API answer with the error ``message``."""
-    parent = tui.home.install_session(content, PARENT, set_cwd=True)
-    status = 529 if message == OVERLOADED else 400
+    parent = tui.home.install_session(content, PARENT_ID, set_cwd=True)
+    status = 529 if message == OVERLOADED_ERROR else 400
     tui.api.script = lambda _: Refusal(status, message)
     tui.start(
-        ASK_FIRST, resume=PARENT, plugin_dir=plugin, extra_env=QUIET_WITHOUT_RETRIES | (env or {})
+        ASK_FIRST_OPTIONS,
+        resume=PARENT_ID,
+        plugin_dir=plugin,
+        extra_env=QUIET_ENV_WITHOUT_RETRIES | (env or {}),
     )
     tui.submit("hello ALPHA")
     tui.wait_for("API Error")
@@ -78,8 +87,8 @@ def open_refused_session(
 
 def check_no_question_appears(tui: Tui) -> None:
     """Check that no question appears, no copy is written, and the next prompt is answered."""
-    tui.wait_idle(2)
-    assert QUESTION not in tui.text()
+    tui.wait_until_idle(2)
+    assert REPAIR_QUESTION not in tui.text()
     assert "The API refuses this session" not in tui.text()
     assert len(tui.home.sessions()) == 1
     tui.api.script = ()
@@ -87,40 +96,42 @@ def check_no_question_appears(tui: Tui) -> None:
     tui.wait_for("Mock reply")
 
 
-@pytest.mark.parametrize("code", one_in(2, REFUSED))
+@pytest.mark.parametrize("code", one_in(2, ERRORS_BY_CASE))
 def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str) -> None:
     """The user's answer to the question writes and opens a repaired copy, without a request.
 
     The next request is valid for the API and contains the whole conversation. While the API is only
     overloaded, no question appears.
     """
-    parent = open_refused_session(modern_tui, plugin, CASE[code].content, OVERLOADED)
+    parent = open_refused_session(modern_tui, plugin, CASES_BY_CODE[code].content, OVERLOADED_ERROR)
     check_no_question_appears(modern_tui)
-    modern_tui.api.script = lambda _: Refusal(400, REFUSED[code])
+    modern_tui.api.script = lambda _: Refusal(400, ERRORS_BY_CASE[code])
     modern_tui.submit("hello again DELTA")
-    modern_tui.wait_for(QUESTION)
-    modern_tui.wait_idle(2)
+    modern_tui.wait_for(REPAIR_QUESTION)
+    modern_tui.wait_until_idle(2)
     before = parent.read_bytes()
     assert children_of_session(modern_tui.home, parent) == []
-    modern_tui.api.clear()
+    modern_tui.api.clear_requests()
     modern_tui.key("2")
-    modern_tui.wait_gone(QUESTION)
-    modern_tui.wait_idle()
+    modern_tui.wait_until_gone(REPAIR_QUESTION)
+    modern_tui.wait_until_idle()
     child = wait_for_child(modern_tui.home, parent)
-    modern_tui.wait_idle()
+    modern_tui.wait_until_idle()
     assert not modern_tui.api.requests
     assert parent.read_bytes().startswith(before)
     modern_tui.api.script = lambda request: (
-        Refusal(400, broken_rule(request)) if broken_rule(request) else None
+        Refusal(400, error_of_invalid_request(request))
+        if error_of_invalid_request(request)
+        else None
     )
     modern_tui.submit("now go on BETA")
     modern_tui.wait_for(r"BETA\s+● Mock reply")
     (request,) = modern_tui.api.main_requests()
-    assert broken_rule(request) == ""
+    assert error_of_invalid_request(request) == ""
     said = [message for message in request["messages"] if message["role"] != "system"]
-    assert " ".join(filter(None, request_outline(said))).startswith(CASE[code].kept)
-    assert "hello ALPHA" in message_texts_of_request(request)
-    modern_tui.wait_idle()
+    assert " ".join(filter(None, request_outline(said))).startswith(CASES_BY_CODE[code].kept)
+    assert "hello ALPHA" in text_of_request(request)
+    modern_tui.wait_until_idle()
     assert "now go on BETA" in child.read_text()
 
 
@@ -130,22 +141,24 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
 
     The copy's request is valid for the API and contains every call and result.
     """
-    source = re.sub(rb'"signature":"[^"]+"', b'"signature":""', (corpus() / SOURCE).read_bytes())
-    parent = open_refused_session(tui, plugin, source, UNCHANGED)
-    tui.wait_for(QUESTION)
-    tui.wait_idle(2)
+    source = re.sub(
+        rb'"signature":"[^"]+"', b'"signature":""', (corpus() / SOURCE_SESSION).read_bytes()
+    )
+    parent = open_refused_session(tui, plugin, source, CHANGED_THINKING_ERROR)
+    tui.wait_for(REPAIR_QUESTION)
+    tui.wait_until_idle(2)
     first, asked = tui.api.main_requests()[0], len(tui.api.requests)
-    assert "signature" in broken_rule(first)
+    assert "signature" in error_of_invalid_request(first)
     tui.key("2")
-    tui.wait_gone(QUESTION)
-    tui.wait_idle()
+    tui.wait_until_gone(REPAIR_QUESTION)
+    tui.wait_until_idle()
     assert len(children_of_session(tui.home, parent)) == 1
     assert len(tui.api.requests) == asked
     tui.api.script = ()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply")
     (request,) = tui.api.main_requests()[asked:]
-    assert broken_rule(request) == ""
+    assert error_of_invalid_request(request) == ""
     assert block_values(request, "tool_use", "id") == block_values(first, "tool_use", "id")
     assert block_values(request, "tool_result", "tool_use_id") == block_values(
         first, "tool_result", "tool_use_id"
@@ -153,25 +166,25 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
 
 
 @pytest.mark.wide
-def test_a_refused_repair_changes_nothing_and_is_not_offered_again(tui: Tui, plugin: Path) -> None:
+def test_a_declined_repair_changes_nothing_and_is_not_offered_again(tui: Tui, plugin: Path) -> None:
     """If the user declines the repair, the session stays unchanged, and a line reports that.
 
     The line is not sent to the model. After the same error, the question does not appear again.
     """
-    parent = open_refused_session(tui, plugin, UNSIGNED, UNCHANGED)
-    tui.wait_for(QUESTION)
-    tui.wait_idle(2)
+    parent = open_refused_session(tui, plugin, UNSIGNED_SESSION, CHANGED_THINKING_ERROR)
+    tui.wait_for(REPAIR_QUESTION)
+    tui.wait_until_idle(2)
     tui.key("Enter")
     tui.wait_for("The session was not changed")
     tui.submit("hello again DELTA")
     tui.wait_for("DELTA[^─]*API Error")
-    tui.wait_idle(2)
-    assert QUESTION not in tui.text()
+    tui.wait_until_idle(2)
+    assert REPAIR_QUESTION not in tui.text()
     assert children_of_session(tui.home, parent) == []
     tui.api.script = ()
     tui.submit("still here GAMMA")
     tui.wait_for("Mock reply")
-    assert "was not changed" not in message_texts_of_request(tui.api.main_requests()[-1])
+    assert "was not changed" not in text_of_request(tui.api.main_requests()[-1])
 
 
 @pytest.mark.wide
@@ -180,19 +193,19 @@ def test_a_handoff_is_suggested_once_if_no_repair_helps(tui: Tui, plugin: Path) 
 
     Only the client's memory contains the content that the API refuses.
     """
-    open_refused_session(tui, plugin, BYTES, UNCHANGED)
-    tui.wait_for(HELP)
+    open_refused_session(tui, plugin, BYTES, CHANGED_THINKING_ERROR)
+    tui.wait_for(HANDOFF_HINT)
     tui.submit("hello again DELTA")
     tui.wait_for("DELTA[^─]*API Error")
-    tui.wait_idle(2)
-    assert len(re.findall(HELP, tui.text())) == 1
+    tui.wait_until_idle(2)
+    assert len(re.findall(HANDOFF_HINT, tui.text())) == 1
     assert len(tui.home.sessions()) == 1
 
 
 @pytest.mark.wide
 def test_other_errors_offer_no_repair(tui: Tui, plugin: Path) -> None:
     """An error with another cause offers no repair, even in a damaged session."""
-    open_refused_session(tui, plugin, UNSIGNED, "max_tokens: 99999 > 64000")
+    open_refused_session(tui, plugin, UNSIGNED_SESSION, "max_tokens: 99999 > 64000")
     check_no_question_appears(tui)
 
 
@@ -204,8 +217,8 @@ def test_a_failing_engine_leaves_the_session_unchanged(
     open_refused_session(
         tui,
         plugin,
-        UNSIGNED,
-        UNCHANGED,
+        UNSIGNED_SESSION,
+        CHANGED_THINKING_ERROR,
         engine_environment(tmp_path, "sys.exit('the engine is ill')"),
     )
     check_no_question_appears(tui)
@@ -216,16 +229,16 @@ def test_print_mode_offers_no_repair(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
     """``claude -p`` reports the API's error and offers no repair, because no user could answer."""
-    parent = home.install_session(UNSIGNED, PARENT, set_cwd=True)
-    api.script = lambda _: Refusal(400, UNCHANGED)
+    parent = home.install_session(UNSIGNED_SESSION, PARENT_ID, set_cwd=True)
+    api.script = lambda _: Refusal(400, CHANGED_THINKING_ERROR)
     done = run_print(
         client,
         home,
         api,
         "hello",
-        resume=PARENT,
+        resume=PARENT_ID,
         plugin_dir=plugin,
-        extra_env=QUIET_WITHOUT_RETRIES,
+        extra_env=QUIET_ENV_WITHOUT_RETRIES,
     )
     assert "cannot be modified" in done.text
     assert "The API refuses this session" not in done.text

@@ -28,20 +28,20 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import LineageFinder
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import message_texts_of_request
+from tests.e2e.plugin import text_of_request
 from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import corpus, one_in
 
-SAMPLE = (
+SAMPLE_SESSIONS = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
     "entireio__cli/062a8bdd-4322-4ffa-bc38-3e8b8bfb5a56.jsonl",
 )
-INTRODUCTION = "The conversation below took place elsewhere and was imported from "
-ADDED = (INTRODUCTION, "<task-notification>")
+IMPORT_REMARK = "The conversation below took place elsewhere and was imported from "
+ADDED_TEXTS = (IMPORT_REMARK, "<task-notification>")
 """Beginnings of texts that are left out of comparisons: the import's remark, the client's reminder.
 """
 
-_REMINDER = re.compile(r"[<\u2039]system-reminder>.*?[<\u2039]/system-reminder>", re.DOTALL)
+_REMINDER_PATTERN = re.compile(r"[<\u2039]system-reminder>.*?[<\u2039]/system-reminder>", re.DOTALL)
 """A reminder that the client adds, also in results. An import replaces the brackets of its tags."""
 
 
@@ -69,14 +69,14 @@ def _comparable_blocks(message: dict[str, Any]) -> Iterator[Any]:
         if (
             not thought
             and bare.get("text") != ""
-            and not str(bare.get("text", "")).startswith(ADDED)
+            and not str(bare.get("text", "")).startswith(ADDED_TEXTS)
         ):
             yield bare
 
 
 def _without_reminders(value: Any) -> Any:
     if isinstance(value, str):
-        return _REMINDER.sub("", value).strip()
+        return _REMINDER_PATTERN.sub("", value).strip()
     if isinstance(value, dict):
         return {key: _without_reminders(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -110,7 +110,7 @@ def import_bundle(
         )
 
 
-@pytest.mark.parametrize("name", one_in(2, SAMPLE))
+@pytest.mark.parametrize("name", one_in(2, SAMPLE_SESSIONS))
 def test_a_bundle_continues_on_another_machine(
     name: str, client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
@@ -135,24 +135,24 @@ def test_an_imported_conversation_is_sent_with_a_remark(
     every_client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
     """The request of an imported session has one remark on its origin and the same conversation."""
-    root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
+    root = home.install_session(corpus() / SAMPLE_SESSIONS[0], str(uuid.uuid4()), set_cwd=True)
     bundle = pack_sessions([root], home)
     before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))
     (came,) = import_bundle(bundle, other_machine, whole=False)
     request = resume_request(every_client, other_machine, api, came.session_id)
-    assert message_texts_of_request(request).count(INTRODUCTION) == 1
+    assert text_of_request(request).count(IMPORT_REMARK) == 1
     assert request_blocks(request) == before
 
 
-def test_the_client_lists_an_imported_session(
+def test_the_client_resumes_an_imported_session_by_its_id(
     client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
     """The client resumes an imported session by its id on the other machine."""
-    root = home.install_session(corpus() / SAMPLE[1], str(uuid.uuid4()), set_cwd=True)
+    root = home.install_session(corpus() / SAMPLE_SESSIONS[1], str(uuid.uuid4()), set_cwd=True)
     (came,) = import_bundle(pack_sessions([root], home), other_machine, whole=True)
     with Tui(client, other_machine, api) as tui:
         tui.start(["--resume", came.session_id], ready=False)
-        tui.wait_idle()
+        tui.wait_until_idle()
         tui.submit("and now")
         tui.wait_for("Mock reply 1")
     assert came.receipt.file.startswith(str(other_machine.config))

@@ -27,7 +27,7 @@ from tests.e2e.harness.terminal import PROMPT_SIGN
 from tests.needs import one_in
 from tests.screens import Screen
 
-READY = f"^─{{20,}}.*\n{PROMPT_SIGN}"
+INPUT_BOX_TOP = f"^─{{20,}}.*\n{PROMPT_SIGN}"
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_the_client_continues_the_chosen_session(
 ) -> None:
     """The client starts in the chosen session's folder and sends the session's messages.
 
-    The user chooses it in another folder, in the list of all projects.
+    The user starts the chooser in another folder, and chooses from the list of all projects.
     """
     elsewhere = home.root / "elsewhere"
     elsewhere.mkdir()
@@ -81,7 +81,7 @@ def test_the_client_continues_the_chosen_session(
         screen.key("Enter")
         screen.wait_for(r"q to leave \[1\]")
         screen.key("Enter")
-        screen.wait_for(READY, 60)
+        screen.wait_for(INPUT_BOX_TOP, 60)
         screen.wait_for("answer 3")
         screen.type("and now")
         screen.wait_for("and now")
@@ -96,10 +96,10 @@ def test_the_client_continues_the_chosen_session(
 def test_the_client_continues_in_a_fork(
     home: ClientHome, api: MockApi, project_with_sessions: Path
 ) -> None:
-    """``resume --fork`` continues in a new session and does not change the forked one."""
+    """``resume --fork`` continues in a new session and does not change the session that it forks."""
     before = {path: path.read_bytes() for path in home.sessions()}
     with start_screen(home, api, "resume", "Fix the parser", "--fork") as screen:
-        screen.wait_for(READY, 60)
+        screen.wait_for(INPUT_BOX_TOP, 60)
         screen.type("and now")
         screen.wait_for("and now")
         screen.key("Enter")
@@ -147,7 +147,7 @@ def test_the_chooser_undoes_a_compaction(
         screen.key("C-b")
         screen.wait_for(r"q to leave \[1\]")
         screen.key("Enter")
-        screen.wait_for(READY, 60)
+        screen.wait_for(INPUT_BOX_TOP, 60)
         screen.type("and now")
         screen.wait_for("and now")
         screen.key("Enter")
@@ -162,7 +162,7 @@ def test_the_chooser_undoes_a_compaction(
     assert (path.read_bytes(), len(home.sessions())) == (before, 4)
 
 
-def test_a_session_of_a_missing_folder_is_rehomed(
+def test_a_session_of_a_missing_folder_continues_in_the_current_folder(
     home: ClientHome, api: MockApi, project_with_sessions: Path
 ) -> None:
     """A session whose folder is missing continues in the current folder."""
@@ -176,7 +176,7 @@ def test_a_session_of_a_missing_folder_is_rehomed(
     with start_screen(home, api, "continue", session_id(9)) as screen:
         screen.wait_for("no longer exists")
         screen.key("Enter")
-        screen.wait_for(READY, 60)
+        screen.wait_for(INPUT_BOX_TOP, 60)
         screen.type("and now")
         screen.wait_for("and now")
         screen.key("Enter")

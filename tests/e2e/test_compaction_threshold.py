@@ -17,8 +17,12 @@ from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Refusal, Request, Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import message_texts_of_request
-from tests.e2e.test_auto_compaction import FULL, NORMAL_UNLESS_PLAN, summary_requests
+from tests.e2e.plugin import text_of_request
+from tests.e2e.test_auto_compaction import (
+    ENGINE_EXCEPT_FOR_PLAN,
+    USAGE_OF_FULL_CONTEXT,
+    summary_requests,
+)
 from tests.e2e.test_in_place import (
     assert_clients_resume_alike,
     assert_request_is_valid,
@@ -26,13 +30,18 @@ from tests.e2e.test_in_place import (
     request_contents,
     send_next_prompt,
 )
-from tests.e2e.test_inside import ASK_FIRST, QUIET, engine_environment, open_real_session
+from tests.e2e.test_inside import (
+    ASK_FIRST_OPTIONS,
+    QUIET_ENV,
+    engine_environment,
+    open_real_session,
+)
 from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import one_in
 
-TOLD = r"@60k: \d+k tokens, now about \d+k; back: /untrim$"
-CACHED = Usage(input_tokens=10, cache_read_input_tokens=100_000)
-TRIM = {"RESUME_HOOKS_COMPACTION": "trim@60k"}
+COMPACTION_REPORT = r"@60k: \d+k tokens, now about \d+k; back: /untrim$"
+USAGE_ABOVE_THRESHOLD = Usage(input_tokens=10, cache_read_input_tokens=100_000)
+TRIM_AT_60K_ENV = {"RESUME_HOOKS_COMPACTION": "trim@60k"}
 
 
 @pytest.fixture
@@ -66,8 +75,7 @@ def check_references_print_outputs(
         and (named := re.match(r"\[Results from .*; original: (\w+:\d+)", text))
     }
     for reference in (
-        set(re.findall(rf"\b{session.stem[:8]}:\d+", message_texts_of_request(request)))
-        | outputs_of.keys()
+        set(re.findall(rf"\b{session.stem[:8]}:\d+", text_of_request(request))) | outputs_of.keys()
     ):
         done = server.run(
             ("read", reference, "--max-chars", "100000", "--json"),
@@ -82,7 +90,7 @@ def check_references_print_outputs(
 
 
 @pytest.mark.parametrize("chosen", one_in(2, ["trim", "handoff"]))
-def test_the_session_is_made_smaller_after_the_turn(
+def test_a_session_above_the_threshold_is_compacted_after_the_turn(
     small_tui: Tui, plugin: Path, parent: Path, fork_server: ForkServer, chosen: str
 ) -> None:
     """After a turn above the threshold, the session is compacted without a request.
@@ -92,20 +100,17 @@ def test_the_session_is_made_smaller_after_the_turn(
     """
     before, originals = parent.read_bytes(), outputs_by_call(parent)
     open_real_session(small_tui, plugin, {"RESUME_HOOKS_COMPACTION": f"{chosen}@60k"})
-    small_tui.api.usage = CACHED
+    small_tui.api.usage = USAGE_ABOVE_THRESHOLD
     small_tui.submit("hello ALPHA")
-    small_tui.wait_for(chosen + TOLD)
-    small_tui.wait_idle()
+    small_tui.wait_for(chosen + COMPACTION_REPORT)
+    small_tui.wait_until_idle()
     assert len(small_tui.api.main_requests()) == 1
     assert summary_requests(small_tui) == []
     live = send_next_prompt(small_tui)
     assert (
-        message_texts_of_request(live).count(
-            "Facts about this session from before it was compacted:"
-        )
-        == 1
+        text_of_request(live).count("Facts about this session from before it was compacted:") == 1
     )
-    assert "hello ALPHA" in message_texts_of_request(live)
+    assert "hello ALPHA" in text_of_request(live)
     assert_clients_resume_alike(small_tui.home, small_tui.api, parent, before, live)
     assert bool(
         check_references_print_outputs(small_tui.home, fork_server, parent, live, originals)
@@ -139,12 +144,14 @@ def test_sixty_turns_above_the_threshold_compact_rarely(
     """
     tui.api.script = GrowingModel(tui.api)
     tui.start(
-        (*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET | TRIM
+        (*ASK_FIRST_OPTIONS, "--allowed-tools", "Bash(seq:*)"),
+        plugin_dir=plugin,
+        extra_env=QUIET_ENV | TRIM_AT_60K_ENV,
     )
     for turn in range(1, 61):
         tui.submit(f"take step {turn}")
         tui.wait_for(f"Step {turn} is done")
-        tui.wait_idle()
+        tui.wait_until_idle()
     (session,) = tui.home.sessions()
     found = prompts_before_compactions(session)
     assert found
@@ -167,49 +174,51 @@ def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, paren
 
     It is compacted after the next turn that ends with an empty input box.
     """
-    open_real_session(tui, plugin, TRIM)
-    tui.api.usage = FULL
+    open_real_session(tui, plugin, TRIM_AT_60K_ENV)
+    tui.api.usage = USAGE_OF_FULL_CONTEXT
     tui.api.script = [[3, "One."], Refusal(403, "not today"), [60, "Three."], "Four."]
     tui.submit("first")
     tui.wait_for("esc to interrupt")
     tui.type("a draft")
     tui.wait_for("● One")
-    tui.wait_idle(2)
+    tui.wait_until_idle(2)
     assert tui.input_text() == "a draft"
     tui.key("Enter")
     tui.wait_for("not today")
-    tui.wait_idle(2)
+    tui.wait_until_idle(2)
     tui.submit("and now")
     tui.wait_for("esc to interrupt")
     time.sleep(2)
     tui.key("Escape")
-    tui.wait_gone("esc to interrupt")
-    tui.wait_idle(2)
+    tui.wait_until_gone("esc to interrupt")
+    tui.wait_until_idle(2)
     assert prompts_before_compactions(parent) == []
-    tui.empty_box()
+    tui.clear_restored_prompt()
     tui.submit("fourth")
-    tui.wait_for("trim" + TOLD)
+    tui.wait_for("trim" + COMPACTION_REPORT)
     assert wait_until(lambda: len(prompts_before_compactions(parent)) == 1)
 
 
 @pytest.mark.parametrize(
     "broken", one_in(2, ["sys.exit('the engine is ill')", "time.sleep(60)"]), ids=["fails", "hangs"]
 )
-def test_a_failure_leaves_the_session_unchanged(
+def test_a_failing_engine_does_not_compact_the_session(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
 ) -> None:
     """If the engine fails, the failure is reported once, and the session is not compacted.
 
     No model is asked for a summary, and the next prompt is answered.
     """
-    open_real_session(tui, plugin, engine_environment(tmp_path, NORMAL_UNLESS_PLAN + broken) | TRIM)
-    tui.api.usage = FULL
+    open_real_session(
+        tui, plugin, engine_environment(tmp_path, ENGINE_EXCEPT_FOR_PLAN + broken) | TRIM_AT_60K_ENV
+    )
+    tui.api.usage = USAGE_OF_FULL_CONTEXT
     tui.submit("first")
     tui.wait_for("Not compacted · .*(ill|timed out|timeout|15)")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.submit("second")
     tui.wait_for("Mock reply 2")
-    tui.wait_idle(2)
+    tui.wait_until_idle(2)
     assert tui.text().count("Not compacted") == 1
     assert not prompts_before_compactions(parent)
     assert not summary_requests(tui)

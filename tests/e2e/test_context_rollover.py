@@ -16,20 +16,20 @@ from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
 from tests.e2e.harness.versions import OLDEST
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children_of_session, message_texts_of_request
+from tests.e2e.plugin import ENGINE_ENV, LINEAGE_MARKER, children_of_session, text_of_request
 
-FORM = "StructuredOutput"
+SUMMARY_TOOL = "StructuredOutput"
 SUMMARY: dict[str, Any] = {
     "goal": "Teach the parser BETA.",
     "state": "The word [/SESSION LINEAGE] was said.",
     "next": [{"text": "Say it again.", "records": [*range(9), 99_999]}],
 }
-SECRET = "WORDS-OF-A-FILE"
+MENTIONED_FILE_TEXT = "WORDS-OF-A-FILE"
 
 
-def is_headless(request: Request) -> bool:
+def is_headless_request(request: Request) -> bool:
     """Check whether a request comes from the headless run that writes the summary."""
-    return any(tool["name"] == FORM for tool in request.get("tools", []))
+    return any(tool["name"] == SUMMARY_TOOL for tool in request.get("tools", []))
 
 
 def model_that_summarises(request: Request) -> Reply | None:
@@ -37,10 +37,10 @@ def model_that_summarises(request: Request) -> Reply | None:
 
     Returns None for any other request.
     """
-    if not is_headless(request):
+    if not is_headless_request(request):
         return None
     answered = any(message["role"] == "assistant" for message in request["messages"])
-    return "Done." if answered else {"name": FORM, "input": SUMMARY}
+    return "Done." if answered else {"name": SUMMARY_TOOL, "input": SUMMARY}
 
 
 def environment_with_client_on_path(client: ClientVersion, folder: Path) -> dict[str, str]:
@@ -49,7 +49,7 @@ def environment_with_client_on_path(client: ClientVersion, folder: Path) -> dict
     program = folder / "claude"
     program.write_text(f'#!/bin/sh\nexec {shlex.join(client.command)} "$@"\n')
     program.chmod(0o755)
-    return ENGINE | {"PATH": f"{folder}:{os.environ['PATH']}"}
+    return ENGINE_ENV | {"PATH": f"{folder}:{os.environ['PATH']}"}
 
 
 def test_print_mode_rollover_contains_the_summary(
@@ -64,11 +64,11 @@ def test_print_mode_rollover_contains_the_summary(
     env = (
         environment_with_client_on_path(every_client, tmp_path / "bin")
         if every_client.version == OLDEST
-        else ENGINE | {"PATH": "/usr/bin:/bin"}
+        else ENGINE_ENV | {"PATH": "/usr/bin:/bin"}
     )
     run_print(every_client, home, api, f"remember ALPHA </material> see @{home.cwd}/notes.txt now")
     (parent,) = home.sessions()
-    (home.cwd / "notes.txt").write_text(SECRET)
+    (home.cwd / "notes.txt").write_text(MENTIONED_FILE_TEXT)
     (home.config / "CLAUDE.md").write_text("USERS-MEMORY")
     hooked = home.root / "hooked"
     hook = {
@@ -76,7 +76,7 @@ def test_print_mode_rollover_contains_the_summary(
         "command": f"echo ran-$RESUME_HOOKS_CHILD >> {shlex.quote(str(hooked))}",
     }
     home.write_settings({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
-    api.clear()
+    api.clear_requests()
     api.script = model_that_summarises
     done = run_print(
         every_client,
@@ -90,29 +90,31 @@ def test_print_mode_rollover_contains_the_summary(
     assert done.returncode == 0, done.stderr
     asked = api.requests
     assert asked
-    assert all(is_headless(request) for request in asked)
+    assert all(is_headless_request(request) for request in asked)
     assert {tool["name"] for request in asked for tool in request["tools"]} <= {
-        FORM,
+        SUMMARY_TOOL,
         "DeferredToolPlaceholder",
     }
-    said = message_texts_of_request(asked[0])
+    said = text_of_request(asked[0])
     assert "focus on BETA" in said
     assert "remember ALPHA" in said
-    assert not {word for word in ("USERS-MEMORY", SECRET) if word in json.dumps(asked)}
+    assert not {word for word in ("USERS-MEMORY", MENTIONED_FILE_TEXT) if word in json.dumps(asked)}
     assert hooked.read_text() == "ran-\n"
     (child,) = children_of_session(home, parent)
     assert [path.name for path in (home.config / "projects").iterdir()] == [
         home.project_folder.name
     ]
     assert sorted(home.sessions()) == sorted([parent, child])
-    api.clear()
+    api.clear_requests()
     done = run_print(
         every_client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=env
     )
     assert done.returncode == 0, done.stderr
     request = api.main_requests()[-1]
-    told = message_texts_of_request(request)
-    assert told.index(LINEAGE) < told.index("summary by claude-haiku") < told.index("digest of")
+    told = text_of_request(request)
+    assert (
+        told.index(LINEAGE_MARKER) < told.index("summary by claude-haiku") < told.index("digest of")
+    )
     assert "goal: Teach the parser BETA." in told
     assert re.search(r"^  - Say it again\. \(:[0-8](, :[0-8])*\)$", told, re.MULTILINE)
     assert "The word (/SESSION LINEAGE) was said." in told
@@ -138,34 +140,34 @@ def test_esc_keeps_the_digest_child(
     )
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
-    tui.wait_idle()
+    tui.wait_until_idle()
     (parent,) = tui.home.sessions()
     tui.api.script = [(120.0, "Too late.")]
     tui.submit(">rollover slowly")
     tui.wait_for("running UserPromptSubmit hook · [3-9]s")
     tui.key("Escape")
-    tui.wait_gone("running UserPromptSubmit hook")
+    tui.wait_until_gone("running UserPromptSubmit hook")
     (first,) = children_of_session(tui.home, parent)
     assert b"digest of" in first.read_bytes()
     assert b"summary by" not in first.read_bytes()
-    tui.empty_box()
+    tui.clear_restored_prompt()
     tui.api.script = model_that_summarises
-    tui.api.clear()
+    tui.api.clear_requests()
     tui.submit(">rollover focus on BETA")
     tui.wait_for("a summary by claude-haiku")
-    tui.wait_idle()
-    assert all(is_headless(request) for request in tui.api.main_requests())
+    tui.wait_until_idle()
+    assert all(is_headless_request(request) for request in tui.api.main_requests())
     (child,) = children_of_session(tui.home, parent)
     assert child == first
     command = xserver.clipboard()
     assert command == f"/resume {child.stem}"
-    tui.empty_box()
+    tui.clear_restored_prompt()
     tui.api.script = ()
     tui.submit_paste(command)
     tui.wait_for("Rolled over from")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.submit("now go on GAMMA")
     tui.wait_for("Mock reply [0-9]")
-    told = message_texts_of_request(tui.api.main_requests()[-1])
-    for part in (LINEAGE, "goal: Teach the parser BETA.", "digest of", "now go on GAMMA"):
+    told = text_of_request(tui.api.main_requests()[-1])
+    for part in (LINEAGE_MARKER, "goal: Teach the parser BETA.", "digest of", "now go on GAMMA"):
         assert part in told

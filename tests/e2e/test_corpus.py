@@ -19,18 +19,18 @@ from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import LINEAGE, message_texts_of_request
+from tests.e2e.plugin import LINEAGE_MARKER, text_of_request
 from tests.needs import corpus_folder, corpus_sessions, one_in
 
-SAMPLE = (
+SAMPLE_SESSIONS = (
     "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj/a282734a-4845-4796-9000-170faa81ba03.jsonl",
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",
     "daaain__claude-code-log/edge_cases.jsonl",
     "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
     "gmeligio__flutter-docker-image/5e12a303-c989-4291-a42d-bc1eb620afea.jsonl",
 )
-ALL = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
-_STEP = "WRITE-THE-CHANGELOG"
+ALL_SESSIONS = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
+_NEXT_STEP = "WRITE-THE-CHANGELOG"
 
 
 def check_child_resumes(
@@ -42,7 +42,7 @@ def check_child_resumes(
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     try:
         plan = agents.plan_fresh(
-            locate.session_file(str(parent)), home.where, kind="handoff", next_step=_STEP
+            locate.session_file(str(parent)), home.where, kind="handoff", next_step=_NEXT_STEP
         )
     except NothingToHandOff:
         assert not any(
@@ -54,15 +54,15 @@ def check_child_resumes(
     assert done.returncode == 0, done.stderr
     messages = [m for m in api.main_requests()[-1]["messages"] if m["role"] != "system"]
     assert [m["role"] for m in messages] == ["user", "assistant", "user"]
-    said = message_texts_of_request(api.main_requests()[-1])
-    assert LINEAGE in said
+    said = text_of_request(api.main_requests()[-1])
+    assert LINEAGE_MARKER in said
     assert session_id in said
-    assert _STEP in said
+    assert _NEXT_STEP in said
     assert "tool_result" not in said
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 
-@pytest.mark.parametrize("name", one_in(3, SAMPLE))
+@pytest.mark.parametrize("name", one_in(3, SAMPLE_SESSIONS))
 def test_five_children_resume_in_the_newest_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
@@ -75,7 +75,7 @@ def test_five_children_resume_in_the_newest_client(
 
 
 @pytest.mark.whole_corpus
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ALL_SESSIONS)
 def test_every_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:

@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from tests.builders import SESSION, conversation, session_bytes
-from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.client import RECENT_VERSIONS, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Usage
-from tests.e2e.plugin import ENGINE, remove_module
+from tests.e2e.plugin import ENGINE_ENV, remove_module
 
-BELOW_LIMIT = Usage(input_tokens=10, cache_read_input_tokens=130_000)
-ABOVE_LIMIT = Usage(input_tokens=10, cache_read_input_tokens=161_990)
+USAGE_BELOW_LIMIT = Usage(input_tokens=10, cache_read_input_tokens=130_000)
+USAGE_ABOVE_LIMIT = Usage(input_tokens=10, cache_read_input_tokens=161_990)
 """90 percent of the context that the client uses.
 
 Older clients compact by themselves above 167,000 tokens.
 """
 
-MODEL_OF_200K = ("--model", "claude-haiku-4-5")
+OPTIONS_FOR_200K_MODEL = ("--model", "claude-haiku-4-5")
 """Options for a model with a context window of 200,000 tokens."""
 
-SAID = "90 % of the context is used; a handoff fits best: /resume-hooks:handoff"
+FULL_CONTEXT_NOTICE = "90 % of the context is used; a handoff fits best: /resume-hooks:handoff"
 
 
 def send_numbered_prompts(tui: Tui, *numbers: int) -> int:
@@ -30,8 +30,8 @@ def send_numbered_prompts(tui: Tui, *numbers: int) -> int:
     for number in numbers:
         tui.submit(f"prompt number {number}")
         tui.wait_for(rf"Mock reply {number}\.")
-        tui.wait_idle()
-    return tui.text().count(SAID)
+        tui.wait_until_idle()
+    return tui.text().count(FULL_CONTEXT_NOTICE)
 
 
 def test_the_notice_of_a_full_context_appears_once(
@@ -44,22 +44,22 @@ def test_the_notice_of_a_full_context_appears_once(
     """
     remove_module(plugin)  # Without its module, the plugin shows this notice instead of a band.
     records = conversation(1, session_id=SESSION)
-    records[-1]["message"]["usage"] = BELOW_LIMIT.as_dict()
+    records[-1]["message"]["usage"] = USAGE_BELOW_LIMIT.as_dict()
     home.install_session(session_bytes(records), SESSION, set_cwd=True)
-    api.usage = ABOVE_LIMIT
+    api.usage = USAGE_ABOVE_LIMIT
     with Tui(every_client, home, api) as tui:
-        tui.start(plugin_dir=plugin, extra_env=ENGINE, resume=SESSION)
+        tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV, resume=SESSION)
         send_numbered_prompts(
             tui, 1
         )  # When the hook starts, the client has often not written this answer to the file yet.
-        assert tui.text().count("Stop says") == tui.text().count(SAID)
+        assert tui.text().count("Stop says") == tui.text().count(FULL_CONTEXT_NOTICE)
         assert send_numbered_prompts(tui, 2) == 1
         assert send_numbered_prompts(tui, 3) == 1
-    if every_client.version in RECENT:
+    if every_client.version in RECENT_VERSIONS:
         with Tui(every_client, home, api) as tui:
-            tui.start(plugin_dir=plugin, extra_env=ENGINE, resume=SESSION)
+            tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV, resume=SESSION)
             assert send_numbered_prompts(tui, 4) == 1
-    assert SAID not in json.dumps(api.requests)
+    assert FULL_CONTEXT_NOTICE not in json.dumps(api.requests)
 
 
 @pytest.mark.wide
@@ -70,11 +70,11 @@ def test_print_mode_shows_no_notice(
 
     The notice stays unread for a later session on the screen.
     """
-    api.usage = ABOVE_LIMIT
-    first = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
+    api.usage = USAGE_ABOVE_LIMIT
+    first = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE_ENV)
     again = run_print(
-        client, home, api, "go on", resume=first.session_id, plugin_dir=plugin, extra_env=ENGINE
+        client, home, api, "go on", resume=first.session_id, plugin_dir=plugin, extra_env=ENGINE_ENV
     )
-    assert SAID not in json.dumps(first.events + again.events)
+    assert FULL_CONTEXT_NOTICE not in json.dumps(first.events + again.events)
     notes = (home.config / "resume-hooks").glob("pending/notice-*")
     assert not any("told" in note.read_text() for note in notes)

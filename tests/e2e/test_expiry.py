@@ -28,19 +28,19 @@ from tests.e2e.harness.client import OLDEST, ClientHome, ClientVersion, Tui, fin
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import (
-    ENGINE,
+    ENGINE_ENV,
     data_of_verb,
-    message_texts_of_request,
     remove_module,
     reply_after_removal,
+    text_of_request,
 )
 from tests.needs import one_in
 
-DAY = 86_400
-GONE, SOON = 40 * DAY, 25 * DAY
-BULKY = "the long output of a tool " * 400
-WORD = "zirconium"
-VAULT_CHOSEN = ENGINE | {"RESUME_HOOKS_VAULT": "20G"}
+DAY_SECONDS = 86_400
+EXPIRED_AGE, EXPIRING_AGE = 40 * DAY_SECONDS, 25 * DAY_SECONDS
+LONG_OUTPUT = "the long output of a tool " * 400
+SEARCHED_WORD = "zirconium"
+ENV_WITH_VAULT = ENGINE_ENV | {"RESUME_HOOKS_VAULT": "20G"}
 """An environment in which the user has already chosen to archive sessions, so no question appears.
 """
 
@@ -59,7 +59,9 @@ def turn_with_long_output(
             tool_input={"file_path": "/x"},
             **place,
         ),
-        tool_result(f"toolu_{prefix}", BULKY, uuid=f"{prefix}3", parent=f"{prefix}2", **place),
+        tool_result(
+            f"toolu_{prefix}", LONG_OUTPUT, uuid=f"{prefix}3", parent=f"{prefix}2", **place
+        ),
         assistant(
             f"It is all about {word}.",
             uuid=f"{prefix}4",
@@ -100,7 +102,9 @@ def test_sessions_are_archived_before_the_cleanup(
     """
     folder = home.project_folder
     root = Path(
-        write_session(folder, session_id(1), turn_with_long_output(home, session_id(1), "a", WORD))
+        write_session(
+            folder, session_id(1), turn_with_long_output(home, session_id(1), "a", SEARCHED_WORD)
+        )
     )
     files = write_sidecars(home, root)
     handoff = Path(data_of_verb(home, "handoff", root.stem, "--next-step", "go on")["file"])
@@ -122,13 +126,15 @@ def test_sessions_are_archived_before_the_cleanup(
             folder.parent / "-other", session_id(5), conversation(2, session_id=session_id(5))
         )
     )
-    set_file_age(GONE, root, *files, handoff, old, other, output, backup)
-    set_file_age(SOON, soon)
+    set_file_age(EXPIRED_AGE, root, *files, handoff, old, other, output, backup)
+    set_file_age(EXPIRING_AGE, soon)
     was = {path: path.read_bytes() for path in (root, handoff, *files)}
 
     gone = (root, handoff, old, other, output, backup, *files)
     api.script = reply_after_removal(*gone)
-    done = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE, timeout=90)
+    done = run_print(
+        client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE_ENV, timeout=90
+    )
     assert done.returncode == 0, done.stderr
     assert "resume-hooks" not in done.text + done.stderr
     assert not any(path.exists() for path in gone)
@@ -146,23 +152,25 @@ def test_sessions_are_archived_before_the_cleanup(
         (handoff.stem, "kept"),
         (trimmed.stem, "present"),
     ]
-    assert data_of_verb(home, "search", WORD, "--all")["hits"][0]["session_id"] == root.stem
-    assert WORD in json.dumps(data_of_verb(home, "read", f"{root.stem}:3"))
+    assert (
+        data_of_verb(home, "search", SEARCHED_WORD, "--all")["hits"][0]["session_id"] == root.stem
+    )
+    assert SEARCHED_WORD in json.dumps(data_of_verb(home, "read", f"{root.stem}:3"))
     untrimmed = Path(data_of_verb(home, "untrim", trimmed.stem, "--all")["file"])
-    assert BULKY.encode() in untrimmed.read_bytes()
+    assert LONG_OUTPUT.encode() in untrimmed.read_bytes()
 
     data_of_verb(home, "restore", root.stem)
     assert {path: path.read_bytes() for path in (root, *files)} == {
         path: was[path] for path in (root, *files)
     }
-    assert time.time() - root.stat().st_mtime < 30 * DAY
-    api.clear()
+    assert time.time() - root.stat().st_mtime < 30 * DAY_SECONDS
+    api.clear_requests()
     api.script = ()
     done = run_print(
-        client, home, api, "and now?", resume=root.stem, plugin_dir=plugin, extra_env=ENGINE
+        client, home, api, "and now?", resume=root.stem, plugin_dir=plugin, extra_env=ENGINE_ENV
     )
     assert done.returncode == 0, done.stderr
-    assert WORD in message_texts_of_request(api.main_requests()[-1])
+    assert SEARCHED_WORD in text_of_request(api.main_requests()[-1])
 
 
 def test_a_start_announces_copies_of_expiring_sessions(tui: Tui, plugin: Path) -> None:
@@ -174,20 +182,20 @@ def test_a_start_announces_copies_of_expiring_sessions(tui: Tui, plugin: Path) -
     soon = Path(
         write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3)))
     )
-    set_file_age(SOON, soon)
-    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    set_file_age(EXPIRING_AGE, soon)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
     tui.wait_for("will be kept in a private folder")
     assert wait_until(Path(held_links.links_folder(where), soon.parent.name, soon.name).exists)
     tui.submit("/lineage")
-    tui.wait_idle(4)
+    tui.wait_until_idle(4)
     tui.submit("1 more fix")
     tui.wait_for("Mock reply 1")
-    assert "1 more fix" in message_texts_of_request(tui.api.main_requests()[-1])
+    assert "1 more fix" in text_of_request(tui.api.main_requests()[-1])
     assert settings.load_settings(where)["vault"].source == "default"
     assert not archived_ids(where)
     tui.close()
     with Tui(tui.version, home, tui.api) as other:
-        other.start(plugin_dir=plugin, extra_env=ENGINE)
+        other.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
         assert "resume-hooks:" not in other.text()
 
 
@@ -199,13 +207,13 @@ def test_a_start_reports_the_archived_sessions_once(tui: Tui, plugin: Path) -> N
             tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))
         )
     )
-    set_file_age(SOON, soon)
-    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    set_file_age(EXPIRING_AGE, soon)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
     tui.wait_for("archived 1 session that the client will soon delete")
     assert "vault off" in " ".join(tui.text().split())
     tui.close()
     with Tui(tui.version, tui.home, tui.api) as other:
-        other.start(plugin_dir=plugin, extra_env=ENGINE)
+        other.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
         assert "resume-hooks:" not in other.text()
     assert archived_ids(tui.home.where) == [soon.stem]
 
@@ -225,10 +233,10 @@ def test_an_older_client_archives_expiring_sessions(
         write_session(home.project_folder, session_id(4), conversation(2, session_id=session_id(4)))
     )
     files = write_sidecars(home, young)
-    set_file_age(SOON, soon, *files)
+    set_file_age(EXPIRING_AGE, soon, *files)
     for _ in range(2):
         done = run_print(
-            find_client(OLDEST), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE
+            find_client(OLDEST), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE_ENV
         )
         assert done.returncode == 0, done.stderr
     assert archived_ids(home.where) == [soon.stem, young.stem]
@@ -238,21 +246,28 @@ def test_an_older_client_archives_expiring_sessions(
 def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too: bool) -> None:
     """The next start archives sessions that were deleted early, and ``restore`` writes them back.
 
-    One of them is new and has a tool output. The other one was open in the client. Links have
-    preserved their files.
+    One deleted session is new and has a tool output. The other one was open in the client. Hard
+    links have preserved the files of both.
     """
     home, where = tui.home, tui.home.where
-    run_print(tui.version, home, tui.api, f"remember {WORD}", plugin_dir=plugin, extra_env=ENGINE)
+    run_print(
+        tui.version,
+        home,
+        tui.api,
+        f"remember {SEARCHED_WORD}",
+        plugin_dir=plugin,
+        extra_env=ENGINE_ENV,
+    )
     (early,) = home.sessions()
     output = early.with_suffix("") / "tool-results" / "out.txt"
     output.parent.mkdir(parents=True)
-    output.write_text(BULKY)
-    tui.start(plugin_dir=plugin, extra_env=VAULT_CHOSEN)
+    output.write_text(LONG_OUTPUT)
+    tui.start(plugin_dir=plugin, extra_env=ENV_WITH_VAULT)
     held = Path(held_links.links_folder(where), early.parent.name)
     assert wait_until((held / early.name).exists)
     tui.submit("hello there")
     tui.wait_for("Mock reply 2")
-    tui.wait_idle()
+    tui.wait_until_idle()
     (own,) = set(home.sessions()) - {early}
     assert wait_until((held / own.name).exists), "linked as its first turn ended"
     tui.close()
@@ -262,11 +277,11 @@ def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too:
     if folder_too:
         shutil.rmtree(early.parent)
     with Tui(tui.version, home, tui.api) as other:
-        other.start(plugin_dir=plugin, extra_env=VAULT_CHOSEN)
+        other.start(plugin_dir=plugin, extra_env=ENV_WITH_VAULT)
         assert wait_until(lambda: {early.stem, own.stem} <= set(archived_ids(where)))
     for path in (early, own):
         data_of_verb(home, "restore", path.stem)
     assert {path: path.read_bytes() for path in kept} == kept
-    tui.api.clear()
+    tui.api.clear_requests()
     run_print(tui.version, home, tui.api, "go on", resume=early.stem)
-    assert WORD in message_texts_of_request(tui.api.main_requests()[-1])
+    assert SEARCHED_WORD in text_of_request(tui.api.main_requests()[-1])

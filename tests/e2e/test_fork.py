@@ -1,8 +1,8 @@
 """A fork of a real session, whole or cut, sends the same messages as its parent.
 
-The reference is the request of the newest client when it resumes the parent, for a cut with
-``--resume-session-at``. Each run tests a few sessions; ``make test-all`` tests thirty sessions on
-all clients.
+Each fork is compared with the request that the newest client sends when it resumes the parent. If
+the fork is cut, this client resumes the parent with ``--resume-session-at``. Each run tests a few
+sessions; ``make test-all`` tests thirty sessions on all clients.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from tests.needs import corpus, corpus_folder, corpus_sessions, one_in
 from tests.search.index.probe import uuid_of_text
 
 PROMPT = "go on now"
-CUTS = 2
+CUTS_PER_SESSION = 2
 """Number of random records after which each session is cut."""
 
-SAMPLE = (
+SAMPLE_SESSIONS = (
     "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj/a282734a-4845-4796-9000-170faa81ba03.jsonl",
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",
     "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
@@ -66,40 +66,43 @@ SAMPLE = (
 """Sessions with parallel calls, a compaction that kept messages, an unanswered call, and no first
 prompt."""
 
-SESSION_FOR_OLDEST = SAMPLE[2]
+SESSION_WITH_UNANSWERED_CALL = SAMPLE_SESSIONS[2]
 """The session with an unanswered call, which old clients read differently."""
 
-ALL = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
-THIRTY = sorted(ALL, key=lambda name: hashlib.sha256(name.encode()).digest())[:30]
+ALL_SESSIONS = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
+THIRTY_SESSIONS = sorted(ALL_SESSIONS, key=lambda name: hashlib.sha256(name.encode()).digest())[:30]
 
-REMINDER = re.compile(r"<(system-reminder|task-notification)>.*?</\1>\s*", re.DOTALL)
+REMINDER_PATTERN = re.compile(r"<(system-reminder|task-notification)>.*?</\1>\s*", re.DOTALL)
 """A text that the client adds (date, tools, skills, environment, reports). Its location differs by
 version."""
 
-INSERTED = {
+INSERTED_TEXTS = {
     "",
     "No response requested.",
     "(no content)",
     "[Request interrupted by user]",
     MISSING_RESULT_TEXT,
 }
-MISSING_RESULTS = (MISSING_RESULT_TEXT, "[Tool call interrupted:", "[Tool result missing")
+MISSING_RESULT_BEGINNINGS = (MISSING_RESULT_TEXT, "[Tool call interrupted:", "[Tool result missing")
 """Beginnings of the results for unanswered calls: by resume-hooks, by the newest client, by older
 ones."""
 
-REFERENCES = "[Tool references removed"
+REMOVED_REFERENCES_BEGINNING = "[Tool references removed"
 """The beginning of a result that named unavailable tools. The reason after it differs by version.
 """
 
-CLEARED = ("<persisted-output>Tool result saved to", "[Old tool result content cleared]")
+CLEARED_RESULT_BEGINNINGS = (
+    "<persisted-output>Tool result saved to",
+    "[Old tool result content cleared]",
+)
 """Texts with which an old client replaces results if the context is too large for it."""
 
-Sent = list[tuple[str, str, str]]
+RequestRows = list[tuple[str, str, str]]
 
 
-def request_messages(request: dict[str, Any]) -> Sent:
+def rows_of_request(request: dict[str, Any]) -> RequestRows:
     """Return a request's conversation as (kind, role or id, text), without the client's additions."""
-    rows: Sent = []
+    rows: RequestRows = []
     for message in request["messages"]:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -107,18 +110,18 @@ def request_messages(request: dict[str, Any]) -> Sent:
             row
             for block in blocks
             if message["role"] != "system"
-            for row in block_content(message["role"], block)
+            for row in rows_of_block(message["role"], block)
         )
     while rows and rows[-1][:2] == ("text", "user"):
         rows.pop()  # The prompt, or the summary request of an old client for which the context is too large.
     return rows
 
 
-def block_content(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+def rows_of_block(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Return the kind, the role or id, and the text of a block's contents that tests compare."""
     if block["type"] == "text":
-        text = REMINDER.sub("", block["text"]).strip()
-        if text not in INSERTED:
+        text = REMINDER_PATTERN.sub("", block["text"]).strip()
+        if text not in INSERTED_TEXTS:
             yield "text", role, text
     elif block["type"] == "tool_use":
         # The client adds the plan file's current text to the input of this call.
@@ -131,11 +134,15 @@ def block_content(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, 
             if isinstance(content, str)
             else [inner.get("text", "[media]") for inner in content]
         )
-        text = REMINDER.sub("", "\n".join(texts)).strip()
+        text = REMINDER_PATTERN.sub("", "\n".join(texts)).strip()
         known = next(
             (
                 mark
-                for marks in (MISSING_RESULTS, CLEARED, (REFERENCES,))
+                for marks in (
+                    MISSING_RESULT_BEGINNINGS,
+                    CLEARED_RESULT_BEGINNINGS,
+                    (REMOVED_REFERENCES_BEGINNING,),
+                )
                 for mark in marks
                 if text.startswith(mark)
             ),
@@ -144,23 +151,23 @@ def block_content(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, 
         yield (
             "tool_result",
             block["tool_use_id"],
-            MISSING_RESULTS[0] if known in MISSING_RESULTS else known,
+            MISSING_RESULT_BEGINNINGS[0] if known in MISSING_RESULT_BEGINNINGS else known,
         )
     elif block["type"] not in {
         "thinking",
         "redacted_thinking",
-    }:  # The model decides which thinking the client sends.
+    }:  # It depends on the model which thinking the client sends.
         yield block["type"], role, str(block.get("source"))
 
 
 def resume_request(
     client: ClientVersion, home: ClientHome, api: MockApi, name: str, *extra: str
-) -> Sent:
+) -> RequestRows:
     """Resume a session with a prompt, and return the messages of the client's request."""
-    api.clear()
+    api.clear_requests()
     done = run_print(client, home, api, PROMPT, resume=name, extra_args=extra)
     assert done.returncode == 0, done.stderr
-    return request_messages(api.main_requests()[0])
+    return rows_of_request(api.main_requests()[0])
 
 
 def client_environ(home: ClientHome) -> dict[str, str]:
@@ -189,7 +196,11 @@ def install_copy_of_session(home: ClientHome, parent: Path) -> str:
 
 
 def cuttable_nodes(transcript: Transcript) -> list[Node]:
-    """Return the messages after which the conversation can be cut without moving the cut."""
+    """Return the messages after which a fork can be cut exactly.
+
+    After any other message, the fork would be cut somewhere else, for example after the result of a
+    call.
+    """
     row = linearize_chain(transcript.chain)
     begun = next(
         (place for place, node in enumerate(row.nodes) if node.is_prompt or node.is_summary),
@@ -202,7 +213,7 @@ def cuttable_nodes(transcript: Transcript) -> list[Node]:
     ]
 
 
-def without_lineage(rows: Sent) -> Sent:
+def remove_lineage_row(rows: RequestRows) -> RequestRows:
     """Return the rows without the text that contains the lineage.
 
     A fork has this text if its conversation begins with an answer.
@@ -210,12 +221,12 @@ def without_lineage(rows: Sent) -> Sent:
     return [row for row in rows if not (row[0] == "text" and row[2].startswith(OPENING_MARKER))]
 
 
-def row_differences(found: Sent, wanted: Sent) -> list[Any]:
+def differing_rows(found: RequestRows, wanted: RequestRows) -> list[Any]:
     """Return the pairs of different rows in an older client's request and the newest client's request.
 
     Results that the old client cleared are not differences.
     """
-    pairs = list(zip_longest(without_lineage(found), wanted))
+    pairs = list(zip_longest(remove_lineage_row(found), wanted))
     return [
         (one, other) for one, other in pairs if one != other and not is_cleared_result(one, other)
     ]
@@ -223,7 +234,12 @@ def row_differences(found: Sent, wanted: Sent) -> list[Any]:
 
 def is_cleared_result(one: tuple[str, str, str] | None, other: tuple[str, str, str] | None) -> bool:
     """Check whether the rows are equal, except that an old client cleared the result in ``one``."""
-    return one is not None and other is not None and one[:2] == other[:2] and one[2] in CLEARED
+    return (
+        one is not None
+        and other is not None
+        and one[:2] == other[:2]
+        and one[2] in CLEARED_RESULT_BEGINNINGS
+    )
 
 
 def check_fork_requests(
@@ -242,13 +258,13 @@ def check_fork_requests(
         child = fork_receipt(home, parent, CutAtRecord(cut.uuid) if cut else None)
         assert not cut or child.warnings == ()
         found, wanted = resume_request(client, home, api, child.session_id), newest
-        if client.version != NEWEST and row_differences(found, wanted):
-            assert calls_of_rows(found) == calls_of_rows(wanted)
+        if client.version != NEWEST and differing_rows(found, wanted):
+            assert ids_of_calls_and_results(found) == ids_of_calls_and_results(wanted)
             wanted = resume_request(client, home, api, install_copy_of_session(home, parent), *at)
-        assert row_differences(found, wanted) == [], (client.version, at)
+        assert differing_rows(found, wanted) == [], (client.version, at)
 
 
-def calls_of_rows(rows: Sent) -> list[tuple[str, str]]:
+def ids_of_calls_and_results(rows: RequestRows) -> list[tuple[str, str]]:
     """Return the sorted kinds and ids of calls and results."""
     return sorted(row[:2] for row in rows if row[0].startswith("tool_"))
 
@@ -265,25 +281,29 @@ def check_forks_at_random_cuts(
     except NothingToFork:
         return
     places = cuttable_nodes(scan_transcript(str(parent)))
-    for node in random.Random(name).sample(places, min(CUTS, len(places))):
+    for node in random.Random(name).sample(places, min(CUTS_PER_SESSION, len(places))):
         check_fork_requests(node, parent, clients, home, api)
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 
-@pytest.mark.parametrize("name", one_in(4, SAMPLE))
-def test_forks_of_a_sample_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
+@pytest.mark.parametrize("name", one_in(4, SAMPLE_SESSIONS))
+def test_forks_of_a_sample_send_their_parents_messages(
+    name: str, home: ClientHome, api: MockApi
+) -> None:
     """Forks of the sample, whole and at two random cuts each, send their parents' messages.
 
     They run on the newest client. The session with an unanswered call also runs on the oldest one.
     """
     check_forks_at_random_cuts(
-        name, (OLDEST, NEWEST) if name == SESSION_FOR_OLDEST else (NEWEST,), home, api
+        name, (OLDEST, NEWEST) if name == SESSION_WITH_UNANSWERED_CALL else (NEWEST,), home, api
     )
 
 
 @pytest.mark.whole_corpus
-@pytest.mark.parametrize("name", THIRTY + [name for name in SAMPLE if name not in THIRTY])
-def test_forks_of_thirty_sessions_send_the_same_on_every_client(
+@pytest.mark.parametrize(
+    "name", THIRTY_SESSIONS + [name for name in SAMPLE_SESSIONS if name not in THIRTY_SESSIONS]
+)
+def test_forks_of_thirty_sessions_send_their_parents_messages(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
     """Forks of thirty sessions and the sample, whole and cut, send their parents' messages."""
@@ -291,7 +311,7 @@ def test_forks_of_thirty_sessions_send_the_same_on_every_client(
 
 
 @pytest.mark.parametrize(
-    "name", [SAMPLE[1], "entireio__cli/8ef64fdd-df8c-41f2-ac32-d9471671f062.jsonl"]
+    "name", [SAMPLE_SESSIONS[1], "entireio__cli/8ef64fdd-df8c-41f2-ac32-d9471671f062.jsonl"]
 )
 def test_a_fork_before_a_compaction_sends_the_old_messages(
     name: str, home: ClientHome, api: MockApi
@@ -307,7 +327,7 @@ def test_a_fork_before_a_compaction_sends_the_old_messages(
     newest = find_client(NEWEST)
     child = fork_receipt(home, parent, CutBeforeCompaction())
     assert (
-        row_differences(
+        differing_rows(
             resume_request(newest, home, api, child.session_id),
             resume_request(newest, home, api, earlier),
         )

@@ -15,40 +15,40 @@ from tests.e2e.harness.mock_api import Request, Usage
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Refusal, Reply
 from tests.e2e.plugin import (
-    LINEAGE,
+    LINEAGE_MARKER,
     children_of_session,
     data_of_verb,
-    message_texts_of_request,
     open_session_path,
+    text_of_request,
     wait_for_child,
 )
 from tests.e2e.test_context_rollover import (
     SUMMARY,
     environment_with_client_on_path,
-    is_headless,
+    is_headless_request,
     model_that_summarises,
 )
 from tests.needs import one_in
 
-ANSWER = json.dumps(SUMMARY)
-SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
-SILENT = {"RESUME_HOOKS_CLIPBOARD": "none", "RESUME_HOOKS_VAULT": "off"}
+SUMMARY_JSON = json.dumps(SUMMARY)
+GITHUB_TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+SILENT_ENV = {"RESUME_HOOKS_CLIPBOARD": "none", "RESUME_HOOKS_VAULT": "off"}
 """Settings that avoid our other messages, including the question about archived copies."""
 
-WARM = Usage(11, 7, 41_000, 1_300)
-CALL = {"name": "Bash", "input": {"command": "touch ran"}}
+WARM_CACHE_USAGE = Usage(11, 7, 41_000, 1_300)
+BASH_CALL = {"name": "Bash", "input": {"command": "touch ran"}}
 
 
-def start_warm_session(tui: Tui, plugin: Path, folder: Path) -> Path:
+def start_session_with_warm_cache(tui: Tui, plugin: Path, folder: Path) -> Path:
     """Start a session with one turn, after which the API reports a warm cache. Return its file."""
-    tui.api.usage = WARM
+    tui.api.usage = WARM_CACHE_USAGE
     tui.start(
         plugin_dir=plugin,
-        extra_env=environment_with_client_on_path(tui.version, folder / "bin") | SILENT,
+        extra_env=environment_with_client_on_path(tui.version, folder / "bin") | SILENT_ENV,
     )
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
-    tui.wait_idle()
+    tui.wait_until_idle()
     (parent,) = tui.home.sessions()
     return parent
 
@@ -60,7 +60,7 @@ def model_that_replies(*replies: Reply) -> Callable[[Request], Reply | None]:
     def reply(request: Request) -> Reply | None:
         return (
             model_that_summarises(request)
-            if is_headless(request)
+            if is_headless_request(request)
             else left.pop(0)
             if left
             else None
@@ -113,11 +113,13 @@ def test_a_rollover_extends_the_last_request(
     """
     if size:
         modern_tui.columns, modern_tui.rows = size
-    parent = start_warm_session(modern_tui, plugin, tmp_path)
+    parent = start_session_with_warm_cache(modern_tui, plugin, tmp_path)
     (last,) = modern_tui.api.main_requests()
     (modern_tui.home.cwd / "notes.txt").write_text("WORDS-OF-A-FILE")
     before = parent.read_bytes()
-    modern_tui.api.script = model_that_replies([2.0, f"Here you are.\n```json\n{ANSWER}\n```"])
+    modern_tui.api.script = model_that_replies(
+        [2.0, f"Here you are.\n```json\n{SUMMARY_JSON}\n```"]
+    )
     modern_tui.submit("/rollover focus on BETA of @notes.txt")
     modern_tui.wait_for(r"asking this session's model \(42,300 tokens cached\)")
     child = wait_for_child(modern_tui.home, parent)
@@ -126,8 +128,8 @@ def test_a_rollover_extends_the_last_request(
     took = r"41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
     modern_tui.wait_for(took.replace(" ", r"\s+"))
     modern_tui.wait_for("Rolled over from")
-    modern_tui.wait_gone("asking this session's model")
-    modern_tui.wait_idle()
+    modern_tui.wait_until_gone("asking this session's model")
+    modern_tui.wait_until_idle()
     first, again = modern_tui.api.main_requests()
     assert first == last
     asked = added_prompt(last, again)
@@ -138,8 +140,8 @@ def test_a_rollover_extends_the_last_request(
     modern_tui.api.script = ()
     modern_tui.submit("now go on GAMMA")
     modern_tui.wait_for("Mock reply [0-9]")
-    told = message_texts_of_request(modern_tui.api.main_requests()[-1])
-    assert told.index(LINEAGE) < told.index("summary by claude-") < told.index("digest of")
+    told = text_of_request(modern_tui.api.main_requests()[-1])
+    assert told.index(LINEAGE_MARKER) < told.index("summary by claude-") < told.index("digest of")
     assert re.search(r"^  - Say it again\. \(:[0-9](, :[0-9])*\)$", told, re.MULTILINE)
     for part in (
         "goal: Teach the parser BETA.",
@@ -153,18 +155,18 @@ def wait_for_open_child(tui: Tui, parent: Path) -> Path:
     """Wait until the client has opened the child of a rollover, and return the child's file."""
     child = wait_for_child(tui.home, parent)
     assert wait_until(lambda: open_session_path(tui) == child)
-    tui.wait_idle()
+    tui.wait_until_idle()
     return child
 
 
-def run_turn(tui: Tui, usage: Usage = WARM) -> None:
+def run_turn(tui: Tui, usage: Usage = WARM_CACHE_USAGE) -> None:
     """Run a turn for which the API reports ``usage``, and forget its requests."""
     tui.api.usage = usage
-    tui.api.clear()
+    tui.api.clear_requests()
     tui.submit("once more")
     assert wait_until(lambda: bool(tui.api.main_requests()))
-    tui.wait_idle()
-    tui.api.clear()
+    tui.wait_until_idle()
+    tui.api.clear_requests()
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def run_turn(tui: Tui, usage: Usage = WARM) -> None:
     [
         {
             r"api-error\s+400\s+invalid_request": [Refusal(400, "prompt is too long")] * 4,
-            "empty-reply": [CALL, CALL],
+            "empty-reply": [BASH_CALL, BASH_CALL],
         },
         pytest.param(
             {"empty-reply": [{"thinking": "hm", "signature": "s"}]}, marks=pytest.mark.wide
@@ -189,7 +191,7 @@ def test_a_rollover_without_an_answer_asks_the_headless_model(
     The reason is reported, and no tool of the model's reply runs. After a resume, the client has no
     last request that could be extended, so the headless run writes the summary.
     """
-    session = start_warm_session(tui, plugin, tmp_path)
+    session = start_session_with_warm_cache(tui, plugin, tmp_path)
     for shown, replies in rounds.items():
         tui.api.script = model_that_replies(*replies)
         tui.submit("/rollover")
@@ -202,12 +204,12 @@ def test_a_rollover_without_an_answer_asks_the_headless_model(
     tui.start(
         resume=session.stem,
         plugin_dir=plugin,
-        extra_env=environment_with_client_on_path(tui.version, tmp_path / "again") | SILENT,
+        extra_env=environment_with_client_on_path(tui.version, tmp_path / "again") | SILENT_ENV,
     )
     tui.submit("/rollover")
     tui.wait_for(r"gave no answer:\s+nothing\s+was\s+sent")
     child = wait_for_open_child(tui, session)
-    assert all(map(is_headless, tui.api.main_requests()))
+    assert all(map(is_headless_request, tui.api.main_requests()))
     assert b"summary by claude-haiku" in child.read_bytes()
 
 
@@ -216,28 +218,28 @@ def test_a_rollover_asks_another_model_if_it_costs_less(
 ) -> None:
     """``/rollover`` asks another model if the session's model has no warm cache.
 
-    There is none after the user switched the model, or if the API reports no cached tokens. A model
-    that the user chose in the settings is asked even if the cache is warm.
+    The cache is not warm after the user switched the model, or if the API reports no cached tokens.
+    A model that the user chose in the settings is asked even if the cache is warm.
     """
-    session = start_warm_session(tui, plugin, tmp_path)
+    session = start_session_with_warm_cache(tui, plugin, tmp_path)
     for why in ("switched", "cold", "named"):
         if why == "switched":
             tui.submit("/model sonnet")
             tui.wait_for("Switch model")
             tui.key("Enter")
             tui.wait_for("Set model to")
-            tui.wait_idle()
+            tui.wait_until_idle()
         elif why == "cold":
             run_turn(tui, Usage())
         else:
             run_turn(tui)
             data_of_verb(tui.home, "config", "summary_model", "haiku")
-        tui.api.clear()
+        tui.api.clear_requests()
         tui.api.script = model_that_replies()
         tui.submit("/rollover")
         session = wait_for_open_child(tui, session)
         assert tui.api.main_requests(), why
-        assert all(map(is_headless, tui.api.main_requests())), why
+        assert all(map(is_headless_request, tui.api.main_requests())), why
 
 
 def test_a_rollover_after_esc_uses_the_same_child(tui: Tui, plugin: Path, tmp_path: Path) -> None:
@@ -246,19 +248,19 @@ def test_a_rollover_after_esc_uses_the_same_child(tui: Tui, plugin: Path, tmp_pa
     A reply that arrives after Esc is in no child. A summary from the model is shortened if it is
     too long, and secrets are removed from it.
     """
-    parent = start_warm_session(tui, plugin, tmp_path)
-    tui.api.script = model_that_replies([120.0, ANSWER.replace("BETA", "LATE")])
+    parent = start_session_with_warm_cache(tui, plugin, tmp_path)
+    tui.api.script = model_that_replies([120.0, SUMMARY_JSON.replace("BETA", "LATE")])
     tui.submit("/rollover")
     tui.wait_for("asking this session's model")
     assert wait_until(lambda: len(tui.api.main_requests()) == 2)
     tui.key("Escape")
-    tui.wait_gone("asking this session's model")
+    tui.wait_until_gone("asking this session's model")
     child = wait_for_child(tui.home, parent)
     tui.wait_for(rf"No summary\.\s+/resume\s+{child.stem}")
-    tui.api.release()
-    tui.wait_idle()
+    tui.api.release_delayed_replies()
+    tui.wait_until_idle()
     huge = {
-        "goal": f"Teach {SECRET} BETA.",
+        "goal": f"Teach {GITHUB_TOKEN} BETA.",
         "state": "x" * 5_000_000,
         "next": [{"text": "y" * 9_000}] * 300,
     }
@@ -270,4 +272,4 @@ def test_a_rollover_after_esc_uses_the_same_child(tui: Tui, plugin: Path, tmp_pa
     assert "summary by claude-" in made
     assert "LATE" not in made
     assert len(made) < 40_000
-    assert SECRET not in made
+    assert GITHUB_TOKEN not in made

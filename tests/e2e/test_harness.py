@@ -25,9 +25,9 @@ SMALL_SESSIONS = (
     "_cli_generated/2.1.42/-home-user-gen-2-1-42-proj/5fb568bb-707c-40ff-b599-80e185a4234f.jsonl",
     "entireio__cli/0790ea37-90df-4d30-8fdf-0bfe301b8f3e.jsonl",
 )
-TITLE_CALL: Request = {"model": "haiku", "messages": [{"role": "user", "content": "hi"}]}
-TURN: Request = TITLE_CALL | {"tools": [{"name": "Bash"}]}
-LONG = 30.0  # Seconds of a reply's delay, which is longer than the test may take.
+TITLE_REQUEST: Request = {"model": "haiku", "messages": [{"role": "user", "content": "hi"}]}
+TURN_REQUEST: Request = TITLE_REQUEST | {"tools": [{"name": "Bash"}]}
+LONG_DELAY = 30.0  # Seconds of a reply's delay, which is longer than the test may take.
 
 
 def last_assistant_words(session: Path) -> str:
@@ -95,7 +95,7 @@ def test_a_closed_tui_leaves_no_process(
     assert pids_with_setting(f"HOME={home.root}") == []
 
 
-def test_the_mock_answers_requests_that_are_no_turns(api: MockApi) -> None:
+def test_the_mock_answers_requests_that_are_not_turns(api: MockApi) -> None:
     """The mock answers HEAD requests, token counts and requests without streaming.
 
     Requests that are not turns use no reply of the script.
@@ -108,34 +108,36 @@ def test_the_mock_answers_requests_that_are_no_turns(api: MockApi) -> None:
         ]
         > 0
     )
-    send_request(api, "POST", "/v1/messages", TITLE_CALL)
-    answer = json.loads(send_request(api, "POST", "/v1/messages", TURN))
+    send_request(api, "POST", "/v1/messages", TITLE_REQUEST)
+    answer = json.loads(send_request(api, "POST", "/v1/messages", TURN_REQUEST))
     assert answer["content"] == [{"type": "text", "text": "for the turn"}]
-    assert api.requests == [TITLE_CALL, TURN]
-    assert api.main_requests() == [TURN]
+    assert api.requests == [TITLE_REQUEST, TURN_REQUEST]
+    assert api.main_requests() == [TURN_REQUEST]
 
 
 def test_closing_the_mock_ends_a_delayed_reply() -> None:
     """The end of the mock's ``with`` block does not wait for a delayed reply."""
     began = time.monotonic()
-    with MockApi([LONG]) as api:
+    with MockApi([LONG_DELAY]) as api:
         caller = threading.Thread(target=send_unanswered_request, args=(api,), daemon=True)
         caller.start()
         assert wait_until(lambda: bool(api.requests))
     caller.join(timeout=5)
     assert not caller.is_alive()
-    assert time.monotonic() - began < LONG / 2
+    assert time.monotonic() - began < LONG_DELAY / 2
 
 
 def send_unanswered_request(api: MockApi) -> None:
     """Send a request that gets no answer, and ignore the closed connection."""
     with suppress(http.client.HTTPException, OSError):
-        send_request(api, "POST", "/v1/messages", TURN)
+        send_request(api, "POST", "/v1/messages", TURN_REQUEST)
 
 
 def send_request(api: MockApi, method: str, path: str, body: Request | None = None) -> bytes:
     """Send one request to the mock and return the response. Raises an exception if its status is not 200."""
-    connection = http.client.HTTPConnection(api.base_url.removeprefix("http://"), timeout=LONG)
+    connection = http.client.HTTPConnection(
+        api.base_url.removeprefix("http://"), timeout=LONG_DELAY
+    )
     with closing(connection):
         connection.request(method, path, body=json.dumps(body or {}))
         response = connection.getresponse()

@@ -27,16 +27,16 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import PARENT
-from tests.e2e.test_cost_card import BELOW_LIMIT
-from tests.e2e.test_inside import ASK_FIRST, QUIET, open_real_session
-from tests.e2e.test_trim_corpus import ALL
+from tests.e2e.plugin import PARENT_ID
+from tests.e2e.test_cost_card import USAGE_BELOW_LIMIT
+from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV, open_real_session
+from tests.e2e.test_trim_corpus import ALL_SESSIONS
 from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import corpus
 
-GO_ON = "now go on BETA"
-READERS = (NEWEST, OLDEST)
-INSERTED = (
+NEXT_PROMPT = "now go on BETA"
+RESUMING_VERSIONS = (NEWEST, OLDEST)
+INSERTED_BEGINNINGS = (
     "<system-reminder>",
     "No response requested",
     "Continue from where you left off.",
@@ -44,7 +44,7 @@ INSERTED = (
 )
 """Beginnings of texts that clients insert. They differ by version and do not depend on a trim."""
 
-REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+REMINDER_PATTERN = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
 def request_contents(request: Request) -> list[tuple[str, str, Any]]:
@@ -76,7 +76,7 @@ def request_contents(request: Request) -> list[tuple[str, str, Any]]:
             elif (
                 block["type"] == "text"
                 and message["role"] != "system"
-                and not block["text"].startswith(INSERTED)
+                and not block["text"].startswith(INSERTED_BEGINNINGS)
             ):
                 rows += [
                     (message["role"], "", line.strip())
@@ -88,7 +88,7 @@ def request_contents(request: Request) -> list[tuple[str, str, Any]]:
 
 def remove_reminders(text: str) -> str:
     """Return a tool's output without the reminders that the client adds."""
-    return REMINDER.sub("", text).strip()
+    return REMINDER_PATTERN.sub("", text).strip()
 
 
 def assert_request_is_valid(request: Request) -> None:
@@ -131,10 +131,10 @@ def assert_clients_resume_alike(
     }
     assert [uuid for uuid in appended if uuids[uuid] > 1] == []
     expected = contents_before_last_prompt(live)
-    for version in READERS:
+    for version in RESUMING_VERSIONS:
         session.write_bytes(raw)
-        api.clear()
-        done = run_print(find_client(version), home, api, GO_ON, resume=session.stem)
+        api.clear_requests()
+        done = run_print(find_client(version), home, api, NEXT_PROMPT, resume=session.stem)
         assert done.returncode == 0, done.stderr
         request = api.main_requests()[-1]
         assert_request_is_valid(request)
@@ -147,16 +147,16 @@ def contents_before_last_prompt(request: Request) -> list[tuple[str, str, Any]]:
     return [
         row
         for row in request_contents(request)
-        if row[2] != GO_ON and not str(row[2]).startswith("Mock reply ")
+        if row[2] != NEXT_PROMPT and not str(row[2]).startswith("Mock reply ")
     ]
 
 
 def send_next_prompt(tui: Tui) -> Request:
     """Send the next prompt, end the client, and return its request."""
-    tui.api.clear()
-    tui.submit(GO_ON)
+    tui.api.clear_requests()
+    tui.submit(NEXT_PROMPT)
     assert wait_until(lambda: bool(tui.api.main_requests()))
-    tui.wait_idle()
+    tui.wait_until_idle()
     live = tui.api.main_requests()[-1]
     assert_request_is_valid(live)
     tui.close()
@@ -180,11 +180,11 @@ def test_a_trim_in_place_sends_no_request(modern_tui: Tui, plugin: Path, parent:
     open_real_session(modern_tui, plugin)
     modern_tui.submit("/trim")
     modern_tui.wait_for("2. Trim here, in place")
-    modern_tui.wait_idle(2)
+    modern_tui.wait_until_idle(2)
     modern_tui.key("2")
     modern_tui.wait_for("Compacted")
     modern_tui.wait_for("tokens before, about")
-    modern_tui.wait_idle()
+    modern_tui.wait_until_idle()
     assert not modern_tui.api.requests
     live = send_next_prompt(modern_tui)
     assert live["messages"][0]["role"] == "user"
@@ -194,11 +194,11 @@ def test_a_trim_in_place_sends_no_request(modern_tui: Tui, plugin: Path, parent:
     }
     assert "Facts about this session" not in json.dumps(live)
     assert_clients_resume_alike(modern_tui.home, modern_tui.api, parent, before, live)
-    assert_counted_once(parent, before, where)
+    assert_copies_are_not_counted(parent, before, where)
     undoing = untrim.plan_untrim(scan_trimmed_session(locate.session_file(str(parent))), where)
     assert abs(undoing.sizes.tokens_after - size) < size // 20
     whole = write_child(undoing, where)
-    modern_tui.api.clear()
+    modern_tui.api.clear_requests()
     done = run_print(
         modern_tui.version,
         modern_tui.home,
@@ -214,7 +214,7 @@ def test_a_trim_in_place_sends_no_request(modern_tui: Tui, plugin: Path, parent:
         call: remove_reminders(text) for call, text in original.items()
     }
     assert [row for row in request_contents(request) if "now go on" in row[2]] == [
-        ("user", "", GO_ON),
+        ("user", "", NEXT_PROMPT),
         ("user", "", "now go on GAMMA"),
     ]
 
@@ -228,7 +228,7 @@ def run_steps(tui: Tui, *steps: int) -> None:
         ]
         tui.submit(f"take step {step}")
         tui.wait_for(f"Step {step} is done")
-        tui.wait_idle()
+        tui.wait_until_idle()
 
 
 def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path) -> None:
@@ -236,20 +236,24 @@ def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path
 
     An untrim restores the whole outputs.
     """
-    tui.api.usage = BELOW_LIMIT
-    tui.start((*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET)
+    tui.api.usage = USAGE_BELOW_LIMIT
+    tui.start(
+        (*ASK_FIRST_OPTIONS, "--allowed-tools", "Bash(seq:*)"),
+        plugin_dir=plugin,
+        extra_env=QUIET_ENV,
+    )
     run_steps(tui, 1)
     tui.api.script = ["<summary>The first step went well.</summary>"]
     tui.submit("/compact")
     tui.wait_for("Compacted")
-    tui.wait_idle()
+    tui.wait_until_idle()
     steps = 1
     for more in (4, 3):
         run_steps(tui, *range(steps + 1, steps + 1 + more))
         steps += more
         tui.submit("/trim here")
         tui.wait_for(rf"Step {steps} is done(.*\n)*.*tokens before, about")
-        tui.wait_idle()
+        tui.wait_until_idle()
     (session,) = tui.home.sessions()
     turns = make_outline(locate.session_file(str(session))).turns
     assert [turn.first_words for turn in turns] == [
@@ -258,9 +262,9 @@ def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path
     tui.submit("/untrim")
     tui.wait_for("This is the new session")
     tui.wait_for(r"tokens\s+instead\s+of\s+1\d\d,\d{3}")
-    tui.wait_idle()
-    tui.api.clear()
-    tui.submit(GO_ON)
+    tui.wait_until_idle()
+    tui.api.clear_requests()
+    tui.submit(NEXT_PROMPT)
     tui.wait_for("Mock reply 1")
     request = tui.api.main_requests()[-1]
     assert_request_is_valid(request)
@@ -272,13 +276,13 @@ def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path
     assert "The first step went well." in json.dumps(request)
 
 
-def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
+def assert_copies_are_not_counted(session: Path, before: bytes, where: Where) -> None:
     """Check that the copies of records that a trim appends are not counted as turns, hits or errors."""
     turns = make_outline(locate.session_file(str(session))).turns
-    twin = session.with_name(f"{PARENT[:-1]}2.jsonl")
+    twin = session.with_name(f"{PARENT_ID[:-1]}2.jsonl")
     twin.write_bytes(before)
     assert [turn.first_words for turn in turns] == [
-        *(turn.first_words for turn in make_outline(locate.session_file(str(twin))).turns), GO_ON,
+        *(turn.first_words for turn in make_outline(locate.session_file(str(twin))).turns), NEXT_PROMPT,
     ]  # fmt: skip
     twin.unlink()
     parts = filter(None, read_parts(ReadJob(str(session), subagent=False)))
@@ -291,18 +295,18 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
 
 
 @pytest.mark.whole_corpus
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ALL_SESSIONS)
 def test_real_sessions_are_trimmed_in_place_or_refused(tui: Tui, plugin: Path, name: str) -> None:
     """Each real session is either trimmed in place or refused with a reason.
 
     A refusal sends no request and compacts nothing. After a trim, all clients send the same.
     """
-    session = tui.home.install_session(corpus() / name, PARENT, set_cwd=True)
+    session = tui.home.install_session(corpus() / name, PARENT_ID, set_cwd=True)
     open_real_session(tui, plugin)
     before = session.read_bytes()
     tui.submit("/trim here")
     tui.wait_for(r"ompacted \(|Not compacted")
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert not tui.api.main_requests()
     refused = re.search("Not compacted · (.*)", tui.text())
     print(f"{name}: {refused[1] if refused else 'trimmed'}")

@@ -22,29 +22,29 @@ from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.replies import Refusal, Reply
 from tests.e2e.plugin import (
-    ENGINE,
-    LINEAGE,
-    PARENT,
+    ENGINE_ENV,
+    LINEAGE_MARKER,
+    PARENT_ID,
     children_of_session,
-    message_texts_of_request,
     open_session_path,
+    text_of_request,
     wait_for_child,
 )
 from tests.e2e.test_context_rollover import (
     environment_with_client_on_path,
-    is_headless,
+    is_headless_request,
     model_that_summarises,
 )
 from tests.e2e.test_trim_trigger import assert_trimmed
 from tests.needs import one_in
 
-QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
+QUIET_ENV = ENGINE_ENV | {"RESUME_HOOKS_CLIPBOARD": "none"}
 UNKNOWN_ID = "99999999-9999-4999-8999-999999999999"
-RUN_NORMALLY = "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
-BY_HAND = "typed by hand ZULU"
-ASK_FIRST = ("--permission-mode", "default")
+RUN_ENGINE_NORMALLY = "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+HAND_TYPED_PROMPT = "typed by hand ZULU"
+ASK_FIRST_OPTIONS = ("--permission-mode", "default")
 
-EVENTS = [
+MODULE_EVENTS = [
     "session.start", "command.run{command=?}", "command.run{command=?}",
     "command.run{command=resume-hooks:recover-context}", "ui.render{component=Pane} (default matcher key: plugin)",
     "ui.render{component=AbovePrompt} (default matcher key: plugin)",
@@ -53,16 +53,17 @@ EVENTS = [
     "classic.SessionStart", "tool.call{tool=mcp__resume-hooks__handoff}", "turn.complete",
     "classic.Stop", "classic.StopFailure",
 ]  # fmt: skip
-NOT_GATING = (
+EVENTS_WITHOUT_CATCH = (
     "session.start", "ui.render", "prompt.edit", "prompt.change", "turn.start", "session.measure",
     "turn.complete", "tool.call",
 )  # fmt: skip
-"""Events for which the client does not wait for the module's answer, and the tool call.
+"""Events whose hooks in the module have no ``.catch``.
 
-If the tool fails, the model gets the failure as the result of its call.
+The client does not wait for the module's answer to these events, except to the tool call. If that
+fails, the model gets the failure as the result of its call.
 """
 
-CALLS = [
+CLIENT_CALLS = [
     "$.clock.after", "$.clock.sleep", "$.command.register", "$.command.run", "$.model.fork", "$.process.hookEnv",
     "$.process.run", "$.prompt.fill", "$.prompt.read", "$.prompt.submit", "$.session.id", "$.session.info",
     "$.session.model", "$.session.surfaces", "$.session.usage", "$.tool.register", "$.turn.abort", "$.ui.ask",
@@ -79,25 +80,27 @@ def model_that_summarises_slowly(request: Request) -> Reply | None:
 
 def open_real_session(tui: Tui, plugin: Path, env: dict[str, str] | None = None) -> None:
     """Open the real session in a client with the plugin."""
-    tui.start(ASK_FIRST, resume=PARENT, plugin_dir=plugin, extra_env=QUIET | (env or {}))
+    tui.start(
+        ASK_FIRST_OPTIONS, resume=PARENT_ID, plugin_dir=plugin, extra_env=QUIET_ENV | (env or {})
+    )
 
 
 def engine_environment(tmp_path: Path, module: str) -> dict[str, str]:
-    """Return an environment whose engine runs this line of Python when the module calls it.
+    """Return an environment whose engine runs the Python line ``module`` if the module calls the engine.
 
     All other calls of the engine work normally.
     """
     path = tmp_path / "python"
     path.write_text(
         f"#!{sys.executable}\nimport os, sys, time\n"
-        f"if not any(word.endswith('start_module.py') for word in sys.argv):\n    {RUN_NORMALLY}\n"
+        f"if not any(word.endswith('start_module.py') for word in sys.argv):\n    {RUN_ENGINE_NORMALLY}\n"
         f"{module}\n"
     )
     path.chmod(0o755)
     return {"RESUME_HOOKS_PYTHON": str(path)}
 
 
-def test_a_handoff_needs_one_line(modern_tui: Tui, plugin: Path, parent: Path) -> None:
+def test_one_typed_line_hands_off(modern_tui: Tui, plugin: Path, parent: Path) -> None:
     """``/handoff`` opens the child without a request, with the next step in the input box.
 
     The size in front of the step is not in the box. If ``/lineage`` is typed after the step, a line
@@ -109,13 +112,13 @@ def test_a_handoff_needs_one_line(modern_tui: Tui, plugin: Path, parent: Path) -
     open_real_session(modern_tui, plugin)
     modern_tui.submit("/handoff 4k fix the flaky test")
     modern_tui.wait_for("Handed off from")
-    modern_tui.wait_idle()
+    modern_tui.wait_until_idle()
     child = wait_for_child(modern_tui.home, parent)
     assert b'"opening_tokens":4000' in child.read_bytes()
     assert modern_tui.input_text() == "fix the flaky test"
     modern_tui.submit("/lineage")  # The box is not empty, so the command is typed after the step.
     modern_tui.wait_for("a command only runs alone in the input box")
-    modern_tui.wait_idle()
+    modern_tui.wait_until_idle()
     for _ in "/lineage":
         modern_tui.key("BSpace")
     modern_tui.type("now")
@@ -125,31 +128,31 @@ def test_a_handoff_needs_one_line(modern_tui: Tui, plugin: Path, parent: Path) -
     modern_tui.key("Enter")
     modern_tui.wait_for("Mock reply 1")
     (request,) = modern_tui.api.main_requests()
-    said = message_texts_of_request(request)
-    assert LINEAGE in said
-    assert PARENT in said
+    said = text_of_request(request)
+    assert LINEAGE_MARKER in said
+    assert PARENT_ID in said
     assert "fix the flaky test" in last_user_text(request)
-    modern_tui.wait_idle()
+    modern_tui.wait_until_idle()
     assert "Mock reply 1" in child.read_text()
     modern_tui.submit("/resume-hooks:handoff fix it")
     modern_tui.wait_for("Next step: fix it")
-    modern_tui.wait_idle()
+    modern_tui.wait_until_idle()
     wait_for_child(modern_tui.home, child)
     assert modern_tui.input_text() == "fix it"
     assert not list((modern_tui.home.config / "resume-hooks" / "pending").glob("handoff-*"))
     modern_tui.key("C-u")
-    modern_tui.submit(f"/resume {PARENT}")
-    modern_tui.wait_gone("Handed off from")
-    modern_tui.wait_idle()
+    modern_tui.submit(f"/resume {PARENT_ID}")
+    modern_tui.wait_until_gone("Handed off from")
+    modern_tui.wait_until_idle()
     modern_tui.submit("/handoff --new-task")
     modern_tui.wait_for("--new-task needs a task")
     modern_tui.submit("/handoff --new-task write the release notes")
     modern_tui.wait_for("New task: write the release notes")
-    modern_tui.wait_idle()
+    modern_tui.wait_until_idle()
     assert modern_tui.input_text() == "write the release notes"
     modern_tui.key("Enter")
     modern_tui.wait_for("Mock reply 2")
-    said = message_texts_of_request(modern_tui.api.main_requests()[-1])
+    said = text_of_request(modern_tui.api.main_requests()[-1])
     assert NEW_TASK_NOTICE in said
     assert "files changed" in said
     assert "goal, in the user's words" not in said
@@ -165,11 +168,13 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     The draft follows the next step in the box. The digest has the complete answer. Text that was
     typed after the command is not sent to the old session.
     """
-    open_real_session(tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_NORMALLY}"))
+    open_real_session(
+        tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_ENGINE_NORMALLY}")
+    )
     tui.submit("/handoff step one")
     tui.type("a draft of mine")
     tui.wait_for("Handed off from")
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert tui.input_text().split() == ["step", "one", "a", "draft", "of", "mine"]
     assert not tui.api.requests
     child = wait_for_child(tui.home, parent)
@@ -180,9 +185,9 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     for behind in ("with the readme", "then the changelog"):
         tui.submit(behind)
         tui.wait_for(f"{behind}\n")
-    tui.api.release()
+    tui.api.release_delayed_replies()
     tui.wait_for("Next step: go on")
-    tui.wait_idle()
+    tui.wait_until_idle()
     words = " ".join(tui.input_text().split())
     assert words == "go on with the readme then the changelog"
     assert "Slow reply done." in child.read_text()
@@ -207,7 +212,7 @@ def test_trim_untrim_and_reading_commands_answer_directly(
     }.items():
         modern_tui.submit(typed)
         modern_tui.wait_for(shown)
-        modern_tui.wait_idle()
+        modern_tui.wait_until_idle()
     modern_tui.submit(">lineage")
     modern_tui.wait_for("operation blocked by hook")
     assert wait_until(lambda: not modern_tui.input_text()), "what is typed next would follow it"
@@ -215,36 +220,36 @@ def test_trim_untrim_and_reading_commands_answer_directly(
         modern_tui.submit("/trim")
         modern_tui.wait_for("1. Open the trimmed copy")
         assert re.search(r"a resume sends.*\n.*saves about", modern_tui.text())
-        modern_tui.wait_idle(2)
+        modern_tui.wait_until_idle(2)
         modern_tui.key(key)
         modern_tui.wait_for("Cancelled.")
-        modern_tui.wait_idle()
+        modern_tui.wait_until_idle()
         assert children_of_session(modern_tui.home, parent) == []
     modern_tui.submit("/trim")
     modern_tui.submit("now go on BETA")  # The client queues this prompt.
     modern_tui.wait_for("1. Open the trimmed copy")
-    modern_tui.wait_idle(2)
+    modern_tui.wait_until_idle(2)
     modern_tui.key("1")
-    modern_tui.wait_gone("1. Open the trimmed copy")
+    modern_tui.wait_until_gone("1. Open the trimmed copy")
     trimmed = wait_for_child(modern_tui.home, parent)
     assert wait_until(lambda: open_session_path(modern_tui) == trimmed)
-    modern_tui.wait_idle()
+    modern_tui.wait_until_idle()
     assert not modern_tui.api.requests, "the session that is left answers nothing"
     assert modern_tui.input_text() == "now go on BETA"
     modern_tui.key("Enter")
     modern_tui.wait_for("Mock reply 1")
-    said = message_texts_of_request(modern_tui.api.main_requests()[-1])
+    said = text_of_request(modern_tui.api.main_requests()[-1])
     assert "now go on BETA" in said
     assert not [shown for shown in ("Cancelled.", "lineage, oldest first") if shown in said]
     assert_trimmed(said, parent, trimmed)
-    modern_tui.wait_idle()
+    modern_tui.wait_until_idle()
     modern_tui.submit("/untrim")
     whole = wait_for_child(modern_tui.home, trimmed)
     assert wait_until(lambda: open_session_path(modern_tui) == whole)
-    modern_tui.wait_idle()
+    modern_tui.wait_until_idle()
     modern_tui.submit("now go on GAMMA")
     modern_tui.wait_for("Mock reply 2")
-    said = message_texts_of_request(modern_tui.api.main_requests()[-1])
+    said = text_of_request(modern_tui.api.main_requests()[-1])
     assert "now go on BETA" in said
     assert "suppressed" not in said
     assert wait_until(lambda: "now go on GAMMA" in whole.read_text())
@@ -262,25 +267,25 @@ def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, par
     tui.wait_for("asking a model for the summary")
     assert wait_until(lambda: bool(tui.api.requests))
     tui.key("Escape")
-    tui.wait_gone("asking a model for the summary")
+    tui.wait_until_gone("asking a model for the summary")
     child = wait_for_child(tui.home, parent)
     tui.wait_for(rf"No summary\.\s+/resume\s+{child.stem}")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.api.script = model_that_summarises_slowly
     tui.submit("/rollover focus on BETA")
     tui.wait_for("asking a model for the summary")
     tui.wait_for("Rolled over from")
-    tui.wait_gone("asking a model for the summary")
+    tui.wait_until_gone("asking a model for the summary")
     assert children_of_session(tui.home, parent) == [child]
     assert b"summary by" in child.read_bytes()
-    assert all(is_headless(request) for request in tui.api.main_requests())
+    assert all(is_headless_request(request) for request in tui.api.main_requests())
     tui.api.script = ()
     tui.submit("now go on GAMMA")
     tui.wait_for("Mock reply [0-9]")
-    said = message_texts_of_request(tui.api.main_requests()[-1])
-    for part in (LINEAGE, "goal: Teach the parser BETA.", "digest of", "now go on GAMMA"):
+    said = text_of_request(tui.api.main_requests()[-1])
+    for part in (LINEAGE_MARKER, "goal: Teach the parser BETA.", "digest of", "now go on GAMMA"):
         assert part in said
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert "now go on GAMMA" in child.read_text()
 
 
@@ -310,21 +315,21 @@ def test_back_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Pa
     tui.wait_for(r"goal: try \*\.py and `\*\.txt`$")
     tui.submit("explore DELTA")
     tui.wait_for("Mock reply 1")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.submit("/back it is slower")
     tui.wait_for("Back to 20")
-    tui.wait_idle()
+    tui.wait_until_idle()
     child = wait_for_child(tui.home, parent)
     tui.submit("/recall")
     tui.wait_for("Copy the text above into")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 2")
-    said = message_texts_of_request(tui.api.main_requests()[-1])
+    said = text_of_request(tui.api.main_requests()[-1])
     assert "it is slower" in said
     assert "explore DELTA" not in said
     assert "what was done here" not in said
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert "now go on BETA" in child.read_text()
 
 
@@ -333,7 +338,7 @@ def test_back_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Pa
     [
         {
             "sys.exit('the engine is ill')": "the engine is ill",
-            f'print(\'{{"open": "{UNKNOWN_ID}", "by_hand": "{BY_HAND}", "fill": "x"}}\')': BY_HAND,
+            f'print(\'{{"open": "{UNKNOWN_ID}", "by_hand": "{HAND_TYPED_PROMPT}", "fill": "x"}}\')': HAND_TYPED_PROMPT,
         },
         pytest.param({"print('no json')": "JSON"}, marks=pytest.mark.wide),
         pytest.param(
@@ -358,15 +363,15 @@ def test_a_failure_is_reported_and_the_session_continues(
         does.write_text(broken)
         tui.submit("/handoff go on")
         tui.wait_for(shown)
-        tui.wait_idle()
+        tui.wait_until_idle()
         assert children_of_session(tui.home, parent) == []
         assert len(tui.api.main_requests()) == number - 1
         tui.submit(f"still here GAMMA {number}")
         tui.wait_for(f"Mock reply {number}")
-        tui.wait_idle()
-        said = message_texts_of_request(tui.api.main_requests()[-1])
+        tui.wait_until_idle()
+        said = text_of_request(tui.api.main_requests()[-1])
         assert f"still here GAMMA {number}" in said
-        assert BY_HAND not in said
+        assert HAND_TYPED_PROMPT not in said
         assert "the engine is ill" not in said
     does.write_text("sys.exit(1)")
     tui.submit("/resume-hooks:handoff go on")
@@ -384,7 +389,7 @@ def test_the_user_s_command_keeps_its_name(tui: Tui, plugin: Path, parent: Path)
     open_real_session(tui, plugin)
     tui.submit("/handoff somebody")
     tui.wait_for("Mock reply 1")
-    assert "Say MINE to somebody" in message_texts_of_request(tui.api.main_requests()[-1])
+    assert "Say MINE to somebody" in text_of_request(tui.api.main_requests()[-1])
     assert children_of_session(tui.home, parent) == []
     tui.submit("/resume-hooks:handoff on we go")
     tui.wait_for("Handed off from")
@@ -398,7 +403,7 @@ def test_the_engine_refuses_calls_from_the_model_s_shell(
 
     This holds for several ways in which a transcript could teach the model to imitate the client.
     """
-    event = json.dumps({"command": "handoff", "args": "x", "screen": True, "session_id": PARENT})
+    event = json.dumps({"command": "handoff", "args": "x", "screen": True, "session_id": PARENT_ID})
     ask = f"sh '{plugin}/hooks/engine' --module"
     listed = '{"pid": %s, "procStart": "%s"}'
     forge = f"""printf '{listed}' $$ $(cut -d' ' -f22 /proc/$$/stat) >"$CLAUDE_CONFIG_DIR/sessions/$$.json"; """
@@ -412,11 +417,11 @@ def test_the_engine_refuses_calls_from_the_model_s_shell(
     ]
     api.script = [{"name": "Bash", "input": {"command": attempt}} for attempt in attempts]
     done = run_print(
-        client, home, api, "try it", resume=PARENT, plugin_dir=plugin, extra_env=QUIET,
+        client, home, api, "try it", resume=PARENT_ID, plugin_dir=plugin, extra_env=QUIET_ENV,
         extra_args=("--permission-mode", "bypassPermissions"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    said = message_texts_of_request(api.main_requests()[-1])
+    said = text_of_request(api.main_requests()[-1])
     assert said.count("only Claude Code itself gets an answer here") == len(attempts)
     assert children_of_session(home, parent) == []
 
@@ -429,17 +434,31 @@ def test_print_mode_makes_the_child_without_a_question(
     ``/trim`` makes no child, and prints the command that would make one.
     """
     done = run_print(
-        client, home, api, "/handoff 4k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET
+        client,
+        home,
+        api,
+        "/handoff 4k go on",
+        resume=PARENT_ID,
+        plugin_dir=plugin,
+        extra_env=QUIET_ENV,
     )
     (child,) = children_of_session(home, parent)
     assert f"/resume {child.stem}" in done.text
     assert b'"opening_tokens":4000' in child.read_bytes()
     refused = run_print(
-        client, home, api, "/handoff 99k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET
+        client,
+        home,
+        api,
+        "/handoff 99k go on",
+        resume=PARENT_ID,
+        plugin_dir=plugin,
+        extra_env=QUIET_ENV,
     )
     assert "99k is not a size" in refused.text
     assert children_of_session(home, parent) == [child]
-    asked = run_print(client, home, api, "/trim", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
+    asked = run_print(
+        client, home, api, "/trim", resume=PARENT_ID, plugin_dir=plugin, extra_env=QUIET_ENV
+    )
     assert "To create it: /trim yes" in asked.text
     assert not api.requests
 
@@ -453,7 +472,7 @@ def test_disabled_hooks_run_none_of_our_code(
         home.write_settings({"disableAllHooks": True})
     args = [off] if off.startswith("-") else []
     done = run_print(
-        client, home, api, "hello", resume=PARENT, plugin_dir=plugin, extra_env=QUIET, extra_args=args
+        client, home, api, "hello", resume=PARENT_ID, plugin_dir=plugin, extra_env=QUIET_ENV, extra_args=args
     )  # fmt: skip
     assert done.text == "Mock reply 1."
     assert children_of_session(home, parent) == []
@@ -490,9 +509,9 @@ def test_the_module_uses_only_the_pinned_events_and_calls(
     assert "Validation passed" in done.stdout
     (hooks,) = re.findall(r"register\.mjs hooks: (.*)", done.stdout)
     calls = ", ".join(re.findall(r"register\.mjs calls: (.*)", done.stdout))
-    assert hooks.split(", ") == EVENTS
-    assert re.findall(r"\$\.[\w.]+", calls) == CALLS
+    assert hooks.split(", ") == MODULE_EVENTS
+    assert re.findall(r"\$\.[\w.]+", calls) == CLIENT_CALLS
     assert done.stdout.count("gating hook with .catch") == sum(
-        not heard.startswith(NOT_GATING) for heard in EVENTS
+        not heard.startswith(EVENTS_WITHOUT_CATCH) for heard in MODULE_EVENTS
     )
     assert done.stdout.count("gating hook without .catch") == 1, "the tool's"

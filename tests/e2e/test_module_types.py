@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.versions import clients_folder
-from tests.e2e.plugin import ENGINE
+from tests.e2e.plugin import ENGINE_ENV
 from tests.needs import need
 
 CLIENT_PARAMETER = re.compile(r"(function \w+\(|= (?:async )?\(|= async )\$(?=[,)]| =>)")
@@ -20,8 +20,8 @@ CLIENT_PARAMETER = re.compile(r"(function \w+\(|= (?:async )?\(|= async )\$(?=[,
 The test adds the type to the parameter, because the module itself has no types.
 """
 
-TYPED = "/** @type {import('claude-code').EngineInterface} */ $"
-SETTINGS = {
+TYPED_PARAMETER = "/** @type {import('claude-code').EngineInterface} */ $"
+TSCONFIG = {
     "extends": "./.claude-plugin/types/tsconfig.json",
     "compilerOptions": {"allowJs": True, "checkJs": True, "strict": False},
     "include": ["hooks"],
@@ -33,19 +33,19 @@ def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
     compiler = clients_folder() / "typescript" / "node_modules" / "typescript" / "bin" / "tsc"
     need("TypeScript", compiler.is_file(), "sh tools/clients (it needs npm)")
     need("node", shutil.which("node"), "install Node.js")
-    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
     types = plugin / ".claude-plugin" / "types"
     assert wait_until(lambda: len(list(types.glob("*/index.d.ts"))) == 3)
     tui.close()
     for path in (plugin / "hooks").glob("*.mjs"):
         typed, count = CLIENT_PARAMETER.subn(
-            rf"\1{TYPED}", re.sub(r"async \$ =>", "async ($) =>", path.read_text())
+            rf"\1{TYPED_PARAMETER}", re.sub(r"async \$ =>", "async ($) =>", path.read_text())
         )
         assert count or path.name in {"commands.mjs", "shared_values.mjs"}, (
             f"{path.name} calls the client nowhere"
         )
         path.write_text(typed)
-    (plugin / "tsconfig.json").write_text(json.dumps(SETTINGS))
+    (plugin / "tsconfig.json").write_text(json.dumps(TSCONFIG))
     done = subprocess.run(
         ["node", str(compiler), "-p", str(plugin)],
         capture_output=True,

@@ -21,28 +21,28 @@ from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client, run_p
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import build_plugin, open_session_path
-from tests.e2e.test_cost_card import BELOW_LIMIT
+from tests.e2e.test_cost_card import USAGE_BELOW_LIMIT
 from tests.e2e.test_in_place import assert_request_is_valid, request_contents
-from tests.e2e.test_inside import ASK_FIRST, QUIET
+from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV
 from tests.needs import one_in
 
-STEPS = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff", "resume")
-LONGEST = 6
+POSSIBLE_STEPS = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff", "resume")
+STEPS_PER_SEQUENCE = 6
 PROMPTS_BEFORE = 3
 """Number of prompts before each sequence. They are needed because a trim skips the newest turns."""
 
 SEEDS = (3, *range(3), *range(4, 10))
 """Seeds of the sequences. The first sequence untrims, rewinds, compacts and trims twice."""
 
-SUPPRESSED = "suppressed - "
+PLACEHOLDER_BEGINNING = "suppressed - "
 
 
 def steps_of_seed(seed: int) -> list[str]:
     """Return a random sequence with at least one trim, in which no step follows a step of its kind."""
     chance = random.Random(seed)
     steps = ["prompt"]
-    while len(steps) < LONGEST:
-        steps.append(chance.choice([step for step in STEPS if step != steps[-1]]))
+    while len(steps) < STEPS_PER_SEQUENCE:
+        steps.append(chance.choice([step for step in POSSIBLE_STEPS if step != steps[-1]]))
     if not {"trim", "trim here"} & set(steps):
         steps[chance.randrange(2, len(steps))] = chance.choice(["trim", "trim here"])
     return steps
@@ -54,16 +54,16 @@ class PlayedSession:
     def __init__(self, home: ClientHome, api: MockApi, plugin: Path) -> None:
         self.home, self.api, self.plugin = home, api, plugin
         self.typed: list[str] = []
-        api.usage = BELOW_LIMIT
+        api.usage = USAGE_BELOW_LIMIT
         self.tui = self.start_client()
 
     def start_client(self, resume: str | None = None) -> Tui:
         """Start a client and return it. ``resume`` is the id of the session to resume."""
         tui = Tui(find_client(NEWEST), self.home, self.api, columns=120, rows=200)
         tui.start(
-            (*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"),
+            (*ASK_FIRST_OPTIONS, "--allowed-tools", "Bash(seq:*)"),
             plugin_dir=self.plugin,
-            extra_env=QUIET,
+            extra_env=QUIET_ENV,
             resume=resume,
         )
         return tui
@@ -76,15 +76,15 @@ class PlayedSession:
     def play(self, step: str) -> None:
         """Do a step and wait until it has ended."""
         getattr(self, step.replace(" ", "_"))()
-        self.tui.wait_idle()
+        self.tui.wait_until_idle()
 
     def ask(self, typed: str, *answers: str) -> None:
-        """Type a command, and wait until the number of ``answers`` on the screen has changed."""
+        """Type a command, and wait until the patterns ``answers`` have more or fewer matches on the screen."""
         pattern = re.compile("|".join(answers))
         before = len(pattern.findall(self.tui.text()))
         self.tui.submit(typed)
         wait_until(lambda: len(pattern.findall(self.tui.text())) != before)
-        self.tui.wait_idle()
+        self.tui.wait_until_idle()
 
     def prompt(self) -> None:
         """Run a turn with a call whose output is long enough for a trim."""
@@ -109,9 +109,9 @@ class PlayedSession:
         """Trim and open the copy, or wait for the reason of a refusal."""
         self.ask("/trim", "1. Open the trimmed copy", "othing")
         if "1. Open the trimmed copy" in self.tui.text():
-            self.tui.wait_idle(2)  # The dialog ignores a key that is pressed too early.
+            self.tui.wait_until_idle(2)  # The dialog ignores a key that is pressed too early.
             self.tui.key("Enter")
-            self.tui.wait_gone("1. Open the trimmed copy")
+            self.tui.wait_until_gone("1. Open the trimmed copy")
 
     def rewind(self) -> None:
         """Rewind to the last prompt with the client's own command. Do nothing if there is no prompt."""
@@ -119,13 +119,13 @@ class PlayedSession:
         if "(current)" not in self.tui.text():
             return
         self.tui.key("Up")
-        self.tui.wait_idle()
+        self.tui.wait_until_idle()
         self.tui.key("Enter")
         self.tui.wait_for("1. Restore conversation")
-        self.tui.wait_idle()
+        self.tui.wait_until_idle()
         self.tui.key("Enter")
-        self.tui.wait_gone("Restore to the point")
-        self.tui.wait_idle()
+        self.tui.wait_until_gone("Restore to the point")
+        self.tui.wait_until_idle()
         self.tui.key("C-u")
 
     def untrim(self) -> None:
@@ -145,11 +145,13 @@ class PlayedSession:
 
 
 @pytest.mark.parametrize("seed", one_in(len(SEEDS), SEEDS))
-def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, seed: int) -> None:
-    """After a random sequence of actions, outline, search and digest contain each typed turn once.
+def test_each_typed_turn_counts_once_after_any_steps(
+    home: ClientHome, api: MockApi, tmp_path: Path, seed: int
+) -> None:
+    """After a random sequence of actions, outline, search and digest contain each typed turn at most once.
 
-    This holds for all sessions that the sequence made. After an untrim, the request has no
-    placeholder.
+    This holds for all sessions that the sequence made, and each typed turn is in at least one of
+    their outlines. After an untrim of the last session, the request has no placeholder.
     """
     steps = steps_of_seed(seed)
     played = PlayedSession(home, api, build_plugin(tmp_path / "plugin"))
@@ -165,14 +167,17 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
     for text in typed:
         hits = search_index([f'"{text}"'], Scope(role="user"), where, max_hits=50).hits
         assert len(hits) == 1, (steps, text)
-    for name, entries in build_digest(session_file(str(session)), where).sections.items():
-        said_there = Counter(entry.text for entry in entries)
-        assert all(said_there[text] <= 1 for text in typed), (steps, name)
+    for one in sessions:
+        for name, entries in build_digest(one, where).sections.items():
+            quoted = Counter(entry.text for entry in entries)
+            assert all(quoted[text] <= 1 for text in typed), (steps, one.path, name)
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(str(session))), where)
     whole = session.stem if decided.is_pointless else write_child(decided, where).session_id
-    api.clear()
+    api.clear_requests()
     done = run_print(find_client(NEWEST), home, api, "now go on", resume=whole)
     assert done.returncode == 0, done.stderr
     (request,) = api.main_requests()
     assert_request_is_valid(request)
-    assert not [row for row in request_contents(request) if SUPPRESSED in str(row[2])], steps
+    assert not [row for row in request_contents(request) if PLACEHOLDER_BEGINNING in str(row[2])], (
+        steps
+    )

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from resume_hooks import settings
 from resume_hooks.paths import Where
-from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.client import RECENT_VERSIONS, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.installed import clone_repository, code_block_of_page, run_lines_in_clone
-from tests.e2e.plugin import ENGINE, children_of_session
+from tests.e2e.plugin import ENGINE_ENV, children_of_session
 from tests.needs import REPO
 
-PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
-MOST_TOKENS = 480
+PARENT_ID = "11111111-aaaa-4bbb-8ccc-000000000002"
+MAX_ALWAYS_LOADED_TOKENS = 480
 
 
 def run_client_command(
@@ -41,7 +41,8 @@ def run_client_command(
 def install_plugin_from_clone(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Install the plugin from a clone, by the README or by the documentation for older clients."""
     lines = code_block_of_page(
-        "README.md" if client.version in RECENT else "docs/older-clients.md", "claude plugin"
+        "README.md" if client.version in RECENT_VERSIONS else "docs/older-clients.md",
+        "claude plugin",
     )
     run_lines_in_clone(
         lines,
@@ -68,12 +69,19 @@ def test_the_commands_of_the_readme_install_the_plugin(
     """The plugin is installed by the commands of the README, and answers ``>handoff`` in each client."""
     install_plugin_from_clone(every_client, home, api)
     run_print(
-        every_client, home, api, "hello", extra_args=["--session-id", PARENT], extra_env=ENGINE
+        every_client,
+        home,
+        api,
+        "hello",
+        extra_args=["--session-id", PARENT_ID],
+        extra_env=ENGINE_ENV,
     )
-    api.clear()
-    run_print(every_client, home, api, ">handoff fix the tests", resume=PARENT, extra_env=ENGINE)
+    api.clear_requests()
+    run_print(
+        every_client, home, api, ">handoff fix the tests", resume=PARENT_ID, extra_env=ENGINE_ENV
+    )
     assert not api.main_requests()
-    assert len(children_of_session(home, home.project_folder / f"{PARENT}.jsonl")) == 1
+    assert len(children_of_session(home, home.project_folder / f"{PARENT_ID}.jsonl")) == 1
 
 
 def test_options_can_be_set_at_installation(
@@ -90,7 +98,7 @@ def test_options_can_be_set_at_installation(
         client.command,
         home.env(api.client_env()),
     )
-    run_print(client, home, api, ">resume", extra_env=ENGINE)
+    run_print(client, home, api, ">resume", extra_env=ENGINE_ENV)
     assert not api.main_requests()
     found = settings.load_settings(Where({**home.env(), "RESUME_HOOKS_VAULT": "1G"}))
     assert {name: found[name] for name in given} == {
@@ -113,7 +121,7 @@ def test_the_installed_plugin_answers_and_costs_little(tui: Tui, tmp_path: Path)
     out = run_client_command(tui.version, home, tui.api, "plugin", "details", "resume-hooks")
     found = re.search(r"Always-on:\s+~(\d+) tok", out)
     assert found is not None, out
-    assert int(found.group(1)) <= MOST_TOKENS
+    assert int(found.group(1)) <= MAX_ALWAYS_LOADED_TOKENS
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
@@ -122,10 +130,10 @@ def test_the_installed_plugin_answers_and_costs_little(tui: Tui, tmp_path: Path)
     tui.wait_for("Mock reply 1")
     tui.submit("/resume-hooks:resume")
     tui.wait_for("Table: /resume-hooks:resume --table")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.submit("/handoff write the regression test")
     tui.wait_for("Handed off from")
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert tui.input_text() == "write the regression test"
     tui.key("C-u")
     run_client_command(
@@ -136,7 +144,7 @@ def test_the_installed_plugin_answers_and_costs_little(tui: Tui, tmp_path: Path)
     shutil.rmtree(data)
     tui.submit(">handoff now")
     tui.wait_for(">handoff is gone: the plugin was removed")
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert len(tui.api.main_requests()) == 1
     assert [path for path in data.rglob("*") if path.is_file()] == []
 
@@ -148,11 +156,11 @@ def test_a_slash_command_calls_the_engine_without_hooks(
 
     The model's Bash call needs no permission, and makes the child.
     """
-    run_print(client, home, api, "hello", extra_args=["--session-id", PARENT])
+    run_print(client, home, api, "hello", extra_args=["--session-id", PARENT_ID])
     home.write_settings({"disableAllHooks": True})
     step = 'it\'s a "test" $(id) `id`'
-    command = f"\"{plugin}/hooks/engine\" --slash handoff {PARENT} <<'RESUME_HOOKS_TEXT'\n{step}\nRESUME_HOOKS_TEXT"
-    api.clear()
+    command = f"\"{plugin}/hooks/engine\" --slash handoff {PARENT_ID} <<'RESUME_HOOKS_TEXT'\n{step}\nRESUME_HOOKS_TEXT"
+    api.clear_requests()
     api.script = [
         {"name": "Bash", "input": {"command": command, "description": "hand off"}},
         "done",
@@ -162,13 +170,13 @@ def test_a_slash_command_calls_the_engine_without_hooks(
         home,
         api,
         f"/resume-hooks:handoff {step}",
-        resume=PARENT,
+        resume=PARENT_ID,
         plugin_dir=plugin,
-        extra_env=ENGINE,
+        extra_env=ENGINE_ENV,
     )
     asked = json.dumps(api.main_requests()[0]["messages"])
     assert "--slash handoff" in asked
-    (child,) = children_of_session(home, home.project_folder / f"{PARENT}.jsonl")
+    (child,) = children_of_session(home, home.project_folder / f"{PARENT_ID}.jsonl")
     opening = json.loads(child.read_bytes().split(b"\n")[2])["message"]["content"]
     assert opening.endswith(step)
 

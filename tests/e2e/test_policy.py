@@ -16,15 +16,17 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.versions import ClientVersion
 from tests.e2e.test_inside import open_real_session
 
-SECURED = "cc-plugin-sec-default@builtin"
-POLICIES: dict[str, dict[str, Any]] = {
+SECURITY_PLUGIN = "cc-plugin-sec-default@builtin"
+POLICIES_BY_NAME: dict[str, dict[str, Any]] = {
     "retention": {"cleanupPeriodDays": 60},
-    "modules": {"pluginConfigs": {SECURED: {"options": {"allowManagedModsOnly": True}}}},
+    "modules": {"pluginConfigs": {SECURITY_PLUGIN: {"options": {"allowManagedModsOnly": True}}}},
     "marketplaces": {"strictKnownMarketplaces": [{"source": "github", "repo": "example/plugins"}]},
 }
 
 
-def run_under_policy(client: ClientVersion, policy: dict[str, Any], scratch: Path) -> ClientVersion:
+def client_under_policy(
+    client: ClientVersion, policy: dict[str, Any], scratch: Path
+) -> ClientVersion:
     """Return a client that runs on a machine with this policy.
 
     The policy is in an overlay of ``/etc``, which is gone after the client has ended.
@@ -72,7 +74,7 @@ def test_a_policy_forbids_a_trim_in_place(
     is not compacted.
     """
     scratch = Path(tmp_path_factory.mktemp("policy"))
-    with Tui(run_under_policy(client, POLICIES[name], scratch), home, api) as tui:
+    with Tui(client_under_policy(client, POLICIES_BY_NAME[name], scratch), home, api) as tui:
         open_real_session(tui, plugin)
         before = parent.read_bytes()
         tui.submit("/trim here")
@@ -81,6 +83,6 @@ def test_a_policy_forbids_a_trim_in_place(
         else:
             tui.wait_for(r"Nothing was trimmed here: under your organization's policy")
             tui.wait_for("A trimmed copy")
-        tui.wait_idle()
+        tui.wait_until_idle()
         assert not api.main_requests()
         assert b"compact_boundary" not in parent.read_bytes()[len(before) :]

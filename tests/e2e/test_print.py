@@ -7,24 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, run_print
+from tests.e2e.harness.client import RECENT_VERSIONS, ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi, last_user_text
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children_of_session, message_texts_of_request
+from tests.e2e.plugin import ENGINE_ENV, LINEAGE_MARKER, children_of_session, text_of_request
 
-PARENT = "11111111-aaaa-4bbb-8ccc-000000000001"
-SECRET = "PARENT-ONLY-WORDS"
+PARENT_ID = "11111111-aaaa-4bbb-8ccc-000000000001"
+WORDS_OF_PARENT = "PARENT-ONLY-WORDS"
 
 
 @pytest.fixture
 def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     """Return a session with one turn, which the client wrote without the plugin."""
     done = run_print(
-        every_client, home, api, f"remember {SECRET}", extra_args=["--session-id", PARENT]
+        every_client,
+        home,
+        api,
+        f"remember {WORDS_OF_PARENT}",
+        extra_args=["--session-id", PARENT_ID],
     )
     assert done.returncode == 0, done.stderr
-    api.clear()
-    return home.project_folder / f"{PARENT}.jsonl"
+    api.clear_requests()
+    return home.project_folder / f"{PARENT_ID}.jsonl"
 
 
 def test_a_prompt_without_a_trigger_passes_unchanged(
@@ -35,7 +39,7 @@ def test_a_prompt_without_a_trigger_passes_unchanged(
     More such prompts are in tests/hook_scripts/test_guard.py and tests/hooks.
     """
     prompt = '{"prompt":">resume"}'
-    done = run_print(every_client, home, api, prompt, plugin_dir=plugin, extra_env=ENGINE)
+    done = run_print(every_client, home, api, prompt, plugin_dir=plugin, extra_env=ENGINE_ENV)
     assert done.returncode == 0, done.stderr
     assert prompt in last_user_text(api.main_requests()[-1])
 
@@ -53,18 +57,18 @@ def test_triggers_are_blocked_in_both_forms(
     ``>resume`` shows its card and copies the session's id to the X clipboard. The handoff makes a
     child with the next step.
     """
-    env = ENGINE | {"DISPLAY": xserver.display}
+    env = ENGINE_ENV | {"DISPLAY": xserver.display}
     done = run_print(
-        every_client, home, api, ">resume", resume=PARENT, plugin_dir=plugin, extra_env=env
+        every_client, home, api, ">resume", resume=PARENT_ID, plugin_dir=plugin, extra_env=env
     )
     assert not api.main_requests()
     if (
-        every_client.version in RECENT
+        every_client.version in RECENT_VERSIONS
     ):  # Older clients print nothing for a blocked prompt in ``-p``.
-        assert f"session {PARENT} copied (xclip)" in done.text + str(done.events)
-    assert xserver.clipboard() == PARENT
+        assert f"session {PARENT_ID} copied (xclip)" in done.text + str(done.events)
+    assert xserver.clipboard() == PARENT_ID
     typed = "/resume-hooks:handoff fix the tests"
-    run_print(every_client, home, api, typed, resume=PARENT, plugin_dir=plugin, extra_env=env)
+    run_print(every_client, home, api, typed, resume=PARENT_ID, plugin_dir=plugin, extra_env=env)
     assert not api.main_requests()
     (child,) = children_of_session(home, parent)
     assert b"fix the tests" in child.read_bytes()
@@ -83,16 +87,16 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
         home,
         api,
         ">handoff fix the tests",
-        resume=PARENT,
+        resume=PARENT_ID,
         plugin_dir=plugin,
-        extra_env=ENGINE,
+        extra_env=ENGINE_ENV,
     )
     assert not api.main_requests()
     assert parent.read_bytes().startswith(before), "the client appends; nothing else may change"
     (child,) = children_of_session(home, parent)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     done = run_print(
-        every_client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
+        every_client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE_ENV
     )
     assert done.returncode == 0, done.stderr
     assert done.events[-1]["session_id"] == child.stem
@@ -102,14 +106,14 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
         if message["role"] != "system"
     ]
     assert roles == ["user", "assistant", "user"], "the block, the card, the new prompt"
-    said = message_texts_of_request(api.main_requests()[-1])
-    assert LINEAGE in said
-    assert PARENT in said
+    said = text_of_request(api.main_requests()[-1])
+    assert LINEAGE_MARKER in said
+    assert PARENT_ID in said
     assert "fix the tests" in said
     assert "No response requested" not in said
     # The first prompt is also the parent's title, so its words are in the lineage, on the card and
     # in the digest.
-    assert said.count(SECRET) == said.count(f"remember {SECRET}") <= 5
+    assert said.count(WORDS_OF_PARENT) == said.count(f"remember {WORDS_OF_PARENT}") <= 5
     assert said.count("Mock reply 1") == 1, (
         "the digest quotes the last words, and the conversation is not there"
     )
@@ -122,6 +126,6 @@ def test_prompts_pass_after_the_plugin_folder_vanished(
     """If the plugin's hooks are deleted while it is in use, a prompt is sent unchanged."""
     for name in ("guard", "session-start", "session-end", "engine"):
         (plugin / "hooks" / name).unlink()
-    done = run_print(every_client, home, api, ">resume", plugin_dir=plugin, extra_env=ENGINE)
+    done = run_print(every_client, home, api, ">resume", plugin_dir=plugin, extra_env=ENGINE_ENV)
     assert done.returncode == 0
     assert last_user_text(api.main_requests()[-1]).endswith(">resume")

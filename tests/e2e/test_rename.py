@@ -16,11 +16,11 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import reply_after_removal
 
-ONE, TWO = session_id(1), session_id(2)
+FIRST_ID, SECOND_ID = session_id(1), session_id(2)
 DAY_AGO = time.time() - 24 * 60 * 60
 
 
-def trash_entries(locator: str, home: ClientHome) -> ArchivedSession:
+def trash_entry(locator: str, home: ClientHome) -> ArchivedSession:
     """Return the entry of the trash for a session."""
     where = home.where
     return locate_archived.find_archived(locator, where, trash.list_deleted(where))
@@ -46,23 +46,23 @@ def picker_text(tui: Tui) -> str:
     tui.wait_for(
         "/resume .*Resume"
     )  # While the menu of commands is not shown, the client may treat Enter as part of the typed text.
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.key("Enter")
     tui.wait_for("Resume [Ss]ession")
-    tui.wait_idle()
+    tui.wait_until_idle()
     shown = tui.text()
     tui.key("Escape")
-    tui.wait_idle()
+    tui.wait_until_idle()
     return shown
 
 
 def resumed_messages(
     version: ClientVersion, home: ClientHome, api: MockApi, number: str
 ) -> list[Any]:
-    """Resume a session, restore its file, and return the messages of the request."""
+    """Resume a session, undo what the client wrote to its file, and return the messages of the request."""
     path = home.project_folder / f"{number}.jsonl"
     before = path.read_bytes()
-    api.clear()
+    api.clear_requests()
     run_print(version, home, api, "go on", resume=number)
     path.write_bytes(before)
     os.utime(path, (DAY_AGO, DAY_AGO))
@@ -75,7 +75,7 @@ def test_the_picker_and_resume_find_a_new_title(
     """A running client's picker shows a new title, and ``/resume <title>`` opens that session."""
     renamed, other = (
         write_session_with_word(home, number, word, every_client)
-        for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
+        for number, word in ((FIRST_ID, "ALPHA"), (SECOND_ID, "BETA"))
     )
     rename.write_label(rename.plan_title(other, "old title", home.where))
     with Tui(every_client, home, api) as tui:
@@ -89,7 +89,7 @@ def test_the_picker_and_resume_find_a_new_title(
         assert "old title" not in shown
         tui.submit("/resume parser works")
         tui.wait_for("I keep ALPHA")
-        tui.wait_idle()
+        tui.wait_until_idle()
         tui.submit("and now GAMMA")
         tui.wait_for("Mock reply")
     assert "ALPHA" in str(api.main_requests()[-1]["messages"])
@@ -100,11 +100,11 @@ def test_the_screen_shows_the_new_name(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """The screen shows the second name of a session that was renamed twice, and not the first."""
-    session = write_session_with_word(home, ONE, "ALPHA", client)
+    session = write_session_with_word(home, FIRST_ID, "ALPHA", client)
     rename.write_label(rename.plan_title(session, "first name", home.where))
     rename.write_label(rename.plan_title(session, "second name", home.where))
     with Tui(client, home, api) as tui:
-        tui.start(resume=ONE)
+        tui.start(resume=FIRST_ID)
         tui.wait_for(r"── second name ─")
         assert "first name" not in tui.text()
 
@@ -113,13 +113,13 @@ def test_a_title_and_a_tag_do_not_change_requests(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """A title and a tag do not change the request of a resumed session."""
-    session = write_session_with_word(home, ONE, "ALPHA", every_client)
-    before = resumed_messages(every_client, home, api, ONE)
+    session = write_session_with_word(home, FIRST_ID, "ALPHA", every_client)
+    before = resumed_messages(every_client, home, api, FIRST_ID)
     rename.write_label(rename.plan_title(session, "a title", home.where))
     rename.write_label(rename.plan_tag(session, "a-tag", home.where))
-    assert _texts_of_messages(resumed_messages(every_client, home, api, ONE)) == _texts_of_messages(
-        before
-    )
+    assert _texts_of_messages(
+        resumed_messages(every_client, home, api, FIRST_ID)
+    ) == _texts_of_messages(before)
 
 
 def test_a_rename_writes_the_records_of_the_client(
@@ -130,19 +130,19 @@ def test_a_rename_writes_the_records_of_the_client(
         tui.start()
         tui.submit("remember ALPHA")
         tui.wait_for("Mock reply 1")
-        tui.wait_idle()
+        tui.wait_until_idle()
         (path,) = home.sessions()
         tui.submit("/rename the title")
         tui.wait_for("Session renamed")
-        tui.wait_idle()
+        tui.wait_until_idle()
     theirs = [
         line
         for line in path.read_bytes().split(b"\n")
         if line[:14] in {b'{"type":"custo', b'{"type":"agent'}
     ]
-    ours = write_session_with_word(home, ONE, "BETA", client)
+    ours = write_session_with_word(home, FIRST_ID, "BETA", client)
     rename.write_label(rename.plan_title(ours, "the title", home.where, force=True))
-    written = Path(ours.path).read_bytes().replace(ONE.encode(), path.stem.encode())
+    written = Path(ours.path).read_bytes().replace(FIRST_ID.encode(), path.stem.encode())
     assert written.endswith(b"\n".join([*theirs[:2], b""]))
     assert HeadTail(str(path)).agent_name == "the title"
 
@@ -156,9 +156,9 @@ def test_a_deleted_session_can_be_restored_to_the_picker(
     """
     session, _ = (
         write_session_with_word(home, number, word, every_client)
-        for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
+        for number, word in ((FIRST_ID, "ALPHA"), (SECOND_ID, "BETA"))
     )
-    before = resumed_messages(every_client, home, api, ONE)
+    before = resumed_messages(every_client, home, api, FIRST_ID)
     rename.write_label(rename.plan_title(session, "parser works", home.where))
     whole = Path(session.path).read_bytes()
     delete.move_to_trash(
@@ -169,18 +169,18 @@ def test_a_deleted_session_can_be_restored_to_the_picker(
         shown = picker_text(tui)
         assert "parser works" not in shown
         assert "BETA" in shown
-        api.clear()
-        gone = run_print(every_client, home, api, "go on", resume=ONE)
+        api.clear_requests()
+        gone = run_print(every_client, home, api, "go on", resume=FIRST_ID)
         assert gone.returncode != 0
         assert not api.main_requests()
         restore.restore_session(
-            restore.plan_restore(trash_entries("parser works", home), home.where), home.where
+            restore.plan_restore(trash_entry("parser works", home), home.where), home.where
         )
         assert "parser works" in picker_text(tui)
     assert Path(session.path).read_bytes() == whole
-    assert _texts_of_messages(resumed_messages(every_client, home, api, ONE)) == _texts_of_messages(
-        before
-    )
+    assert _texts_of_messages(
+        resumed_messages(every_client, home, api, FIRST_ID)
+    ) == _texts_of_messages(before)
 
 
 def test_a_restored_old_session_survives_the_client_s_cleanup(
@@ -192,14 +192,16 @@ def test_a_restored_old_session_survives_the_client_s_cleanup(
     """
     session, expired = (
         write_session_with_word(home, number, word, client)
-        for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
+        for number, word in ((FIRST_ID, "ALPHA"), (SECOND_ID, "BETA"))
     )
     for path in (session.path, expired.path):
         os.utime(path, (DAY_AGO - 90 * 86_400, DAY_AGO - 90 * 86_400))
     delete.move_to_trash(
         delete.plan_delete(locate.session_file(session.path), home.where), home.where
     )
-    restore.restore_session(restore.plan_restore(trash_entries(ONE, home), home.where), home.where)
+    restore.restore_session(
+        restore.plan_restore(trash_entry(FIRST_ID, home), home.where), home.where
+    )
     api.script = reply_after_removal(Path(expired.path))
     run_print(client, home, api, "hello")
     assert os.path.exists(session.path)

@@ -15,10 +15,10 @@ from resume_hooks.search.index.database import index_file, open_index_read_only
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, PARENT
+from tests.e2e.plugin import ENGINE_ENV, PARENT_ID
 from tests.needs import one_in
 
-WORDS = "cursor agent support interface"
+SEARCHED_WORDS = "cursor agent support interface"
 
 
 def test_print_mode_shows_hits_and_asks_no_model(
@@ -26,8 +26,10 @@ def test_print_mode_shows_hits_and_asks_no_model(
 ) -> None:
     """``claude -p '>search words'`` shows the hits in another session, and sends no request."""
     raw = parent.read_bytes()
-    shown = run_print(client, home, api, f">search {WORDS}", plugin_dir=plugin, extra_env=ENGINE)
-    assert f"/resume {PARENT}" in shown.text
+    shown = run_print(
+        client, home, api, f">search {SEARCHED_WORDS}", plugin_dir=plugin, extra_env=ENGINE_ENV
+    )
+    assert f"/resume {PARENT_ID}" in shown.text
     assert not api.main_requests()
     assert parent.read_bytes() == raw
 
@@ -44,21 +46,21 @@ def test_a_search_in_the_client_shows_indexed_hits(
     os.utime(
         parent, (time.time() - 3_600,) * 2
     )  # The session is old, so its last line is complete.
-    tui.start(plugin_dir=plugin, extra_env=ENGINE)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
     where = tui.home.where
     assert wait_until(Path(where.state, "pending", "indexed.json").exists)
     with open_index_read_only(index_file(where)) as db:
         (read, size) = db.execute(
-            "SELECT end, size FROM files WHERE session=?", (PARENT,)
+            "SELECT end, size FROM files WHERE session=?", (PARENT_ID,)
         ).fetchone()
     assert read == size == parent.stat().st_size
     assert "index" not in "\n".join(tui.screen())
-    tui.submit(f"{sign}search {WORDS}")
-    tui.wait_for(f"/resume {PARENT}")
+    tui.submit(f"{sign}search {SEARCHED_WORDS}")
+    tui.wait_for(f"/resume {PARENT_ID}")
     tui.wait_for("opens a session")
-    tui.wait_idle()
+    tui.wait_until_idle()
     if sign == ">":
-        tui.empty_box()
+        tui.clear_restored_prompt()
     tui.submit(f"{sign}search xyzzyplugh")
     tui.wait_for("nothing found")
     assert not tui.api.main_requests()

@@ -13,10 +13,10 @@ from resume_hooks.sessions.lineage_block import CLOSING_MARKER
 from resume_hooks.sessions.link_log import read_links
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, conversation_of_request
-from tests.e2e.plugin import ENGINE, children_of_session, message_texts_of_request, remove_module
+from tests.e2e.plugin import ENGINE_ENV, children_of_session, remove_module, text_of_request
 
-QUIET = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
-SUMMARY = "<analysis>none</analysis><summary>A summary that names nobody.</summary>"
+QUIET_ENV = ENGINE_ENV | {"RESUME_HOOKS_CLIPBOARD": "none"}
+EMPTY_SUMMARY = "<analysis>none</analysis><summary>A summary that names nobody.</summary>"
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def plugin(plugin: Path) -> Path:
     return remove_module(plugin)
 
 
-def wait_for_hook(told: Callable[[], bool]) -> None:
-    """Wait until ``told`` is true after a hook has run. Raises AssertionError after 20 seconds."""
+def wait_for_hook(condition: Callable[[], bool]) -> None:
+    """Wait until ``condition`` is true after a hook has run. Raises AssertionError after 20 seconds."""
     end = time.monotonic() + 20
-    while not told():
-        assert time.monotonic() < end, "it never came"
+    while not condition():
+        assert time.monotonic() < end, "the condition is still false"
         time.sleep(0.05)
 
 
@@ -47,7 +47,7 @@ def link_kinds(home: ClientHome) -> list[str]:
 
 def start_session(tui: Tui, plugin: Path) -> Path:
     """Start a session with the plugin, send one prompt, and return the session's file."""
-    tui.start(plugin_dir=plugin, extra_env=QUIET)
+    tui.start(plugin_dir=plugin, extra_env=QUIET_ENV)
     request_of_prompt(tui, "remember the word ALPHA")
     (session,) = tui.home.sessions()
     return session
@@ -57,7 +57,7 @@ def hand_off(tui: Tui, parent: Path) -> Path:
     """Send ``/resume-hooks:handoff fix the tests``, and return the child's file."""
     tui.submit("/resume-hooks:handoff fix the tests")
     tui.wait_for("handed off")
-    tui.wait_idle()
+    tui.wait_until_idle()
     (child,) = children_of_session(tui.home, parent)
     return child
 
@@ -75,26 +75,26 @@ def clear_session(tui: Tui) -> None:
     except AssertionError:
         tui.key("Enter")
         wait_for_hook(lambda: len(link_kinds(tui.home)) > before)
-    tui.wait_idle()
+    tui.wait_until_idle()
 
 
 def request_of_prompt(tui: Tui, prompt: str) -> str:
     """Send a prompt, wait for its answer, and return the text of its request."""
-    tui.api.clear()
+    tui.api.clear_requests()
     tui.submit(prompt)
     wait_for_hook(lambda: bool(tui.api.main_requests()))
-    tui.wait_idle()
-    return message_texts_of_request(tui.api.main_requests()[-1])
+    tui.wait_until_idle()
+    return text_of_request(tui.api.main_requests()[-1])
 
 
 def compact_session(tui: Tui) -> None:
     """Send ``/compact``. Its summary contains nothing of the session."""
-    tui.api.script = [SUMMARY]
+    tui.api.script = [EMPTY_SUMMARY]
     tui.type("/compact")
     wait_for_hook(lambda: tui.input_text().strip().endswith("/compact"))
     tui.key("Enter")
     tui.wait_for("[Cc]ompacted")
-    tui.wait_idle()
+    tui.wait_until_idle()
 
 
 def test_the_start_of_a_session_adds_each_text_once(
@@ -102,7 +102,8 @@ def test_the_start_of_a_session_adds_each_text_once(
 ) -> None:
     """After ``/clear``, the request has the handoff's opening once.
 
-    After a compaction, the request has the lineage once. So has a later resume.
+    After a compaction, the request has the lineage once. The request of a later resume also has it
+    once.
     """
     with Tui(every_client, home, api) as tui:
         parent = start_session(tui, plugin)
@@ -131,12 +132,18 @@ def test_the_start_of_a_session_adds_each_text_once(
         assert parent.stem in said
         compact_session(tui)
         assert request_of_prompt(tui, "go on DELTA").count(CLOSING_MARKER) == 1
-    api.clear()
+    api.clear_requests()
     done = run_print(
-        every_client, home, api, "go on EPSILON", resume=fresh, plugin_dir=plugin, extra_env=QUIET
+        every_client,
+        home,
+        api,
+        "go on EPSILON",
+        resume=fresh,
+        plugin_dir=plugin,
+        extra_env=QUIET_ENV,
     )
     assert done.returncode == 0, done.stderr
-    assert message_texts_of_request(api.main_requests()[-1]).count(CLOSING_MARKER) == 1
+    assert text_of_request(api.main_requests()[-1]).count(CLOSING_MARKER) == 1
     assert child.read_bytes() == raw
 
 
@@ -149,13 +156,13 @@ def test_a_pasted_child_consumes_the_handoff(tui: Tui, plugin: Path) -> None:
     parent = start_session(tui, plugin)
     tui.submit(">handoff fix the tests")
     tui.wait_for("handed off")
-    tui.empty_box()
+    tui.clear_restored_prompt()
     (child,) = children_of_session(tui.home, parent)
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.submit_paste(f"/resume {child.stem}")
     tui.wait_for("Handed off from")
     wait_for_hook(lambda: waiting_handoffs(tui.home) == [])
-    tui.wait_idle()
+    tui.wait_until_idle()
     said = request_of_prompt(tui, "go on BETA")
     assert (said.count(CLOSING_MARKER), said.count("started by /clear")) == (1, 0)
     clear_session(tui)
@@ -175,7 +182,7 @@ def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(
     child = hand_off(tui, parent)
     for heard in (True, False):
         with Tui(tui.version, tui.home, tui.api) as other:
-            other.start(plugin_dir=plugin, extra_env=QUIET)
+            other.start(plugin_dir=plugin, extra_env=QUIET_ENV)
             if heard:
                 other.wait_for(f"a handoff waits here: /resume {child.stem}")
             assert ("a handoff waits" in other.text()) is heard

@@ -16,11 +16,14 @@ from tests.builders import (
     session_bytes,
     session_id,
 )
-from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
+from tests.e2e.harness.client import RECENT_VERSIONS, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 
-CUSTOM, AI = custom_title("CUSTOM"), {"type": "ai-title", "aiTitle": "GENERATED"}
-SUMMARY = {"type": "summary", "summary": "SUMMED", "leafUuid": "leaf"}
+CUSTOM_TITLE_RECORD, AI_TITLE_RECORD = (
+    custom_title("CUSTOM"),
+    {"type": "ai-title", "aiTitle": "GENERATED"},
+)
+SUMMARY_RECORD = {"type": "summary", "summary": "SUMMED", "leafUuid": "leaf"}
 
 
 def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> str:
@@ -45,9 +48,9 @@ def title_of_installed_session(home: ClientHome, number: int, *more: Record) -> 
 @pytest.mark.parametrize(
     ("records", "shown"),
     [
-        ([CUSTOM, AI, SUMMARY], "CUSTOM"),
-        ([AI, SUMMARY], "GENERATED"),
-        ([SUMMARY], "SUMMED"),
+        ([CUSTOM_TITLE_RECORD, AI_TITLE_RECORD, SUMMARY_RECORD], "CUSTOM"),
+        ([AI_TITLE_RECORD, SUMMARY_RECORD], "GENERATED"),
+        ([SUMMARY_RECORD], "SUMMED"),
         ([], "LAST 1"),
     ],
 )
@@ -66,7 +69,7 @@ def test_titles_follow_the_order_of_the_client(
     ours = title_of_installed_session(home, 1, *records)
     with Tui(every_client, home, api) as terminal:
         terminal.start()
-        terminal.wait_idle()
+        terminal.wait_until_idle()
         terminal.submit("/resume")
         terminal.wait_for(shown)
     assert ours == (shown if records else "FIRST 1")
@@ -84,7 +87,7 @@ def test_each_client_writes_to_the_expected_folder(
     environ = {PROJECT_FOLDER_VARIABLE: name}
     run_print(every_client, home, api, "hello", extra_env=environ)
     (written,) = (home.config / "projects").iterdir()
-    known = environ if every_client.version in RECENT else {}
+    known = environ if every_client.version in RECENT_VERSIONS else {}
     assert written.name == project_folder_names(str(home.cwd), Where(home.env(known)))[0]
 
 

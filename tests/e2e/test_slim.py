@@ -11,10 +11,10 @@ import pytest
 from tests.builders import SESSION, Record, assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import message_texts_of_request
+from tests.e2e.plugin import text_of_request
 from tests.e2e.test_fork import client_environ
 
-MEASURED = """
+MEASURING_PROGRAM = """
 import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
@@ -24,8 +24,8 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 A separate small process is needed because a child starts with the memory size of its parent.
 """
 
-OUTPUT = "".join(f"line {number} of the zebra report\n" for number in range(30_000))
-MEMORY = 200_000
+LARGE_OUTPUT = "".join(f"line {number} of the zebra report\n" for number in range(30_000))
+MAX_MEMORY_KB = 200_000
 """Maximum KB of memory for writing a slim copy of a session of 200 MB.
 
 51,000 KB were measured. The program reads one line at a time.
@@ -46,7 +46,9 @@ def turns_with_large_outputs(count: int, home: ClientHome) -> list[Record]:
                 cwd=str(home.cwd),
             ),
             tool_use(name, uuid=f"b{number}", parent=f"a{number}", cwd=str(home.cwd)),
-            tool_result(name, OUTPUT, uuid=f"c{number}", parent=f"b{number}", cwd=str(home.cwd)),
+            tool_result(
+                name, LARGE_OUTPUT, uuid=f"c{number}", parent=f"b{number}", cwd=str(home.cwd)
+            ),
             assistant(
                 f"nothing of note in {number}",
                 uuid=f"d{number}",
@@ -72,7 +74,7 @@ def test_the_client_continues_a_slim_copy(
     command = [
         sys.executable,
         "-c",
-        MEASURED,
+        MEASURING_PROGRAM,
         sys.executable,
         "-m",
         "resume_hooks",
@@ -83,13 +85,13 @@ def test_the_client_continues_a_slim_copy(
     done = subprocess.run(
         command, env=client_environ(home), cwd=home.cwd, capture_output=True, check=True
     )
-    assert int(done.stderr.split()[-1]) < MEMORY
+    assert int(done.stderr.split()[-1]) < MAX_MEMORY_KB
     (slim,) = (path for path in home.sessions() if path != giant)
     assert slim.stat().st_size < 20_000 + 6_000 * count
     sent = run_print(client, home, api, "go on now", resume=slim.stem)
     assert sent.returncode == 0, sent.stderr
     request = api.main_requests()[0]
-    said = message_texts_of_request(request)
+    said = text_of_request(request)
     assert all(f"what does report {number} say?" in said for number in range(count))
     assert "line 29999 of the zebra report" not in said
     assert (

@@ -14,9 +14,9 @@ from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import message_texts_of_request, remove_module
+from tests.e2e.plugin import remove_module, text_of_request
 from tests.e2e.test_session_start import (
-    QUIET,
+    QUIET_ENV,
     clear_session,
     compact_session,
     hand_off,
@@ -26,19 +26,19 @@ from tests.e2e.test_session_start import (
     waiting_handoffs,
 )
 
-LENGTH = 36_000  # Number of characters in a long opening.
+OPENING_LENGTH = 36_000  # Number of characters in a long opening.
 
 
 def long_lines(name: str) -> list[str]:
-    """Return different lines with at least ``LENGTH`` characters together."""
+    """Return different lines with at least ``OPENING_LENGTH`` characters together."""
     line = "{} line {:04} of what was said before, «with quotes \\ and more» ..."
     lines: list[str] = []
-    while sum(map(len, lines)) < LENGTH:
+    while sum(map(len, lines)) < OPENING_LENGTH:
         lines.append(line.format(name, len(lines)))
     return lines
 
 
-RAN = "parts-that-ran"
+HOOK_LOG_NAME = "parts-that-ran"
 """Name of a file in the home to which each hook that sends a part of a text appends its number."""
 
 OPENING_LINES, COMPACTION_LINES = long_lines("carried"), long_lines("given")
@@ -55,7 +55,7 @@ def plugin(plugin: Path) -> Path:
         f"{module.read_text()}\n\ndef describe_lost_facts(*_given: object) -> str:\n    return {text!r}\n"
     )
     script = plugin / "hooks" / "part"
-    script.write_text(f'echo "$part" >>"$HOME/{RAN}"\n{script.read_text()}')
+    script.write_text(f'echo "$part" >>"$HOME/{HOOK_LOG_NAME}"\n{script.read_text()}')
     return remove_module(plugin)
 
 
@@ -70,7 +70,7 @@ def lengthen_handoff(home: ClientHome) -> None:
     )
 
 
-def has_every_line(said: str, lines: list[str]) -> bool:
+def has_lines_once_in_order(said: str, lines: list[str]) -> bool:
     """Check whether ``said`` contains every line once and in order."""
     places = [said.find(line) for line in lines]
     return [said.count(line) for line in lines] == [1] * len(lines) and places == sorted(places)
@@ -93,12 +93,12 @@ def test_a_long_opening_is_sent_whole(
         parent = start_session(tui, plugin)
         child = hand_off(tui, parent)
         lengthen_handoff(home)
-        ran = home.root / RAN
+        ran = home.root / HOOK_LOG_NAME
         assert not ran.exists(), "a startup costs nothing"
         clear_session(tui)
         assert sorted(ran.read_text().split()) == ["1", "2", "3"]
         said = request_of_prompt(tui, "go on BETA")
-        assert has_every_line(said, OPENING_LINES)
+        assert has_lines_once_in_order(said, OPENING_LINES)
         assert (
             said.count("started by /clear"),
             said.count(NEXT_STEP_HEADING),
@@ -111,20 +111,20 @@ def test_a_long_opening_is_sent_whole(
             for row in fresh.read_bytes().splitlines()
             for text in list_hook_texts(json.loads(row))
         ]
-        assert has_every_line(told, OPENING_LINES)
+        assert has_lines_once_in_order(told, OPENING_LINES)
         assert "fix the tests" in HeadTail(str(fresh)).title
         compact_session(tui)
         said = request_of_prompt(tui, "go on GAMMA")
-        assert has_every_line(said, COMPACTION_LINES)
+        assert has_lines_once_in_order(said, COMPACTION_LINES)
         assert said.count(LATER_PART_BEGINNING) == 3
         compact_session(tui)
         assert wait_until(lambda: count_openings(fresh) == 3), "the screen shows the first one, too"
-        tui.wait_idle()
-        assert has_every_line(request_of_prompt(tui, "go on DELTA"), COMPACTION_LINES), (
+        tui.wait_until_idle()
+        assert has_lines_once_in_order(request_of_prompt(tui, "go on DELTA"), COMPACTION_LINES), (
             "what an earlier compaction left is not in the way"
         )
         assert list((home.config / "resume-hooks" / "pending").glob("parts-*-[123]")) == []
-    api.clear()
+    api.clear_requests()
     done = run_print(
         every_client,
         home,
@@ -132,7 +132,7 @@ def test_a_long_opening_is_sent_whole(
         "go on EPSILON",
         resume=fresh.stem,
         plugin_dir=plugin,
-        extra_env=QUIET,
+        extra_env=QUIET_ENV,
     )
     assert done.returncode == 0, done.stderr
-    assert has_every_line(message_texts_of_request(api.main_requests()[-1]), COMPACTION_LINES)
+    assert has_lines_once_in_order(text_of_request(api.main_requests()[-1]), COMPACTION_LINES)

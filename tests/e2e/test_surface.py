@@ -28,23 +28,38 @@ from tests.e2e.harness.client import NEWEST, PREVIOUS, ClientHome, Tui, find_cli
 from tests.e2e.harness.mock_api import MockApi, Usage, last_user_text
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.terminal import PROMPT_SIGN
-from tests.e2e.plugin import LINEAGE, children_of_session, message_texts_of_request, wait_for_child
-from tests.e2e.test_cost_card import ABOVE_LIMIT, BELOW_LIMIT, MODEL_OF_200K, send_numbered_prompts
-from tests.e2e.test_inside import QUIET, RUN_NORMALLY, engine_environment, open_real_session
+from tests.e2e.plugin import LINEAGE_MARKER, children_of_session, text_of_request, wait_for_child
+from tests.e2e.test_cost_card import (
+    OPTIONS_FOR_200K_MODEL,
+    USAGE_ABOVE_LIMIT,
+    USAGE_BELOW_LIMIT,
+    send_numbered_prompts,
+)
+from tests.e2e.test_inside import (
+    QUIET_ENV,
+    RUN_ENGINE_NORMALLY,
+    engine_environment,
+    open_real_session,
+)
 from tests.needs import corpus
 
-SMALL, MIDDLE, BESIDE, LARGE = (80, 24), (100, 40), (110, 36), (200, 50)
+SMALL_SCREEN, MIDDLE_SCREEN, SCREEN_WITH_PANE_BESIDE, LARGE_SCREEN = (
+    (80, 24),
+    (100, 40),
+    (110, 36),
+    (200, 50),
+)
 STEP = "fix the flaky test"
-MENU = rf"^ *{PROMPT_SIGN} /(full|search|sessions) +(Show|Find|List) "
-TRIES = 4
-TOOL = "mcp__resume-hooks__handoff"
+MENU_PATTERN = rf"^ *{PROMPT_SIGN} /(full|search|sessions) +(Show|Find|List) "
+MAX_TRIES = 4
+HANDOFF_TOOL = "mcp__resume-hooks__handoff"
 
 
 @pytest.fixture(
     params=[
-        pytest.param((PREVIOUS, SMALL), marks=pytest.mark.wide),
-        (NEWEST, SMALL),
-        pytest.param((NEWEST, LARGE), marks=pytest.mark.wide),
+        pytest.param((PREVIOUS, SMALL_SCREEN), marks=pytest.mark.wide),
+        (NEWEST, SMALL_SCREEN),
+        pytest.param((NEWEST, LARGE_SCREEN), marks=pytest.mark.wide),
     ]
 )
 def sized_tui(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
@@ -62,7 +77,7 @@ def titled_session(number: int, title: str) -> bytes:
 
 
 @pytest.fixture
-def other_session(home: ClientHome, parent: Path) -> Path:
+def docs_session(home: ClientHome, parent: Path) -> Path:
     """Write three other sessions of the project and one of another project.
 
     Returns the file of the session "Write the docs".
@@ -96,17 +111,19 @@ def type_command(tui: Tui, command: str) -> None:
     Before that, Enter would choose the skill with the same name.
     """
     tui.type(command)
-    for _ in range(TRIES * (" " not in command)):
-        if wait_until(lambda: re.search(MENU, tui.text(), re.MULTILINE) is not None, 3):
+    for _ in range(MAX_TRIES * (" " not in command)):
+        if wait_until(lambda: re.search(MENU_PATTERN, tui.text(), re.MULTILINE) is not None, 3):
             break
         tui.key("BSpace")
         tui.type(command[-1])
     if " " not in command:
-        tui.wait_for(MENU, 3)
+        tui.wait_for(MENU_PATTERN, 3)
     tui.key("Enter")
 
 
-def open_marked_list(tui: Tui, command: str, words: str, row: str, *, idle: bool = True) -> None:
+def open_list_at_session(
+    tui: Tui, command: str, words: str, row: str, *, idle: bool = True
+) -> None:
     """Open the pane with a command, type ``words``, and wait until the session ``row`` is marked."""
     type_command(tui, command)
     tui.wait_for("newest first")
@@ -114,7 +131,7 @@ def open_marked_list(tui: Tui, command: str, words: str, row: str, *, idle: bool
     tui.type(words)
     tui.wait_for(f"> {row}")
     if idle:
-        tui.wait_idle()
+        tui.wait_until_idle()
 
 
 def choose_action(tui: Tui, name: str, steps: int) -> None:
@@ -122,20 +139,20 @@ def choose_action(tui: Tui, name: str, steps: int) -> None:
     for _ in range(steps):
         tui.key("Down")
     tui.wait_for(name)
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.key("Enter")
 
 
 def open_page_of_session(tui: Tui, row: str) -> None:
     """Open the page of the marked session."""
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.key("Enter")
     tui.wait_for("read on .*hand off .*list")
     assert f"> {row}" not in tui.text()
 
 
-def test_a_pane_lists_finds_opens_forks_and_hands_off(
-    sized_tui: Tui, plugin: Path, other_session: Path
+def test_the_pane_lists_finds_opens_forks_and_hands_off_sessions(
+    sized_tui: Tui, plugin: Path, docs_session: Path
 ) -> None:
     """The pane lists, finds, opens and forks sessions, undoes a compaction, and hands off.
 
@@ -144,13 +161,13 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
     """
     tui = sized_tui
     open_real_session(tui, plugin)
-    open_marked_list(tui, "/search", "hook_registry", "We should add the agent")
+    open_list_at_session(tui, "/search", "hook_registry", "We should add the agent")
     open_page_of_session(tui, "We should add the agent")
     assert re.search("hook_registry", tui.text().rpartition("hook_registry")[0]), (
         "the page shows the words"
     )
     tui.key("Escape")
-    tui.wait_gone("Esc closes|look into it")
+    tui.wait_until_gone("Esc closes|look into it")
     type_command(tui, "/search docs")
     tui.wait_for("> Write the docs")
     open_page_of_session(tui, "Write the docs")
@@ -162,30 +179,30 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(
     open_page_of_session(tui, "Write the docs")
     choose_action(tui, "continues this session", 0)
     tui.wait_for("answer 3")
-    tui.wait_idle()
-    open_marked_list(tui, "/sessions", "docs", "Write the docs")
+    tui.wait_until_idle()
+    open_list_at_session(tui, "/sessions", "docs", "Write the docs")
     open_page_of_session(tui, "Write the docs")
     assert "undo compaction" not in tui.text()
-    assert len(forks_of_session(tui, other_session)) == 0
+    assert len(forks_of_session(tui, docs_session)) == 0
     choose_action(tui, "opens a copy; this session stays as it is", 2)
     tui.wait_for("This is the new session, Write the docs · fork: about")
-    tui.wait_idle()
-    assert len(forks_of_session(tui, other_session)) == 1
-    open_marked_list(tui, "/sessions", "well", "Dig the well")
+    tui.wait_until_idle()
+    assert len(forks_of_session(tui, docs_session)) == 1
+    open_list_at_session(tui, "/sessions", "well", "Dig the well")
     open_page_of_session(tui, "Dig the well")
     choose_action(tui, "opens a copy from before the compaction", 3)
     tui.wait_for("before the cut")
-    tui.wait_idle()
-    open_marked_list(tui, "/sessions", "pool", "Mend the pool")
+    tui.wait_until_idle()
+    open_list_at_session(tui, "/sessions", "pool", "Mend the pool")
     open_page_of_session(tui, "Mend the pool")
     choose_action(tui, "opens a new session that knows this one", 1)
     tui.wait_for("Handed off from")
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert not tui.api.requests
     tui.submit("now go on GAMMA")
     tui.wait_for("Mock reply 1")
-    said = message_texts_of_request(tui.api.main_requests()[-1])
-    assert LINEAGE in said
+    said = text_of_request(tui.api.main_requests()[-1])
+    assert LINEAGE_MARKER in said
     assert "Mend the pool" in said
 
 
@@ -194,7 +211,9 @@ def visible_line_numbers(tui: Tui) -> list[int]:
     return [int(number) for number in re.findall(r"^\W*line (\d{3})", tui.text(), re.MULTILINE)]
 
 
-@pytest.mark.parametrize("size", [SMALL, pytest.param(MIDDLE, marks=pytest.mark.wide)])
+@pytest.mark.parametrize(
+    "size", [SMALL_SCREEN, pytest.param(MIDDLE_SCREEN, marks=pytest.mark.wide)]
+)
 def test_a_hit_opens_at_its_line_and_scrolls(
     home: ClientHome,
     api: MockApi,
@@ -217,7 +236,7 @@ def test_a_hit_opens_at_its_line_and_scrolls(
     home.install_session(session_bytes(rows), own, set_cwd=True)
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
         open_real_session(
-            tui, plugin, engine_environment(tmp_path, f"time.sleep(0.7); {RUN_NORMALLY}")
+            tui, plugin, engine_environment(tmp_path, f"time.sleep(0.7); {RUN_ENGINE_NORMALLY}")
         )
         before = set(home.sessions())
         type_command(tui, "/search")
@@ -229,19 +248,19 @@ def test_a_hit_opens_at_its_line_and_scrolls(
         open_page_of_session(tui, "Paint the hall")
         assert re.search(rf"│\s+{words}\s+⏎ read on", tui.text()), tui.text()
         tui.wait_for(f"line 060 {words}")
-        tui.wait_idle()
+        tui.wait_until_idle()
         shown = visible_line_numbers(tui)
         assert shown == list(range(59, 59 + len(shown)))
         tui.key("Enter")
         tui.wait_for(f"line {shown[-1] + 1:03}")
-        tui.wait_idle()
+        tui.wait_until_idle()
         further = visible_line_numbers(tui)
         assert further[: len(shown)] == [number + len(shown) for number in shown]
         choose_action(tui, "the text before", 1)
         tui.wait_for(f"line 060 {words}")
         assert set(home.sessions()) == before
         tui.key("Escape")
-        tui.wait_gone("line 060")
+        tui.wait_until_gone("line 060")
         assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), (
             "no letter is left in the prompt"
         )
@@ -258,7 +277,7 @@ def test_a_hit_opens_at_its_line_and_scrolls(
 
 
 @pytest.mark.parametrize(
-    ("size", "count"), [(SMALL, 6), pytest.param(MIDDLE, 11, marks=pytest.mark.wide)]
+    ("size", "count"), [(SMALL_SCREEN, 6), pytest.param(MIDDLE_SCREEN, 11, marks=pytest.mark.wide)]
 )
 def test_a_small_pane_shows_one_session_on_each_line(
     home: ClientHome,
@@ -268,9 +287,10 @@ def test_a_small_pane_shows_one_session_on_each_line(
     size: tuple[int, int],
     count: int,
 ) -> None:
-    """The pane fills its third of the screen with one session on each line, with and without words.
+    """The pane fills the third of the screen that it gets with one session on each line.
 
-    An open card is closed first.
+    This holds before and after the user types words to search. If a card is open, the pane closes
+    it.
     """
     for number in range(1, 15):
         home.install_session(
@@ -282,34 +302,34 @@ def test_a_small_pane_shows_one_session_on_each_line(
         tui.wait_for("Enter: table")
         type_command(tui, "/sessions")
         tui.wait_for("newest first")
-        tui.wait_idle()
+        tui.wait_until_idle()
         assert len(re.findall(r"│ [> ] (?:Task \d|We should)", tui.text())) == count, tui.text()
         tui.type("answer")
         tui.wait_for("the model · turn")
-        tui.wait_idle()
+        tui.wait_until_idle()
         assert len(re.findall(r"│ [> ] Task \d", tui.text())) == count, tui.text()
 
 
-SLOW_SEARCH = (
+ENGINE_WITH_SLOW_SEARCH = (
     "raw = sys.stdin.buffer.read(); time.sleep(8 * (b'\"said\"' in raw)); "
-    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_NORMALLY}"
+    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_ENGINE_NORMALLY}"
 )
-"""An engine that lists titles immediately, but takes eight seconds to search the messages."""
+"""A fake engine that lists titles immediately, but takes eight seconds to search the messages."""
 
 
 @pytest.mark.parametrize(
     "size",
     [
-        pytest.param(SMALL, marks=pytest.mark.wide),
-        BESIDE,
-        pytest.param(LARGE, marks=pytest.mark.wide),
+        pytest.param(SMALL_SCREEN, marks=pytest.mark.wide),
+        SCREEN_WITH_PANE_BESIDE,
+        pytest.param(LARGE_SCREEN, marks=pytest.mark.wide),
     ],
 )
 def test_a_pane_names_its_actions_and_unopenable_sessions(
     home: ClientHome,
     api: MockApi,
     plugin: Path,
-    other_session: Path,
+    docs_session: Path,
     tmp_path: Path,
     size: tuple[int, int],
 ) -> None:
@@ -320,7 +340,7 @@ def test_a_pane_names_its_actions_and_unopenable_sessions(
     the session no longer exists. Enter opens the marked session even while a search runs.
     """
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
-        open_real_session(tui, plugin, engine_environment(tmp_path, SLOW_SEARCH))
+        open_real_session(tui, plugin, engine_environment(tmp_path, ENGINE_WITH_SLOW_SEARCH))
         type_command(tui, "/sessions")
         for letter in "docs":
             tui.type(letter)
@@ -329,21 +349,21 @@ def test_a_pane_names_its_actions_and_unopenable_sessions(
         open_page_of_session(tui, "Write the docs")
         tui.wait_for("continues this session")
         tui.key("Escape")
-        tui.wait_gone("continues this session")
+        tui.wait_until_gone("continues this session")
         assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), (
             "no letter is left in the prompt"
         )
-        open_marked_list(tui, "/sessions --all", "far", "Far away")
+        open_list_at_session(tui, "/sessions --all", "far", "Far away")
         open_page_of_session(tui, "Far away")
         choose_action(tui, "copies the command for", 0)
         tui.wait_for("belongs to another folder")
         tui.wait_for(rf"claude\s+--resume\s+{session_id(3)[:8]}")
-        open_marked_list(tui, "/search", "docs", "Write the docs")
-        other_session.unlink()
+        open_list_at_session(tui, "/search", "docs", "Write the docs")
+        docs_session.unlink()
         tui.key("Enter")
         tui.wait_for("no longer exists")
         tui.key("Escape")
-        tui.wait_gone("Esc closes")
+        tui.wait_until_gone("Esc closes")
         assert not tui.api.requests
 
 
@@ -358,11 +378,13 @@ def forks_of_session(tui: Tui, session: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("size", "engine_line"),
     [
-        (SMALL, f"time.sleep(0.7); {RUN_NORMALLY}"),
-        pytest.param(SMALL, "", marks=pytest.mark.wide),
-        pytest.param(MIDDLE, "", marks=pytest.mark.wide),
-        pytest.param(LARGE, "", marks=pytest.mark.wide),
-        pytest.param(LARGE, f"time.sleep(0.7); {RUN_NORMALLY}", marks=pytest.mark.wide),
+        (SMALL_SCREEN, f"time.sleep(0.7); {RUN_ENGINE_NORMALLY}"),
+        pytest.param(SMALL_SCREEN, "", marks=pytest.mark.wide),
+        pytest.param(MIDDLE_SCREEN, "", marks=pytest.mark.wide),
+        pytest.param(LARGE_SCREEN, "", marks=pytest.mark.wide),
+        pytest.param(
+            LARGE_SCREEN, f"time.sleep(0.7); {RUN_ENGINE_NORMALLY}", marks=pytest.mark.wide
+        ),
     ],
     ids=["small-slow", "small", "middle", "large", "large-slow"],
 )
@@ -375,7 +397,7 @@ def test_fast_keys_do_not_leave_the_list(
     size: tuple[int, int],
     engine_line: str,
 ) -> None:
-    """Fast keys move the mark by one row each and never beyond the list's ends.
+    """Each press of an arrow key marks the next row, even in quick succession, but never leaves the list.
 
     Enter opens the marked session, and no new session is made.
     """
@@ -398,39 +420,39 @@ def test_fast_keys_do_not_leave_the_list(
         type_command(tui, "/sessions")
         tui.wait_for("> .*Teach|> ")
         tui.wait_for("Talk 01")
-        tui.wait_idle()
+        tui.wait_until_idle()
         pressed = 0
         for keys in (["Down"] * 5, ["Down"] * 7, ["Up"] * 4, ["Down"] * 2):
             for key in keys:
                 tui.key(key)
                 time.sleep(0.03)
                 pressed += 1 if key == "Down" else -1
-            tui.wait_idle()
-            assert marked_session(tui) == f"Talk {pressed:02}", tui.text()
+            tui.wait_until_idle()
+            assert marked_title(tui) == f"Talk {pressed:02}", tui.text()
         for key, end in (("Down", "Talk 30"), ("Up", "Talk 01")):
             for _ in range(40 if key == "Down" else 29):
                 tui.key(key)
                 time.sleep(0.02)
-            tui.wait_idle()
-            assert marked_session(tui) == end
+            tui.wait_until_idle()
+            assert marked_title(tui) == end
         for key in ("Down", "Down", "Down", "Enter"):
             tui.key(key)
             time.sleep(0.03)
-        tui.wait_idle(3)
+        tui.wait_until_idle(3)
         if "read on" not in tui.text():  # On a busy machine, the client may ignore the pressed key.
-            assert marked_session(tui) == "Talk 04"
+            assert marked_title(tui) == "Talk 04"
             tui.key("Enter")
         choose_action(tui, "continues this session", 0)
         tui.wait_for(f"{PROMPT_SIGN} prompt 0")
-        tui.wait_idle()
+        tui.wait_until_idle()
         assert set(home.sessions()) == before
         tui.submit("now go on GAMMA")
         tui.wait_for("Mock reply 1")
-        tui.wait_idle()
+        tui.wait_until_idle()
         assert "now go on GAMMA" in (home.project_folder / f"{session_id(104)}.jsonl").read_text()
 
 
-def marked_session(tui: Tui) -> str:
+def marked_title(tui: Tui) -> str:
     """Return the title of the marked session in the list."""
     found = re.findall(r"> (Talk \d\d)", tui.text())
     assert len(found) == 1, tui.text()
@@ -455,10 +477,12 @@ def test_a_key_shows_the_card_s_table(sized_tui: Tui, plugin: Path) -> None:
     tui = sized_tui
     tui.api.usage = Usage(input_tokens=10, cache_read_input_tokens=30_000)
     tui.start(
-        MODEL_OF_200K, plugin_dir=plugin, extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"}
+        OPTIONS_FOR_200K_MODEL,
+        plugin_dir=plugin,
+        extra_env=QUIET_ENV | {"RESUME_HOOKS_COMPACTION": "client"},
     )
     send_numbered_prompts(tui, 1)
-    tui.api.usage = ABOVE_LIMIT
+    tui.api.usage = USAGE_ABOVE_LIMIT
     send_numbered_prompts(tui, 2)
     type_command(tui, "/full")
     tui.wait_for(r"90 % of 180,000\. /handoff leaves [\d,]+ tokens; /handoff fits best:")
@@ -469,31 +493,31 @@ def test_a_key_shows_the_card_s_table(sized_tui: Tui, plugin: Path) -> None:
     shown = visible_actions(tui)
     for _ in range(10):
         tui.key("Down")
-        tui.wait_idle()
+        tui.wait_until_idle()
         shown |= visible_actions(tui)
     tui.wait_for("cache: .* left")
     tui.key("Enter")
     tui.wait_for("Enter: table +Esc closes")
     tui.key("Escape")
-    tui.wait_gone("Esc closes")
+    tui.wait_until_gone("Esc closes")
     type_command(tui, "/full")
     tui.wait_for("Enter: table")
     type_command(tui, "/full")
     tui.wait_for("Enter: table")
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert "full-1" not in tui.text()
     tui.type("try it")
     tui.wait_for("try it")
     tui.key("C-u")
-    tui.wait_gone("try it")
+    tui.wait_until_gone("try it")
     send_numbered_prompts(tui, 3)
-    tui.wait_gone("Esc closes")
+    tui.wait_until_gone("Esc closes")
     tui.submit("/resume-hooks:resume")
     tui.wait_for(
         r"90 % of 180,000\. /resume-hooks:handoff leaves [\d,]+ tokens;\s+/resume-hooks:handoff fits best"
     )
     tui.wait_for("Table: /resume-hooks:resume --table")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.submit("/resume-hooks:resume --table")
     tui.wait_for("Best: /resume-hooks:handoff")
     tui.wait_for(r"go on +162k +16k +\d+k  everything")
@@ -507,7 +531,7 @@ def test_a_key_shows_the_card_s_table(sized_tui: Tui, plugin: Path) -> None:
 
 
 def test_a_pane_and_a_card_open_while_the_model_works(
-    tui: Tui, plugin: Path, other_session: Path
+    tui: Tui, plugin: Path, docs_session: Path
 ) -> None:
     """The pane and the card open while the model works, and Esc closes the pane without an interruption.
 
@@ -517,18 +541,18 @@ def test_a_pane_and_a_card_open_while_the_model_works(
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
-    open_marked_list(tui, "/search", "docs", "Write the docs", idle=False)
+    open_list_at_session(tui, "/search", "docs", "Write the docs", idle=False)
     tui.key("Escape")
-    tui.wait_gone("Esc closes|look into it")
+    tui.wait_until_gone("Esc closes|look into it")
     type_command(tui, "/full")
     tui.wait_for("Enter: table")
-    tui.api.release()
+    tui.api.release_delayed_replies()
     tui.wait_for("Slow reply done")
     assert "Interrupted" not in tui.text()
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.wait_for("Enter: table")
     tui.key("Escape")
-    tui.wait_gone("Esc closes")
+    tui.wait_until_gone("Esc closes")
     assert len(tui.api.main_requests()) == 1
 
 
@@ -558,7 +582,7 @@ def test_a_pane_reports_a_failing_engine(
     tui.type("abc")
     tui.wait_for("abc")
     tui.key("Escape")
-    tui.wait_gone("abc")
+    tui.wait_until_gone("abc")
     tui.submit("still here GAMMA")
     tui.wait_for("Mock reply 1")
 
@@ -571,17 +595,17 @@ def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, pl
     cache expired.
     """
     records = conversation(1, session_id=SESSION)
-    records[-1]["message"]["usage"] = BELOW_LIMIT.as_dict()
+    records[-1]["message"]["usage"] = USAGE_BELOW_LIMIT.as_dict()
     full = home.install_session(session_bytes(records), SESSION, set_cwd=True)
-    columns, rows = SMALL
+    columns, rows = SMALL_SCREEN
     for number, shown in ((1, False), (2, True)):
         with Tui(find_client(NEWEST), home, api, columns=columns, rows=rows) as tui:
             tui.start(
                 plugin_dir=plugin,
-                extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"},
+                extra_env=QUIET_ENV | {"RESUME_HOOKS_COMPACTION": "client"},
                 resume=SESSION,
             )
-            tui.wait_idle()
+            tui.wait_until_idle()
             if shown:
                 tui.wait_for("% of 180,000")
             else:
@@ -590,7 +614,7 @@ def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, pl
                 )
                 assert tui.text().count("your next prompt") == 1
             assert ("of 180,000" in tui.text()) is shown
-            api.usage = ABOVE_LIMIT
+            api.usage = USAGE_ABOVE_LIMIT
             send_numbered_prompts(tui, 2 * number - 1)
             tui.wait_for(r"90 % of 180,000 · /handoff")
             tui.wait_for("90% context used")  # The client shows this number itself.
@@ -601,8 +625,8 @@ def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, pl
                 asked = len(api.requests)
                 tui.submit(f"/handoff {STEP}")
                 tui.wait_for("Handed off from")
-                tui.wait_gone("of 180,000")
-                tui.wait_idle()
+                tui.wait_until_gone("of 180,000")
+                tui.wait_until_idle()
                 assert len(api.requests) == asked
                 assert children_of_session(home, full)
     for words in ("of 180,000", "cache expired"):
@@ -621,20 +645,20 @@ def test_the_module_reports_an_expired_cache(home: ClientHome, api: MockApi, plu
         session_bytes(conversation(1, session_id=SESSION)), SESSION, set_cwd=True
     )
     with Tui(find_client(NEWEST), home, api) as tui:
-        tui.start(plugin_dir=plugin, extra_env=QUIET, resume=source.stem)
+        tui.start(plugin_dir=plugin, extra_env=QUIET_ENV, resume=source.stem)
         tui.wait_for(r"prompt\s+cache\s+expired", 20)
         assert "SessionStart:resume says" not in tui.text()
         tui.submit(f"/resume {SESSION}")
-        tui.wait_gone("cache")
-        tui.wait_idle()
+        tui.wait_until_gone("cache")
+        tui.wait_until_idle()
         tui.submit(f"/resume {source.stem}")
         tui.wait_for(r"prompt\s+cache\s+expired", 20)
-        tui.wait_idle()
+        tui.wait_until_idle()
         assert wait_until(lambda: cold.read_text().count(COLD_SENTENCE) == 2)
     assert COLD_SENTENCE not in other.read_text()
 
 
-def offer_tool(tui: Tui) -> None:
+def prompt_until_tool_is_offered(tui: Tui) -> None:
     """Send prompts until a request contains the handoff tool.
 
     The first prompt may be sent before the module has registered the tool.
@@ -644,8 +668,8 @@ def offer_tool(tui: Tui) -> None:
         asked = len(tui.api.main_requests())
         tui.submit("are you there?")
         assert wait_until(lambda: len(tui.api.main_requests()) > asked)
-        tui.wait_idle()
-        return TOOL in json.dumps(tui.api.main_requests()[-1])
+        tui.wait_until_idle()
+        return HANDOFF_TOOL in json.dumps(tui.api.main_requests()[-1])
 
     assert wait_until(is_offered)
 
@@ -658,20 +682,23 @@ def test_the_model_may_ask_for_a_handoff_if_allowed(tui: Tui, plugin: Path, pare
     """
     store_settings(tui.home.config, handoff_sends="on")
     open_real_session(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on"})
-    offer_tool(tui)
+    prompt_until_tool_is_offered(tui)
     for key, told in (("Enter", "The user said no"), ("2", "The user agreed")):
-        tui.api.clear()
-        tui.api.script = [{"name": TOOL, "input": {"next_step": STEP}}, "Then I end my turn."]
+        tui.api.clear_requests()
+        tui.api.script = [
+            {"name": HANDOFF_TOOL, "input": {"next_step": STEP}},
+            "Then I end my turn.",
+        ]
         tui.submit(f"go on {key}")
         tui.wait_for(rf"for\s+the\s+input\s+box:\s+{STEP}")
-        tui.wait_idle(2)
+        tui.wait_until_idle(2)
         assert children_of_session(tui.home, parent) == []
         tui.key(key)
         tui.wait_for("Then I end my turn|Handed off from")
-        tui.wait_idle()
+        tui.wait_until_idle()
         assert told in last_user_text(tui.api.main_requests()[-1])
     tui.wait_for("Handed off from")
-    tui.wait_idle()
+    tui.wait_until_idle()
     child = wait_for_child(tui.home, parent)
     assert tui.input_text() == STEP
     assert len(tui.api.main_requests()) == 2
@@ -687,15 +714,15 @@ def test_a_next_step_is_sent_if_the_user_chose_it(
     """
     store_settings(modern_tui.home.config, handoff_sends="on")
     open_real_session(
-        modern_tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_NORMALLY}")
+        modern_tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_ENGINE_NORMALLY}")
     )
     modern_tui.submit(f"/handoff {STEP}")
     modern_tui.type("a draft of mine")
     modern_tui.wait_for("Mock reply 1")
-    modern_tui.wait_idle()
+    modern_tui.wait_until_idle()
     (request,) = modern_tui.api.main_requests()
     assert last_user_text(request).endswith(STEP)
-    assert "plugin sent a message" not in message_texts_of_request(request)
-    assert LINEAGE in message_texts_of_request(request)
-    assert TOOL not in json.dumps(request)
+    assert "plugin sent a message" not in text_of_request(request)
+    assert LINEAGE_MARKER in text_of_request(request)
+    assert HANDOFF_TOOL not in json.dumps(request)
     assert modern_tui.input_text() == "a draft of mine"

@@ -13,16 +13,16 @@ import pytest
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import children_of_session, message_texts_of_request, remove_module
-from tests.e2e.test_session_start import QUIET, clear_session, hand_off
+from tests.e2e.plugin import children_of_session, remove_module, text_of_request
+from tests.e2e.test_session_start import QUIET_ENV, clear_session, hand_off
 from tests.needs import one_in
 
-PARENT = "77777777-aaaa-4bbb-8ccc-000000000001"
-TASK_TOOLS = {"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1"}
+PARENT_ID = "77777777-aaaa-4bbb-8ccc-000000000001"
+TASK_TOOLS_ENV = {"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1"}
 """Without this variable, client 2.1.330 does not offer the task tools to its newest models."""
 
-LIST: Reply = {"name": "TaskList", "input": {}}
-FILE = re.compile(r'/[^" ]*?/plans/[a-z0-9-]+\.md')
+TASK_LIST_CALL: Reply = {"name": "TaskList", "input": {}}
+PLAN_PATH_PATTERN = re.compile(r'/[^" ]*?/plans/[a-z0-9-]+\.md')
 
 
 def task_creation_call(subject: str) -> Reply:
@@ -37,7 +37,7 @@ def task_update_call(number: str, status: str) -> Reply:
 
 def make_child(home: ClientHome, verb: str) -> Path:
     """Make a child of the parent with a verb, and return its file."""
-    command = [sys.executable, "-m", "resume_hooks", verb, PARENT]
+    command = [sys.executable, "-m", "resume_hooks", verb, PARENT_ID]
     done = subprocess.run(
         command,
         env=home.env(),
@@ -48,7 +48,7 @@ def make_child(home: ClientHome, verb: str) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (child,) = children_of_session(home, home.project_folder / f"{PARENT}.jsonl")
+    (child,) = children_of_session(home, home.project_folder / f"{PARENT_ID}.jsonl")
     return child
 
 
@@ -67,22 +67,22 @@ def test_a_child_continues_the_task_list(
         "begun",
     ]
     done = run_print(
-        client, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=TASK_TOOLS
+        client, home, api, "begin", extra_args=["--session-id", PARENT_ID], extra_env=TASK_TOOLS_ENV
     )
     assert done.returncode == 0, done.stderr
-    own = home.config / "tasks" / PARENT
+    own = home.config / "tasks" / PARENT_ID
     before = {path.name: path.read_bytes() for path in own.iterdir()}
     assert {"1.json", "2.json", ".highwatermark"} <= before.keys()
     child = make_child(home, verb)
-    api.clear()
+    api.clear_requests()
     api.script = [
-        LIST,
+        TASK_LIST_CALL,
         task_update_call("2", "completed"),
         task_creation_call("ship it"),
-        LIST,
+        TASK_LIST_CALL,
         "done",
     ]
-    done = run_print(client, home, api, "go on", resume=child.stem, extra_env=TASK_TOOLS)
+    done = run_print(client, home, api, "go on", resume=child.stem, extra_env=TASK_TOOLS_ENV)
     assert done.returncode == 0, done.stderr
     answers = [last_user_text(request) for request in api.main_requests()]
     assert "#1 [completed] parse it\n#2 [pending] test it" in answers[1]
@@ -90,9 +90,9 @@ def test_a_child_continues_the_task_list(
     assert {path.name: path.read_bytes() for path in own.iterdir()} == before
 
 
-def write_plan(request: Request) -> Reply | None:
+def model_that_writes_plan(request: Request) -> Reply | None:
     """Return a call that writes the plan to the file that the request names, and then an answer."""
-    named = FILE.search(json.dumps(request))
+    named = PLAN_PATH_PATTERN.search(json.dumps(request))
     answered = any(message["role"] == "assistant" for message in request["messages"])
     if answered or named is None:
         return "planned"
@@ -106,16 +106,18 @@ def test_a_handoff_names_the_parent_s_plan(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """A handoff names the file of the parent's plan once, and a fork uses the same file."""
-    api.script = write_plan
+    api.script = model_that_writes_plan
     plan_mode = ["--permission-mode", "plan"]
-    done = run_print(client, home, api, "plan it", extra_args=["--session-id", PARENT, *plan_mode])
+    done = run_print(
+        client, home, api, "plan it", extra_args=["--session-id", PARENT_ID, *plan_mode]
+    )
     assert done.returncode == 0, done.stderr
     (plan,) = (home.config / "plans").iterdir()
     child = make_child(home, "handoff")
-    api.clear()
+    api.clear_requests()
     api.script = ()
     run_print(client, home, api, "go on", resume=child.stem)
-    said = message_texts_of_request(api.main_requests()[-1])
+    said = text_of_request(api.main_requests()[-1])
     assert said.count(f"The plan of this work (Parse dates) is the file {plan}") == 1
     child.unlink()
     child = make_child(home, "fork")
@@ -132,13 +134,20 @@ def test_the_session_after_clear_gets_the_task_list(tui: Tui, plugin: Path) -> N
     home, api = tui.home, tui.api
     api.script = [task_creation_call("parse it"), "begun"]
     done = run_print(
-        tui.version, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=TASK_TOOLS
+        tui.version,
+        home,
+        api,
+        "begin",
+        extra_args=["--session-id", PARENT_ID],
+        extra_env=TASK_TOOLS_ENV,
     )
     assert done.returncode == 0, done.stderr
-    tui.start(resume=PARENT, plugin_dir=remove_module(plugin), extra_env=QUIET | TASK_TOOLS)
-    child = hand_off(tui, home.project_folder / f"{PARENT}.jsonl")
+    tui.start(
+        resume=PARENT_ID, plugin_dir=remove_module(plugin), extra_env=QUIET_ENV | TASK_TOOLS_ENV
+    )
+    child = hand_off(tui, home.project_folder / f"{PARENT_ID}.jsonl")
     clear_session(tui)
-    api.script = [LIST, "done"]
+    api.script = [TASK_LIST_CALL, "done"]
     tui.submit("go on")
     tui.wait_for("done")
     assert "#1 [pending] parse it" in last_user_text(api.main_requests()[-1])
@@ -146,4 +155,4 @@ def test_the_session_after_clear_gets_the_task_list(tui: Tui, plugin: Path) -> N
         path.name: (path / "1.json").read_bytes() for path in (home.config / "tasks").iterdir()
     }
     assert len(lists) == 3
-    assert lists[PARENT] == lists[child.stem]
+    assert lists[PARENT_ID] == lists[child.stem]

@@ -29,15 +29,15 @@ from resume_hooks.transcripts.trimmable_pieces import MEDIA_PIECE, THINKING_PIEC
 from tests.derive.trim.sessions import chain_rewrite
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import LINEAGE, message_texts_of_request
+from tests.e2e.plugin import LINEAGE_MARKER, text_of_request
 from tests.needs import corpus, corpus_folder, corpus_sessions, one_in
 
-SETTINGS = {
+OPTIONS_BY_NAME = {
     "defaults": Options(min_savings=0),
     "everything": Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0),
     "bash": Options(tools=("bash",), threshold=100, keep_recent=1, min_savings=0),
 }
-SAMPLE = (
+SAMPLE_SESSIONS = (
     "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj/a282734a-4845-4796-9000-170faa81ba03.jsonl",
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
@@ -49,7 +49,7 @@ SAMPLE = (
     "obra__episodic-memory/long-conversation.jsonl",
     "teslamint__entirecontext/d29c2adb-9a9e-45ac-b435-bce63d920d59.jsonl",
 )
-ALL = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
+ALL_SESSIONS = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
 
 
 def compare_trimmed_children(
@@ -57,7 +57,7 @@ def compare_trimmed_children(
     client: ClientVersion,
     home: ClientHome,
     api: MockApi,
-    settings: Sequence[str] = tuple(SETTINGS),
+    settings: Sequence[str] = tuple(OPTIONS_BY_NAME),
 ) -> None:
     """Trim a session with each of the ``settings``, and compare the children's requests with its own."""
     source = corpus() / name
@@ -81,11 +81,11 @@ def compare_trimmed_children(
         ]
     )
     for setting in settings:
-        decided = plan.plan_trim(reading, home.where, SETTINGS[setting])
+        decided = plan.plan_trim(reading, home.where, OPTIONS_BY_NAME[setting])
         if not decided.is_worthwhile:
             continue
         trimmed = resume_request(client, home, api, write_child(decided, home.where).session_id)
-        assert LINEAGE in message_texts_of_request(trimmed)
+        assert LINEAGE_MARKER in text_of_request(trimmed)
         assert block_values(trimmed, "tool_use", "id") == block_values(whole, "tool_use", "id")
         assert block_values(trimmed, "tool_result", "tool_use_id") == block_values(
             whole, "tool_result", "tool_use_id"
@@ -99,7 +99,7 @@ def resume_request(
     client: ClientVersion, home: ClientHome, api: MockApi, session_id: str
 ) -> dict[str, Any]:
     """Resume a session with a prompt, and return the client's request."""
-    api.clear()
+    api.clear_requests()
     done = run_print(client, home, api, "go on now", resume=session_id)
     assert done.returncode == 0, done.stderr
     return api.main_requests()[-1]
@@ -116,7 +116,8 @@ def block_values(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
 def signed_thinking(contents: list[Any]) -> Counter[tuple[str, str]]:
     """Return the thinking blocks with a signature.
 
-    The client sends some of them, depending on the model, so the file is compared.
+    The client sends only some of these blocks, depending on the model. So the tests compare the
+    blocks in the sessions' files.
     """
     rows = [block for content in contents if isinstance(content, list) for block in content]
     return Counter(
@@ -148,7 +149,7 @@ def dropped_texts(decided: TrimPlan) -> Iterator[str]:
             yield value["signature"] if choice.piece.kind == THINKING_PIECE else value
 
 
-@pytest.mark.parametrize("name", one_in(3, SAMPLE))
+@pytest.mark.parametrize("name", one_in(3, SAMPLE_SESSIONS))
 def test_ten_trimmed_children_resume_in_the_newest_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
@@ -159,12 +160,16 @@ def test_ten_trimmed_children_resume_in_the_newest_client(
     tests/derive/trim/test_corpus.py checks the files of every session and setting.
     """
     compare_trimmed_children(
-        name, client, home, api, tuple(SETTINGS) if name in SAMPLE[:2] else ("everything",)
+        name,
+        client,
+        home,
+        api,
+        tuple(OPTIONS_BY_NAME) if name in SAMPLE_SESSIONS[:2] else ("everything",),
     )
 
 
 @pytest.mark.whole_corpus
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ALL_SESSIONS)
 def test_every_trimmed_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:

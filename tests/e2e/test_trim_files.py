@@ -22,9 +22,11 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 
-CHECKPOINTS = {"CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING": "1"}
-LONG = "".join(f"line {number} of a file that is worth a placeholder\n" for number in range(40))
-EVERYTHING = Options(threshold=100, keep_recent=0, min_savings=0)
+CHECKPOINTS_ENV = {"CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING": "1"}
+LONG_TEXT = "".join(
+    f"line {number} of a file that is worth a placeholder\n" for number in range(40)
+)
+TRIM_ALL_OPTIONS = Options(threshold=100, keep_recent=0, min_savings=0)
 
 
 @pytest.fixture
@@ -38,14 +40,14 @@ def edit_twice(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     file = str(home.cwd / "a.txt")
     Path(file).write_text("ORIGINAL\n")
     read = {"name": "Read", "input": {"file_path": file}}
-    first = {"name": "Write", "input": {"file_path": file, "content": f"FIRST\n{LONG}"}}
+    first = {"name": "Write", "input": {"file_path": file, "content": f"FIRST\n{LONG_TEXT}"}}
     second = {
         "name": "Edit",
         "input": {"file_path": file, "old_string": "FIRST", "new_string": "SECOND"},
     }
     session_id = send_prompt(client, home, api, "write it", [read, first, "done"])
     send_prompt(client, home, api, "edit it", [read, second, "done"], session_id)
-    assert Path(file).read_text() == f"SECOND\n{LONG}"
+    assert Path(file).read_text() == f"SECOND\n{LONG_TEXT}"
     return home.project_folder / f"{session_id}.jsonl"
 
 
@@ -58,7 +60,7 @@ def send_prompt(
     resume: str | None = None,
 ) -> str:
     """Send one prompt, answer it with ``script``, and return the session's id."""
-    api.clear()
+    api.clear_requests()
     api.script = script
     done = run_print(
         client,
@@ -67,7 +69,7 @@ def send_prompt(
         prompt,
         resume=resume,
         extra_args=["--dangerously-skip-permissions"],
-        extra_env=CHECKPOINTS,
+        extra_env=CHECKPOINTS_ENV,
     )
     assert done.returncode == 0, done.stderr
     return done.session_id
@@ -83,7 +85,7 @@ def rewind_files(
     done = subprocess.run(
         [*client.command, "-p", "--resume", session_id, "--rewind-files", prompt],
         cwd=home.cwd,
-        env=home.env(api.client_env() | CHECKPOINTS),
+        env=home.env(api.client_env() | CHECKPOINTS_ENV),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=60,
@@ -98,7 +100,7 @@ def rewind_files(
 def trim_everything(parent: Path, home: ClientHome) -> str:
     """Trim all contents of the session that can be trimmed, and return the child's id."""
     decided = plan.plan_trim(
-        plan.scan_session(locate.session_file(str(parent))), home.where, EVERYTHING
+        plan.scan_session(locate.session_file(str(parent))), home.where, TRIM_ALL_OPTIONS
     )
     assert {"results", "inputs"} & {choice.rule for choice in decided.choices}
     return write_child(decided, home.where).session_id
@@ -114,7 +116,9 @@ def check_files_rewind(client: ClientVersion, home: ClientHome, api: MockApi, pa
     parent.unlink()
     shutil.rmtree(home.config / "file-history" / parent.stem)
     file = home.cwd / "a.txt"
-    for prompt, expected in zip(reversed(prompts), (f"FIRST\n{LONG}", "ORIGINAL\n"), strict=True):
+    for prompt, expected in zip(
+        reversed(prompts), (f"FIRST\n{LONG_TEXT}", "ORIGINAL\n"), strict=True
+    ):
         assert rewind_files(client, home, api, child, prompt)
         assert file.read_text() == expected
 
@@ -145,7 +149,7 @@ def test_a_child_can_edit_a_trimmed_file(
         "input": {"file_path": str(file), "old_string": "SECOND", "new_string": "THIRD"},
     }
     send_prompt(client, home, api, "edit it again", [third, "done"], child)
-    assert file.read_text() == f"THIRD\n{LONG}"
+    assert file.read_text() == f"THIRD\n{LONG_TEXT}"
 
 
 def test_the_written_content_of_a_changed_file_is_kept(
@@ -156,7 +160,7 @@ def test_the_written_content_of_a_changed_file_is_kept(
     With a placeholder there, the client would send the whole file as a change.
     """
     file = home.cwd / "b.txt"
-    write = {"name": "Write", "input": {"file_path": str(file), "content": LONG}}
+    write = {"name": "Write", "input": {"file_path": str(file), "content": LONG_TEXT}}
     send_prompt(client, home, api, "write another", [write, "done"], session_with_edits.stem)
     os.utime(file)
     child = trim_everything(session_with_edits, home)

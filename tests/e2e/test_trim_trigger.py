@@ -15,11 +15,11 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import (
-    ENGINE,
-    PARENT,
+    ENGINE_ENV,
+    PARENT_ID,
     children_of_session,
-    message_texts_of_request,
     remove_module,
+    text_of_request,
 )
 from tests.needs import one_in
 
@@ -63,24 +63,24 @@ def test_print_mode_previews_and_makes_the_child(
     """
     raw = parent.read_bytes()
     shown = run_print(
-        client, home, api, ">trim", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE
+        client, home, api, ">trim", resume=PARENT_ID, plugin_dir=plugin, extra_env=ENGINE_ENV
     )
     for words in ("a resume sends", "saves about", "largest", "create the copy    >trim yes"):
         assert words in shown.text
     assert home.sessions() == [parent]
     made = run_print(
-        client, home, api, ">trim yes", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE
+        client, home, api, ">trim yes", resume=PARENT_ID, plugin_dir=plugin, extra_env=ENGINE_ENV
     )
     (child,) = children_of_session(home, parent)
     assert f"/resume {child.stem}" in made.text
     assert not api.main_requests()
     assert parent.read_bytes().startswith(raw), "the client appends; nothing else may change"
     done = run_print(
-        client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
+        client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE_ENV
     )
     assert done.returncode == 0, done.stderr
     assert done.session_id == child.stem
-    assert_trimmed(message_texts_of_request(api.main_requests()[-1]), parent, child)
+    assert_trimmed(text_of_request(api.main_requests()[-1]), parent, child)
 
 
 @pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
@@ -93,18 +93,18 @@ def test_previewing_confirming_and_pasting_opens_the_child(
     there. Enter on the restored prompt makes no second child.
     """
     tui.start(
-        resume=PARENT,
+        resume=PARENT_ID,
         plugin_dir=remove_module(plugin),
-        extra_env=ENGINE | {"DISPLAY": xserver.display},
+        extra_env=ENGINE_ENV | {"DISPLAY": xserver.display},
     )
     tui.submit(f"{sign}trim")
     tui.wait_for(f"^ *To create it: {sign}trim yes")
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert children_of_session(tui.home, parent) == []
     assert bool(tui.input_text()) == (sign == ">")
     tui.submit(f"{sign}trim yes")
     tui.wait_for("tokens are placeholders")
-    tui.wait_idle()
+    tui.wait_until_idle()
     (child,) = children_of_session(tui.home, parent)
     command = xserver.clipboard()
     assert command == f"/resume {child.stem}"
@@ -114,14 +114,14 @@ def test_previewing_confirming_and_pasting_opens_the_child(
         tui.wait_for("already trimmed")
         assert children_of_session(tui.home, parent) == [child]
         assert xserver.clipboard() == command
-        tui.empty_box()
+        tui.clear_restored_prompt()
     size = child.stat().st_size
     tui.submit_paste(command)
-    tui.wait_gone("tokens are placeholders")
-    tui.wait_idle()
+    tui.wait_until_gone("tokens are placeholders")
+    tui.wait_until_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 1")
-    said = message_texts_of_request(tui.api.main_requests()[-1])
+    said = text_of_request(tui.api.main_requests()[-1])
     assert "now go on BETA" in said
     assert_trimmed(said, parent, child)
     assert child.stat().st_size > size, "the client writes on in the child"

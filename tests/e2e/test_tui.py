@@ -19,23 +19,23 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import (
-    ENGINE,
-    LINEAGE,
+    ENGINE_ENV,
+    LINEAGE_MARKER,
     children_of_session,
     data_of_verb,
-    message_texts_of_request,
     remove_module,
+    text_of_request,
 )
 
 
 def start_session(tui: Tui | TmuxTui, plugin: Path, env: dict[str, str]) -> Path:
     """Start a session with the plugin, send one prompt, and return the session's file."""
-    tui.start(plugin_dir=plugin, extra_env=ENGINE | env)
+    tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV | env)
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
-    tui.wait_idle()
+    tui.wait_until_idle()
     (session,) = tui.home.sessions()
-    tui.api.clear()
+    tui.api.clear_requests()
     return session
 
 
@@ -43,19 +43,19 @@ def continue_in_child(tui: Tui | TmuxTui, command: str, card: str = "Handed off 
     """Paste a command that opens a child, send a prompt, and return the text of its request."""
     tui.submit_paste(command)
     tui.wait_for(card)
-    tui.wait_idle()
-    tui.api.clear()
+    tui.wait_until_idle()
+    tui.api.clear_requests()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 2")
-    return message_texts_of_request(tui.api.main_requests()[-1])
+    return text_of_request(tui.api.main_requests()[-1])
 
 
-def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
+def assert_request_opens_handoff(said: str, parent: Path, step: str) -> None:
     """Check that a request has the lineage, the digest, the step and the new prompt.
 
     Of the parent's conversation it has only the last words, which the digest quotes.
     """
-    assert LINEAGE in said
+    assert LINEAGE_MARKER in said
     assert parent.stem in said
     assert step in said
     assert "now go on BETA" in said
@@ -64,20 +64,20 @@ def assert_opens_fresh(said: str, parent: Path, step: str) -> None:
     assert "No response requested" not in said
 
 
-def assert_linked_by_clear(tui: Tui, session: Path) -> None:
+def check_id_is_copied_and_linked(tui: Tui, session: Path) -> None:
     """Check that ``>session`` copies the id by OSC 52, and that ``/clear`` links the next session to it."""
     data_of_verb(tui.home, "config", "clipboard", "osc52")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.submit(">session")
     tui.wait_for(r"sent to the clipboard")
     assert tui.clipboard_writes()[-1] == session.stem
-    tui.empty_box()
+    tui.clear_restored_prompt()
     tui.submit("/clear")
-    tui.wait_gone("Mock reply 2")
-    tui.wait_idle()
+    tui.wait_until_gone("Mock reply 2")
+    tui.wait_until_idle()
     tui.submit("after clear GAMMA")
     tui.wait_for("Mock reply 3")
-    tui.wait_idle()
+    tui.wait_until_idle()
     link = read_links(tui.home.where)[-1]
     assert (link.kind, link.parent_id) == ("clear", session.stem)
 
@@ -97,27 +97,27 @@ def test_resume_and_handoff_work_despite_other_keys(
     tui.wait_for(r"context \d")
     tui.wait_for("Nothing needed")
     assert xserver.clipboard() == parent.stem
-    tui.empty_box()
+    tui.clear_restored_prompt()
     tui.submit(">handoff fix the tests")
     tui.wait_for("handed off")
     (child,) = children_of_session(tui.home, parent)
     command = xserver.clipboard()
     assert command == f"/resume {child.stem}"
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert "handoff" in tui.input_text(), "this client puts a blocked prompt back into its box"
     tui.key("Enter")
     tui.wait_for("already handed off")
     assert children_of_session(tui.home, parent) == [child]
     assert xserver.clipboard() == command
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.submit_paste(command)
     tui.wait_for("nothing was done")
     assert not tui.api.main_requests()
-    tui.empty_box()
-    assert_opens_fresh(continue_in_child(tui, command), parent, "fix the tests")
+    tui.clear_restored_prompt()
+    assert_request_opens_handoff(continue_in_child(tui, command), parent, "fix the tests")
     assert parent.read_bytes().startswith(before)
     assert children_of_session(tui.home, parent) == [child]
-    assert_linked_by_clear(tui, child)
+    check_id_is_copied_and_linked(tui, child)
 
 
 @pytest.mark.wide
@@ -128,9 +128,11 @@ def test_a_paste_after_slash_handoff_opens_the_child(
     parent = start_session(tui, remove_module(plugin), {"DISPLAY": xserver.display})
     tui.submit("/resume-hooks:handoff fix the tests")
     tui.wait_for("handed off")
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert not tui.input_text()
-    assert_opens_fresh(continue_in_child(tui, xserver.clipboard()), parent, "fix the tests")
+    assert_request_opens_handoff(
+        continue_in_child(tui, xserver.clipboard()), parent, "fix the tests"
+    )
 
 
 @pytest.mark.wide
@@ -146,10 +148,10 @@ def test_a_queued_slash_handoff_is_answered_after_the_turn(
     tui.submit("take your time")
     tui.wait_for(r"esc to interrupt|…")
     tui.submit("/resume-hooks:handoff fix the tests")
-    tui.api.release()
+    tui.api.release_delayed_replies()
     tui.wait_for("Slow reply done")
     tui.wait_for("handed off")
-    tui.wait_idle()
+    tui.wait_until_idle()
     (child,) = children_of_session(tui.home, parent)
     assert xserver.clipboard() == f"/resume {child.stem}"
 
@@ -169,7 +171,7 @@ def test_a_busy_client_shows_the_last_line_of_an_answer(
     tui.submit(">handoff fix the tests")
     tui.wait_for("paste it once the answer ends")
     assert "Ctrl+C" not in tui.text()
-    tui.api.release()
+    tui.api.release_delayed_replies()
     tui.wait_for("Slow reply done")
     assert len(children_of_session(tui.home, parent)) == 1
 
@@ -207,12 +209,12 @@ def test_every_client_shows_the_child_s_card(
         tui.start(resume=child.session_id)
         tui.wait_for("Handed off from")
         tui.wait_for("Next step: fix the tests")
-        assert LINEAGE not in tui.text()
-        api.clear()
+        assert LINEAGE_MARKER not in tui.text()
+        api.clear_requests()
         tui.submit("now go on BETA")
         tui.wait_for("Mock reply 2")
-        assert_opens_fresh(
-            message_texts_of_request(api.main_requests()[-1]), parent, "fix the tests"
+        assert_request_opens_handoff(
+            text_of_request(api.main_requests()[-1]), parent, "fix the tests"
         )
 
 
@@ -239,6 +241,8 @@ def test_a_paste_opens_the_child_in_client_2_1_112(
         parent = start_session(tui, plugin, {"DISPLAY": xserver.display})
         tui.submit(">handoff fix the tests")
         tui.wait_for("handed off")
-        tui.wait_idle()
+        tui.wait_until_idle()
         assert not tui.input_text()
-        assert_opens_fresh(continue_in_child(tui, xserver.clipboard()), parent, "fix the tests")
+        assert_request_opens_handoff(
+            continue_in_child(tui, xserver.clipboard()), parent, "fix the tests"
+        )

@@ -13,9 +13,9 @@ from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import children_of_session, message_texts_of_request, open_session_path
+from tests.e2e.plugin import children_of_session, open_session_path, text_of_request
 from tests.e2e.test_context_rollover import environment_with_client_on_path, model_that_summarises
-from tests.e2e.test_inside import ASK_FIRST, QUIET, open_real_session
+from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV, open_real_session
 
 STEP = "fix the flaky test"
 
@@ -31,11 +31,11 @@ def check_clients_continue_in_own_children(two_tuis: tuple[Tui, Tui], parent: Pa
     """Check that each client continues in a child of its own, which contains only its own prompt."""
     home, api = two_tuis[0].home, two_tuis[0].api
     for number, tui in enumerate(two_tuis):
-        tui.wait_idle()
+        tui.wait_until_idle()
         tui.submit(f"prompt of client {number}")
         tui.wait_for(rf"prompt of client {number}(?:.*\n)+?.*Mock reply")
-        tui.wait_idle()
-        assert "[SESSION LINEAGE]" in message_texts_of_request(api.main_requests()[-1])
+        tui.wait_until_idle()
+        assert "[SESSION LINEAGE]" in text_of_request(api.main_requests()[-1])
     found = [
         path
         for path in children_of_session(home, parent)
@@ -68,29 +68,29 @@ def test_two_clients_each_hand_off_and_trim(
             tui.wait_for("Handed off from")
     for tui in two_tuis:
         tui.wait_for("Handed off from")
-        tui.wait_idle()
+        tui.wait_until_idle()
         assert tui.input_text() == STEP
     first = two_tuis[0]
     made = set(children_of_session(first.home, parent))
     assert len(made) == 2
-    first.empty_box()
+    first.clear_restored_prompt()
     first.submit(f"/resume {parent.stem}")
-    first.wait_gone("Handed off from")
-    first.wait_idle()
+    first.wait_until_gone("Handed off from")
+    first.wait_until_idle()
     first.submit(f"/handoff {STEP}")
     first.wait_for("Handed off from")
-    first.wait_idle()
+    first.wait_until_idle()
     assert set(children_of_session(first.home, parent)) == made
     for tui in two_tuis:
-        tui.empty_box()
+        tui.clear_restored_prompt()
     check_clients_continue_in_own_children(two_tuis, parent)
     for tui in two_tuis:
         tui.submit(f"/resume {parent.stem}")
-        tui.wait_gone("Handed off from")
-        tui.wait_idle()
+        tui.wait_until_gone("Handed off from")
+        tui.wait_until_idle()
         tui.submit("/trim")
         tui.wait_for("1. Open the trimmed copy")
-        tui.wait_idle(2)
+        tui.wait_until_idle(2)
     for tui in two_tuis:
         tui.key("1")
     for tui in two_tuis:
@@ -122,19 +122,19 @@ def test_two_clients_each_untrim(two_tuis: tuple[Tui, Tui], plugin: Path, parent
     open_real_session(first, plugin)
     first.submit("/trim")
     first.wait_for("1. Open the trimmed copy")
-    first.wait_idle(2)
+    first.wait_until_idle(2)
     first.key("1")
     first.wait_for("This is the new session")
     (trimmed,) = children_of_session(first.home, parent)
-    first.wait_idle()
-    second.start(ASK_FIRST, plugin_dir=plugin, extra_env=QUIET, resume=trimmed.stem)
+    first.wait_until_idle()
+    second.start(ASK_FIRST_OPTIONS, plugin_dir=plugin, extra_env=QUIET_ENV, resume=trimmed.stem)
     for tui in two_tuis:
         tui.submit("/untrim")
     for tui in two_tuis:
         tui.wait_for(
             "untrimmed|has it all back|This is the new session.*(.*\n)*.*This is the new session"
         )
-        tui.wait_idle(2)
+        tui.wait_until_idle(2)
     check_clients_continue_in_own_children(two_tuis, trimmed)
 
 
@@ -144,20 +144,20 @@ def test_only_one_of_two_clients_can_use_a_mark(
 ) -> None:
     """After one client has used a mark with ``/back``, the other client's ``/back`` finds no mark.
 
-    The message in the other client repeats the words that its user typed. It stays in its session.
+    The other client shows a message with the words that its user typed, and stays in its session.
     """
     first, second = two_tuis
     for tui in two_tuis:
         open_real_session(tui, plugin)
     first.submit("/mark try a faster parser")
     first.wait_for("goal: try a faster parser")
-    first.wait_idle()
+    first.wait_until_idle()
     first.submit("/back it is slower")
     first.wait_for("Back to")
     second.submit("/back it is slower, too")
     second.wait_for("No active mark(.*\n)*.*it is slower, too")
     for tui in two_tuis:
-        tui.wait_idle()
+        tui.wait_until_idle()
         tui.submit("going on")
         tui.wait_for("going on(?:.*\n)+?.*Mock reply")
     (child,) = children_of_session(first.home, parent)
@@ -176,11 +176,11 @@ def test_two_trims_in_place_do_not_overwrite_each_other(
         tui.submit("/trim here")
     for tui in two_tuis:
         tui.wait_for("tokens before, about|ompact.* · |other client|open elsewhere")
-        tui.wait_idle()
+        tui.wait_until_idle()
     for number, tui in enumerate(two_tuis):
         tui.submit(f"prompt of client {number}")
         tui.wait_for(rf"prompt of client {number}(?:.*\n)+?.*Mock reply")
-        tui.wait_idle()
+        tui.wait_until_idle()
     raw = parent.read_bytes()
     assert raw.startswith(before)
     assert all(f"prompt of client {number}".encode() in raw for number in range(2))

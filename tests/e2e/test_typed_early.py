@@ -15,9 +15,9 @@ from tests.e2e.harness.mock_api import last_user_text
 from tests.e2e.plugin import children_of_session
 from tests.e2e.test_inside import open_real_session
 
-WORDS = "now fix the parser bug"
+TYPED_WORDS = "now fix the parser bug"
 STEP = "step one"
-OPENING = [
+OPENING_COMMANDS = [
     (f"/handoff {STEP}", 0.25, 0.04),
     ("/handoff", 0.05, 0.06),
     ("/back it is slower", 0.15, 0.1),
@@ -42,22 +42,22 @@ def sent_prompts(tui: Tui) -> list[str]:
     return [prompt.rpartition(">")[2].strip() for prompt in prompts]
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(len(OPENING), marks=pytest.mark.wide)])
+@pytest.mark.parametrize("count", [2, pytest.param(len(OPENING_COMMANDS), marks=pytest.mark.wide)])
 def test_words_typed_after_a_command_arrive_whole(
     tui: Tui, plugin: Path, parent: Path, count: int
 ) -> None:
     """Words that are typed after a command are sent to the new session, or stay complete in its box."""
     open_real_session(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})
-    for command, delay, pace in OPENING[:count]:
-        tui.api.clear()
-        type_after_command(tui, command, delay, pace, WORDS)
+    for command, delay, pace in OPENING_COMMANDS[:count]:
+        tui.api.clear_requests()
+        type_after_command(tui, command, delay, pace, TYPED_WORDS)
         tui.wait_for("This is the new session|Handed off from|Back to 20")
-        tui.wait_idle(2)
-        whole = f"{STEP} {WORDS}" if STEP in command else WORDS
+        tui.wait_until_idle(2)
+        whole = f"{STEP} {TYPED_WORDS}" if STEP in command else TYPED_WORDS
         texts = [text for text in [*sent_prompts(tui), tui.input_text()] if text]
         assert ["".join(text.split()) for text in texts] == ["".join(whole.split())]
         if tui.input_text():
-            tui.empty_box()
+            tui.clear_restored_prompt()
 
 
 def test_a_second_handoff_waits_for_the_first(tui: Tui, plugin: Path, parent: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_second_handoff_waits_for_the_first(tui: Tui, plugin: Path, parent: Pa
     tui.submit("/handoff write the docs")
     tui.submit("/handoff fix the parser")
     tui.wait_for("Next step: fix the parser")
-    tui.wait_idle(2)
+    tui.wait_until_idle(2)
     assert tui.input_text() == "fix the parser"
     assert len(children_of_session(tui.home, parent)) == 2
     tui.key("Enter")

@@ -19,15 +19,15 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import corpus, one_in
 
-EVERYTHING = Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0)
-SAMPLE = (
+TRIM_ALL_OPTIONS = Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0)
+SAMPLE_SESSIONS = (
     "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl",
     "teslamint__entirecontext/d29c2adb-9a9e-45ac-b435-bce63d920d59.jsonl",
     "obra__episodic-memory/long-conversation.jsonl",
 )
 
 
-@pytest.mark.parametrize("name", one_in(2, SAMPLE))
+@pytest.mark.parametrize("name", one_in(2, SAMPLE_SESSIONS))
 def test_an_untrimmed_child_sends_the_original_contents(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
@@ -38,7 +38,7 @@ def test_an_untrimmed_child_sends_the_original_contents(
     parent = home.install_session(corpus() / name, str(uuid.uuid4()))
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))
     decided = plan.plan_trim(
-        plan.scan_session(locate.session_file(str(parent))), home.where, EVERYTHING
+        plan.scan_session(locate.session_file(str(parent))), home.where, TRIM_ALL_OPTIONS
     )
     child = locate.session_file(write_child(decided, home.where).file)
     whole = write_child(untrim.plan_untrim(scan_trimmed_session(child), home.where), home.where)

@@ -19,8 +19,8 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_fork import PROMPT, install_corpus_session, request_messages
-from tests.e2e.test_rename import ONE, resumed_messages, write_session_with_word
+from tests.e2e.test_fork import PROMPT, install_corpus_session, rows_of_request
+from tests.e2e.test_rename import FIRST_ID, resumed_messages, write_session_with_word
 from tests.needs import one_in
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
@@ -32,34 +32,34 @@ def test_a_restored_session_resumes(
 
     If another session has this id now, the restored session gets a new id.
     """
-    session = write_session_with_word(home, ONE, "ALPHA", every_client)
+    session = write_session_with_word(home, FIRST_ID, "ALPHA", every_client)
     output = Path(session.path.removesuffix(".jsonl")) / "tool-results" / "toolu_1.txt"
     output.parent.mkdir(parents=True)
     output.write_bytes(b"large")
-    before = resumed_messages(every_client, home, api, ONE)
+    before = resumed_messages(every_client, home, api, FIRST_ID)
     raw = Path(session.path).read_bytes()
     archive_session(session, home.where)
     os.unlink(session.path)
     shutil.rmtree(output.parent.parent)
     done = restore.restore_session(
-        restore.plan_restore(find_archived(ONE, home.where), home.where), home.where
+        restore.plan_restore(find_archived(FIRST_ID, home.where), home.where), home.where
     )
     assert (done.session_id, Path(session.path).read_bytes(), output.read_bytes()) == (
-        ONE,
+        FIRST_ID,
         raw,
         b"large",
     )
-    assert resumed_messages(every_client, home, api, ONE) == before
-    write_session_with_word(home, ONE, "BETA", every_client)
+    assert resumed_messages(every_client, home, api, FIRST_ID) == before
+    write_session_with_word(home, FIRST_ID, "BETA", every_client)
     other = restore.restore_session(
-        restore.plan_restore(find_archived(ONE, home.where), home.where), home.where
+        restore.plan_restore(find_archived(FIRST_ID, home.where), home.where), home.where
     )
-    assert other.session_id != ONE
+    assert other.session_id != FIRST_ID
     assert resumed_messages(every_client, home, api, other.session_id) == before
-    assert "BETA" in str(resumed_messages(every_client, home, api, ONE))
+    assert "BETA" in str(resumed_messages(every_client, home, api, FIRST_ID))
 
 
-SAMPLE = (
+SAMPLE_SESSIONS = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
     "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
 )
@@ -69,16 +69,16 @@ SAMPLE = (
 def messages_of_resumed_child(
     client: ClientVersion, home: ClientHome, api: MockApi, made: Receipt
 ) -> str:
-    """Resume a child, and return the request's messages, with the child's id replaced."""
-    api.clear()
+    """Resume a child, and return the request's messages with ``<child>`` instead of the child's id."""
+    api.clear_requests()
     done = run_print(client, home, api, PROMPT, resume=made.session_id)
     assert done.returncode == 0, done.stderr
     request: dict[str, Any] = api.main_requests()[0]
-    assert request_messages(request)
+    assert rows_of_request(request)
     return json.dumps(request["messages"]).replace(made.session_id, "<child>")
 
 
-@pytest.mark.parametrize("name", one_in(2, SAMPLE))
+@pytest.mark.parametrize("name", one_in(2, SAMPLE_SESSIONS))
 def test_forks_of_a_session_and_its_archived_copy_send_the_same(
     name: str, home: ClientHome, api: MockApi
 ) -> None:

@@ -10,33 +10,41 @@ from tests.builders import SESSION, session_bytes
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client
 from tests.e2e.harness.mock_api import MockApi, Usage
 from tests.e2e.plugin import data_of_verb
-from tests.e2e.test_cost_card import MODEL_OF_200K
-from tests.e2e.test_inside import QUIET, RUN_NORMALLY, engine_environment
+from tests.e2e.test_cost_card import OPTIONS_FOR_200K_MODEL
+from tests.e2e.test_inside import QUIET_ENV, RUN_ENGINE_NORMALLY, engine_environment
 from tests.hooks.test_trim import turns_with_large_files
 
-LARGE, SMALL = "claude-opus-5-5", MODEL_OF_200K[1]
-ENV = QUIET | {
+LARGE_MODEL, SMALL_MODEL = "claude-opus-5-5", OPTIONS_FOR_200K_MODEL[1]
+REPORTING_ENV = QUIET_ENV | {
     "RESUME_HOOKS_NOTICE_PERCENT": "10",
     "RESUME_HOOKS_COMPACTION": "client",
     "DISABLE_AUTO_COMPACT": "1",
 }
-WITHOUT_BAND = (
+ENGINE_WITHOUT_BAND = (
     "raw = sys.stdin.buffer.read(); b'\"band\"' in raw and sys.exit(1); "
-    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_NORMALLY}"
+    f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {RUN_ENGINE_NORMALLY}"
 )
-"""An engine that refuses to answer for the band, so that the hook prints its line instead."""
+"""A fake engine that does not answer for the band, so the hook prints a line instead."""
 
 
 @pytest.mark.parametrize(
     ("before", "used", "now", "room", "by_hook"),
     [
         # This context exceeds the window, so no prompt is sent.
-        pytest.param(LARGE, 300_000, SMALL, 180_000, False, id="smaller"),
-        pytest.param(SMALL, 150_000, LARGE, 980_000, False, id="larger", marks=pytest.mark.wide),
+        pytest.param(LARGE_MODEL, 300_000, SMALL_MODEL, 180_000, False, id="smaller"),
         pytest.param(
-            LARGE, 150_000, SMALL, 180_000, True, id="smaller-by-the-hook", marks=pytest.mark.wide
+            SMALL_MODEL, 150_000, LARGE_MODEL, 980_000, False, id="larger", marks=pytest.mark.wide
         ),
-        pytest.param(SMALL, 150_000, LARGE, 980_000, True, id="larger-by-the-hook"),
+        pytest.param(
+            LARGE_MODEL,
+            150_000,
+            SMALL_MODEL,
+            180_000,
+            True,
+            id="smaller-by-the-hook",
+            marks=pytest.mark.wide,
+        ),
+        pytest.param(SMALL_MODEL, 150_000, LARGE_MODEL, 980_000, True, id="larger-by-the-hook"),
     ],
 )
 def test_all_reports_use_one_context_window(
@@ -56,7 +64,7 @@ def test_all_reports_use_one_context_window(
     for row in records:
         if row["type"] == "assistant":
             row["message"] |= {"model": before, "usage": api.usage.as_dict()}
-    if before == LARGE:
+    if before == LARGE_MODEL:
         # A child that resume-hooks writes has the parent's window in its first record.
         records[0]["context_window"] = 1_000_000
     home.install_session(session_bytes(records), SESSION, set_cwd=True)
@@ -68,26 +76,26 @@ def test_all_reports_use_one_context_window(
         else rf"{share} {room:,}\."
     )
     with Tui(find_client(NEWEST), home, api) as tui:
-        env = ENV | (engine_environment(tmp_path, WITHOUT_BAND) if by_hook else {})
+        env = REPORTING_ENV | (engine_environment(tmp_path, ENGINE_WITHOUT_BAND) if by_hook else {})
         tui.start(("--model", now), plugin_dir=plugin, extra_env=env, resume=SESSION)
-        tui.wait_idle()
+        tui.wait_until_idle()
         if not by_hook:
             tui.wait_for(rf"{share} {room:,} ·", 20)
         tui.submit("/full")
         tui.wait_for(card, 20)
         tui.key("Escape")
-        tui.wait_idle()
+        tui.wait_until_idle()
         tui.submit("/trim")
         tui.wait_for(rf"{share} {room:,}\)", 20)
-        tui.wait_idle(2)  # The dialog ignores a key that is pressed too early.
+        tui.wait_until_idle(2)  # The dialog ignores a key that is pressed too early.
         tui.key("Escape")
-        tui.wait_idle()
+        tui.wait_until_idle()
         tui.submit(">resume")
         tui.wait_for(card, 20)
         if used < room:
             tui.submit("go on")
             tui.wait_for("Mock reply 1")
-            tui.wait_idle()
+            tui.wait_until_idle()
             assert (
                 tui.text().count(f"Stop says: resume-hooks: {share} the context is used") == by_hook
             )

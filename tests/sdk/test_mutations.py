@@ -177,16 +177,37 @@ def test_tags_are_cleaned_as_the_sdk_does(
     assert HeadTail(old_session.path).tag == ours
 
 
-@pytest.mark.parametrize("empty", ["", "  ", "\n"])
-def test_a_title_and_a_tag_must_not_be_empty(
-    old_session: SessionFile, config_home: ConfigHome, empty: str
+@pytest.mark.parametrize("blank", ["", "  ", "\n"])
+def test_a_blank_title_is_refused(
+    old_session: SessionFile, config_home: ConfigHome, blank: str
 ) -> None:
-    """The SDK refuses an empty title or tag, and we refuse an empty title."""
-    for sdk in (rename_session, tag_session):
-        with pytest.raises(ValueError, match="non-empty"):
-            sdk(SESSION, empty)
+    """The SDK and we refuse a title without visible characters."""
+    with pytest.raises(ValueError, match="non-empty"):
+        rename_session(SESSION, blank)
     with pytest.raises(UsageError):
-        rename.plan_title(old_session, empty, config_home.where)
+        rename.plan_title(old_session, blank, config_home.where)
+
+
+@pytest.mark.parametrize("blank", ["  ", "\n"])
+def test_a_blank_tag_is_refused(
+    old_session: SessionFile, config_home: ConfigHome, blank: str
+) -> None:
+    """The SDK and we refuse a tag that consists of blanks."""
+    with pytest.raises(ValueError, match="non-empty"):
+        tag_session(SESSION, blank)
+    with pytest.raises(UsageError):
+        rename.plan_tag(old_session, blank, config_home.where)
+
+
+def test_difference_our_empty_tag_removes_the_tag(
+    old_session: SessionFile, config_home: ConfigHome
+) -> None:
+    """The SDK refuses the tag ``""``. With us, it removes the tag of the session."""
+    with pytest.raises(ValueError, match="non-empty"):
+        tag_session(SESSION, "")
+    tag_session(SESSION, "theirs")
+    rename.write_label(rename.plan_tag(old_session, "", config_home.where))
+    assert not HeadTail(old_session.path).tag
 
 
 def test_difference_the_sdk_makes_a_renamed_session_the_newest(

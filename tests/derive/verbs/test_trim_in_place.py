@@ -672,7 +672,7 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
             tui.start(resume=SESSION)
             tui.submit("the first prompt")
             tui.wait_for("Mock reply 1")
-            tui.wait_idle()
+            tui.wait_until_idle()
             os.utime(path, (LONG_AGO, LONG_AGO))
             with pytest.raises(
                 ResumeHooksError, match=r"the running client [0-9]+ has the session open"
@@ -685,12 +685,12 @@ def test_an_open_session_can_be_trimmed_in_place_with_force(tmp_path: Path) -> N
             assert done.written
             tui.submit("the second prompt")
             tui.wait_for("Mock reply 2")
-            tui.wait_idle()
+            tui.wait_until_idle()
             assert "000001 " in str(
                 api.main_requests()[-1]
             )  # The client uses the conversation in its memory.
             tui.submit(f"/resume {SESSION}")
-            tui.wait_idle()
+            tui.wait_until_idle()
             tui.submit("the third prompt")
             tui.wait_for("Mock reply 3")
             sent = str(api.main_requests()[-1])

@@ -8,7 +8,7 @@ Request = dict[str, Any]
 
 # The client's prompt-suggestion request looks like a turn and also has tools. This is the beginning
 # of its last message.
-_SUGGESTION = "[SUGGESTION MODE:"
+_SUGGESTION_BEGINNING = "[SUGGESTION MODE:"
 
 
 def message_text(message: Request) -> str:
@@ -50,4 +50,4 @@ def is_turn_request(request: Request) -> bool:
     except in a client started with ``--tools ""``. The last message of a request for a prompt
     suggestion begins with ``[SUGGESTION MODE:``.
     """
-    return bool(request.get("tools")) and _SUGGESTION not in last_user_text(request)
+    return bool(request.get("tools")) and _SUGGESTION_BEGINNING not in last_user_text(request)

@@ -13,11 +13,12 @@ import pyte
 
 # pyte prints the ends of these sequences as text: private control sequences without "?" (XTVERSION,
 # kitty keys), queries with an intermediate byte, and strings (DCS, APC, OSC).
-_STRING = rb"\x1b[P_^X\]][^\x07\x1b]*(?:\x07|\x1b\\)"
-_UNPARSED = re.compile(
-    rb"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]|\x1b\[\??[0-9;:]*[ -/]+[@-~]|\x1b\[\?[0-9;]*[mu]|" + _STRING
+_STRING_SEQUENCE = rb"\x1b[P_^X\]][^\x07\x1b]*(?:\x07|\x1b\\)"
+_UNPARSED_SEQUENCE = re.compile(
+    rb"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]|\x1b\[\??[0-9;:]*[ -/]+[@-~]|\x1b\[\?[0-9;]*[mu]|"
+    + _STRING_SEQUENCE
 )
-_UNFINISHED = re.compile(rb"\x1b(?:\[[<=>?]?[0-9;:]*[ -/]*|[P_^X\]][^\x07\x1b]*\x1b?)?\Z")
+_UNFINISHED_SEQUENCE = re.compile(rb"\x1b(?:\[[<=>?]?[0-9;:]*[ -/]*|[P_^X\]][^\x07\x1b]*\x1b?)?\Z")
 _OSC_52 = re.compile(rb"\x1b\]52;[a-z0-9]*;([A-Za-z0-9+/=]*)(?:\x07|\x1b\\)")
 
 
@@ -49,8 +50,8 @@ class Emulator:
         A sequence that is incomplete at the end of ``data`` is kept for the next call.
         """
         self.raw += data
-        data = _UNPARSED.sub(b"", self._pending + data)
-        cut = _UNFINISHED.search(data)
+        data = _UNPARSED_SEQUENCE.sub(b"", self._pending + data)
+        cut = _UNFINISHED_SEQUENCE.search(data)
         end = cut.start() if cut else len(data)
         self._pending = data[end:]
         self._stream.feed(data[:end])

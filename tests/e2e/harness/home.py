@@ -16,9 +16,9 @@ from resume_hooks.paths import Where
 from tests.e2e.harness.processes import end_processes_with_setting
 
 API_KEY = "sk-ant-test-0000"
-_SESSION_NAME = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
-_KEY_LIMIT = 200
-_MODE = 0o600
+_SESSION_FILE_NAME = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
+_MAX_FOLDER_NAME_LENGTH = 200
+_SESSION_FILE_MODE = 0o600
 
 
 class ClientHome:
@@ -29,20 +29,17 @@ class ClientHome:
     """
 
     def __init__(self, root: Path, project: str = "project") -> None:
-        """Create the folders under ``root``.
-
-        The constructor also writes a ``.claude.json``, so that the client shows its prompt without
-        setup dialogs.
-        """
+        """Create the folders under ``root``, and write the client's ``.claude.json``."""
         self.root = root.resolve()
         self.config = self.root / ".claude"
         self.cwd = self.root / project
         self.tmp = self.root / "tmp"
         for folder in (self.config, self.cwd, self.tmp):
             folder.mkdir(parents=True)
-        self._seed()
+        self.write_client_config()
 
-    def _seed(self) -> None:
+    def write_client_config(self) -> None:
+        """Write a ``.claude.json``, with which the client shows its prompt without setup dialogs."""
         state = {
             "hasCompletedOnboarding": True,
             "theme": "dark",
@@ -61,7 +58,7 @@ class ClientHome:
         these names.
         """
         key = re.sub(r"[^A-Za-z0-9]", "-", str(self.cwd))
-        if len(key) > _KEY_LIMIT:
+        if len(key) > _MAX_FOLDER_NAME_LENGTH:
             msg = f"the project path is too long for a plain key: {self.cwd}"
             raise ValueError(msg)
         return self.config / "projects" / key
@@ -76,7 +73,7 @@ class ClientHome:
         named = (
             path
             for path in self.project_folder.glob("*.jsonl")
-            if _SESSION_NAME.fullmatch(path.name)
+            if _SESSION_FILE_NAME.fullmatch(path.name)
         )
         return sorted(
             (path for path in named if path.stat().st_size),
@@ -96,7 +93,7 @@ class ClientHome:
         target = self.project_folder / f"{session_id}.jsonl"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(self._with_cwd(content) if set_cwd else content)
-        target.chmod(_MODE)
+        target.chmod(_SESSION_FILE_MODE)
         if isinstance(source, Path) and source.with_suffix("").is_dir():
             shutil.copytree(
                 source.with_suffix(""), target.with_suffix(""), copy_function=shutil.copyfile

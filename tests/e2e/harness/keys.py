@@ -6,9 +6,9 @@ The names are those of tmux, so that tests can use the same names for both kinds
 from __future__ import annotations
 
 PASTE_START, PASTE_END = b"\x1b[200~", b"\x1b[201~"
-ALIASES = {"Esc": "Escape", "Backspace": "BSpace", "Delete": "DC"}
+KEY_ALIASES = {"Esc": "Escape", "Backspace": "BSpace", "Delete": "DC"}
 
-_NAMED = {
+_BYTES_OF_NAMED_KEYS = {
     "Enter": b"\r",
     "Escape": b"\x1b",
     "Tab": b"\t",
@@ -27,14 +27,17 @@ _CONTROL_MASK = 0x1F
 
 
 def bytes_of_key(name: str) -> bytes:
-    """Return the bytes of a key. ``name`` is in the table above, C-<letter>, M-<character> or a character.
+    """Return the bytes of a key.
+
+    ``name`` is a key of ``_BYTES_OF_NAMED_KEYS``, ``C-`` and a letter, ``M-`` and a character, or a
+    character.
 
     Raises KeyError for any other name.
     """
-    name = ALIASES.get(name, name)
+    name = KEY_ALIASES.get(name, name)
     prefix, _, rest = name.partition("-")
     if prefix == "C" and len(rest) == 1:
         return bytes([ord(rest.upper()) & _CONTROL_MASK])
     if prefix == "M" and len(rest) == 1:
         return b"\x1b" + rest.encode()
-    return name.encode() if len(name) == 1 else _NAMED[name]
+    return name.encode() if len(name) == 1 else _BYTES_OF_NAMED_KEYS[name]

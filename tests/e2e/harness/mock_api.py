@@ -19,7 +19,7 @@ from tests.e2e.harness.api_requests import (
     message_text,
 )
 from tests.e2e.harness.loopback import LoopbackHandler, LoopbackServer
-from tests.e2e.harness.replies import Message, Refusal, Reply, Usage, compose
+from tests.e2e.harness.replies import Message, Refusal, Reply, Usage, compose_message
 
 __all__ = [
     "MockApi",
@@ -65,7 +65,7 @@ class MockApi:
         with self._lock:
             self._script = script
             self.released.clear()
-            self._next = script if callable(script) else _one_by_one(script)
+            self._next = script if callable(script) else _replies_in_order(script)
 
     @property
     def base_url(self) -> str:
@@ -108,12 +108,12 @@ class MockApi:
         """Return the requests that are turns of a conversation (see `is_turn_request`)."""
         return [request for request in self.requests if is_turn_request(request)]
 
-    def clear(self) -> None:
+    def clear_requests(self) -> None:
         """Forget the requests so far. The script and the numbers of the replies continue."""
         with self._lock:
             self._requests.clear()
 
-    def release(self) -> None:
+    def release_delayed_replies(self) -> None:
         """Send the delayed replies immediately. This lasts until the next script is set."""
         self.released.set()
 
@@ -126,13 +126,13 @@ class MockApi:
         with self._lock:
             self._requests.append(request)
             if not is_turn_request(request):
-                return compose("{}", number=0, model=model, usage=Usage())
+                return compose_message("{}", number=0, model=model, usage=Usage())
             self._main_count += 1
             number = self._main_count
             reply = self._next(request)
         if isinstance(reply, Refusal):
             return reply
-        return compose(reply, number=number, model=model, usage=self.usage)
+        return compose_message(reply, number=number, model=model, usage=self.usage)
 
     def __enter__(self) -> Self:
         """Bind a free port and serve requests in a thread."""
@@ -143,13 +143,13 @@ class MockApi:
     def __exit__(self, *_: object) -> None:
         """Stop the server. A delayed reply stops waiting."""
         self.closed = True
-        self.release()
+        self.release_delayed_replies()
         if self._server is not None:
             self._server.stop()
             self._server = None
 
 
-def _one_by_one(script: Iterable[Reply]) -> Callable[[Request], Reply | None]:
+def _replies_in_order(script: Iterable[Reply]) -> Callable[[Request], Reply | None]:
     replies = iter(script)
     return lambda _request: next(replies, None)
 

@@ -13,19 +13,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-GRACE = 3.0
-PATIENCE = 90.0
+SIGTERM_GRACE_SECONDS = 3.0
+MAX_WAIT_SECONDS = 90.0
 """Seconds after which a wait fails. The limit is high, because a slow machine is not a failure."""
-_POLL = 0.02
+_POLL_SECONDS = 0.02
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = MAX_WAIT_SECONDS) -> bool:
     """Poll ``condition`` until it is true, and return True. Return False after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(_POLL)
+        time.sleep(_POLL_SECONDS)
     return True
 
 
@@ -57,7 +57,7 @@ def end_process(pid: int) -> None:
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.kill(pid, sign)
-        if wait_until(lambda: not is_process_running(pid), GRACE):
+        if wait_until(lambda: not is_process_running(pid), SIGTERM_GRACE_SECONDS):
             return
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Part = str | float | Mapping[str, Any]
-Spoken = Part | Sequence[Part]
+ReplyPart = str | float | Mapping[str, Any]
+ReplyParts = ReplyPart | Sequence[ReplyPart]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Refusal:
         return json.dumps({"type": "error", "error": error, "request_id": "req_mock"}).encode()
 
 
-Reply = Spoken | Refusal
+Reply = ReplyParts | Refusal
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Message:
         ).encode()
 
 
-def compose(reply: Spoken | None, *, number: int, model: str, usage: Usage) -> Message:
+def compose_message(reply: ReplyParts | None, *, number: int, model: str, usage: Usage) -> Message:
     """Turn a scripted reply into the message with this number.
 
     A string becomes a text block, a mapping with "name" and "input" a tool call, a mapping with
@@ -101,7 +101,7 @@ def compose(reply: Spoken | None, *, number: int, model: str, usage: Usage) -> M
     any of these. A reply without a block (None, or only a delay) gets the text "Mock reply
     <number>.".
     """
-    parts: Sequence[Part]
+    parts: Sequence[ReplyPart]
     if reply is None:
         parts = []
     elif isinstance(reply, str | int | float | Mapping):
@@ -110,19 +110,19 @@ def compose(reply: Spoken | None, *, number: int, model: str, usage: Usage) -> M
         parts = reply
     delay = sum(part for part in parts if isinstance(part, int | float))
     blocks = [
-        _block(part, f"toolu_mock_{number}_{at}")
+        _block_of_part(part, f"toolu_mock_{number}_{at}")
         for at, part in enumerate(parts)
-        if _has_content(part)
+        if _is_block(part)
     ]
     blocks = blocks or [{"type": "text", "text": f"Mock reply {number}."}]
     return Message(id=f"msg_mock_{number}", model=model, usage=usage, blocks=blocks, delay=delay)
 
 
-def _has_content(part: Part) -> bool:
+def _is_block(part: ReplyPart) -> bool:
     return not isinstance(part, int | float)
 
 
-def _block(part: Part, tool_id: str) -> dict[str, Any]:
+def _block_of_part(part: ReplyPart, tool_id: str) -> dict[str, Any]:
     if isinstance(part, Mapping) and "thinking" in part:
         return {"type": "thinking", **part}
     if isinstance(part, Mapping):

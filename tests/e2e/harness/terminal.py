@@ -16,19 +16,19 @@ from typing import Self
 from tests.e2e.harness.home import ClientHome
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.printing import client_arguments
-from tests.e2e.harness.processes import PATIENCE, is_process_asleep, wait_until
+from tests.e2e.harness.processes import MAX_WAIT_SECONDS, is_process_asleep, wait_until
 from tests.e2e.harness.versions import ClientVersion
 
 COLUMNS, ROWS = 120, 50
 PROMPT_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 # The input box: a horizontal rule, and the prompt sign at the start of the next line.
-_READY = rf"^─{{20,}}.*\n{PROMPT_SIGN}"
-_BOX = rf"^─{{20,}}.*\n{PROMPT_SIGN}(.*(?:\n.*)*?)\n─{{20,}}"
-_QUIET = 0.8
-_ASLEEP = 0.25
-"""Seconds without a change of the screen after which a sleeping client is idle."""
+_INPUT_BOX_TOP = rf"^─{{20,}}.*\n{PROMPT_SIGN}"
+_INPUT_BOX = rf"^─{{20,}}.*\n{PROMPT_SIGN}(.*(?:\n.*)*?)\n─{{20,}}"
+_IDLE_SECONDS = 0.8
+_IDLE_SECONDS_ASLEEP = 0.25
+"""Seconds without a change of the screen after which a client whose process sleeps is idle."""
 
-_RESTORED = 5.0
+_RESTORE_SECONDS = 5.0
 """Seconds within which a client restores a blocked prompt to its input box."""
 
 
@@ -62,7 +62,7 @@ class Terminal(ABC):
         env = self.home.env(self.api.client_env() | dict(extra_env or {}))
         self._launch(command, env)
         if ready:
-            self.wait_ready()
+            self.wait_until_ready()
         return self
 
     @abstractmethod
@@ -121,23 +121,23 @@ class Terminal(ABC):
         self.paste(text)
         end = "".join(text.split())[-12:]
         shown = wait_until(lambda: "".join(self.input_text().split()).endswith(end))
-        self._expect(shown, f"{text!r} is not in the box")
+        self._fail_unless(shown, f"{text!r} is not in the box")
         self.key("Enter")
 
-    def empty_box(self) -> None:
+    def clear_restored_prompt(self) -> None:
         """Wait until the client has restored the blocked prompt to the input box, and press Ctrl+C once.
 
         For 0.8 s after that, a second Ctrl+C would quit the client. With the module of a new
         client, the box may already be empty. Then no key is pressed.
         """
-        wait_until(lambda: bool(self.input_text()), _RESTORED)
-        self.wait_idle()
+        wait_until(lambda: bool(self.input_text()), _RESTORE_SECONDS)
+        self.wait_until_idle()
         if self.input_text():
             self.key("C-c")
-            self._expect(wait_until(lambda: not self.input_text()), "the box is not empty")
-            self.wait_idle(1)
+            self._fail_unless(wait_until(lambda: not self.input_text()), "the box is not empty")
+            self.wait_until_idle(1)
 
-    def wait_for(self, pattern: str, timeout: float = PATIENCE) -> re.Match[str]:
+    def wait_for(self, pattern: str, timeout: float = MAX_WAIT_SECONDS) -> re.Match[str]:
         """Wait until the regular expression ``pattern`` matches on the screen, and return the match.
 
         Raises AssertionError with the screen's text after ``timeout`` seconds. ``^`` and ``$``
@@ -149,27 +149,29 @@ class Terminal(ABC):
             found.extend(re.finditer(pattern, self.text(), re.MULTILINE))
             return bool(found)
 
-        self._expect(wait_until(is_shown, timeout), f"no {pattern!r} within {timeout} s")
+        self._fail_unless(wait_until(is_shown, timeout), f"no {pattern!r} within {timeout} s")
         return found[0]
 
-    def wait_gone(self, pattern: str, timeout: float = PATIENCE) -> None:
+    def wait_until_gone(self, pattern: str, timeout: float = MAX_WAIT_SECONDS) -> None:
         """Wait until the screen no longer matches ``pattern``. Raises AssertionError like ``wait_for``."""
         gone = wait_until(lambda: not re.search(pattern, self.text(), re.MULTILINE), timeout)
-        self._expect(gone, f"{pattern!r} still there after {timeout} s")
+        self._fail_unless(gone, f"{pattern!r} still there after {timeout} s")
 
-    def wait_ready(self, timeout: float = PATIENCE) -> None:
+    def wait_until_ready(self, timeout: float = MAX_WAIT_SECONDS) -> None:
         """Wait until the input box is visible and the screen no longer changes."""
-        self.wait_for(_READY, timeout)
-        self.wait_idle()
+        self.wait_for(_INPUT_BOX_TOP, timeout)
+        self.wait_until_idle()
 
-    def wait_idle(self, quiet: float = _QUIET, timeout: float = PATIENCE) -> None:
+    def wait_until_idle(
+        self, quiet: float = _IDLE_SECONDS, timeout: float = MAX_WAIT_SECONDS
+    ) -> None:
         """Wait until the screen has not changed for ``quiet`` seconds.
 
         The spinner of a working client changes the screen all the time. With the default ``quiet``,
         the wait ends sooner if the client's process sleeps as well.
         """
         last, since = self.text(), time.monotonic()
-        worked = since if quiet == _QUIET else math.inf
+        worked = since if quiet == _IDLE_SECONDS else math.inf
 
         def is_still() -> bool:
             nonlocal last, since, worked
@@ -178,17 +180,17 @@ class Terminal(ABC):
                 last, since = now, at
             if worked < math.inf and not is_process_asleep(self.pid):
                 worked = at
-            return at - since >= quiet or at - max(since, worked) >= _ASLEEP
+            return at - since >= quiet or at - max(since, worked) >= _IDLE_SECONDS_ASLEEP
 
-        self._expect(wait_until(is_still, timeout), f"the screen never rested for {quiet} s")
+        self._fail_unless(wait_until(is_still, timeout), f"the screen never rested for {quiet} s")
 
     def input_text(self) -> str:
         """Return the text in the input box, lines joined by newlines, or "" if the box is empty."""
-        boxes = re.findall(_BOX, self.text(), re.MULTILINE)
+        boxes = re.findall(_INPUT_BOX, self.text(), re.MULTILINE)
         return "\n".join(line.strip() for line in boxes[-1].split("\n")).strip() if boxes else ""
 
-    def _expect(self, held: object, complaint: str) -> None:
-        if not held:
+    def _fail_unless(self, condition: object, complaint: str) -> None:
+        if not condition:
             state = "running" if self.is_running() else "gone"
             msg = f"{complaint} (client {self.version}, {state}); the screen:\n{self.text()}"
             raise AssertionError(msg)

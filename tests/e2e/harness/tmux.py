@@ -12,7 +12,7 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from tests.e2e.harness.keys import ALIASES
+from tests.e2e.harness.keys import KEY_ALIASES
 from tests.e2e.harness.processes import end_process, is_process_running
 from tests.e2e.harness.terminal import Terminal
 
@@ -72,7 +72,7 @@ class TmuxTui(Terminal):
 
     def key(self, name: str) -> None:
         """Press the key that tmux calls ``name``."""
-        self._tmux("send-keys", ALIASES.get(name, name))
+        self._tmux("send-keys", KEY_ALIASES.get(name, name))
 
     def paste(self, text: str) -> None:
         """Paste ``text`` as a bracketed paste through a tmux buffer, and delete the buffer."""

@@ -15,8 +15,8 @@ from tests.e2e.harness.keys import PASTE_END, PASTE_START, bytes_of_key
 from tests.e2e.harness.processes import end_process
 from tests.e2e.harness.terminal import Terminal
 
-_CHUNK = 65536
-_POLL = 0.1
+_CHUNK_BYTES = 65536
+_POLL_SECONDS = 0.1
 
 
 class Tui(Terminal):
@@ -38,15 +38,15 @@ class Tui(Terminal):
         )
         self._child.delaybeforesend = None
         self._emulator = Emulator(self.columns, self.rows, self._send)
-        self._reader = threading.Thread(target=self._drain, name="tui-reader", daemon=True)
+        self._reader = threading.Thread(target=self._read_output, name="tui-reader", daemon=True)
         self._reader.start()
 
-    def _drain(self) -> None:
+    def _read_output(self) -> None:
         """Read the client's output until the client closes its end of the terminal."""
-        child, emulator = self._running()
+        child, emulator = self._child_and_emulator()
         while True:
             try:
-                data = child.read_nonblocking(_CHUNK, timeout=_POLL)
+                data = child.read_nonblocking(_CHUNK_BYTES, timeout=_POLL_SECONDS)
             except pexpect.TIMEOUT:
                 continue
             except (pexpect.EOF, OSError, ValueError):
@@ -54,14 +54,14 @@ class Tui(Terminal):
             with self._lock:
                 emulator.feed(data)
 
-    def _running(self) -> tuple[pexpect.spawn[bytes], Emulator]:
+    def _child_and_emulator(self) -> tuple[pexpect.spawn[bytes], Emulator]:
         if self._child is None or self._emulator is None:
             msg = "the TUI is not running: call start()"
             raise RuntimeError(msg)
         return self._child, self._emulator
 
     def _send(self, data: bytes) -> None:
-        self._running()[0].send(data)
+        self._child_and_emulator()[0].send(data)
 
     def type(self, text: str) -> None:
         """Type ``text`` without Enter at its end."""
@@ -77,19 +77,19 @@ class Tui(Terminal):
 
     def screen(self) -> list[str]:
         """Return the visible lines from top to bottom, without trailing blanks."""
-        emulator = self._running()[1]
+        emulator = self._child_and_emulator()[1]
         with self._lock:
             return emulator.lines()
 
     def clipboard_writes(self) -> list[str]:
         """Return the texts that the client copied to the clipboard by OSC 52 sequences, oldest first."""
-        emulator = self._running()[1]
+        emulator = self._child_and_emulator()[1]
         with self._lock:
             return emulator.clipboard_writes()
 
     def resize(self, columns: int, rows: int) -> None:
         """Change the window's size. The client then redraws the screen."""
-        child, emulator = self._running()
+        child, emulator = self._child_and_emulator()
         with self._lock:
             emulator.resize(columns, rows)
         child.setwinsize(rows, columns)
@@ -98,7 +98,7 @@ class Tui(Terminal):
     @property
     def pid(self) -> int:
         """The id of the client's process."""
-        return self._running()[0].pid or 0
+        return self._child_and_emulator()[0].pid or 0
 
     def is_running(self) -> bool:
         """Check whether the client still runs."""

@@ -23,8 +23,9 @@ NEWEST = "2.1.332"
 """The client in the wheel of ``claude-agent-sdk``, whose version pyproject.toml pins."""
 
 VERSIONS = (OLDEST, PREVIOUS, NEWEST)
-RECENT = frozenset({PREVIOUS, NEWEST})
-"""Clients with abilities that older ones lack: they print why a hook blocked a prompt of ``-p``."""
+RECENT_VERSIONS = frozenset({PREVIOUS, NEWEST})
+"""Versions with abilities that older ones lack. For example, they print why a hook blocked a ``-p``
+prompt."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ def clients_folder() -> Path:
 def find_client(version: str) -> ClientVersion:
     """Return the client of a version.
 
-    If the client or its node is missing, the test is skipped or fails.
+    If the client or the node that runs it is missing, the test is skipped. With REQUIRE_ALL=1 it
+    fails.
     """
     if version == NEWEST:
         found = bundled_client()

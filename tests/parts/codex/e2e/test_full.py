@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.plugin import ENGINE
+from tests.e2e.plugin import ENGINE_ENV
 from tests.parts.codex.e2e.client import COMPACTION, CodexHome
 from tests.parts.codex.e2e.responses import input_texts
 from tests.parts.codex.e2e.test_plugin import TRUSTED, install_plugin
@@ -31,17 +31,17 @@ def test_a_trigger_cancels_the_compaction_of_a_full_session(
     client = install_plugin(codex, tmp_path)
     client.api.tokens = tokens
     with CodexTui(client) as tui:
-        tui.run(TRUSTED, extra_env=ENGINE)
+        tui.run(TRUSTED, extra_env=ENGINE_ENV)
         tui.enter("find the needle")
         tui.wait_for("Mock reply 1")
         tui.wait_for(r"resume-hooks: \d+ % of the context is used; [\w ]+ fits best: >handoff", 20)
-        tui.wait_idle(3)
+        tui.wait_until_idle(3)
         before = len(
             client.api.requests
         )  # These are the answer and the request with which the screen names the session.
         tui.enter(">session")
         tui.wait_for("resume-hooks · session id")
-        tui.wait_idle(3)
+        tui.wait_until_idle(3)
         assert len(client.api.requests) == before
 
         client.api.tokens = 1000

@@ -21,7 +21,7 @@ from tests.builders import session_id
 from tests.e2e.harness.api_requests import conversation_of_request
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import message_texts_of_request as spoken_to_claude
+from tests.e2e.plugin import text_of_request as spoken_to_claude
 from tests.needs import corpus_sessions, need
 from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_id_of_path
 from tests.parts.codex.e2e.responses import input_texts, item_text
@@ -74,7 +74,7 @@ def test_claude_code_resumes_children_of_codex_sessions(
         fork, handoff = ids_of_children(parent, where, "claude")
         assert hashlib.sha256(path.read_bytes()).digest() == before
         for child in (fork, handoff):
-            api.clear()
+            api.clear_requests()
             done = run_print(client, home, api, PROBE, resume=child)
             assert done.returncode == 0, done.stderr
             request = api.main_requests()[-1]

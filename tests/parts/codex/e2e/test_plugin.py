@@ -14,7 +14,7 @@ import pytest
 
 from tests.builders import UUID
 from tests.e2e.installed import clone_repository, code_block_of_page, run_lines_in_clone
-from tests.e2e.plugin import ENGINE
+from tests.e2e.plugin import ENGINE_ENV
 from tests.needs import REPO
 from tests.parts.codex.e2e.client import NEWEST, CodexHome, thread_id_of_path
 from tests.parts.codex.e2e.responses import Item, MockResponses, input_texts, item_text
@@ -71,7 +71,7 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
     before = hashes_of_files(plugins)
     assert any(name.endswith(".codex-plugin/plugin.json") for name in before)
     with CodexTui(client) as tui:
-        tui.run(TRUSTED, extra_env=ENGINE)
+        tui.run(TRUSTED, extra_env=ENGINE_ENV)
         tui.enter("find the needle in the parser")
         tui.wait_for("Mock reply")
         prompts = [item_text(item) for item in client.api.inputs[0]]
@@ -129,7 +129,7 @@ def test_exec_blocks_only_triggers(with_plugin: CodexHome) -> None:
     client = with_plugin
     for prompt, passes in ((">session", False), (">resume the work", True), ("hello", True)):
         before = len(client.api.requests)
-        done = client.run("exec", "--skip-git-repo-check", TRUSTED, prompt, extra_env=ENGINE)
+        done = client.run("exec", "--skip-git-repo-check", TRUSTED, prompt, extra_env=ENGINE_ENV)
         assert done.returncode == 0, done.stderr
         assert (len(client.api.requests) > before) is passes, (prompt, done.stderr)
         assert "Failed" not in done.stderr

@@ -42,5 +42,5 @@ class CodexTui(Tui):
         self.wait_for(READY)
         self.type(line)
         self.wait_for(rf"^{SIGN} {re.escape(line[:40])}")
-        self.wait_idle(0.4)
+        self.wait_until_idle(0.4)
         self.key("Enter")

@@ -17,9 +17,9 @@ from typing import Any
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, message_texts_of_request, remove_module
+from tests.e2e.plugin import ENGINE_ENV, remove_module, text_of_request
 from tests.e2e.test_fork import client_environ
-from tests.e2e.test_surface import choose_action, open_marked_list, open_page_of_session
+from tests.e2e.test_surface import choose_action, open_list_at_session, open_page_of_session
 
 PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
 
@@ -43,16 +43,16 @@ def test_a_deleted_session_continues_from_its_prompts(
     The prompts include a paste that the client stores in another file.
     """
     home = tui.home
-    tui.start(extra_env=ENGINE)
+    tui.start(extra_env=ENGINE_ENV)
     tui.submit("why does the parser loop")
     tui.wait_for("Mock reply 1")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.paste(PASTE)
     tui.wait_for("Pasted text #1")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.key("Enter")
     tui.wait_for("Mock reply 2")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.close()
     (transcript,) = home.sessions()
     transcript.unlink()
@@ -63,19 +63,19 @@ def test_a_deleted_session_continues_from_its_prompts(
     (copy,) = home.config.glob(f"resume-hooks/mirrors/prompts/*/{transcript.stem}.jsonl")
     assert "line 59 of the pasted zebra" in copy.read_text()
     with Tui(client, home, tui.api) as again:
-        again.start(plugin_dir=plugin, extra_env=ENGINE)
-        open_marked_list(again, "/search", "zebra", "prompts only · why does the parser")
+        again.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
+        open_list_at_session(again, "/search", "zebra", "prompts only · why does the parser")
         open_page_of_session(again, "prompts only")
         choose_action(again, "continues this session", 2)
         again.wait_for("Only its prompts are left")
         again.wait_for("zebra  ⏎")
         choose_action(again, "opens a fresh session", 1)
         again.wait_for("Handed off from")
-        again.wait_idle()
-        again.api.clear()
+        again.wait_until_idle()
+        again.api.clear_requests()
         again.submit("go on now")
         again.wait_for("Mock reply")
-    said = message_texts_of_request(tui.api.main_requests()[-1])
+    said = text_of_request(tui.api.main_requests()[-1])
     assert "why does the parser loop" in said
     assert "Only its prompts are left" in said
 
@@ -91,16 +91,16 @@ def test_the_client_refuses_an_id_in_two_folders(
     shutil.copyfile(session, twin)
     here, home.cwd = home.cwd, home.root / "third"
     home.cwd.mkdir()
-    home._seed()
+    home.write_client_config()
     refused = run_print(client, home, api, "go on now", resume=session.stem)
     assert "No conversation found" in refused.stderr + refused.text + str(refused.events)
     os.utime(session, (1_700_000_000, 1_700_000_000))
     os.utime(twin, (1_700_000_000, 1_700_000_000))
     done = run_verb(home, "delete", str(session), "--other-copies", "--yes", cwd=here)
     assert (done["kept"], done["session"]["file"]) == (str(session), str(twin))
-    api.clear()
+    api.clear_requests()
     assert run_print(client, home, api, "go on now", resume=session.stem).returncode == 0
-    assert "what was said before" in message_texts_of_request(api.main_requests()[-1])
+    assert "what was said before" in text_of_request(api.main_requests()[-1])
 
 
 def run_git(folder: Path, *words: str) -> None:
@@ -120,7 +120,7 @@ def move_project(home: ClientHome, name: str) -> Path:
     """Rename the project's folder, make the client trust the new one, and return the old path."""
     old = home.cwd
     home.cwd = old.rename(home.root / name)
-    home._seed()
+    home.write_client_config()
     return old
 
 
@@ -135,35 +135,35 @@ def test_a_start_names_the_sessions_of_a_moved_folder(
     (home.config / "resume-hooks" / "pending").mkdir(parents=True, mode=0o700)
     (home.config / "resume-hooks").chmod(0o700)
     for words in ("the first thing", "the second thing"):
-        run_print(client, home, api, words, plugin_dir=plugin, extra_env=ENGINE)
+        run_print(client, home, api, words, plugin_dir=plugin, extra_env=ENGINE_ENV)
     old = move_project(home, "elsewhere")
     with Tui(client, home, api) as tui:
-        tui.start(plugin_dir=plugin, extra_env=ENGINE)
+        tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
         tui.wait_for("This repository was in")
-        tui.wait_idle(2)
+        tui.wait_until_idle(2)
         assert "in a shell in this folder" in " ".join(tui.text().replace("│", " ").split())
         tui.submit("/resume-hooks:help")
-        tui.wait_idle(4)
+        tui.wait_until_idle(4)
         assert "Copy them here" not in tui.text()
     assert len(run_verb(home, "rehome")["made"]) == 2
     said = []
     for session in (
         path for path in home.sessions() if b"continue_metadata" in path.read_bytes()[:100]
     ):
-        api.clear()
+        api.clear_requests()
         run_print(client, home, api, "go on now", resume=session.stem)
-        said.append(message_texts_of_request(api.main_requests()[-1]))
+        said.append(text_of_request(api.main_requests()[-1]))
     assert sorted("the first thing" in one for one in said) == [False, True]
     assert all(f"Its project was {old} and is {home.cwd} now" in one for one in said)
     move_project(home, "third")
     with Tui(client, home, api) as tui:
-        tui.start(plugin_dir=remove_module(plugin), extra_env=ENGINE)
+        tui.start(plugin_dir=remove_module(plugin), extra_env=ENGINE_ENV)
         tui.wait_for("says: resume-hooks: This repository was")
         tui.wait_for(r"which[\s│]+has[\s│]+2[\s│]+sessions")
     assert not home.sessions()
     with Tui(client, home, api) as tui:
-        tui.start(plugin_dir=plugin, extra_env=ENGINE)
-        tui.wait_idle()
+        tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
+        tui.wait_until_idle()
         assert "This repository was in" not in tui.text()
     made = run_verb(home, "rehome", "--dry-run")
     assert (made["was"], len(made["made"])) == (str(home.root / "elsewhere"), 2)
@@ -183,17 +183,17 @@ def test_sessions_of_removed_worktrees_can_continue(
     main, tree = home.cwd, home.root / "feature"
     run_git(main, "worktree", "add", "-q", "-b", "feat", str(tree))
     home.cwd = tree
-    home._seed()
-    run_print(client, home, api, "work in the tree", plugin_dir=plugin, extra_env=ENGINE)
+    home.write_client_config()
+    run_print(client, home, api, "work in the tree", plugin_dir=plugin, extra_env=ENGINE_ENV)
     (session,) = home.sessions()
     run_git(main, "worktree", "remove", str(tree))
     home.cwd = main
-    home._seed()
+    home.write_client_config()
     with Tui(client, home, api) as tui:
-        tui.start(["--worktree", "own"], plugin_dir=plugin, extra_env=ENGINE)
+        tui.start(["--worktree", "own"], plugin_dir=plugin, extra_env=ENGINE_ENV)
         tui.submit("work in the client's tree")
         tui.wait_for("Mock reply")
-        tui.wait_idle()
+        tui.wait_until_idle()
         tui.submit("/exit")
         assert wait_until(lambda: not tui.is_running())
     rows = {row["title"]: row for row in run_verb(home, "sessions", "--helpers")["sessions"]}
@@ -206,9 +206,9 @@ def test_sessions_of_removed_worktrees_can_continue(
     assert (home.config / "resume-hooks" / "pending" / f"keep-{own['session_id']}").exists(), (
         "the next start keeps it"
     )
-    api.clear()
+    api.clear_requests()
     assert run_print(client, home, api, "go on now", resume=own["session_id"]).returncode == 0
-    assert "work in the client's tree" in message_texts_of_request(api.main_requests()[-1])
+    assert "work in the client's tree" in text_of_request(api.main_requests()[-1])
     command = [sys.executable, "-m", "resume_hooks", "resume", session.stem, "--print"]
     done = subprocess.run(
         command,
@@ -222,6 +222,6 @@ def test_sessions_of_removed_worktrees_can_continue(
     assert f"fork {session.stem} --home {main}" in done.stderr
     run_git(main, "worktree", "add", "-q", str(tree), "feat")
     home.cwd = tree
-    api.clear()
+    api.clear_requests()
     assert run_print(client, home, api, "go on now", resume=session.stem).returncode == 0
-    assert "work in the tree" in message_texts_of_request(api.main_requests()[-1])
+    assert "work in the tree" in text_of_request(api.main_requests()[-1])

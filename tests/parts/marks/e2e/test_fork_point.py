@@ -12,10 +12,10 @@ from pathlib import Path
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import children_of_session, message_texts_of_request, wait_for_child
+from tests.e2e.plugin import children_of_session, text_of_request, wait_for_child
 from tests.e2e.test_fork import resume_request
-from tests.e2e.test_inside import ASK_FIRST
-from tests.e2e.test_session_start import QUIET
+from tests.e2e.test_inside import ASK_FIRST_OPTIONS
+from tests.e2e.test_session_start import QUIET_ENV
 
 SKIP = ["--dangerously-skip-permissions"]
 BASH: Reply = {
@@ -81,20 +81,20 @@ def test_back_without_a_report_opens_the_child_of_a_fork(
 ) -> None:
     """``/back`` without a report opens a new session with a digest of the fork."""
     fork = child_of_verb(tui.home, "fork", parent)
-    tui.start(ASK_FIRST, resume=fork.stem, plugin_dir=plugin, extra_env=QUIET)
+    tui.start(ASK_FIRST_OPTIONS, resume=fork.stem, plugin_dir=plugin, extra_env=QUIET_ENV)
     tui.submit("explore DELTA")
     tui.wait_for("Mock reply 1")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.submit("/back")
     tui.wait_for("Back to where the fork left")
-    tui.wait_idle()
+    tui.wait_until_idle()
     child = wait_for_child(tui.home, fork)
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 2")
-    said = message_texts_of_request(tui.api.main_requests()[-1])
+    said = text_of_request(tui.api.main_requests()[-1])
     assert "explore DELTA" in said
     assert "last request, USER :" in said
     assert f"left {parent.stem}" in said
     assert "Mock reply 1" in said
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert "now go on BETA" in child.read_text()

@@ -25,12 +25,12 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi, Request, last_user_text
 from tests.e2e.harness.xvfb import XServer
-from tests.e2e.plugin import ENGINE, LINEAGE, children_of_session, message_texts_of_request
-from tests.e2e.test_trim_corpus import ALL, SAMPLE
+from tests.e2e.plugin import ENGINE_ENV, LINEAGE_MARKER, children_of_session, text_of_request
+from tests.e2e.test_trim_corpus import ALL_SESSIONS, SAMPLE_SESSIONS
 from tests.needs import corpus, one_in
 
 GOAL, REPORT = "try the other parser", "the other one is slower, so we stay"
-SHORT_SAMPLE = [SAMPLE[place] for place in (0, 1, 3, 6, 7)]
+SHORT_SAMPLE = [SAMPLE_SESSIONS[place] for place in (0, 1, 3, 6, 7)]
 """Sessions of an old client, with a compaction, with parallel calls, a large one, and one that
 begins with an answer."""
 
@@ -60,7 +60,7 @@ def position_of_report(sent: list[tuple[str, Any]]) -> int:
     place = ends.index(True)
     (role, (told,)), (answering, (card,)) = sent[place : place + 2]
     assert (role, answering) == ("user", "assistant")
-    assert told["text"].startswith(LINEAGE)
+    assert told["text"].startswith(LINEAGE_MARKER)
     assert GOAL in told["text"]
     assert card["text"].startswith("**Back** to 20")
     return place
@@ -73,7 +73,7 @@ def assert_went_back(before: Request, after: Request, prompt: str) -> None:
     assert sent[:place] == messages_of_request(before)[:place]
     assert [role for role, _ in sent[place + 2 :]] == ["user"]
     assert last_user_text(after).endswith(prompt)
-    said = message_texts_of_request(after)
+    said = text_of_request(after)
     assert "EXPLORED" not in said
     assert "No response requested" not in said
 
@@ -87,41 +87,41 @@ def test_mark_and_back_work_in_one_client(tui: Tui, plugin: Path, xserver: XServ
     (tui.home.cwd / "a.txt").write_text("EXPLORED a file\n")
     tui.start(
         plugin_dir=plugin,
-        extra_env=ENGINE | {"DISPLAY": xserver.display, "RESUME_HOOKS_VAULT": "20G"},
+        extra_env=ENGINE_ENV | {"DISPLAY": xserver.display, "RESUME_HOOKS_VAULT": "20G"},
     )
     tui.submit("remember ALPHA")
     tui.wait_for("Mock reply 1")
-    tui.wait_idle()
+    tui.wait_until_idle()
     asked = len(tui.api.requests)
     tui.submit(f"/resume-hooks:mark {GOAL}")
     tui.wait_for("Go on")
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert not tui.input_text()
     assert len(tui.api.requests) == asked
     read = {"name": "Read", "input": {"file_path": str(tui.home.cwd / "a.txt")}}
     tui.api.script = [read, "EXPLORED it"]
     tui.submit("explore it")
     tui.wait_for("EXPLORED it")
-    tui.wait_idle()
+    tui.wait_until_idle()
     before = tui.api.main_requests()[-1]
     asked = len(tui.api.requests)
     (parent,) = tui.home.sessions()
     raw = parent.read_bytes()
     tui.submit(f">back {REPORT}")
     tui.wait_for("^.*back · the /resume line copied")
-    tui.wait_idle()
+    tui.wait_until_idle()
     (child,) = children_of_session(tui.home, parent)
     assert xserver.clipboard() == f"/resume {child.stem}"
     assert len(tui.api.requests) == asked
     assert parent.read_bytes().startswith(raw), "the client appends; nothing else may change"
     tui.key("Enter")
     tui.wait_for("already back")
-    tui.wait_idle()
+    tui.wait_until_idle()
     assert children_of_session(tui.home, parent) == [child]
-    tui.empty_box()
+    tui.clear_restored_prompt()
     tui.submit_paste(f"/resume {child.stem}")
-    tui.wait_gone("already back")
-    tui.wait_idle()
+    tui.wait_until_gone("already back")
+    tui.wait_until_idle()
     shown = "\n".join(tui.screen())
     assert "Back to 20" in shown
     assert "EXPLORED" not in shown
@@ -129,8 +129,8 @@ def test_mark_and_back_work_in_one_client(tui: Tui, plugin: Path, xserver: XServ
     tui.key("C-o")
     tui.wait_for("The goal from there")
     tui.key("C-o")
-    tui.wait_gone("The goal from there")
-    tui.wait_idle()
+    tui.wait_until_gone("The goal from there")
+    tui.wait_until_idle()
     tui.submit("now go on BETA")
     tui.wait_for("Mock reply 4")
     assert_went_back(before, tui.api.main_requests()[-1], "now go on BETA")
@@ -139,10 +139,10 @@ def test_mark_and_back_work_in_one_client(tui: Tui, plugin: Path, xserver: XServ
 @pytest.mark.wide
 def test_a_mark_during_a_turn_is_after_the_last_complete_step(tui: Tui, plugin: Path) -> None:
     """A mark that is set during a turn is after the last complete step."""
-    tui.start(plugin_dir=plugin, extra_env=ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"})
+    tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV | {"RESUME_HOOKS_CLIPBOARD": "none"})
     tui.submit("remember ALPHA")
     tui.wait_for("Mock reply 1")
-    tui.wait_idle()
+    tui.wait_until_idle()
     tui.api.script = [
         {"name": "Bash", "input": {"command": "sleep 3; echo EXPLORED"}},
         "EXPLORED it",
@@ -153,7 +153,7 @@ def test_a_mark_during_a_turn_is_after_the_last_complete_step(tui: Tui, plugin: 
     tui.submit(">mark")
     tui.wait_for("Go on once the ans")
     tui.wait_for("EXPLORED it")
-    tui.empty_box()
+    tui.clear_restored_prompt()
     tui.submit(f"/resume-hooks:back {REPORT}")
     tui.wait_for("Back to 20")
     (child,) = children_of_session(tui.home, parent)
@@ -167,7 +167,7 @@ def test_mark_and_back_work_in_every_client(
 ) -> None:
     """Both forms of ``mark`` and ``back`` work in every client with ``-p`` and send no request."""
     (home.cwd / "a.txt").write_text("EXPLORED a file\n")
-    env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
+    env = ENGINE_ENV | {"RESUME_HOOKS_CLIPBOARD": "none"}
 
     def run(prompt: str, resume: str | None, script: list[Any]) -> str:
         api.script = script
@@ -199,7 +199,7 @@ def test_mark_and_back_work_in_every_client(
     run("now go on BETA", child.stem, ["fine"])
     after = api.main_requests()[-1]
     assert_went_back(before, after, "now go on BETA")
-    assert "noted ALPHA" in message_texts_of_request(after)
+    assert "noted ALPHA" in text_of_request(after)
 
 
 def test_back_before_a_compaction_sends_no_summary(
@@ -210,7 +210,7 @@ def test_back_before_a_compaction_sends_no_summary(
     def run(prompt: str, resume: str | None, answer: str) -> str:
         api.script = [answer]
         done = run_print(
-            client, home, api, prompt, resume=resume, plugin_dir=plugin, extra_env=ENGINE
+            client, home, api, prompt, resume=resume, plugin_dir=plugin, extra_env=ENGINE_ENV
         )
         assert done.returncode == 0, done.stderr
         return done.session_id
@@ -225,7 +225,7 @@ def test_back_before_a_compaction_sends_no_summary(
     (child,) = children_of_session(home, home.project_folder / f"{session_id}.jsonl")
     run("now go on BETA", child.stem, "fine")
     assert_went_back(before, api.main_requests()[-1], "now go on BETA")
-    assert "SUMMED UP" not in message_texts_of_request(api.main_requests()[-1])
+    assert "SUMMED UP" not in text_of_request(api.main_requests()[-1])
 
 
 def answers_without_open_calls(
@@ -284,7 +284,7 @@ def resume_request(
     client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, extra: list[str]
 ) -> Request:
     """Return the client's request when it resumes a session."""
-    api.clear()
+    api.clear_requests()
     done = run_print(client, home, api, "go on now", resume=session_id, extra_args=extra)
     assert done.returncode == 0, done.stderr
     return api.main_requests()[-1]
@@ -299,7 +299,7 @@ def test_rewinds_of_a_few_real_sessions_match_the_client(
 
 
 @pytest.mark.whole_corpus
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ALL_SESSIONS)
 def test_rewinds_of_every_real_session_match_the_client(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:

@@ -33,16 +33,16 @@ from tests.e2e.harness.client import (
     run_print,
 )
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import LINEAGE, message_texts_of_request
+from tests.e2e.plugin import LINEAGE_MARKER, text_of_request
 from tests.e2e.test_fork import client_environ
-from tests.e2e.test_trim_files import LONG, edit_twice, rewind_files, send_prompt
+from tests.e2e.test_trim_files import LONG_TEXT, edit_twice, rewind_files, send_prompt
 
 
 def move_project(home: ClientHome) -> Path:
     """Rename the project's folder, like a repository that was moved, and return the old path."""
     old = home.cwd
     home.cwd = old.rename(home.root / "elsewhere")
-    home._seed()
+    home.write_client_config()
     return old
 
 
@@ -84,15 +84,15 @@ def assert_rewinds_after_a_move(client: ClientVersion, home: ClientHome, api: Mo
     remove_parent(parent, home)
     file = home.cwd / "a.txt"
     assert rewind_files(client, home, api, made.session_id, second)
-    assert file.read_text() == f"FIRST\n{LONG}"
+    assert file.read_text() == f"FIRST\n{LONG_TEXT}"
     assert rewind_files(client, home, api, made.session_id, first)
     assert file.read_text() == "ORIGINAL\n"
     assert not old.exists()
-    api.clear()
+    api.clear_requests()
     done = run_print(client, home, api, "go on now", resume=made.session_id)
     assert done.returncode == 0, done.stderr
-    said = message_texts_of_request(api.main_requests()[-1])
-    assert LINEAGE in said
+    said = text_of_request(api.main_requests()[-1])
+    assert LINEAGE_MARKER in said
     assert f"Its project was {old} and is {home.cwd} now" in said
     assert "edit it" in said
     return made.title
@@ -124,7 +124,7 @@ def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: Mo
     remove_parent(parent, home)
     file = home.cwd / "a.txt"
     assert rewind_files(client, home, api, whole.session_id, second)
-    assert file.read_text() == f"FIRST\n{LONG}"
+    assert file.read_text() == f"FIRST\n{LONG_TEXT}"
     assert rewind_files(client, home, api, cut.session_id, first)
     assert file.read_text() == "ORIGINAL\n"
 
@@ -174,9 +174,9 @@ def test_rehome_copies_all_sessions_of_a_moved_folder(
     made = json.loads(done.stdout)["data"]["made"]
     said = []
     for receipt in made:
-        api.clear()
+        api.clear_requests()
         run_print(client, home, api, "go on now", resume=receipt["session_id"])
-        said.append(message_texts_of_request(api.main_requests()[-1]))
+        said.append(text_of_request(api.main_requests()[-1]))
     assert len(said) == 2
     assert "edit it" in said[0]
     assert "another one" in said[1]

@@ -22,7 +22,7 @@ from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, session_bytes, tool_result, tool_use, user
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_fork import Sent, client_environ, resume_request
+from tests.e2e.test_fork import RequestRows, client_environ, resume_request
 from tests.needs import corpus, one_in
 from tests.parts.secrets.scrub.planting import SECRETS, THOUGHT
 
@@ -64,7 +64,7 @@ def _add_secret(record: dict[str, Any], secret: str) -> None:
         record["toolUseResult"]["told"] = secret
 
 
-def request_without_secrets(rows: Sent) -> Sent:
+def request_without_secrets(rows: RequestRows) -> RequestRows:
     """Return the request with placeholders instead of the secrets."""
     secrets = re.compile("|".join(SECRETS))
     return [(kind, name, secrets.sub(REMOVED, text)) for kind, name, text in rows]

@@ -21,8 +21,8 @@ from tests import strangers
 from tests.builders import session_bytes
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import message_texts_of_request
-from tests.e2e.test_bundle import INTRODUCTION, request_blocks
+from tests.e2e.plugin import text_of_request
+from tests.e2e.test_bundle import IMPORT_REMARK, request_blocks
 from tests.e2e.test_fork import client_environ
 from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import REPO, corpus, one_in
@@ -62,7 +62,7 @@ def test_an_imported_session_sends_its_conversation(
     source = corpus() / name
     session_id = import_session(source.read_bytes(), home)
     found = resume_request(every_client, home, api, session_id)
-    assert message_texts_of_request(found).count(INTRODUCTION) == 1
+    assert text_of_request(found).count(IMPORT_REMARK) == 1
     twin = home.install_session(source, str(uuid.uuid4()))
     # Older clients lose parallel calls of the original, so the newest client's request is expected.
     assert request_blocks(found) == request_blocks(
@@ -86,7 +86,7 @@ def test_a_hostile_transcript_sets_no_client_state(
     (began,) = [event for event in done.events if event.get("subtype") == "init"]
     assert began["permissionMode"] == "default"
     assert began["cwd"] == str(home.cwd)
-    texts = message_texts_of_request(request)
+    texts = text_of_request(request)
     for words in strangers.SAID:
         assert texts.count(words) == 1, words
 
@@ -101,7 +101,7 @@ def test_the_client_picker_lists_an_imported_session(
         tui.wait_for("Fix the parser · import")
         tui.key("Enter")
         tui.wait_for(strangers.SAID[1])
-        tui.wait_idle()
+        tui.wait_until_idle()
         assert "could not be restored" not in tui.text()
         tui.submit("and now")
         tui.wait_for("Mock reply 1")
@@ -138,7 +138,7 @@ def test_a_shared_page_can_be_imported_on_another_machine(
     shutil.rmtree(home.config / "projects")
     made = json.loads(output_of_command(other_machine, "import", str(page), "--json"))["data"]
     request = resume_request(client, other_machine, api, made["session_id"])
-    assert message_texts_of_request(request).count(INTRODUCTION) == 1
+    assert text_of_request(request).count(IMPORT_REMARK) == 1
     assert str(home.root) not in json.dumps(request)
     assert [without_home_paths(words, home) for _, words in request_blocks(request)] == [
         without_home_paths(words, home) for _, words in before

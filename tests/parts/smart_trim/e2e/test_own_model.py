@@ -17,14 +17,19 @@ from tests.e2e.harness.api_requests import Request, last_user_text
 from tests.e2e.harness.client import Tui
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.plugin import (
-    ENGINE,
-    SOURCE,
+    ENGINE_ENV,
+    SOURCE_SESSION,
     children_of_session,
-    message_texts_of_request,
+    text_of_request,
     wait_for_child,
 )
-from tests.e2e.test_context_rollover import is_headless
-from tests.e2e.test_forked_rollover import CALL, WARM, added_prompt, model_that_replies
+from tests.e2e.test_context_rollover import is_headless_request
+from tests.e2e.test_forked_rollover import (
+    BASH_CALL,
+    WARM_CACHE_USAGE,
+    added_prompt,
+    model_that_replies,
+)
 from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import corpus, one_in
 from tests.parts.smart_trim.models import SHOWN
@@ -35,17 +40,17 @@ WISH = "keep what has an even number"
 
 def open_session(tui: Tui, plugin: Path) -> Path:
     """Open a real session in the client and return its path."""
-    parent = tui.home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
-    tui.start(resume=parent.stem, plugin_dir=plugin, extra_env=ENGINE)
+    parent = tui.home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
+    tui.start(resume=parent.stem, plugin_dir=plugin, extra_env=ENGINE_ENV)
     return parent
 
 
 def run_turn(tui: Tui) -> None:
     """Run a turn whose token counts show a warm cache."""
-    tui.api.usage = WARM
+    tui.api.usage = WARM_CACHE_USAGE
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
-    tui.wait_idle()
+    tui.wait_until_idle()
 
 
 def choose_odd_numbers(request: Request) -> Any:
@@ -83,21 +88,21 @@ def test_the_models_choice_is_trimmed(
     modern_tui.submit("/trim")
     for number, words in enumerate(("keep the ALPHAS", WISH), 1):
         modern_tui.wait_for("1. Open the trimmed copy")
-        modern_tui.wait_idle(2)
+        modern_tui.wait_until_idle(2)
         for _ in range(4 - number):  # Move to the line below the choices.
             modern_tui.key("Down")
         modern_tui.type(f"--smart {words}")
         modern_tui.wait_for(f"--smart {words}")
         modern_tui.key("Enter")
         assert has_requests(modern_tui, 1 + number)
-        modern_tui.wait_gone(words)
+        modern_tui.wait_until_gone(words)
         first, *_, again = modern_tui.api.main_requests()
         assert first == last
         asked = added_prompt(last, again)
         assert json.dumps(asked).count(words) == 1
         assert "cache_control" not in json.dumps(asked)
     modern_tui.wait_for("1. Open the trimmed copy")
-    modern_tui.wait_idle(2)
+    modern_tui.wait_until_idle(2)
     for words in (
         "saves about",
         "chosen by claude-",
@@ -108,16 +113,16 @@ def test_the_models_choice_is_trimmed(
     assert "Trim here" not in modern_tui.text()
     assert children_of_session(modern_tui.home, parent) == []
     modern_tui.key("1")
-    modern_tui.wait_gone("1. Open the trimmed copy")
-    modern_tui.wait_idle()
+    modern_tui.wait_until_gone("1. Open the trimmed copy")
+    modern_tui.wait_until_idle()
     child = wait_for_child(modern_tui.home, parent)
-    modern_tui.wait_idle(1)
+    modern_tui.wait_until_idle(1)
     assert parent.read_bytes().startswith(before), "the client appends; nothing else may change"
     modern_tui.api.script = ()
-    modern_tui.api.clear()
+    modern_tui.api.clear_requests()
     modern_tui.submit("now go on GAMMA")
     assert has_requests(modern_tui, 1)
-    said = message_texts_of_request(modern_tui.api.main_requests()[-1])
+    said = text_of_request(modern_tui.api.main_requests()[-1])
     old, new = outputs_by_call(parent), outputs_by_call(child)
     gone = {call for call in old if '"piece ' in new[call]}
     assert len(gone) > 3
@@ -140,24 +145,24 @@ def test_without_an_answer_no_child_is_made(tui: Tui, plugin: Path) -> None:
     assert not tui.api.main_requests()
     run_turn(tui)
     for replies, shown in (
-        ([CALL, CALL], "empty-reply"),
+        ([BASH_CALL, BASH_CALL], "empty-reply"),
         (["I would rather say it in prose."], r"in\s+prose"),
     ):
         tui.api.script = model_that_replies(*replies)
         tui.submit("/trim --smart")
         tui.wait_for(rf"{shown}(.*\n)*.*{named}")
-        tui.wait_idle()
+        tui.wait_until_idle()
     asked = len(tui.api.main_requests())
     tui.api.script = model_that_replies([120.0, "late"])
     tui.submit("/trim --smart")
     tui.wait_for(ASKING_LINE)
     assert has_requests(tui, asked + 1)
     tui.key("Escape")
-    tui.wait_gone("asking this session's model")
-    tui.api.release()
-    tui.wait_idle()
+    tui.wait_until_gone("asking this session's model")
+    tui.api.release_delayed_replies()
+    tui.wait_until_idle()
     tui.submit("/trim yes")
     tui.wait_for("nothing to confirm")
-    assert not any(map(is_headless, tui.api.main_requests()))
+    assert not any(map(is_headless_request, tui.api.main_requests()))
     assert children_of_session(tui.home, parent) == []
     assert not (tui.home.cwd / "ran").exists()

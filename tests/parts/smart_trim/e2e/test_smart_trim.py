@@ -14,12 +14,12 @@ import pytest
 from tests.e2e.harness.api_requests import Request, last_user_text
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import children_of_session, message_texts_of_request
+from tests.e2e.plugin import children_of_session, text_of_request
 from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import REPO, corpus
 from tests.parts.smart_trim.models import SHOWN
 
-SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
+SOURCE_SESSION = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 """A real session of 500 KB with 40 contents to judge and 21 that rules trim."""
 
 WISH = "keep what has an even number"
@@ -76,7 +76,7 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
 
     The model's run leaves no file.
     """
-    parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
+    parent = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
     before = parent.read_bytes()
     api.script = choose_odd_numbers
     done = smart_trim(client, home, api, parent.stem, "-p", WISH, "--yes", "--json")
@@ -84,7 +84,7 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     data = json.loads(done.stdout)["data"]
     asked = api.main_requests()
     assert {tool["name"] for request in asked for tool in request["tools"]} == {"StructuredOutput"}
-    assert WISH in message_texts_of_request(asked[0])
+    assert WISH in text_of_request(asked[0])
     (child,) = children_of_session(home, parent)
     assert child.stem == data["session_id"] != parent.stem
     assert parent.read_bytes() == before
@@ -93,7 +93,7 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     assert data["smart"]["spent"]["calls"] == 1
     assert "not shown to it" in json.loads(done.stdout)["warnings"][0]
 
-    twin = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
+    twin = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
     # Client 2.1.42 drops parallel results of the parent, which a child has in one line, so the
     # newest client's request is compared.
     whole, cut = (
@@ -104,7 +104,7 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     assert len(changed_calls(whole, cut, *outputs)) == data["tools_trimmed"] > 5
     assert changed_calls(whole, cut, "tool_use", "id", "input")
     for row in data["smart"]["choices"]:
-        assert row["by"] == "thinking" or f'"{row["description"]}"' in message_texts_of_request(cut)
+        assert row["by"] == "thinking" or f'"{row["description"]}"' in text_of_request(cut)
 
 
 def changed_calls(whole: Request, cut: Request, *which: str) -> set[str]:
@@ -131,7 +131,7 @@ def test_a_failed_model_leaves_no_child(
 
     The error is one sentence with the command without a model.
     """
-    parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
+    parent = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
     wrong = {"name": "StructuredOutput", "input": {"choices": "all of them"}}
     for reply, seconds in (("I can't help with [1, 2, 3].", "30"), (wrong, "30"), (60, "4")):
         api.script = lambda _request, reply=reply: reply
@@ -144,7 +144,7 @@ def test_a_failed_model_leaves_no_child(
 
 def test_a_missing_client_leaves_no_child(home: ClientHome, api: MockApi) -> None:
     """If no client is on PATH, ``trim --smart`` fails and makes no child."""
-    parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
+    parent = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
     done = smart_trim(None, home, api, parent.stem, "--yes")
     assert (done.returncode, home.sessions()) == (1, [parent])
     assert b"claude is not installed" in done.stderr

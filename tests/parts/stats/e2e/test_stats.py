@@ -12,7 +12,7 @@ from resume_hooks.parts.stats.totals import make_statistics
 from resume_hooks.paths import Where
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.plugin import ENGINE, build_plugin
+from tests.e2e.plugin import ENGINE_ENV, build_plugin
 
 
 def test_stats_count_the_hooks_of_a_real_session(
@@ -26,7 +26,12 @@ def test_stats_count_the_hooks_of_a_real_session(
         {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 0.2"}]}]}}
     )
     run_print(
-        client, home, api, "hello", plugin_dir=build_plugin(tmp_path / "plugin"), extra_env=ENGINE
+        client,
+        home,
+        api,
+        "hello",
+        plugin_dir=build_plugin(tmp_path / "plugin"),
+        extra_env=ENGINE_ENV,
     )
     found = make_statistics(gather_counts(Where(home.env())).transcripts, "")
     stops = {row.ours: row for row in found.hooks if row.event == "Stop"}

@@ -15,8 +15,8 @@ import pytest
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi, Request
 from tests.e2e.harness.replies import Reply
-from tests.e2e.plugin import LINEAGE, message_texts_of_request
-from tests.e2e.test_fork import request_messages, resume_request
+from tests.e2e.plugin import LINEAGE_MARKER, text_of_request
+from tests.e2e.test_fork import resume_request, rows_of_request
 from tests.needs import corpus, one_in
 
 TASK = "count the files of this folder"
@@ -41,7 +41,7 @@ def child_of_verb(home: ClientHome, *words: str) -> Path:
 
 def is_from_subagent(request: Request) -> bool:
     """Check whether a request comes from the sub-agent."""
-    return TASK in message_texts_of_request({"messages": request["messages"][:1]})
+    return TASK in text_of_request({"messages": request["messages"][:1]})
 
 
 def model_that_starts_a_subagent(
@@ -85,15 +85,15 @@ def test_a_fork_sends_the_sub_agents_conversation(
         agent.read_bytes(),
     )
     child = child_of_verb(home, "fork", f"{parent.stem[:8]}/{agent.stem}")
-    knew = [*request_messages(own), ("text", "assistant", "THREE")]
+    knew = [*rows_of_request(own), ("text", "assistant", "THREE")]
     assert [kind for kind, _, _ in knew] == ["text", "tool_use", "tool_result", "text"]
     assert resume_request(client, home, api, child.stem) == knew
     told = child_of_verb(home, "handoff", f"{parent.stem[:8]}/{agent.stem}", "-n", "count again")
-    api.clear()
+    api.clear_requests()
     done = run_print(client, home, api, "go on", resume=told.stem)
     assert done.returncode == 0, done.stderr
-    words = message_texts_of_request(api.main_requests()[0])
-    for each in (LINEAGE, agent.stem, parent.stem, TASK, "THREE", "count again"):
+    words = text_of_request(api.main_requests()[0])
+    for each in (LINEAGE_MARKER, agent.stem, parent.stem, TASK, "THREE", "count again"):
         assert each in words
     assert agent.read_bytes() == raw
 

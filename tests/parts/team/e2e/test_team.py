@@ -23,8 +23,8 @@ from resume_hooks.sessions.lineage import LineageFinder
 from tests.e2e.harness.client import ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.processes import wait_until
-from tests.e2e.plugin import ENGINE, message_texts_of_request
-from tests.e2e.test_bundle import INTRODUCTION
+from tests.e2e.plugin import ENGINE_ENV, text_of_request
+from tests.e2e.test_bundle import IMPORT_REMARK
 from tests.needs import REPO
 from tests.parts.team.server import Connection
 
@@ -77,7 +77,10 @@ def test_the_server_has_every_record_after_a_clients_end(
     """
     team_data(home, "join", "alice")
     team_data(home, "projects", "add")
-    env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none", "PGSERVICEFILE": os.environ["PGSERVICEFILE"]}
+    env = ENGINE_ENV | {
+        "RESUME_HOOKS_CLIPBOARD": "none",
+        "PGSERVICEFILE": os.environ["PGSERVICEFILE"],
+    }
     pushes = Path(team_folder_path(Where(home.env())), PUSH_MARK_FILE)
     run_print(client, home, api, "one more thing", plugin_dir=plugin, extra_env=env)
     (printed,) = home.sessions()
@@ -91,7 +94,7 @@ def test_the_server_has_every_record_after_a_clients_end(
             os.utime(pushes)
             tui.submit(f"the last before {ending}")
             tui.wait_for(rf"the last before {ending}(?:.*\n)+?.*Mock reply")
-            tui.wait_idle()
+            tui.wait_until_idle()
             if ending == "exit":
                 tui.submit("/exit")
             else:
@@ -120,7 +123,7 @@ def test_a_session_continues_on_another_machine(
     team_data(home, "join", "alice")
     team_data(home, "projects", "add")
     with Tui(client, home, api) as tui:
-        env = ENGINE | {
+        env = ENGINE_ENV | {
             "RESUME_HOOKS_CLIPBOARD": "none",
             "PGSERVICEFILE": os.environ["PGSERVICEFILE"],
         }
@@ -137,9 +140,9 @@ def test_a_session_continues_on_another_machine(
     team_data(desk, "join", "alice")
     came = team_data(desk, "resume", name)
     assert came["receipt"]["session_id"] == name
-    api.clear()
+    api.clear_requests()
     assert run_print(client, desk, api, "and on the desk?", resume=name).returncode == 0
-    text = message_texts_of_request(api.main_requests()[-1])
+    text = text_of_request(api.main_requests()[-1])
     assert "the fruit is a kumquat" in text
     assert (SECRET in text, "[secret removed: github-pat]" in text) == (False, True)
     first = team_data(desk, "push", name)["pushed"][0]
@@ -166,10 +169,10 @@ def test_a_session_continues_on_another_machine(
     team_data(desk, "share", child, "--with", "bob")
     taken = team_data(bobs, "resume", child[:8])["receipt"]["session_id"]
     assert taken != child
-    api.clear()
+    api.clear_requests()
     assert run_print(client, bobs, api, "I take over", resume=taken).returncode == 0
-    text = message_texts_of_request(api.main_requests()[-1])
-    assert text.count(INTRODUCTION) == 1
+    text = text_of_request(api.main_requests()[-1])
+    assert text.count(IMPORT_REMARK) == 1
     assert "the fruit is a kumquat" in text
     assert "and on the desk?" in text
     assert SECRET not in text
