@@ -47,7 +47,7 @@ _TRAILER = compile_lazily(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
 
 
 def strip_trailer(report: str) -> str:
-    """Return a report without the note with the sub-agent's id that the client appends."""
+    """Return a report without its last lines, in which the client gives the sub-agent's id."""
     trailer_start = report.rfind("\nagentId: ")
     if trailer_start >= 0 and _TRAILER.match(report, trailer_start):
         return report[:trailer_start].rstrip()

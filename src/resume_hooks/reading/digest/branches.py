@@ -59,8 +59,8 @@ class Branches:
 
         A quote from this file is not part of the conversation if its record is on a branch that
         leaves the live branch. A quote from an ancestor is not part of the conversation if its
-        record comes after the last record that this file copied. A record is not considered
-        abandoned if it has no root or another root than the live branch.
+        record comes after the last record that this file copied. A record whose root is unknown, or
+        is not the root of the live branch, still counts as part of the conversation.
         """
         live_uuids = self._collect_ancestors(self._last_uuid)
         if self._reported_leaf in self._parents and self._reported_leaf not in live_uuids:
@@ -99,7 +99,7 @@ def _leaves_live_branch(
     parents: Mapping[str, str],
     known_results: dict[str, bool],
 ) -> bool:
-    """Check whether a record is on a branch that starts at a live record but is not live itself."""
+    """Check whether a record is not on the live branch itself, but on a branch that starts there."""
     visited: list[str] = []
     current = uuid
     while current in parents and current not in live_uuids and current not in known_results:

@@ -515,8 +515,9 @@ class SubagentChanges(NamedTuple):
 def _collect_subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> SubagentChanges:
     """Return the files that sub-agents changed.
 
-    Each sub-agent's records are in a file of its own. Old clients wrote these records into the
-    session's file. If a child has a copy of a sub-agent's file, only the first copy is read.
+    Each sub-agent has its own transcript, except that old clients wrote a sub-agent's records into
+    the session's file. If a child has a copy of a sub-agent's transcript, only one of the copies is
+    read.
     """
     changes: list[FileChange] = []
     unread_count, known_names = 0, set[str]()
@@ -556,7 +557,7 @@ def _find_subagents(file: SessionFile, facts: LineageFacts) -> Iterator[Subagent
 
 
 def _find_agent_order(agent: Subagent, facts: LineageFacts) -> int:
-    """Return the order of the record that ended a sub-agent, or 0 if this record is unknown."""
+    """Return the position of the record that ended a sub-agent among all records, or 0 if it is unknown."""
     return facts.agent_orders.get(agent.name.removeprefix(SUBAGENT_PREFIX), 0)
 
 

@@ -1,13 +1,13 @@
-"""Choose which calls an opening shows in its remaining space, and how much of each call.
+"""Choose which tool calls an opening shows in its remaining space, and how much of each call.
 
 The calls are added in this order, each group up to a fraction of the space:
 
 1. commands whose failure is still open
-2. edits that decided the last turn
+2. edits that concern the last request or the last answer
 3. the latest other edits
 4. the latest other calls
 
-Then more text of the deciding edits is shown. Then earlier calls that are related to the last
+Then more text of the edits in group 2 is shown. Then earlier calls that are related to the last
 request are added, then all other calls. Last, more text of the calls that were shortened is shown,
 first of the useful calls.
 """
@@ -24,8 +24,8 @@ from resume_hooks.reading.digest import prose
 
 # The fraction of the space that commands with open failures may use.
 OPEN_ERRORS_FRACTION = 0.15
-# The fraction of the space that commands with open failures and edits that decided the last turn
-# may use together.
+# The fraction of the space that commands with open failures and edits that concern the last request
+# or the last answer may use together.
 DECIDING_FRACTION = 0.3
 # The fraction of the space that open failures and all the latest edits may use together, before the
 # latest other calls are added.
@@ -167,7 +167,7 @@ class _CallChoice:
         self._max_characters = max_characters
 
     def indexes_of_values(self, *values: CallValue) -> list[int]:
-        """Return the indexes of the calls with any of these values, the latest call first."""
+        """Return the indexes of the calls that have any of these values, the latest call first."""
         indexes: list[int] = []
         for index, candidate in enumerate(self._candidates):
             if candidate.value in values:

@@ -44,13 +44,13 @@ from resume_hooks.transcripts.records import Record, get_string
 MAX_RESULT_CHARACTERS = 1_500
 # The maximum number of characters shown of the output of a command whose failure is still open.
 MAX_OPEN_ERROR_CHARACTERS = 3_000
-# A later output of a command is recognized by this number of characters at the start of the
-# command.
+# To recognize a later output of a command, this number of characters at the start of the commands
+# is compared.
 MAX_COMPARED_CHARACTERS = 60
 # The maximum number of characters shown of a successful command's output.
 MAX_OUTPUT_CHARACTERS = 700
-# The maximum number of characters shown of an edit that decided the last turn, and of a whole file
-# that is shown instead of its edits.
+# The maximum number of characters shown of an edit that concerns the last request or the last
+# answer, and of a whole file that is shown instead of its edits.
 MAX_DECIDING_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
 # The maximum number of characters shown of the lines that an edit removed.
 MAX_REMOVED_CHARACTERS = 600
@@ -58,8 +58,8 @@ MAX_REMOVED_CHARACTERS = 600
 MAX_PASSED_CHECK_CHARACTERS = 160
 # The maximum number of characters shown of the output of a failed run that was repeated and passed.
 MAX_FIXED_FAILURE_CHARACTERS = 700
-# Of a long output, only the two ends are redacted. Each has this many times the characters that are
-# shown of it, so that a secret at the cut is still recognized.
+# If an output is long, only its start and its end are redacted. The redacted text is this many
+# times as long as the shown text, so that a secret at the cut is still recognized.
 REDACTED_MULTIPLE = 4
 # Calls are collected until they fill this many times the available space. Then the calls to show are
 # chosen.
@@ -252,7 +252,7 @@ def _list_calls(
 
 
 def _is_whole_file(block: Record, call: _ListedCall) -> bool:
-    """Check whether a call wrote a whole file and is shown with the file's later edits."""
+    """Check whether the shown text of a call is a whole file, including the file's later edits."""
     return get_string(block, "name") == "Write" and call.candidate.value is CallValue.DECIDING
 
 
@@ -313,7 +313,7 @@ class _LaterCalls:
         self._call_counts: Counter[_CallKey] = Counter()
         # The record number of the last call that passed.
         self._passed_numbers: dict[_CallKey, int] = {}
-        # The folder that the last call that passed changed to.
+        # The folder to which the last call that passed changed with ``cd``.
         self._passed_folders: dict[_CallKey, str] = {}
         self._polled_commands: set[str] = set()
         self._shown_errors: set[int] = set()
@@ -331,10 +331,10 @@ class _LaterCalls:
         self._check_count = 0
 
     def register_call(self, block: Record, answer: _Answer, number: int) -> _ListedCall | None:
-        """Register a call. Return it in the form in which it is shown, or None if it is useless.
+        """Register a call. Return it in the form in which the opening shows it, or None if it is useless.
 
-        ``number`` is its record number. A call is useless if it changed little, if it succeeded and
-        was repeated later, or if later calls replaced what it shows.
+        ``number`` is the call's record number. A call is useless if it changed little, if it
+        succeeded and was repeated later, or if later calls made its text obsolete.
         """
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         self._has_plan = self._has_plan or tool == PLAN_TOOL
@@ -406,7 +406,10 @@ class _LaterCalls:
         key: _CallKey,
         note: str,
     ) -> _ListedCall:
-        """Return a call that wrote no file as it is shown, with a ``note`` if it is not empty."""
+        """Return a call that wrote no file, in the form in which the opening shows it.
+
+        ``note`` is a row for the shown text, or ``""``.
+        """
         is_recent = number >= self._subject.request_number
         format_result = partial(_format_result, block, note, answer.text, self._subject.words)
         is_failure = answer.text.startswith(_FAILURE_PREFIXES)
@@ -432,7 +435,7 @@ class _LaterCalls:
         return _ListedCall(candidate, number, key, "")
 
     def _find_age_note(self, key: _CallKey, inputs: Record, answer: _Answer) -> str:
-        """Return a note if later calls may have changed what a call shows, else ``""``.
+        """Return a note if later calls may have made the result of a call obsolete, else ``""``.
 
         Only files and the state of git are considered.
         """
@@ -471,7 +474,7 @@ class _LaterCalls:
             self._edited_paths[path] = None
 
     def _list_edited_paths_in(self, places: Iterable[str]) -> list[str]:
-        """Return the files that later calls changed and that are in ``places``, a list of files and folders."""
+        """Return the files that later calls changed and that are among ``searched_paths`` or inside them."""
         names = [place.removeprefix("./").strip("/") for place in places]
         tails = [f"/{name}/" for name in names if name not in {"", "."}]
         return [path for path in self._edited_paths if any(tail in f"/{path}/" for tail in tails)]
@@ -498,7 +501,7 @@ class _LaterCalls:
         return ""
 
     def _register_edit(self, block: Record, number: int) -> _ListedCall | None:
-        """Register a call that wrote a file. Return what is shown of it, or None if it is useless."""
+        """Register a call that wrote a file. Return it as the opening shows it, or None if it is useless."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_from_input(inputs)
         present_text = self._later_edits.find_present_text(inputs)
@@ -523,7 +526,7 @@ class _LaterCalls:
         elif value is CallValue.DECIDING:
             max_characters = MAX_WHOLE_FILE_CHARACTERS
             if was_edited_later and len(present_text) > max_characters:
-                value = CallValue.LOW  # The later edits show the deciding parts of the file.
+                value = CallValue.LOW  # The later edits show the relevant parts of the file.
         format_edit = partial(_format_edit, block, present_text, self._find_change_note(path))
         is_worth_space = value in {CallValue.DECIDING, CallValue.EDIT}
         candidate = CandidateCall(
@@ -537,7 +540,7 @@ class _LaterCalls:
         return _ListedCall(candidate, number, ("", ""), path)
 
     def _rate_edit(self, path: str, *, is_recent: bool) -> CallValue:
-        """Return the value of an edit of the file ``path``, whose edits were already counted."""
+        """Return how useful it is to show an edit of the file ``path``. The edit must already be counted."""
         if self._edit_counts[path] > MAX_CHANGES_PER_SUBJECT_FILE:
             return CallValue.LOW
         if self._is_committed and not is_recent:
@@ -568,7 +571,7 @@ class _LaterCalls:
         return CallValue.OTHER
 
     def _is_superseded(self, block: Record, answer: _Answer) -> bool:
-        """Check whether later calls replaced what a call shows, or whether another section shows the call."""
+        """Check whether later calls made the result of a call obsolete, or another section shows the call."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_from_input(inputs)
         if tool in _EXCLUDED_TOOLS or path in self._whole_files:
@@ -621,7 +624,7 @@ class _LaterCalls:
         return bool(paths) and all(_is_listed_path(path, rewritten_files) for path in paths)
 
     def count_equal_calls(self, key: _CallKey) -> int:
-        """Return how many of the calls that were not useless have this key."""
+        """Return how many useful calls with this key were processed."""
         return self._call_counts[key]
 
 
@@ -668,7 +671,7 @@ _SHOWN_BRANCHES = {
 
 
 class _BranchesBackwards:
-    """The branch at each call. The calls are added from the end of a session backwards."""
+    """The branch at each call. The calls are processed from the end of a session backwards."""
 
     def __init__(self) -> None:
         self._last_branch = ""  # The branch of the session's last switch.
@@ -720,7 +723,10 @@ _FILE_NAME = compile_lazily(r"[\w-]\.\w{1,8}\Z")
 
 
 def _is_listed_path(path: str, other_paths: Iterable[str]) -> bool:
-    """Check whether one of ``other_paths`` is the same path or ends with it, or the other way around."""
+    """Check whether ``path`` is one of ``other_paths``.
+
+    Two paths are treated as equal if one of them ends with the other.
+    """
     tail = f"/{path.removeprefix('./')}"
     return any(
         f"/{other_path}".endswith(tail) or tail.endswith(f"/{other_path}")
@@ -852,7 +858,7 @@ _EMPTY_OUTPUTS = EMPTY_ANSWERS | {
 
 
 def _format_edit(block: Record, present_text: str, note: str, max_characters: int) -> str:
-    """Return the text that is shown of a call that wrote a file.
+    """Return the text that an opening shows for a call that wrote a file.
 
     ``present_text`` is the part of the written text that is still in the file. If it is empty, the
     text that the call removed is shown. ``note`` is a row about later changes of the file, or
@@ -877,7 +883,7 @@ def _format_edit(block: Record, present_text: str, note: str, max_characters: in
 def _format_result(
     block: Record, note: str, answer: str, request_words: frozenset[str], max_characters: int
 ) -> str:
-    """Return the text that is shown of a call with its result, and with a ``note`` if it is not empty.
+    """Return the text that an opening shows for a call and its result, with ``note`` if it is not empty.
 
     If the result is a long diff, only the parts that contain some of the ``request_words`` are
     shown.

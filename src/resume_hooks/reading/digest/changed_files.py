@@ -29,16 +29,16 @@ MAX_PATH_CHARACTERS = 300
 LISTED_NOTE = "named by git only"
 # The note on a file that only a sub-agent's report names as changed.
 REPORTED_NOTE = "as a sub-agent reported"
-# The note on a file if the command that wrote it failed, and perhaps before writing.
+# The note on a file whose command failed, perhaps before it wrote the file.
 UNSURE_NOTE = "its command failed"
 REMOVED_NOTE = "removed"
 MOVED_NOTE = "moved to a path that a variable names"
-MAX_WRITTEN_FILES = 60  # The maximum number of files that are read from one command as changed.
-# The maximum number of listed files that only the output of git names as changed.
+MAX_WRITTEN_FILES = 60  # The maximum number of changed files that are found in one command.
+# If more files are named as changed by the output of git only, these files are not listed.
 MAX_LISTED_FILES = 8
 # The maximum number of characters of an output that are searched for written files.
 MAX_ANNOUNCING_CHARACTERS = 20_000
-MAX_LISTINGS = 300  # The maximum number of files that are read from one output of git.
+MAX_LISTINGS = 300  # The maximum number of changed files that are found in one output of git.
 
 
 def is_temporary(path: str, checkouts: Sequence[str] = ()) -> bool:
@@ -68,7 +68,7 @@ _FORCED_REMOVAL = compile_lazily(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f
 class FileTouch(NamedTuple):
     """One change of a file, at the record ``place``.
 
-    ``doubt`` is a note if the change is uncertain, else ``""``. ``is_removed`` means that a
+    ``doubt_note`` says why the change is uncertain, or is ``""``. ``is_removed`` means that a
     successful command removed the file. ``is_new`` means that the file did not exist before.
     """
 
@@ -89,8 +89,7 @@ class SessionPaths:
     def relative_path(self, path: str, folder: str = "") -> str:
         """Return a path relative to the home folder if the path is in that folder, else the absolute path.
 
-        If ``path`` is relative, it is relative to ``folder``, or to the home folder without
-        ``folder``.
+        A relative ``path`` starts at ``folder``, and a relative ``folder`` at the home folder.
         """
         relative_path = self._relative.get((path, folder))
         # The results are cached because a session names the same files many times.
@@ -114,8 +113,8 @@ class SessionPaths:
     def find_git_root(self, folder: str) -> str:
         """Return the folder to which paths in git's output are relative if git ran in ``folder``.
 
-        This folder is the repository's root, or the home folder if the root is unknown. If
-        ``folder`` is outside, it is ``folder`` itself.
+        This folder is the root of the session's repository, or the home folder if the root is
+        unknown. If ``folder`` is not inside that root, the result is ``folder`` itself.
         """
         known_root = self._git.root or self.folder
         if f"{folder}/".startswith(f"{known_root}/"):
@@ -138,7 +137,8 @@ def collect_touched_files(
 ) -> dict[str, list[FileTouch]]:
     """Return the changes of each file, by relative path.
 
-    Tools changed the file, a command names it, or git's or a program's output lists it as changed.
+    A change is known from a call of a tool, from the text of a command, or from the output of git
+    or of another program.
     """
     touches_by_path: dict[str, list[FileTouch]] = {}
     for change in changes:
@@ -328,7 +328,7 @@ def find_missing_files(
     commands: Sequence[ShellCommand],
     paths: SessionPaths,
 ) -> set[str]:
-    """Return the changed files that a later command reported as missing, or whose folder it did."""
+    """Return the changed files that a later command could not find, or whose folder it could not find."""
     missing_paths: set[str] = set()
     for command in commands:
         if "No such file" not in command.run.output:
@@ -388,10 +388,12 @@ def list_changed_files(
 ) -> Iterator[DigestEntry]:
     """Yield the changed files, each with its state at the session's end.
 
-    Files come first if they are in the home folder, certain, uncommitted or recent. ``removals``
-    are removed folders, each with the order of the command that removed it. Somebody else may have
-    changed the files that only git names. If there are many of them, only those that the session
-    committed are listed. Temporary files are left out, except in the session's ``checkouts``.
+    Files in the home folder come before other files, then certain changes before uncertain ones,
+    then uncommitted files before committed files, then recent changes before older ones.
+    ``removals`` are removed folders, each with the order of the command that removed it. Somebody
+    else may have changed the files that only git names. If there are many of them, only those that
+    the session committed are listed. Temporary files are left out, except in the session's
+    ``checkouts``.
     """
 
     def sort_key(path: str) -> tuple[bool, bool, bool, int, str]:

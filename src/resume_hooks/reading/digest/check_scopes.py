@@ -83,14 +83,14 @@ class _CheckScope(NamedTuple):
 
 
 class CheckPasses:
-    """The checks of a lineage that passed, with the last run of each scope that passed."""
+    """The last run that passed for each scope of the checks in a lineage."""
 
     def __init__(self, check_runs: Sequence[CheckRun]) -> None:
         self._printed_scopes: dict[tuple[str, str], list[_CheckScope]] = {}
         """The scopes of the commands that each runner printed last, by the runner's key and folder.
         """
         self._passes: dict[tuple[str, bool], dict[_CheckScope, RecordPlace]] = {}
-        """The place of the last pass of each scope, the latest last.
+        """The position of the last run that passed, for each scope. The latest position comes last.
 
         The outer key is a program, and whether the scope has filters.
         """
@@ -110,9 +110,9 @@ class CheckPasses:
         passes[scope] = place
 
     def find_covering_pass(self, check_run: CheckRun) -> RecordPlace | None:
-        """Return the place after which later passes cover everything that a failed run checked.
+        """Find later runs that passed and that together cover everything that a failed run checked.
 
-        If no later passes cover everything, return None.
+        Return the position of the first of these runs, or None if something is not covered.
         """
         places: list[RecordPlace] = []
         for scope in self._list_scopes(check_run):
@@ -123,7 +123,7 @@ class CheckPasses:
         return min(places, key=lambda place: place.order, default=None)
 
     def _find_pass_of_scope(self, scope: _CheckScope, order: int) -> RecordPlace | None:
-        """Return the place of the last pass after ``order`` that covers a scope, or None."""
+        """Return the position of the last run after ``order`` that passed and covers a scope, or None."""
         places: list[RecordPlace] = []
         for program in (scope.program, *_COMPILERS.get(scope.program, ())):
             for has_filters in (False, True):

@@ -77,7 +77,7 @@ _SERVER_WRITER_TOOL = compile_lazily(
 
 
 _NOTICE = compile_lazily(r"\[[^\[\]\n]{1,300}\]")
-"""A notice in brackets that stands instead of a text."""
+"""A notice in brackets. Some summaries contain only such a notice instead of a text."""
 
 
 class LineageFacts:
@@ -97,7 +97,8 @@ class LineageFacts:
     """Whether the session started a sub-agent that may write files."""
 
     client_checkout: SessionCheckout | None = None
-    """The folder and the branch of the work records, read when the branch last changed."""
+    """The folder and the branch in the client's records. They are updated when the branch changes.
+    """
     later_branch = ""
     """A different branch that the client recorded only after the last work, or ``""``."""
     instructions: Quote | None = None
@@ -235,7 +236,7 @@ class LineageFacts:
     def _prepare_sidechain_facts(self) -> LineageFacts:
         """Return the facts of the sub-agents whose records are in the session's own file.
 
-        The next record's position in the file is set.
+        Before that, give these facts the position of the next record.
         """
         if self.sidechain_facts is None:
             self.sidechain_facts = LineageFacts(sidechain=True)

@@ -47,7 +47,7 @@ _COMMIT_THEN_LOG = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?\d\b"
 )
 _SHORT_OUTPUT = compile_lazily(r"(?:\A|\n)ok ([0-9a-f]{7,40})\s*(?:\n|\Z)")
-"""The result of a commit as a program prints it that shortens git's output."""
+"""The row for a commit in the output of a program that shortens git's output."""
 
 _LOG_OUTPUT = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
 
@@ -241,7 +241,8 @@ class _CommitHistory:
                 continue
             self.rewritten_hashes.add(commit.hash)
             new_commit = new_commits.pop(commit.subject, None)
-            # The commit keeps its position, because an amend changes the last commit.
+            # The new commit takes the place of the old one, so the latest commit stays last. An
+            # amend changes the latest commit.
             if new_commit is not None:
                 self.commits[self.commits.index(commit)] = new_commit
             elif commit.subject.startswith(_SQUASHED_PREFIXES):

@@ -44,12 +44,15 @@ class EditedFiles:
         )
 
     def describe_passed_check(self, result_place: RecordPlace, folder: str) -> str:
-        """Return which files were edited after a check passed in ``folder``, or ``""``. Documents are ignored."""
+        """Return a note on the files that were edited after a check passed in ``folder``, or ``""``.
+
+        Documents are ignored.
+        """
         checkout = self.find_checkout(folder) if folder else ""
         return self._edits_of_code.describe_later_edits(result_place, checkout)
 
     def describe_failed_check(self, result_place: RecordPlace, folder: str) -> str:
-        """Return which files were edited after a check failed in ``folder``, or ``""``."""
+        """Return a note on the files that were edited after a check failed in ``folder``, or ``""``."""
         checkout = self.find_checkout(folder) if folder else ""
         edits = self._edits.describe_later_edits(result_place, checkout)
         return f"{edits}, not rerun" if edits else ""
@@ -69,7 +72,7 @@ class _EditTimes:
             self._edits_by_checkout.setdefault(find_checkout(edit[1]), []).append(edit)
 
     def describe_later_edits(self, place: RecordPlace, checkout: str) -> str:
-        """Return which files were edited after a record, or ``""``.
+        """Return a note on the files that were edited after a record, or ``""``.
 
         Files of other checkouts are ignored, unless ``checkout`` is empty. Files of unknown
         checkouts are included.

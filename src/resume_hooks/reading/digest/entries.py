@@ -220,7 +220,10 @@ def _rewrite_sections(
 
 
 def redact_and_collect(text: str) -> str:
-    """Redact a text by the rules. Inside ``collect_secret_texts``, collect a text that has secrets."""
+    """Redact a text by the rules.
+
+    Inside a ``with collect_secret_texts()`` block, a text that contains secrets is also collected.
+    """
     redacted = _redact_cached(text) if text else ""
     collected_texts = _COLLECTED_TEXTS.get()
     if collected_texts is not None and redacted != text:

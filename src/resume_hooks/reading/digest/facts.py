@@ -104,8 +104,8 @@ _INSERTED_PREFIXES = (
 """The start of texts that are recorded as prompts but were not typed for the model."""
 
 _TRIGGER = compile_lazily(r">[a-z]+(?:-[a-z]+)*(?!\S)")
-"""A trigger of this plugin without its prefix. With ``-p``, the client records a prompt that a hook
-blocked like any other prompt."""
+"""A trigger of this plugin without its prefix. A hook blocks such prompts. With ``-p``, the client
+records a blocked prompt in the same way as any other prompt."""
 
 _CLIENT_COMMAND = compile_lazily(
     r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
@@ -388,7 +388,7 @@ _CTRL_C = "\x03"
 def update_polled_run(
     run: ShellRun, poll: PendingCall, block: Record, text: str, place: RecordPlace
 ) -> ShellRun:
-    """Return a running command with what a poll shows of it. The command may have ended.
+    """Return a running command, updated with the output that a poll shows. The command may have ended.
 
     Some scripts print neither an exit status nor that the command still runs. A command to which
     the session sent Ctrl-C counts as interrupted, unless it ended with status 0.

@@ -103,7 +103,7 @@ def list_replaced_commands(
             continue  # The same command passed later, so an edit fixed the failure.
         replacement = _find_replacement(failed, commands[index + 1 :])
         if replacement is not None and is_lookup(failed):
-            continue  # The question was answered in another way.
+            continue  # Another command answered the question of this lookup.
         if replacement is None and ONE_TIME_COMMAND.search(failed.run.command):
             continue
         text = f"{_quote_failed_command(failed)} {failure}"

@@ -98,7 +98,7 @@ _ADD_ALL_OPTIONS = _UPDATE_OPTIONS | {"-A", "--all"}
 _SHELL_EXPANSION = compile_lazily(r"[$*?`\[]")
 """Characters that the shell expands. The result of the expansion is not visible in the command."""
 
-# With this message git refuses to add a file. It does not add the other named files either.
+# Git prints this message if a named file does not exist. Then it adds none of the named files.
 _ADD_REFUSAL = "fatal: pathspec"
 _NEW_REPOSITORY = compile_lazily(r"(?:\A|\n)Initialized empty Git repository in (/[^\n]*)/\.git\b")
 _COMMIT_ALL_OPTION = compile_lazily(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
@@ -106,7 +106,7 @@ _OPTIONS_WITH_VALUE = frozenset(
     {"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"}
 )
 _QUIET_COMMANDS = frozenset({"add", "rm", "mv", "commit", "status"})
-"""Git subcommands that print no rows that look like rows of a status, except ``status`` itself."""
+"""Git subcommands whose output cannot be mistaken for rows of a status, and ``status`` itself."""
 
 _CHECKOUT_COMMANDS = _STATUS_CHANGING_COMMANDS | {"add", "commit", "push", "restore", "status"}
 """Git subcommands that succeed only inside a checkout."""
@@ -178,8 +178,8 @@ class GitCall(NamedTuple):
 class _GitStatus(NamedTuple):
     """The files that a ``git status`` lists.
 
-    ``changed`` includes the ``untracked`` files. ``is_whole`` means that the output is complete, so
-    files that it does not list have no changes.
+    ``changed`` includes the ``untracked`` files. ``is_complete`` means that files that are not
+    listed have no changes.
     """
 
     staged: frozenset[str]
@@ -342,8 +342,8 @@ class FileStates:
     def mark_files_left_on_branch(self, edits: Iterable[FileEdit], order: int) -> None:
         """Mark the uncommitted files in the home folder's checkout that were not edited after ``order``.
 
-        At ``order`` the user left the branch of this checkout, so the files may be committed on
-        that branch.
+        ``order`` is the position of the record at which the user left the branch of this checkout.
+        So the files may be committed on that branch.
         """
         later_paths = {edit.path for edit in edits if edit.order > order}
         for path in self._list_paths_in_checkout_of("."):

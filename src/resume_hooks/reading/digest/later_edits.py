@@ -143,7 +143,7 @@ def _find_overlap(text: str, later_text: str) -> int | None:
     start = text.find(beginning)
     for _ in range(MAX_OVERLAP_TRIALS):
         if start < 0 or len(text[start:].strip()) < MIN_REPLACED_CHARACTERS:
-            break  # So short an overlap may be a coincidence.
+            break  # Such a short overlap may be a coincidence.
         if later_text.startswith(text[start:]):
             return start
         start = text.find(beginning, start + 1)

@@ -291,7 +291,7 @@ def _count_later_changes(
 
 
 def _list_files_changed_after(facts: LineageFacts, paths: SessionPaths, order: int) -> list[str]:
-    """Return the files that were changed after the record ``order``, by the time of their first change."""
+    """Return the files that were changed after the record ``order``, ordered by their first later change."""
     later_changes = (change for change in facts.changes if change.place.order > order)
     names = dict.fromkeys(
         plain_line(paths.relative_path(change.path, change.folder)) for change in later_changes

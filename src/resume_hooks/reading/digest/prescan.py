@@ -36,8 +36,8 @@ _UUID_KEY = b'"uuid":"'
 _THINKING_START = b'"content":[{"type":"thinking",'
 _RELEVANT_BLOCKS = (b'"type":"text"', b'"type":"tool_use"', b'"type":"tool_result"')
 _NEXT_KEY = compile_lazily(rb'"(?:uuid":"|is_error":true|tool_use_id"|toolUseResult")')
-"""The key of the record's own id, or an earlier key. If another key comes first, the result shows
-more than the success of the call."""
+"""The key of the record's own id, or a key that may come before it. If another of these keys comes
+first, the record contains more than a successful result."""
 
 _REJECTION = REJECTION_BEGINNING.encode()
 _TEXT_AFTER_BLOCK = b'},{"type":"text","text":"'
@@ -47,7 +47,8 @@ _TEXT_AFTER_BLOCK = b'},{"type":"text","text":"'
 class Prescan(NamedTuple):
     """The fields of a long record that the digest needs: the record's uuid and its parent's uuid.
 
-    ``call`` is the id of the call whose successful result the record contains, or ``""``.
+    ``sidechain`` means that the record is a sub-agent's. ``call_id`` is the id of the call whose
+    successful result the record contains, or ``""``.
     """
 
     uuid: str

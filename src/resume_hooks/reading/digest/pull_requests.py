@@ -46,8 +46,8 @@ class PullRequest(NamedTuple):
 class PullRequests(NamedTuple):
     """The pull requests of a session, the latest last.
 
-    ``ends`` maps the number of each merged or closed pull request to the place of the command that
-    shows this.
+    ``end_places`` maps the number of each merged or closed pull request to the place of the command
+    that shows this.
     """
 
     requests: list[PullRequest]
@@ -64,7 +64,7 @@ class PullRequests(NamedTuple):
         return None
 
     def has_wait_ended(self, text: str, place: RecordPlace) -> bool:
-        """Check whether a text mentions a pull request that was merged or closed after ``place``."""
+        """Check whether a text waits for a pull request that was merged or closed after ``place``."""
         if _WAITING_WORD.search(text) is None:
             return False
         numbers = [match[1] or match[2] for match in _PULL_REQUEST_REFERENCE.finditer(text)]

@@ -56,7 +56,7 @@ class LaterPrompts:
     def _find_repeated_parts(self, sequences: list[str]) -> list[tuple[int, int]]:
         """Return the start and the end of each part that a later prompt repeats, as indexes of words.
 
-        A part is repeated by a single prompt.
+        All words of a part come from the same later prompt.
         """
         parts: list[tuple[int, int]] = []
         for start, sequence in enumerate(sequences):

@@ -50,7 +50,7 @@ _TRACKED_PREFIXES = (b"1 ", b"2 ")
 
 
 class RepositoryState(NamedTuple):
-    """The present state of a repository. ``line`` describes it for the reader.
+    """The present state of a repository. ``description`` is one line for the reader.
 
     ``dirty_paths`` are the paths with uncommitted changes, including new files, relative to
     ``root``. ``staged_paths``, ``untracked_paths`` and ``conflicting_paths`` are subsets of them.

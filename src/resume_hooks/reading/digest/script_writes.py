@@ -29,7 +29,7 @@ _LITERALS = compile_lazily(r"'([^'\n]{1,300})'|\"([^\"\n]{1,300})\"")
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def find_files_written_by_scripts(command: str) -> tuple[str, ...]:
-    """Return the paths that the scripts in a command write, each once, in the form of the script."""
+    """Return the paths that the scripts in a command write, as the scripts spell them, each once."""
     if "<<" not in command or "write" not in command:
         return ()
     files: dict[str, None] = {}

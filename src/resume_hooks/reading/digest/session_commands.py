@@ -236,7 +236,7 @@ def _choose_commands(
     for *_, command, note in sorted(scored_runs, key=lambda entry: entry[:2]):
         parts = {part.words for part in _list_working_parts(command)}
         if parts <= known_parts:
-            continue  # A command that combines it with others has a better score.
+            continue  # A run with a better score includes all parts of this command.
         known_parts |= parts
         program_counts[command.program] += 1
         (

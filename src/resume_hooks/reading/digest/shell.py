@@ -439,7 +439,7 @@ def _find_restored_paths(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
 def does_status_cover_all(command: str) -> bool:
     """Check whether a command's exit status shows that all of its simple commands succeeded.
 
-    It does if they are joined only by ``&&``.
+    This is true if they are joined only by ``&&``.
     """
     return _LOOSE_SEPARATOR.search(remove_documents(command).replace("2>&1", "").strip()) is None
 

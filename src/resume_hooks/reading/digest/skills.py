@@ -166,8 +166,8 @@ def _has_new_request(facts: LineageFacts, skill: Quote) -> bool:
 def _is_finished(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> bool:
     """Check whether a skill's work is finished.
 
-    It is if the last step was reached or the current step is unknown, if the last prompt was
-    answered, and if the answer does not ask or offer anything.
+    It is finished if the last prompt was answered, the answer neither asks nor offers anything, and
+    the last step was reached or the current step is unknown.
     """
     answer = _find_final_answer(facts)
     if answer is None:

@@ -292,7 +292,7 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
 
 
 def _find_places_of_choices(facts: LineageFacts) -> frozenset[RecordPlace]:
-    """Return the records with the user's answers that are all short enough to be listed as choices."""
+    """Return the records in which each of the user's answers is short enough to be listed as a choice."""
     max_lengths: dict[RecordPlace, int] = {}
     for answer in facts.answers:
         choice = answer.text.rpartition(" -> ")[2]
@@ -539,7 +539,7 @@ _DISTINCT_NAME = compile_lazily(
     r"(?<![\w#/])#\d{1,6}\b|\b[A-Z]{2,8}-\d{1,6}\b|`[^`\n]{4,60}`|"
     r"\b(?=\w{6,60}\b)[A-Za-z]\w*(?:_[A-Za-z]\w*|[a-z\d][A-Z]\w*)|\b[\w-]{2,40}\.(?:py|ts|tsx|js|go|rs|md|json|ya?ml|toml|sh|sql)\b"
 )
-"""A name that hardly has two meanings: of an issue, of a thing in code, or of a file."""
+"""An unambiguous name: an issue's number, a name from the code, or a file name."""
 
 
 def _is_counter_question(answer: str) -> bool:
@@ -549,7 +549,10 @@ def _is_counter_question(answer: str) -> bool:
 
 
 def find_turn_order(facts: LineageFacts, count: int) -> int:
-    """Return the order of the prompt ``count`` turns ago, or 0 if the session has not more turns."""
+    """Return the order of the prompt that started the last ``count`` turns.
+
+    Return 0 if there are at most ``count`` prompts.
+    """
     prompts = facts.prompts.quotes
     if len(prompts) > count:
         return prompts[-count].place.order

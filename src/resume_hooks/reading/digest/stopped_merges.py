@@ -99,7 +99,11 @@ def _continues_merge(words: Sequence[str]) -> bool:
 def _make_stopped_merge(
     former_stop: StoppedMerge | None, words: Sequence[str], run: ShellRun
 ) -> StoppedMerge:
-    """Return the merge that stopped at a command. If the command continued a merge, keep its name."""
+    """Return the merge that stopped at a command.
+
+    If the command continues a merge that stopped before, the result names the command that started
+    the merge.
+    """
     paths = []
     for merged_path, other_path in _CONFLICT_ROW.findall(run.output):
         paths.append(merged_path.strip() or other_path)

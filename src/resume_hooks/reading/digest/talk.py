@@ -28,8 +28,8 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import plain_text
 
 MAX_STORED_CHARACTERS = 120_000
-"""The maximum number of characters in the talk that a child stores for its own children. They are
-about 30,000 tokens, and all talk in 99 of 100 sessions."""
+"""The maximum number of characters in the talk that a child stores for its own children. This is
+about 30,000 tokens, which is enough for the whole talk of 99 in 100 sessions."""
 
 MAX_TYPED_CHARACTERS = 4_000  # A prompt with more characters is assumed to be pasted, not typed.
 # The number of characters of a command's template that are kept to identify the command.
@@ -98,8 +98,8 @@ def select_fitting_messages(
 ) -> tuple[TalkMessage, ...]:
     """Return as many messages as fit, the most important kinds of messages first.
 
-    The user's messages come before the last words of turns, and these before the other messages. Of
-    each kind, the latest messages are kept.
+    The user's messages come first, then the last words of turns, then the other messages. Of each
+    kind, the latest messages are kept.
     """
     fitting_indexes: set[int] = set()
     remaining_characters = max_characters
@@ -313,7 +313,7 @@ def _make_message_key(text: str, kind: MessageKind) -> str:
 
 
 def _mark_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
-    """Return the messages. In each, list the sentences that the user revoked in a later message."""
+    """Return the messages, each with a list of its sentences that the user revoked in a later message."""
     user_sentences = _collect_sentences(messages, MessageKind.REQUEST)
     revocations: dict[int, list[tuple[str, str]]] = {}
     for old_index, new_index in find_revoked_statements(

@@ -41,7 +41,7 @@ _DONE_REPORT = compile_lazily(
 
 
 class TodoEntries(NamedTuple):
-    """The entries for open todos, and one entry about an overtaken list, if there is one."""
+    """The entries for open todos. If a list is overtaken, ``overtaken_list`` has one entry about it."""
 
     open_todos: tuple[DigestEntry, ...] = ()
     overtaken: tuple[DigestEntry, ...] = ()
@@ -148,9 +148,9 @@ def _find_overtaking_answer(
 ) -> Quote | None:
     """Return the last answer if the work has overtaken the todo list, else None.
 
-    The answer shows this if it follows a commit after the list's last change, if it reports
-    finished work after later edits or checks that passed, or if it asks and offers nothing after
-    edits for a later prompt.
+    The work has overtaken the list in three cases. The answer follows a commit after the list's
+    last change. The answer reports finished work after later edits or checks that passed. Or files
+    were edited for a later prompt, and the answer to it neither asks nor offers anything.
     """
     list_order = facts.todo_list.updated_at
     edit_order = max((change.place.order for change in facts.changes), default=0)

@@ -22,10 +22,9 @@ _TODO_WORDS = ("TODO", "FIXME", "XXX")
 
 
 class Mark(NamedTuple):
-    """A text about open work, or a whole plan.
+    """A text about open work, or a whole plan, that a call wrote into a file.
 
-    ``path`` is the file that a call wrote, and ``folder`` the folder of the call. ``place`` is the
-    call's position.
+    ``path`` is the file, and ``folder`` the folder of the call. ``place`` is the call's position.
     """
 
     text: str
