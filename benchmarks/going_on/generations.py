@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.going_on.planted import GENERATIONS, WORDINGS, Fact, planted_facts
 from resume_hooks.derive.fresh_child import read_opening
-from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters_for_tokens
+from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, convert_tokens_to_characters
 from resume_hooks.transcripts import records
 from tests.builders import (
     SESSION,
@@ -172,7 +172,7 @@ def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str
     path = home.project() / f"{SESSION}.jsonl"
     leaf, count, pasted = None, 0, ""
     for generation in range(GENERATIONS):
-        turns = talk.turns(generation, characters_for_tokens(more if generation else TALK))
+        turns = talk.turns(generation, convert_tokens_to_characters(more if generation else TALK))
         chain = Chain(path.stem, leaf, count)
         for turn in turns:
             chain.add(turn)
@@ -180,7 +180,7 @@ def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str
             stream.write(session_bytes(chain.records))
         count = chain.count
         said = "\n".join("\n".join((turn.prompt, *turn.answer)) for turn in turns)
-        pasted = f"{pasted}\n{said}"[-characters_for_tokens(DEFAULT_TOKENS) :]
+        pasted = f"{pasted}\n{said}"[-convert_tokens_to_characters(DEFAULT_TOKENS) :]
         path = hand_off(home, path)
         last = records.parse_record(path.read_bytes().rstrip(b"\n").split(b"\n")[-1])
         leaf = records.get_string(last or {}, "uuid")

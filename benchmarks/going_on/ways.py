@@ -29,7 +29,7 @@ from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import (
     DEFAULT_TOKENS,
-    characters_for_tokens,
+    convert_tokens_to_characters,
     format_whole_digest,
 )
 from resume_hooks.sessions.locate import session_file
@@ -197,7 +197,7 @@ def ways_at_compaction(path: Path) -> Iterator[WayResult]:
     digest = build_digest(session_file(str(path)), Where())
     for size in COMPACTIONS:
         name = named_size(size)
-        facts = describe_lost_facts(path.stem, str(path), characters_for_tokens(size), LIMIT)
+        facts = describe_lost_facts(path.stem, str(path), convert_tokens_to_characters(size), LIMIT)
         yield WayResult(
             f"`config compaction {name}`", result_of_text(base, facts)._replace(rows=rows_of(facts))
         )
@@ -253,7 +253,7 @@ def last_words(parsed: Sequence[Record], size: int) -> str:
         for one in parsed
         if records.get_kind(one) == records.ASSISTANT or records.is_prompt(one)
     ]
-    return "\n".join(filter(None, said))[-characters_for_tokens(size) :]
+    return "\n".join(filter(None, said))[-convert_tokens_to_characters(size) :]
 
 
 def prompts_first(parsed: Sequence[Record], size: int) -> str:
@@ -261,8 +261,10 @@ def prompts_first(parsed: Sequence[Record], size: int) -> str:
     prompts = "\n".join(
         records.prompt_text(record) for record in parsed if records.is_prompt(record)
     )
-    asked = prompts[: characters_for_tokens(size) // 2]
-    return f"{asked}\n{last_words(parsed, size)[-(characters_for_tokens(size) - len(asked)) :]}"
+    asked = prompts[: convert_tokens_to_characters(size) // 2]
+    return (
+        f"{asked}\n{last_words(parsed, size)[-(convert_tokens_to_characters(size) - len(asked)) :]}"
+    )
 
 
 def way_of_model(way: str, path: Path, base: int, digest: Digest) -> WayResult:

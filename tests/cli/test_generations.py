@@ -21,7 +21,7 @@ from resume_hooks.derive.fresh_child import (
 )
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.entries import Digest, MessageKind
-from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
+from resume_hooks.reading.digest.opening import convert_tokens_to_characters, format_opening
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import extract_next_step
 from resume_hooks.sessions.session import Session
@@ -112,7 +112,7 @@ def test_an_opening_is_not_quoted_in_the_next_digest(
 ) -> None:
     """A digest does not take messages from an opening, which already quotes them."""
     found = digest_of_file(fifth_handoff, config_home)
-    shown = format_opening(found, characters_for_tokens(48_000)).text
+    shown = format_opening(found, convert_tokens_to_characters(48_000)).text
     assert not any(metadata_records.DIGEST_BEGINNING in message.text for message in found.talk)
     for text in (FIRST[0], FIRST[1], "step 0", "prompt of generation 1"):
         rows = [row for row in shown.split("\n") if row == f"  {text}" or f"- {text} (" in row]
@@ -129,7 +129,7 @@ def test_a_digest_marks_an_outdated_value(config_home: ConfigHome, fifth_handoff
     ]
     assert old.superseded == ((FIRST[1], new.ref),)
     assert new.superseded == ()
-    shown = format_opening(found, characters_for_tokens(24_000)).text
+    shown = format_opening(found, convert_tokens_to_characters(24_000)).text
     assert (
         f'  {FIRST[1]}\n  [superseded at {new.ref[:8]}:{new.ref.rpartition(":")[2]}: "{FIRST[1]}"]'
         in shown

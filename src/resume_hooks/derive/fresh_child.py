@@ -24,7 +24,7 @@ from resume_hooks.reading.digest.calls import collect_latest_calls
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import (
     DEFAULT_TOKENS,
-    characters_for_tokens,
+    convert_tokens_to_characters,
     has_section,
 )
 from resume_hooks.reading.digest.opening import Opening as DigestOpening
@@ -269,7 +269,9 @@ def fit_digest(contents: ChildContents, child: Draft, parent: SessionFile) -> Di
     """
     if contents.digest is None:
         return EMPTY_OPENING
-    available_characters = characters_for_tokens(contents.opening_tokens) - len(contents.summary)
+    available_characters = convert_tokens_to_characters(contents.opening_tokens) - len(
+        contents.summary
+    )
     # For a new task, the latest calls of the parent are not useful.
     if contents.is_new_task:
         omitted_calls = None

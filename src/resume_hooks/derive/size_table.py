@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.derive.opening_size import format_size
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
@@ -54,9 +53,9 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
     # Imported here because a long session has no digest and needs none of these modules.
     from resume_hooks.reading.digest.entries import Digest
     from resume_hooks.reading.digest.opening import (
+        CHARACTERS_PER_TOKEN,
         MIN_CALLS_CHARACTERS,
-        TOKEN_CHARACTERS,
-        characters_for_tokens,
+        convert_tokens_to_characters,
         format_opening,
     )
 
@@ -64,7 +63,9 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
     digest, default_tokens = contents.digest or Digest(), contents.opening_tokens
     opening_lengths = {}
     for tokens in _list_sizes(default_tokens):
-        opening_lengths[tokens] = len(format_opening(digest, characters_for_tokens(tokens)).text)
+        opening_lengths[tokens] = len(
+            format_opening(digest, convert_tokens_to_characters(tokens)).text
+        )
     unlimited_length = len(format_opening(digest, UNLIMITED_CHARACTERS).text)
     digest_length = len(plan.digest_opening.text)
     fixed_tokens = default_after - digest_length / CHARACTERS_PER_TOKEN
@@ -95,14 +96,14 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
             tokens_after = min(tokens_after, default_after)
         missing_length = unlimited_length - length
         omitted_tokens = (
-            missing_length // TOKEN_CHARACTERS if missing_length > NEGLIGIBLE_CHARACTERS else 0
+            missing_length // CHARACTERS_PER_TOKEN if missing_length > NEGLIGIBLE_CHARACTERS else 0
         )
         sizes.append(
             HandoffSize(
                 size=format_size(tokens),
                 tokens_after=tokens_after,
                 omitted_tokens=omitted_tokens,
-                whole_tokens=unlimited_length // TOKEN_CHARACTERS,
+                whole_tokens=unlimited_length // CHARACTERS_PER_TOKEN,
                 has_calls=not omitted_tokens and call_characters > 0,
                 has_mainly_lists=omitted_tokens > 0 and tokens <= MAX_LIST_TOKENS,
             )
@@ -113,9 +114,9 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
 def _characters_for_calls(tokens: int, length: int) -> int:
     """Return the number of characters for calls in an opening with ``length`` other characters."""
     # Imported here for the same reason as in ``measure_sizes``.
-    from resume_hooks.reading.digest.opening import CALLS_FRACTION, characters_for_tokens
+    from resume_hooks.reading.digest.opening import CALLS_FRACTION, convert_tokens_to_characters
 
-    available_characters = characters_for_tokens(tokens)
+    available_characters = convert_tokens_to_characters(tokens)
     return min(available_characters - length, round(available_characters * CALLS_FRACTION))
 
 

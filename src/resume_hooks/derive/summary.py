@@ -43,7 +43,7 @@ from resume_hooks.reading.digest.build import MAX_ANCESTOR_BYTES, build_digest
 from resume_hooks.reading.digest.entries import Digest, MessageKind, digest_references, read_digest
 from resume_hooks.reading.digest.opening import (
     DEFAULT_TOKENS,
-    characters_for_tokens,
+    convert_tokens_to_characters,
     format_opening,
     format_whole_digest,
 )
@@ -404,7 +404,7 @@ def ask_for_summary(
 
 def format_digest_for_prompt(digest: Digest) -> str:
     """Return the text of a digest for a model, as long as an opening of the default size."""
-    return format_opening(digest, characters_for_tokens(DEFAULT_TOKENS)).text
+    return format_opening(digest, convert_tokens_to_characters(DEFAULT_TOKENS)).text
 
 
 def make_conversation_prompt(digest: str, wish: str) -> str:

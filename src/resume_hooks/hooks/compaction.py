@@ -22,7 +22,7 @@ from resume_hooks.hooks import hook_replies, hook_state
 from resume_hooks.hooks.after_compaction import describe_lost_facts
 from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.reading.digest.opening import characters_for_tokens
+from resume_hooks.reading.digest.opening import convert_tokens_to_characters
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.claude_settings import find_policy_file
@@ -294,7 +294,9 @@ def _shrink_conversation(
     """
     started = time.monotonic()
     is_handoff = method != TRIM_VALUE
-    max_facts = characters_for_tokens(parse_tokens(method)) if is_handoff else MAX_FACTS_CHARACTERS
+    max_facts = (
+        convert_tokens_to_characters(parse_tokens(method)) if is_handoff else MAX_FACTS_CHARACTERS
+    )
     facts = describe_lost_facts(
         session.session_id, session.path, max_facts, DECISION_TIMEOUT_SECONDS / 2
     )

@@ -15,7 +15,7 @@ from resume_hooks.hooks.request import Request
 from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.calls import collect_latest_calls
-from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
+from resume_hooks.reading.digest.opening import convert_tokens_to_characters, format_opening
 from resume_hooks.system.copy_result import CopyResult
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
@@ -39,7 +39,7 @@ def answer_request(request: Request) -> Report:
         digest = build_digest(session, request.where)
         text = format_opening(
             digest,
-            characters_for_tokens(MAX_SHOWN_TOKENS),
+            convert_tokens_to_characters(MAX_SHOWN_TOKENS),
             collect_calls=partial(collect_latest_calls, session, digest),
         ).text
     if not digest.talk and not digest.sections:

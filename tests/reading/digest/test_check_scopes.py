@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.reading.digest import check_scopes, shell
-from resume_hooks.reading.digest.check_scopes import CheckPasses, CheckRun
+from resume_hooks.reading.digest.check_scopes import CheckRun, PassedChecks
 from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from tests.builders import CWD, SESSION
 
@@ -31,7 +31,7 @@ def test_many_checks_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(check_scopes, "_covers_scope", count_comparison)
     runs = [_passed_run(number) for number in range(RUN_COUNT)]
-    passes = CheckPasses(runs)
+    passes = PassedChecks(runs)
     assert [passes.find_covering_pass(run) for run in runs] == [None] * RUN_COUNT
     assert len(comparisons) <= RUN_COUNT * check_scopes.MAX_COMPARED_SCOPES
 
@@ -52,9 +52,9 @@ def test_a_task_in_another_folder_does_not_prove_a_check() -> None:
     printed = "[test] $ go test ./..."
     other = _run("mise run test", 2, "/other", printed)
     failed = _run("mise run test", 3, "/repo", printed, status=1)
-    assert CheckPasses([check, other, failed]).find_covering_pass(check) is None
+    assert PassedChecks([check, other, failed]).find_covering_pass(check) is None
     passed = _run("mise run test", 4, "/repo", printed)
-    assert CheckPasses([check, other, failed, passed]).find_covering_pass(check) is not None
+    assert PassedChecks([check, other, failed, passed]).find_covering_pass(check) is not None
 
 
 def test_a_long_printed_command_does_not_prove_a_check() -> None:
@@ -67,6 +67,6 @@ def test_a_long_printed_command_does_not_prove_a_check() -> None:
         folders = " ".join(f"./b{number}" for number in range(folder_count))
         runner = _run("mise run test", 2, "/repo", f"[t] $ go test ./... {folders} -run One")
         short_runner = _run("mise run test", 2, "/repo", f"[t] $ go test ./... {folders}")
-        assert CheckPasses([check, runner]).find_covering_pass(check) is None
-        proof = CheckPasses([check, short_runner]).find_covering_pass(check)
+        assert PassedChecks([check, runner]).find_covering_pass(check) is None
+        proof = PassedChecks([check, short_runner]).find_covering_pass(check)
         assert (proof is not None) is is_proof

@@ -247,7 +247,7 @@ def test_edits_are_looked_up_in_linear_time() -> None:
     notes = []
     for number in range(300):
         place = RecordPlace(SESSION, number, number)
-        notes.append(edited_files.describe_passed_check(place, "/repo1/src"))
+        notes.append(edited_files.describe_edits_after_pass(place, "/repo1/src"))
     assert notes[0] == "150 files edited since"
     assert notes[-4:] == [
         "edited since: a297.py, a299.py",

@@ -26,7 +26,7 @@ repository.MAX_GIT_SECONDS = 60  # under strace everything takes its time
 environ = json.loads(sys.argv[2])
 with repository.GitQuery(sys.argv[1], "2001-01-01T00:00:00.000Z", Where(environ)) as query:
     state = query.collect_answers()
-print(json.dumps([state.line, sorted(state.dirty_paths)]))
+print(json.dumps([state.description, sorted(state.dirty_paths)]))
 """
 FIND_COMMITS_SCRIPT = """
 import json, sys, time

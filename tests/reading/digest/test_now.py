@@ -232,7 +232,7 @@ def test_files_on_a_branch_that_the_user_left_may_be_committed(config_home: Conf
 
     The digest says so, unless a command with git in it could have changed the branch.
     """
-    row = "no git command of the session left fix: its files may be committed since"
+    row = "no git command of the session left fix: its files may have been committed since"
     talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py")
     talk.runs("git add a.py && git status -sb", "## fix\nM  a.py").prompt("hi", gitBranch="fix")
     assert row not in present_state(talk.digest(config_home))
@@ -517,7 +517,7 @@ def test_a_plan_that_is_out_of_date_is_marked(config_home: ConfigHome) -> None:
     talk.calls("TodoWrite", {"todos": [{"content": "cut it", "status": "completed"}]})
     assert (
         notes(talk.digest(config_home), "now")[row]
-        == "the task list after it is done, but may not cover all of it"
+        == "a later task list is done, but it may not cover everything"
     )
     talk.calls("ExitPlanMode", {"plan": "# Drop it"}, REJECTED, error=True)
     assert notes(talk.digest(config_home), "now")[row].endswith(

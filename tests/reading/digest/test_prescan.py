@@ -161,10 +161,10 @@ def test_the_prescan_never_differs_from_the_parser(line: bytes) -> None:
         block for block in records.list_blocks(record) if block.get("type") == "tool_result"
     ]
     assert found.uuid == record["uuid"]
-    assert found.parent == record["parentUuid"]
-    assert found.sidechain is (record["isSidechain"] is True)
+    assert found.parent_uuid == record["parentUuid"]
+    assert found.is_sidechain is (record["isSidechain"] is True)
     assert not any(block.get("is_error") is True for block in answered)
-    if found.call:
-        assert [block["tool_use_id"] for block in answered] == [found.call]
+    if found.call_id:
+        assert [block["tool_use_id"] for block in answered] == [found.call_id]
     else:
         assert not answered or records.get_kind(record) != "user"

@@ -58,7 +58,7 @@ def git_state(
 def git_state_without_time_limit(folder: Path) -> RepositoryState:
     """Return the state of a folder's repository, trying again if the machine is too busy."""
     return next(
-        (state for _ in range(20) if (state := git_state(folder)).line != "not asked"),
+        (state for _ in range(20) if (state := git_state(folder)).description != "not asked"),
         RepositoryState("not asked"),
     )
 
@@ -90,7 +90,7 @@ def test_uncommitted_files_are_listed(repo: Path) -> None:
     assert state.dirty_paths == {"a", "new file ü", "sub/c d"}
     assert state.staged_paths == {"sub/c d"}
     assert state.untracked_paths == {"new file ü"}
-    assert state.line == "branch main, 2 commits since the session began, 3 uncommitted"
+    assert state.description == "branch main, 2 commits since the session began, 3 uncommitted"
 
 
 def test_files_in_conflict_are_listed(repo: Path) -> None:
@@ -114,7 +114,7 @@ def test_files_in_conflict_are_listed(repo: Path) -> None:
 def test_a_detached_head_has_no_branch(repo: Path, words: tuple[str, ...]) -> None:
     """The state of a detached head says "no branch". A long branch name is cut."""
     git(repo, *words)
-    line = git_state_without_time_limit(repo).line
+    line = git_state_without_time_limit(repo).description
     assert line.startswith(("no branch (detached), ", f"branch {'b' * MAX_BRANCH_CHARACTERS}, "))
 
 
@@ -138,7 +138,7 @@ def test_a_pushed_branch_needs_no_note(pushed: Path) -> None:
     """The state of a branch that equals its upstream mentions no upstream."""
     state = git_state_without_time_limit(pushed)
     assert (state.branch, state.ahead, state.behind, state.is_rewritten) == ("fix/x", 0, 0, False)
-    assert state.line == "branch fix/x, 2 commits since the session began, clean"
+    assert state.description == "branch fix/x, 2 commits since the session began, clean"
 
 
 def test_commits_ahead_and_behind_are_counted(pushed: Path) -> None:
@@ -148,16 +148,18 @@ def test_commits_ahead_and_behind_are_counted(pushed: Path) -> None:
     git(pushed.parent / "other", "push", "-q")
     for message in ("three", "four", "five"):
         commit(pushed, message)
-    assert git_state_without_time_limit(pushed).line == (
+    assert git_state_without_time_limit(pushed).description == (
         "branch fix/x, 5 commits since the session began, 3 commits ahead of its upstream, clean"
     )
     git(pushed, "fetch", "-q")
     (pushed / "a").write_text("2\n")
     state = git_state_without_time_limit(pushed)
     assert (state.ahead, state.behind, state.is_rewritten) == (3, 1, False)
-    assert state.line.endswith("3 commits ahead of its upstream, 1 behind, 1 uncommitted")
+    assert state.description.endswith("3 commits ahead of its upstream, 1 behind, 1 uncommitted")
     git(pushed, "reset", "-q", "--hard", "HEAD~3")
-    assert ", 1 commit behind its upstream, clean" in git_state_without_time_limit(pushed).line
+    assert (
+        ", 1 commit behind its upstream, clean" in git_state_without_time_limit(pushed).description
+    )
 
 
 def test_a_rewritten_pushed_branch_is_marked(pushed: Path) -> None:
@@ -165,7 +167,7 @@ def test_a_rewritten_pushed_branch_is_marked(pushed: Path) -> None:
     commit(pushed, "two again", "--amend")
     state = git_state_without_time_limit(pushed)
     assert (state.ahead, state.behind, state.is_rewritten) == (1, 1, True)
-    assert state.line == (
+    assert state.description == (
         "branch fix/x, 2 commits since the session began, 1 commit ahead of its upstream, 1 behind, "
         "rewritten after it was pushed: needs a force-push, clean"
     )
@@ -223,7 +225,7 @@ def test_commits_of_a_shallow_clone_are_counted(repo: Path) -> None:
     commit(repo, "two")
     git(repo, "clone", "-q", "--depth", "1", f"file://{repo}", "../shallow")
     assert (
-        git_state_without_time_limit(repo.parent / "shallow").line
+        git_state_without_time_limit(repo.parent / "shallow").description
         == "branch main, 1 commit since the session began, clean"
     )
 
@@ -251,7 +253,7 @@ def test_the_state_of_a_sha256_repository_is_read(tmp_path: Path) -> None:
     git(tmp_path, "add", "a")
     commit(tmp_path, "one")
     assert (
-        git_state_without_time_limit(tmp_path).line
+        git_state_without_time_limit(tmp_path).description
         == "branch main, 1 commit since the session began, clean"
     )
 
@@ -265,7 +267,7 @@ def test_the_state_of_a_submodule_is_read(repo: Path) -> None:
     commit(repo.parent / "inner", "one")
     git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../inner", "sub")
     assert (
-        git_state_without_time_limit(repo / "sub").line
+        git_state_without_time_limit(repo / "sub").description
         == "branch main, 1 commit since the session began, clean"
     )
     (repo / "sub" / "b").write_text("x")
@@ -276,14 +278,14 @@ def test_the_state_of_a_submodule_is_read(repo: Path) -> None:
 def test_a_repository_without_commits_has_no_commit_count(tmp_path: Path) -> None:
     """The state of a repository without commits has no number of commits."""
     git(tmp_path, "init", "-q", "-b", "main")
-    assert git_state_without_time_limit(tmp_path).line == "branch main, clean"
+    assert git_state_without_time_limit(tmp_path).description == "branch main, clean"
 
 
 def test_a_worktree_has_its_own_state(repo: Path) -> None:
     """The state of a worktree has its own branch and only its own uncommitted files."""
     git(repo, "worktree", "add", "-q", "../tree", "-b", "side")
     assert (
-        git_state_without_time_limit(repo.parent / "tree").line
+        git_state_without_time_limit(repo.parent / "tree").description
         == "branch side, 1 commit since the session began, clean"
     )
     (repo / "only here").write_text("x")
@@ -299,14 +301,14 @@ def test_a_folder_without_a_repository_has_no_state(folder: str) -> None:
 
 def test_a_machine_without_git_has_no_state(repo: Path) -> None:
     """Without git on the machine, the state is "not asked"."""
-    assert git_state(repo, {"PATH": "/nowhere"}).line == "not asked"
+    assert git_state(repo, {"PATH": "/nowhere"}).description == "not asked"
 
 
 def test_a_bare_repository_has_no_state(tmp_path: Path) -> None:
     """The state of a bare repository is "no answer"."""
     git(tmp_path, "init", "-q")
     git(tmp_path, "config", "core.bare", "true")
-    assert git_state_without_time_limit(tmp_path).line == "no answer"
+    assert git_state_without_time_limit(tmp_path).description == "no answer"
 
 
 def test_a_hanging_git_is_ended(repo: Path, tmp_path: Path) -> None:
@@ -318,7 +320,7 @@ def test_a_hanging_git_is_ended(repo: Path, tmp_path: Path) -> None:
     )
     started = time.monotonic()
     state = git_state(repo, {"PATH": f"{folder}:{os.environ['PATH']}"}, wait=0.3)
-    assert state.line == "not asked"
+    assert state.description == "not asked"
     assert (
         time.monotonic() - started < 30
     )  # The query must not wait for a grandchild that keeps the pipe open.

@@ -11,7 +11,7 @@ from resume_hooks.reading.digest.shell import (
     make_command_key,
     make_runnable_command,
     parse_simple_commands,
-    remove_documents,
+    remove_here_documents,
 )
 
 CORES = [
@@ -85,7 +85,7 @@ def test_a_command_of_several_lines_runs_unchanged(command: str) -> None:
 )
 def test_here_documents_are_removed(command: str, expected: str) -> None:
     """A here-document is removed from a command up to the line that contains only its end word."""
-    assert remove_documents(command) == expected
+    assert remove_here_documents(command) == expected
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.shell import (
-    MAX_DOCUMENTS,
+    MAX_HERE_DOCUMENTS,
     find_start_folder,
     parse_simple_commands,
 )
@@ -129,7 +129,7 @@ _TEXT_KEYS = (("old_string", "oldString"), ("new_string", "newString"))
 
 
 def _read_heredoc_changes(command: str) -> Iterator[FileChange]:
-    for match in islice(_HEREDOC.finditer(command), MAX_DOCUMENTS):
+    for match in islice(_HEREDOC.finditer(command), MAX_HERE_DOCUMENTS):
         redirect_before, path_before, quote, word, redirect_after, path_after = match.groups("")
         redirect, path = redirect_before or redirect_after, (path_before or path_after).strip("'\"")
         end = f"{command}\n".find(f"\n{word}\n", match.end())

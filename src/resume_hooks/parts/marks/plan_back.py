@@ -35,7 +35,7 @@ from resume_hooks.parts.marks.fork_point import list_parent_remarks
 from resume_hooks.parts.marks.state import Mark, check_not_subagent, use_up_mark
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
-from resume_hooks.reading.digest.opening import characters_for_tokens, format_opening
+from resume_hooks.reading.digest.opening import convert_tokens_to_characters, format_opening
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.lineage_block import remove_block_markers
 from resume_hooks.sessions.locate import SessionFile
@@ -285,7 +285,7 @@ def plan_back(
         digest_reference = f"{session.session_id}:{omitted_records.first_line}"
         fork_digest = format_opening(
             digest,
-            characters_for_tokens(tokens_for_size("", where)),
+            convert_tokens_to_characters(tokens_for_size("", where)),
             record_ref=digest_reference,
             read_command=read_command,
         ).text

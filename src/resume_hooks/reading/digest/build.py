@@ -45,7 +45,7 @@ from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.file_states import (
     CONFLICTING,
     MAYBE_COMMITTED,
-    MAYBE_LEFT,
+    MAYBE_COMMITTED_ON_LEFT_BRANCH,
     NOT_COMMITTED,
     derive_file_states,
 )
@@ -100,7 +100,14 @@ Reading them takes a little over a second. The first START_BYTES of a larger ses
 # The number of bytes that are read from the start of a session larger than MAX_READ_BYTES.
 START_BYTES = 2_000_000
 
-OUTDATED_NOTES = ("uncommitted", "staged", NOT_COMMITTED, CONFLICTING, MAYBE_COMMITTED, MAYBE_LEFT)
+OUTDATED_NOTES = (
+    "uncommitted",
+    "staged",
+    NOT_COMMITTED,
+    CONFLICTING,
+    MAYBE_COMMITTED,
+    MAYBE_COMMITTED_ON_LEFT_BRANCH,
+)
 """Notes on files that an ancestor's digest contains and that may be outdated, because the file may
 have been committed later. Older versions of this plugin wrote ``uncommitted``."""
 
@@ -239,7 +246,7 @@ def _make_sections(
             list_present_state(
                 facts, paths, repository, session_git, states, session_id, known_pull_requests
             ),
-            todo_entries.overtaken,
+            todo_entries.overtaken_list,
         ),
         "next": list_next_steps(facts),
         "pending": list_pending_work(facts, session_id),
@@ -397,7 +404,7 @@ def build_digest(
             sections,
             messages,
             omitted_counts,
-            git.line,
+            git.description,
             unread_count,
             skipped_bytes,
             remark_count,

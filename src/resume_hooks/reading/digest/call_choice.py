@@ -26,7 +26,7 @@ from resume_hooks.reading.digest import prose
 OPEN_ERRORS_FRACTION = 0.15
 # The fraction of the space that commands with open failures and edits that concern the last request
 # or the last answer may use together.
-DECIDING_FRACTION = 0.3
+RELEVANT_EDITS_FRACTION = 0.3
 # The fraction of the space that open failures and all the latest edits may use together, before the
 # latest other calls are added.
 EDITS_FRACTION = 0.35
@@ -47,20 +47,20 @@ MAX_SPARE_CHARACTERS = 4_000
 class CallValue(Enum):
     """How useful a call is for continuing the work."""
 
-    DECIDING = "deciding"
+    RELEVANT_EDIT = "relevant_edit"
     """An edit after the last request, or an edit of a file that the last request or the last answer
     names."""
-    EDIT = "edit"
+    OTHER_EDIT = "other_edit"
     """One of the latest edits of any other file."""
-    OPEN_ERROR = "open error"
+    OPEN_ERROR = "open_error"
     """A command whose failure is listed as open in the digest."""
     OTHER = "other"
-    BRIEF = "brief"
+    OLD_RUN = "old_run"
     """An older check that passed, or a failed run of a command that passed later. Only the start
     and the end of the output are shown."""
     LOW = "low"
     """An older search or edit, whose result was already used or is outdated."""
-    COMMITTED = "committed"
+    COMMITTED_EDIT = "committed_edit"
     """An edit that was committed afterwards. It is shown last, unless the last request is about the
     edit or about a review."""
 
@@ -89,7 +89,7 @@ class CandidateCall(NamedTuple):
     @property
     def is_shown_first(self) -> bool:
         """Whether a call belongs to the latest calls, which are shown before the others."""
-        return self.value not in {CallValue.LOW, CallValue.COMMITTED} and not self.is_old_read
+        return self.value not in {CallValue.LOW, CallValue.COMMITTED_EDIT} and not self.is_old_read
 
 
 def choose_calls(
@@ -111,19 +111,19 @@ def choose_calls(
         else:
             texts.append(candidate.text)
     choice = _CallChoice(candidates, texts, max_characters)
-    deciding = choice.indexes_of_values(CallValue.DECIDING)
-    edits = choice.indexes_of_values(CallValue.DECIDING, CallValue.EDIT)
-    committed = choice.indexes_of_values(CallValue.COMMITTED)
+    relevant_edits = choice.find_indexes_with_values(CallValue.RELEVANT_EDIT)
+    edits = choice.find_indexes_with_values(CallValue.RELEVANT_EDIT, CallValue.OTHER_EDIT)
+    committed = choice.find_indexes_with_values(CallValue.COMMITTED_EDIT)
     latest = [index for index, candidate in enumerate(candidates) if candidate.is_shown_first]
-    open_errors = choice.indexes_of_values(CallValue.OPEN_ERROR)
+    open_errors = choice.find_indexes_with_values(CallValue.OPEN_ERROR)
     choice.show_calls(open_errors, round(max_characters * OPEN_ERRORS_FRACTION))
-    choice.show_calls(deciding, round(max_characters * DECIDING_FRACTION))
+    choice.show_calls(relevant_edits, round(max_characters * RELEVANT_EDITS_FRACTION))
     choice.show_calls(edits, round(max_characters * EDITS_FRACTION))
     if not edits and not request_words.isdisjoint(_REVIEW_WORDS):
         committed.sort(key=lambda index: (-scores[index], index))
         choice.show_calls(committed, round(max_characters * COMMITTED_FRACTION))
     choice.show_calls(latest, round(max_characters * (1 - RELATED_FRACTION)))
-    choice.extend_calls(deciding)
+    choice.extend_calls(relevant_edits)
     remaining = sorted(
         range(len(candidates)),
         key=lambda index: (-scores[index], _rank_call(candidates[index]), index),
@@ -131,7 +131,7 @@ def choose_calls(
     choice.show_calls(remaining, max_characters)
     recent: list[int] = []
     for index in latest:
-        if candidates[index].is_recent and candidates[index].value is not CallValue.EDIT:
+        if candidates[index].is_recent and candidates[index].value is not CallValue.OTHER_EDIT:
             recent.append(index)
     related = [index for index in remaining if scores[index] > 0]
     choice.extend_calls([*recent, *edits, *related])
@@ -139,9 +139,9 @@ def choose_calls(
     for index in remaining:
         # A read can be repeated, and a failure that passed later is of no use.
         candidate = candidates[index]
-        if not candidate.is_old_read and candidate.value is not CallValue.BRIEF:
+        if not candidate.is_old_read and candidate.value is not CallValue.OLD_RUN:
             spare.append(index)
-    choice.extend_spare_calls(spare)
+    choice.extend_calls_in_spare_space(spare)
     return choice.texts
 
 
@@ -150,7 +150,7 @@ def _rank_call(candidate: CandidateCall) -> int:
 
     Rank 0 is shown first.
     """
-    if candidate.value is CallValue.COMMITTED:
+    if candidate.value is CallValue.COMMITTED_EDIT:
         return 2
     return 0 if candidate.is_shown_first else 1
 
@@ -166,7 +166,7 @@ class _CallChoice:
         self._texts = texts
         self._max_characters = max_characters
 
-    def indexes_of_values(self, *values: CallValue) -> list[int]:
+    def find_indexes_with_values(self, *values: CallValue) -> list[int]:
         """Return the indexes of the calls that have any of these values, the latest call first."""
         indexes: list[int] = []
         for index, candidate in enumerate(self._candidates):
@@ -189,7 +189,7 @@ class _CallChoice:
         useful = [index for index in indexes if self._candidates[index].is_worth_space]
         self._extend_calls(useful, MAX_EXTENDED_CHARACTERS)
 
-    def extend_spare_calls(self, indexes: Iterable[int]) -> None:
+    def extend_calls_in_spare_space(self, indexes: Iterable[int]) -> None:
         """Show more text of these calls, whether or not they are worth the space, while space is left."""
         self._extend_calls(indexes, MAX_SPARE_CHARACTERS)
 

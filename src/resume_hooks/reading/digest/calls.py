@@ -46,12 +46,12 @@ MAX_RESULT_CHARACTERS = 1_500
 MAX_OPEN_ERROR_CHARACTERS = 3_000
 # To recognize a later output of a command, this number of characters at the start of the commands
 # is compared.
-MAX_COMPARED_CHARACTERS = 60
+MAX_COMPARED_COMMAND_CHARACTERS = 60
 # The maximum number of characters shown of a successful command's output.
 MAX_OUTPUT_CHARACTERS = 700
 # The maximum number of characters shown of an edit that concerns the last request or the last
 # answer, and of a whole file that is shown instead of its edits.
-MAX_DECIDING_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
+MAX_RELEVANT_EDIT_CHARACTERS, MAX_WHOLE_FILE_CHARACTERS = 4_000, 6_000
 # The maximum number of characters shown of the lines that an edit removed.
 MAX_REMOVED_CHARACTERS = 600
 # The maximum number of characters shown of the output of an older check that passed.
@@ -143,7 +143,7 @@ _CallKey = tuple[str, str]
 supersedes the earlier one. If the text is ``""``, the call does not supersede other calls."""
 
 
-class _Answer(NamedTuple):
+class _CallResult(NamedTuple):
     """The result of a call.
 
     ``is_error`` means that the call failed or was refused. ``is_running`` means that the command
@@ -214,7 +214,7 @@ def _list_calls(
 
     Raises OSError if the file cannot be read.
     """
-    results: dict[str, _Answer] = {}
+    results: dict[str, _CallResult] = {}
     listed: list[_ListedCall] = []
     remaining_characters = max_characters
     with open_transcript(session.file) as stream:
@@ -241,7 +241,7 @@ def _list_calls(
                 call = later_calls.register_call(block, answer, line_number)
                 if call is None:
                     continue
-                if _is_whole_file(block, call):
+                if _shows_whole_file(block, call):
                     listed = [one for one in listed if one.written_file != call.written_file]
                 listed.append(call)
                 characters = len(call.candidate.text)
@@ -251,9 +251,9 @@ def _list_calls(
     return listed
 
 
-def _is_whole_file(block: Record, call: _ListedCall) -> bool:
+def _shows_whole_file(block: Record, call: _ListedCall) -> bool:
     """Check whether the shown text of a call is a whole file, including the file's later edits."""
-    return get_string(block, "name") == "Write" and call.candidate.value is CallValue.DECIDING
+    return get_string(block, "name") == "Write" and call.candidate.value is CallValue.RELEVANT_EDIT
 
 
 def _find_subject(digest: Digest, session: SessionFile) -> _Subject:
@@ -318,19 +318,19 @@ class _LaterCalls:
         self._polled_commands: set[str] = set()
         self._shown_errors: set[int] = set()
         # A note on each file that a later command changed or removed.
-        self._changing_commands: dict[str, str] = {}
+        self._change_notes: dict[str, str] = {}
         # The files that later calls changed, in the order of processing, without temporary files.
         # The dict is an ordered set.
         self._edited_paths: dict[str, None] = {}
         self._is_committed = False
-        self._branches = _BranchesBackwards()
+        self._branches = _BranchTracker()
         # The files in later diffs of the work tree, up to the next commit.
         self._files_in_later_diffs: set[str] = set()
         self._has_plan = False
         self._search_count = 0
         self._check_count = 0
 
-    def register_call(self, block: Record, answer: _Answer, number: int) -> _ListedCall | None:
+    def register_call(self, block: Record, answer: _CallResult, number: int) -> _ListedCall | None:
         """Register a call. Return it in the form in which the opening shows it, or None if it is useless.
 
         ``number`` is the call's record number. A call is useless if it changed little, if it
@@ -341,7 +341,7 @@ class _LaterCalls:
         if tool in records.WRITING_TOOLS:
             return None if answer.is_error else self._register_edit(block, number)
         key = tool, _make_repetition_key(tool, inputs)
-        age_note = self._find_age_note(key, inputs, answer)
+        age_note = self._make_age_note(key, inputs, answer)
         if tool == "Bash" and not answer.is_error:
             self._register_changes(get_string(inputs, "command"), number)
             self._branches.process_switches(answer.text)
@@ -351,7 +351,7 @@ class _LaterCalls:
         has_passed_later = key in self._passed_numbers
         if key[1] and has_passed:
             self._passed_numbers.setdefault(key, number)
-            self._passed_folders.setdefault(key, _find_named_folder(inputs))
+            self._passed_folders.setdefault(key, _find_cd_folder(inputs))
         is_partial = self._was_polled(block) and answer.is_running
         if is_partial or _is_useless(answer) or self._is_superseded(block, answer):
             return None
@@ -363,11 +363,11 @@ class _LaterCalls:
         if self._shows_open_error(block, number):
             value = CallValue.OPEN_ERROR
         elif has_passed_later:
-            value = CallValue.BRIEF
+            value = CallValue.OLD_RUN
         else:
             value = self._rate_call(block, has_passed=has_passed)
         shown_key = ("", "") if is_repeated or has_passed_later else key
-        return self._list_result(block, answer, number, value, shown_key, age_note)
+        return self._make_listed_call(block, answer, number, value, shown_key, age_note)
 
     def _shows_open_error(self, block: Record, number: int) -> bool:
         """Check whether a call shows the output of a failure that is still open.
@@ -378,7 +378,7 @@ class _LaterCalls:
         numbers = {number} & self._subject.open_errors.keys()
         command = get_string(records.get_mapping(block, "input"), "command")
         if get_string(block, "name") == records.POLL_TOOL and command:
-            beginning = shell.make_command_key(command)[:MAX_COMPARED_CHARACTERS]
+            beginning = shell.make_command_key(command)[:MAX_COMPARED_COMMAND_CHARACTERS]
             for error_number, text in self._subject.open_errors.items():
                 if beginning in text:
                     numbers.add(error_number)
@@ -397,10 +397,10 @@ class _LaterCalls:
             self._polled_commands.add(command)
         return was_polled
 
-    def _list_result(
+    def _make_listed_call(
         self,
         block: Record,
-        answer: _Answer,
+        answer: _CallResult,
         number: int,
         value: CallValue,
         key: _CallKey,
@@ -413,7 +413,7 @@ class _LaterCalls:
         is_recent = number >= self._subject.request_number
         format_result = partial(_format_result, block, note, answer.text, self._subject.words)
         is_failure = answer.text.startswith(_FAILURE_PREFIXES)
-        if value is CallValue.BRIEF:
+        if value is CallValue.OLD_RUN:
             if is_failure or _FAILURE_WORD.search(answer.text) is not None:
                 max_characters = MAX_FIXED_FAILURE_CHARACTERS
             else:
@@ -430,11 +430,11 @@ class _LaterCalls:
             is_recent=is_recent,
             is_old_read=not is_recent and not answer.is_error and _is_routine_call(block),
             format_longer=format_result,
-            is_worth_space=value is not CallValue.BRIEF and _shows_contents(block),
+            is_worth_space=value is not CallValue.OLD_RUN and _shows_contents(block),
         )
         return _ListedCall(candidate, number, key, "")
 
-    def _find_age_note(self, key: _CallKey, inputs: Record, answer: _Answer) -> str:
+    def _make_age_note(self, key: _CallKey, inputs: Record, answer: _CallResult) -> str:
         """Return a note if later calls may have made the result of a call obsolete, else ``""``.
 
         Only files and the state of git are considered.
@@ -442,23 +442,21 @@ class _LaterCalls:
         tool = key[0]
         if tool == "Grep":
             searched_paths = [get_string(inputs, "path")]
-            return _format_age_note(
-                [_format_edit_count(self._list_edited_paths_in(searched_paths))]
-            )
+            return _format_age_note([_format_edit_count(self._select_edited_paths(searched_paths))])
         if tool != "Bash":
             return ""
         parts = shell.parse_simple_commands(get_string(inputs, "command"))
         is_check = any(map(is_check_part, parts))
         is_failure = answer.is_error or (is_check and _FAILURE_WORD.search(answer.text) is not None)
         passed_number = self._passed_numbers.get(key)
-        folders = {_find_named_folder(inputs), self._passed_folders.get(key, "")} - {""}
+        folders = {_find_cd_folder(inputs), self._passed_folders.get(key, "")} - {""}
         if is_failure and passed_number is not None and len(folders) <= 1:
             return f"[it worked later, :{passed_number}]"
         git_verbs = _list_git_verbs(parts)
         if is_check or not git_verbs.isdisjoint(_WORK_TREE_QUERIES):
             edited_paths = list(self._edited_paths)
         else:
-            edited_paths = self._list_edited_paths_in(_list_read_files(parts))
+            edited_paths = self._select_edited_paths(_list_read_files(parts))
         events = [_format_edit_count(edited_paths)]
         is_failed_commit = answer.is_error and "commit" in git_verbs
         if self._is_committed and (is_failed_commit or not git_verbs.isdisjoint(_COMMIT_QUERIES)):
@@ -473,9 +471,9 @@ class _LaterCalls:
         if TEMPORARY_PATH.search(path) is None:
             self._edited_paths[path] = None
 
-    def _list_edited_paths_in(self, places: Iterable[str]) -> list[str]:
+    def _select_edited_paths(self, searched_paths: Iterable[str]) -> list[str]:
         """Return the files that later calls changed and that are among ``searched_paths`` or inside them."""
-        names = [place.removeprefix("./").strip("/") for place in places]
+        names = [path.removeprefix("./").strip("/") for path in searched_paths]
         tails = [f"/{name}/" for name in names if name not in {"", "."}]
         return [path for path in self._edited_paths if any(tail in f"/{path}/" for tail in tails)]
 
@@ -489,14 +487,12 @@ class _LaterCalls:
         for path, is_removed in shell.find_changed_paths(shell.parse_simple_commands(command)):
             verb = "removed" if is_removed else "changed"
             self._add_edited_path(path)
-            self._changing_commands.setdefault(
-                path, f"[a command {verb} the file later, :{number}]"
-            )
+            self._change_notes.setdefault(path, f"[a command {verb} the file later, :{number}]")
 
     def _find_change_note(self, path: str) -> str:
         """Return a note if a later command changed or removed the file, else ``""``."""
-        for changed_path, note in self._changing_commands.items():
-            if _is_listed_path(path, [changed_path]):
+        for changed_path, note in self._change_notes.items():
+            if _matches_any_path(path, [changed_path]):
                 return note
         return ""
 
@@ -521,14 +517,14 @@ class _LaterCalls:
         is_recent = number >= self._subject.request_number
         value = self._rate_edit(path, is_recent=is_recent)
         max_characters = MAX_RESULT_CHARACTERS
-        if value is CallValue.DECIDING and tool != "Write":
-            max_characters = MAX_DECIDING_CHARACTERS if is_recent else MAX_RESULT_CHARACTERS
-        elif value is CallValue.DECIDING:
+        if value is CallValue.RELEVANT_EDIT and tool != "Write":
+            max_characters = MAX_RELEVANT_EDIT_CHARACTERS if is_recent else MAX_RESULT_CHARACTERS
+        elif value is CallValue.RELEVANT_EDIT:
             max_characters = MAX_WHOLE_FILE_CHARACTERS
             if was_edited_later and len(present_text) > max_characters:
                 value = CallValue.LOW  # The later edits show the relevant parts of the file.
         format_edit = partial(_format_edit, block, present_text, self._find_change_note(path))
-        is_worth_space = value in {CallValue.DECIDING, CallValue.EDIT}
+        is_worth_space = value in {CallValue.RELEVANT_EDIT, CallValue.OTHER_EDIT}
         candidate = CandidateCall(
             format_edit(max_characters),
             value,
@@ -544,12 +540,12 @@ class _LaterCalls:
         if self._edit_counts[path] > MAX_CHANGES_PER_SUBJECT_FILE:
             return CallValue.LOW
         if self._is_committed and not is_recent:
-            return CallValue.COMMITTED
+            return CallValue.COMMITTED_EDIT
         is_latest = self._edit_counts[path] <= MAX_CHANGES_PER_FILE
         is_named = posixpath.basename(path) in self._subject.file_names
         if is_named or is_recent:
-            return CallValue.DECIDING
-        return CallValue.EDIT if is_latest else CallValue.LOW
+            return CallValue.RELEVANT_EDIT
+        return CallValue.OTHER_EDIT if is_latest else CallValue.LOW
 
     def _rate_call(self, block: Record, *, has_passed: bool) -> CallValue:
         """Return the value of a call that wrote no file.
@@ -567,10 +563,10 @@ class _LaterCalls:
             return CallValue.OTHER if self._search_count <= MAX_LATEST_CALLS else CallValue.LOW
         if has_passed and any(part.words and has_check_word(part.words) for part in parts):
             self._check_count += 1
-            return CallValue.OTHER if self._check_count <= MAX_LATEST_CALLS else CallValue.BRIEF
+            return CallValue.OTHER if self._check_count <= MAX_LATEST_CALLS else CallValue.OLD_RUN
         return CallValue.OTHER
 
-    def _is_superseded(self, block: Record, answer: _Answer) -> bool:
+    def _is_superseded(self, block: Record, answer: _CallResult) -> bool:
         """Check whether later calls made the result of a call obsolete, or another section shows the call."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_from_input(inputs)
@@ -583,7 +579,7 @@ class _LaterCalls:
         command = get_string(inputs, "command")
         return self._is_outdated(command, answer) or self._is_in_later_diffs(command, answer)
 
-    def _is_in_later_diffs(self, command: str, answer: _Answer) -> bool:
+    def _is_in_later_diffs(self, command: str, answer: _CallResult) -> bool:
         """Check whether later diffs of the work tree show all files that this diff shows.
 
         Remember the files in this diff.
@@ -602,7 +598,7 @@ class _LaterCalls:
         )
         return is_covered and not has_other_contents
 
-    def _is_outdated(self, command: str, answer: _Answer) -> bool:
+    def _is_outdated(self, command: str, answer: _CallResult) -> bool:
         """Check whether a command only reads or writes files that later calls rewrote.
 
         A file counts as rewritten if a later call wrote the whole file, or if a later edit of the
@@ -621,14 +617,14 @@ class _LaterCalls:
         for path, characters in self._longest_edits.items():
             if characters > len(command) + len(answer.text):
                 rewritten_files.add(path)
-        return bool(paths) and all(_is_listed_path(path, rewritten_files) for path in paths)
+        return bool(paths) and all(_matches_any_path(path, rewritten_files) for path in paths)
 
     def count_equal_calls(self, key: _CallKey) -> int:
         """Return how many useful calls with this key were processed."""
         return self._call_counts[key]
 
 
-def _find_named_folder(inputs: Record) -> str:
+def _find_cd_folder(inputs: Record) -> str:
     """Return the folder that a command changes to first, or ``""`` if the command has no ``cd``."""
     parts = shell.parse_simple_commands(get_string(inputs, "command"))
     return shell.find_start_folder(parts) or ""
@@ -670,7 +666,7 @@ _SHOWN_BRANCHES = {
 """For each subcommand of git, the pattern that finds the present branch in its output."""
 
 
-class _BranchesBackwards:
+class _BranchTracker:
     """The branch at each call. The calls are processed from the end of a session backwards."""
 
     def __init__(self) -> None:
@@ -722,7 +718,7 @@ _FILE_READERS = frozenset({"cat", "sed", "head", "tail", "nl"})
 _FILE_NAME = compile_lazily(r"[\w-]\.\w{1,8}\Z")
 
 
-def _is_listed_path(path: str, other_paths: Iterable[str]) -> bool:
+def _matches_any_path(path: str, other_paths: Iterable[str]) -> bool:
     """Check whether ``path`` is one of ``other_paths``.
 
     Two paths are treated as equal if one of them ends with the other.
@@ -828,16 +824,16 @@ def _changes_more_than_imports(edit: Record) -> bool:
     return not changed_rows or not all(_IMPORT_LINE.match(row) for row in changed_rows)
 
 
-def _read_results(record: Record) -> dict[str, _Answer]:
+def _read_results(record: Record) -> dict[str, _CallResult]:
     answers = {}
     for block in script_calls.list_printed_results(record):
         is_running = records.TASK_FIELD in block
-        answer = _Answer(records.result_text(block), records.is_error(block), is_running)
+        answer = _CallResult(records.result_text(block), records.is_error(block), is_running)
         answers[get_string(block, "tool_use_id")] = answer
     return answers
 
 
-def _is_useless(answer: _Answer) -> bool:
+def _is_useless(answer: _CallResult) -> bool:
     """Check whether the result of a call contains nothing of interest."""
     if answer.text.startswith(_EMPTY_RESULT_PREFIXES):
         return True

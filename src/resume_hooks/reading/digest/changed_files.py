@@ -26,19 +26,21 @@ from resume_hooks.system.text import format_count, plain_line
 # The maximum number of characters shown of a path. Only the end of a longer path is shown.
 MAX_PATH_CHARACTERS = 300
 # The note on a file that only the output of git names as changed.
-LISTED_NOTE = "named by git only"
+NAMED_BY_GIT_NOTE = "named by git only"
 # The note on a file that only a sub-agent's report names as changed.
-REPORTED_NOTE = "as a sub-agent reported"
+NAMED_IN_REPORT_NOTE = "as a sub-agent reported"
 # The note on a file whose command failed, perhaps before it wrote the file.
-UNSURE_NOTE = "its command failed"
+COMMAND_FAILED_NOTE = "its command failed"
 REMOVED_NOTE = "removed"
 MOVED_NOTE = "moved to a path that a variable names"
 MAX_WRITTEN_FILES = 60  # The maximum number of changed files that are found in one command.
 # If more files are named as changed by the output of git only, these files are not listed.
-MAX_LISTED_FILES = 8
+MAX_FILES_NAMED_BY_GIT = 8
 # The maximum number of characters of an output that are searched for written files.
 MAX_ANNOUNCING_CHARACTERS = 20_000
-MAX_LISTINGS = 300  # The maximum number of changed files that are found in one output of git.
+MAX_FILES_IN_GIT_OUTPUT = (
+    300  # The maximum number of changed files that are found in one output of git.
+)
 
 
 def is_temporary(path: str, checkouts: Sequence[str] = ()) -> bool:
@@ -73,7 +75,7 @@ class FileTouch(NamedTuple):
     """
 
     place: RecordPlace
-    doubt: str = ""
+    doubt_note: str = ""
     is_removed: bool = False
     is_new: bool = False
 
@@ -94,10 +96,10 @@ class SessionPaths:
         relative_path = self._relative.get((path, folder))
         # The results are cached because a session names the same files many times.
         if relative_path is None:
-            relative_path = self._relative[path, folder] = self._find_relative(path, folder)
+            relative_path = self._relative[path, folder] = self._compute_relative_path(path, folder)
         return relative_path
 
-    def _find_relative(self, path: str, folder: str) -> str:
+    def _compute_relative_path(self, path: str, folder: str) -> str:
         home_folder = self.folder
         path_module = (
             ntpath if _WINDOWS_PATH.match(home_folder) or _WINDOWS_PATH.match(path) else posixpath
@@ -142,23 +144,23 @@ def collect_touched_files(
     """
     touches_by_path: dict[str, list[FileTouch]] = {}
     for change in changes:
-        doubt = REPORTED_NOTE if change.is_reported else ""
+        doubt_note = NAMED_IN_REPORT_NOTE if change.is_reported else ""
         touches_by_path.setdefault(paths.relative_path(change.path, change.folder), []).append(
-            FileTouch(change.place, doubt, is_new=change.is_new)
+            FileTouch(change.place, doubt_note, is_new=change.is_new)
         )
     for command in commands:
-        doubt = UNSURE_NOTE if command.run.failed else ""
+        doubt_note = COMMAND_FAILED_NOTE if command.run.failed else ""
         removed_paths = _find_surely_removed_paths(command)
         for path, is_gone in islice(shell.find_changed_paths(command.parts), MAX_WRITTEN_FILES):
             name = paths.relative_path(path, command.run.folder)
             is_removed = is_gone and (_proves_removal(command) or path in removed_paths)
-            touch = FileTouch(command.run.place, "" if is_removed else doubt, is_removed)
+            touch = FileTouch(command.run.place, "" if is_removed else doubt_note, is_removed)
             touches_by_path.setdefault(name, []).append(touch)
             if is_removed:
                 _mark_folder_removed(touches_by_path, name, touch.place.order)
         for path in islice(_find_script_files(command), MAX_WRITTEN_FILES):
             touches_by_path.setdefault(paths.relative_path(path), []).append(
-                FileTouch(command.run.place, doubt)
+                FileTouch(command.run.place, doubt_note)
             )
     listed_paths = _add_listed_files(touches_by_path, changes, commands, paths)
     _add_reported_files(touches_by_path, commands, paths, listed_paths)
@@ -188,7 +190,7 @@ def _proves_removal(command: ShellCommand) -> bool:
         return False
     # With ``-f``, the command succeeds even if the folder is missing.
     is_forced = _FORCED_REMOVAL.search(command.run.command) is not None
-    return is_forced or shell.does_status_cover_all(command.run.command)
+    return is_forced or shell.does_status_cover_all_parts(command.run.command)
 
 
 def _find_surely_removed_paths(command: ShellCommand) -> frozenset[str]:
@@ -252,7 +254,9 @@ def _add_listed_files(
     all_listed: set[str] = set()
     for command in commands:
         # Each file once, in git's order. A set would have another order in each process.
-        listed_paths = dict.fromkeys(islice(_list_git_files(command, paths), MAX_LISTINGS))
+        listed_paths = dict.fromkeys(
+            islice(_list_git_files(command, paths), MAX_FILES_IN_GIT_OUTPUT)
+        )
         all_listed.update(listed_paths, _list_untracked_files(command, paths))
         if command.run.place.order < first_change:
             listed_before.update(listed_paths)
@@ -260,7 +264,7 @@ def _add_listed_files(
         for path in listed_paths:
             if path not in listed_before:
                 touches_by_path.setdefault(path, []).append(
-                    FileTouch(command.run.result_place, LISTED_NOTE)
+                    FileTouch(command.run.result_place, NAMED_BY_GIT_NOTE)
                 )
     return all_listed
 
@@ -316,7 +320,7 @@ def _list_untracked_files(command: ShellCommand, paths: SessionPaths) -> Iterato
     if "status" not in command.run.command or "git" not in command.run.command:
         return
     folder = command.run_folder
-    for path in islice(_UNTRACKED_ROW.findall(f"\n{command.run.output}"), MAX_LISTINGS):
+    for path in islice(_UNTRACKED_ROW.findall(f"\n{command.run.output}"), MAX_FILES_IN_GIT_OUTPUT):
         yield paths.relative_path(path, folder)
 
 
@@ -364,7 +368,7 @@ def list_edits(touches_by_path: Mapping[str, Sequence[FileTouch]]) -> list[FileE
     edits: list[FileEdit] = []
     for path, touches in touches_by_path.items():
         for touch in touches:
-            if touch.doubt in {"", REPORTED_NOTE}:
+            if touch.doubt_note in {"", NAMED_IN_REPORT_NOTE}:
                 edits.append(FileEdit(path, touch.place.order, touch.is_new, touch.is_removed))
     return edits
 
@@ -373,7 +377,7 @@ def find_files_only_git_lists(touches_by_path: Mapping[str, Sequence[FileTouch]]
     """Return the files that only git's listings show as changed."""
     paths: list[str] = []
     for path, touches in touches_by_path.items():
-        if all(touch.doubt == LISTED_NOTE for touch in touches):
+        if all(touch.doubt_note == NAMED_BY_GIT_NOTE for touch in touches):
             paths.append(path)
     return paths
 
@@ -399,7 +403,7 @@ def list_changed_files(
     def sort_key(path: str) -> tuple[bool, bool, bool, int, str]:
         latest = max(touch.place.order for touch in touches_by_path[path])
         is_outside = path.startswith(("/", "~", "..")) or _WINDOWS_PATH.match(path) is not None
-        is_unsure = all(touch.doubt for touch in touches_by_path[path])
+        is_unsure = all(touch.doubt_note for touch in touches_by_path[path])
         is_settled = _format_state_note(path, paths, states, branch) not in OPEN_STATES
         return is_outside, is_unsure, is_settled, -latest, path
 
@@ -434,15 +438,15 @@ def list_changed_files(
         if states.was_reverted(path) and not is_removed:
             continue
         listed_count += path in listed_only
-        if listed_count > MAX_LISTED_FILES:
+        if listed_count > MAX_FILES_NAMED_BY_GIT:
             continue  # Git may have listed hundreds of files.
         if is_removed:
             state = _format_removal_note(path, states, touches_by_path)
         else:
             state = _format_state_note(path, paths, states, branch)
         entry = _make_file_entry(path, last_touch, state, removals)
-        if path in listed_only and listed_count == MAX_LISTED_FILES < len(listed_only):
-            other_files = format_count(len(listed_only) - MAX_LISTED_FILES, "other")
+        if path in listed_only and listed_count == MAX_FILES_NAMED_BY_GIT < len(listed_only):
+            other_files = format_count(len(listed_only) - MAX_FILES_NAMED_BY_GIT, "other")
             entry = entry._replace(note=f"{entry.note}, as are {other_files}")
         yield entry
 
@@ -451,7 +455,7 @@ def _make_file_entry(
     path: str, last_touch: FileTouch, state: str, removals: Sequence[tuple[str, int]]
 ) -> DigestEntry:
     """Return the entry of a file. If the file's folder was removed, the path is relative to that folder."""
-    notes = [last_touch.doubt, state]
+    notes = [last_touch.doubt_note, state]
     folder = _find_removed_folder(path, last_touch, removals)
     if folder:
         path = path[len(folder) + 1 :]
@@ -474,7 +478,7 @@ def _find_foreign_files(
     for path in find_files_only_git_lists(touches_by_path):
         if _format_state_note(path, paths, states, branch) in {"", *OPEN_STATES}:
             listed_only.append(path)
-    if len(listed_only) > MAX_LISTED_FILES:
+    if len(listed_only) > MAX_FILES_NAMED_BY_GIT:
         return frozenset(listed_only)
     return frozenset()
 
@@ -543,7 +547,7 @@ def _find_last_touch(touches: Sequence[FileTouch]) -> FileTouch:
 
 
 def _select_sure_touches(touches: Sequence[FileTouch]) -> list[FileTouch]:
-    return [touch for touch in touches if not touch.doubt]
+    return [touch for touch in touches if not touch.doubt_note]
 
 
 def _collect_folder_contents(

@@ -43,8 +43,8 @@ _NEUTRAL_OPTION = compile_lazily(
 """An option that changes how a check runs or reports, but not which code it checks."""
 
 # This separator precedes the name of a test, as in ``pytest test_a.py::test_b``.
-_NODE_SEPARATOR = "::"
-_ALL_BELOW = "/..."  # This ending includes all folders below, as in ``go test ./...``.
+_TEST_NAME_SEPARATOR = "::"
+_SUBFOLDERS_SUFFIX = "/..."  # This ending includes all folders below, as in ``go test ./...``.
 _COMPILERS = {
     "go build": frozenset({"go vet", "go test"}),
     "cargo check": frozenset({"cargo build", "cargo clippy", "cargo test", "cargo nextest"}),
@@ -82,7 +82,7 @@ class _CheckScope(NamedTuple):
     includes_subfolders: bool
 
 
-class CheckPasses:
+class PassedChecks:
     """The last run that passed for each scope of the checks in a lineage."""
 
     def __init__(self, check_runs: Sequence[CheckRun]) -> None:
@@ -99,7 +99,7 @@ class CheckPasses:
             if printed_scopes:
                 self._printed_scopes[check_run.key, check_run.folder] = printed_scopes
         for check_run in check_runs:
-            if check_run.has_passed and shell.does_status_cover_all(check_run.key):
+            if check_run.has_passed and shell.does_status_cover_all_parts(check_run.key):
                 for scope in self._list_scopes(check_run):
                     self._add_pass(scope, check_run.run.result_place)
 
@@ -189,12 +189,12 @@ def _make_scope(words: Sequence[str], folder: str) -> _CheckScope:
             if not _NEUTRAL_OPTION.match(word):
                 options.add(word)
         else:
-            path, separator, test_name = word.partition(_NODE_SEPARATOR)
+            path, separator, test_name = word.partition(_TEST_NAME_SEPARATOR)
             if separator:
                 filters.append(test_name)
-            includes_subfolders = includes_subfolders or path.endswith(_ALL_BELOW)
+            includes_subfolders = includes_subfolders or path.endswith(_SUBFOLDERS_SUFFIX)
             targets.append(
-                posixpath.normpath(posixpath.join(folder, path.removesuffix(_ALL_BELOW)))
+                posixpath.normpath(posixpath.join(folder, path.removesuffix(_SUBFOLDERS_SUFFIX)))
             )
     return _CheckScope(
         program,

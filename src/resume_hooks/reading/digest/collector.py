@@ -41,7 +41,7 @@ from resume_hooks.transcripts.transcript import CopyDetector
 
 # The maximum number of characters kept of a user's answers to questions.
 MAX_ANSWER_CHARACTERS = 8_000
-_WRITERS = records.WRITING_TOOLS | {"Update"}
+_WRITING_TOOLS = records.WRITING_TOOLS | {"Update"}
 # The name of the input that gives the folder of a command, in sessions of another agent.
 _FOLDER_INPUT = "workdir"
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
@@ -187,7 +187,7 @@ class LineageFacts:
             self.sidechain_facts.end_file(session_id)
         for call_id, call in self._open_calls.items():
             if call.tool in _AGENT_TOOLS:
-                task = call.first_text("description", "prompt")
+                task = call.find_first_text("description", "prompt")
                 self.running_agents[call_id] = Quote(task, call.place)
         last_call = next(reversed(self._open_calls.values()), None)
         if last_call is not None and last_call.place.order >= self.last_call_order:
@@ -274,19 +274,19 @@ class LineageFacts:
 
     def process_prescan(self, prescan: Prescan, session_id: str, number: int) -> bool:
         """Process the quickly read fields of a record. Return False if the whole record must be parsed."""
-        if prescan.sidechain != self._sidechain:
+        if prescan.is_sidechain != self._sidechain:
             if self._sidechain:
                 return True
             return self._prepare_sidechain_facts().process_prescan(prescan, session_id, number)
-        call = self._open_calls.get(prescan.call) if prescan.call else None
+        call = self._open_calls.get(prescan.call_id) if prescan.call_id else None
         if call is not None and call.tool in _TOOLS_WITH_RELEVANT_RESULTS:
             return False
         self._order += 1
         if (
-            not self._branches.is_known_copy(prescan.uuid, prescan.parent, self._order)
+            not self._branches.is_known_copy(prescan.uuid, prescan.parent_uuid, self._order)
             and call is not None
         ):
-            del self._open_calls[prescan.call]
+            del self._open_calls[prescan.call_id]
             self._process_success(
                 call, {}, Quote("", RecordPlace(session_id, number, self._order), prescan.uuid)
             )
@@ -528,7 +528,7 @@ class LineageFacts:
         self, call: PendingCall, block: Record, text: str, place: RecordPlace
     ) -> None:
         """Process a poll of a running command. The command may then continue under another task id."""
-        run_index = self._background_runs.get(call.first_text(records.POLLED_TASK_FIELD))
+        run_index = self._background_runs.get(call.find_first_text(records.POLLED_TASK_FIELD))
         if run_index is None:
             return
         run = self.runs[run_index]
@@ -538,16 +538,18 @@ class LineageFacts:
 
     def _process_agent_result(self, call: PendingCall, record: Record, quote: Quote) -> None:
         """Process the report of a sub-agent, or the start of a background sub-agent."""
-        may_write = not _READ_ONLY_AGENT.search(call.first_text("subagent_type"))
+        may_write = not _READ_ONLY_AGENT.search(call.find_first_text("subagent_type"))
         if call.tool in _AGENT_TOOLS and may_write:
             self.agents_may_write = True
         if call.tool in _REPORT_TOOLS:
-            self.running_agents.pop(call.first_text("task_id", "agentId", "agent_id"), None)
+            self.running_agents.pop(call.find_first_text("task_id", "agentId", "agent_id"), None)
         agent = records.answering_agent(record)
         if agent:
             self.agent_orders[agent] = self._order
         if agent and records.tool_details(record).get("isAsync") is True:
-            self.running_agents[agent] = Quote(call.first_text("description", "prompt"), call.place)
+            self.running_agents[agent] = Quote(
+                call.find_first_text("description", "prompt"), call.place
+            )
         elif call.tool in _AGENT_TOOLS and not quote.text.startswith(_BACKGROUND_START_PREFIXES):
             self._process_report(quote, call.folder, may_write=may_write)
 
@@ -566,7 +568,7 @@ class LineageFacts:
     def _process_success(self, call: PendingCall, details: Record, quote: Quote) -> None:
         text, place, uuid = quote.text, quote.place, quote.uuid
         self.tool_errors.pop(call.tool, None)
-        if call.tool in _WRITERS or (
+        if call.tool in _WRITING_TOOLS or (
             call.tool.startswith(facts.SERVER_TOOL_PREFIX)
             and _SERVER_WRITER_TOOL.search(call.tool[:200])
         ):
@@ -582,7 +584,10 @@ class LineageFacts:
                 facts.find_chosen_answers(call, details, text[:MAX_ANSWER_CHARACTERS]), place, uuid
             )
         elif call.tool == "ExitPlanMode":
-            plan, approved_plan = call.first_text("plan"), text.partition("## Approved Plan:\n")[2]
+            plan, approved_plan = (
+                call.find_first_text("plan"),
+                text.partition("## Approved Plan:\n")[2],
+            )
             self.plan_mode = False
             if not is_placeholder(plan):
                 self.plans.append(Quote(plan or approved_plan, call.place if plan else place, uuid))

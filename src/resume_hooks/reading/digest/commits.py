@@ -19,7 +19,7 @@ from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from resume_hooks.reading.digest.git_seen import ParsedRun, read_branch
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
-DETACHED = "detached HEAD"  # Git prints this instead of a branch for a commit during a rebase.
+DETACHED_HEAD = "detached HEAD"  # Git prints this instead of a branch for a commit during a rebase.
 _COMMIT_OUTPUT = compile_lazily(
     r"\n\[([^\]\n]{1,80}?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)"
 )
@@ -78,7 +78,7 @@ class FinalCommits(NamedTuple):
     rewritten_hashes: frozenset[str]
 
     @property
-    def head(self) -> str:
+    def head_hash(self) -> str:
         """The hash of the latest commit, or ``""`` if git did not print it."""
         if self.commits:
             return self.commits[-1].hash
@@ -152,7 +152,7 @@ class _CommitHistory:
             for commit in self._commits_on_branch(self._branch):
                 commit.is_pushed = True
         elif verb == "rebase" and "--abort" in arguments:
-            self._drop_commits(self._commits_on_branch(DETACHED))
+            self._drop_commits(self._commits_on_branch(DETACHED_HEAD))
         elif verb in {"checkout", "switch", "branch"}:
             self._create_branch(verb, arguments)
 
@@ -232,7 +232,7 @@ class _CommitHistory:
 
         A pull does not rebase pushed commits.
         """
-        rebase_commits = [commit for commit in self.commits if commit.branch == DETACHED]
+        rebase_commits = [commit for commit in self.commits if commit.branch == DETACHED_HEAD]
         former_commits = self._commits_on_branch(branch)
         new_commits = {commit.subject: commit for commit in rebase_commits}
         self._drop_commits(rebase_commits)

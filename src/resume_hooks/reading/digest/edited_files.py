@@ -43,7 +43,7 @@ class EditedFiles:
             [(orders[path], path) for path in code_paths], find_checkout
         )
 
-    def describe_passed_check(self, result_place: RecordPlace, folder: str) -> str:
+    def describe_edits_after_pass(self, result_place: RecordPlace, folder: str) -> str:
         """Return a note on the files that were edited after a check passed in ``folder``, or ``""``.
 
         Documents are ignored.
@@ -51,7 +51,7 @@ class EditedFiles:
         checkout = self.find_checkout(folder) if folder else ""
         return self._edits_of_code.describe_later_edits(result_place, checkout)
 
-    def describe_failed_check(self, result_place: RecordPlace, folder: str) -> str:
+    def describe_edits_after_failure(self, result_place: RecordPlace, folder: str) -> str:
         """Return a note on the files that were edited after a check failed in ``folder``, or ``""``."""
         checkout = self.find_checkout(folder) if folder else ""
         edits = self._edits.describe_later_edits(result_place, checkout)

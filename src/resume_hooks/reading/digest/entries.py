@@ -224,7 +224,7 @@ def redact_and_collect(text: str) -> str:
 
     Inside a ``with collect_secret_texts()`` block, a text that contains secrets is also collected.
     """
-    redacted = _redact_cached(text) if text else ""
+    redacted = _redact_with_cache(text) if text else ""
     collected_texts = _COLLECTED_TEXTS.get()
     if collected_texts is not None and redacted != text:
         collected_texts.append(text)
@@ -232,7 +232,7 @@ def redact_and_collect(text: str) -> str:
 
 
 @lru_cache(maxsize=4_096)
-def _redact_cached(text: str) -> str:
+def _redact_with_cache(text: str) -> str:
     """Redact a text. The result is cached, because several sections contain the same text."""
     # Imported here because search and read only show existing digests, without redaction.
     from resume_hooks.redaction.texts import redact
@@ -363,7 +363,7 @@ def _parse_entries(rows: object) -> Iterator[DigestEntry]:
         if is_well_formed and all(isinstance(cell, str) for cell in row):
             text, ref, note = (plain_line(cell[:MAX_TEXT_CHARACTERS]) for cell in row)
             if text:
-                yield DigestEntry(text, _reference_or_empty(ref), note)
+                yield DigestEntry(text, _keep_valid_reference(ref), note)
 
 
 def _parse_messages(rows: object) -> Iterator[TalkMessage]:
@@ -376,7 +376,7 @@ def _parse_messages(rows: object) -> Iterator[TalkMessage]:
         if kind_name in _MESSAGE_KINDS and (message_text := _clean_message(text)):
             yield TalkMessage(
                 MessageKind(kind_name),
-                _reference_or_empty(ref),
+                _keep_valid_reference(ref),
                 message_text,
                 tuple(_parse_revocations(revocation_rows)),
             )
@@ -385,7 +385,7 @@ def _parse_messages(rows: object) -> Iterator[TalkMessage]:
 def _parse_revocations(rows: object) -> Iterator[tuple[str, str]]:
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 2 and all(isinstance(cell, str) for cell in row):
-            yield plain_line(row[0][:MAX_TEXT_CHARACTERS]), _reference_or_empty(row[1])
+            yield plain_line(row[0][:MAX_TEXT_CHARACTERS]), _keep_valid_reference(row[1])
 
 
 def _parse_former_talk(rows: Record) -> list[TalkMessage]:
@@ -404,7 +404,7 @@ def _parse_former_talk(rows: Record) -> list[TalkMessage]:
     return [*requests, *closing_messages]
 
 
-def _reference_or_empty(text: str) -> str:
+def _keep_valid_reference(text: str) -> str:
     if _REFERENCE.fullmatch(text):
         return text
     return ""

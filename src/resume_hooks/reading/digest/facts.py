@@ -232,7 +232,7 @@ class PendingCall(NamedTuple):
     place: RecordPlace
     folder: str = ""
 
-    def first_text(self, *keys: str) -> str:
+    def find_first_text(self, *keys: str) -> str:
         """Return the first of the named inputs that is a non-empty text, or ``""``."""
         return next(
             (value for key in keys if isinstance(value := self.inputs.get(key), str) and value), ""
@@ -341,7 +341,7 @@ def make_shell_run(
     call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
 ) -> ShellRun | None:
     """Return the outcome of a shell command, or None if the command did not run or its result was trimmed."""
-    command = call.first_text("command")
+    command = call.find_first_text("command")
     if not command or is_placeholder(command) or text.startswith(_INVALID_CALL_TAG):
         return None
     details = records.tool_details(record)
@@ -396,7 +396,7 @@ def update_polled_run(
     status: int | None = None
     if block.get(records.EXIT_STATUS_FIELD) is not None:
         status = records.parse_positive_count(block[records.EXIT_STATUS_FIELD])
-    was_sent_ctrl_c = _CTRL_C in poll.first_text(records.TYPED_FIELD)
+    was_sent_ctrl_c = _CTRL_C in poll.find_first_text(records.TYPED_FIELD)
     if status != 0 and (was_sent_ctrl_c or run.status == INTERRUPTED_STATUS):
         status = INTERRUPTED_STATUS
     return run._replace(
@@ -514,7 +514,7 @@ class TodoList:
         self.was_used = True
         number = _TASK_NUMBER.search(answer)
         key = call.place.session_id, number[1] if number else str(len(self._tasks) + 1)
-        text = call.first_text("subject", "description")
+        text = call.find_first_text("subject", "description")
         self._tasks[key] = Todo(text, "pending", call.place, call.place.order)
         self._latest[key[1]] = key
 
@@ -529,9 +529,9 @@ class TodoList:
         if not key:
             return
         task = self._tasks[key]
-        if subject := call.first_text("subject"):
+        if subject := call.find_first_text("subject"):
             task = task._replace(text=subject)
-        if status := call.first_text("status"):
+        if status := call.find_first_text("status"):
             task = task._replace(status=status, updated_at=call.place.order)
         self._tasks[key] = task
 

@@ -131,7 +131,7 @@ def _describe_edits_since(failed: ShellCommand, edited_files: EditedFiles) -> st
     """Return a note on the files that were edited after a check failed, or ``""``."""
     if is_verification(failed):
         folder = failed.run_folder
-        return edited_files.describe_failed_check(failed.run.result_place, folder)
+        return edited_files.describe_edits_after_failure(failed.run.result_place, folder)
     return ""
 
 
@@ -145,7 +145,7 @@ def _find_replacement(
             return other
     if ONE_TIME_COMMAND.search(failed.run.command):
         return None
-    return _find_run_by_other_path(failed, later_commands)
+    return _find_run_with_other_path(failed, later_commands)
 
 
 # If two commands have this fraction of their words in common, one may replace the other.
@@ -154,7 +154,7 @@ _CHANGING_PROGRAMS = ("git ", "gh ", "docker", "kubectl", "terraform", "psql", "
 """Programs that do not check anything, but whose failures are relevant."""
 
 
-def _find_run_by_other_path(
+def _find_run_with_other_path(
     failed: ShellCommand, later_commands: Sequence[ShellCommand]
 ) -> ShellCommand | None:
     """Return the next run of the same command in which the program has another path, or None."""

@@ -34,8 +34,8 @@ NOT_COMMITTED = "not committed"
 STAGED = "staged, not committed"
 CONFLICTING = "in conflict"
 MAYBE_COMMITTED = "open or in a commit that the session did not make"
-COMMITTED_OUTSIDE = "in a commit that the session did not make"
-MAYBE_LEFT = "open or committed on the branch that was left"
+COMMITTED_BY_OTHERS = "in a commit that the session did not make"
+MAYBE_COMMITTED_ON_LEFT_BRANCH = "open or committed on the branch that was left"
 STASHED = "in a git stash"
 REVERTED = "reverted: no change is left"
 UNCHANGED = "unchanged in the last git status"
@@ -169,9 +169,9 @@ class GitCall(NamedTuple):
     words: tuple[str, ...]
     folder: str
     run: ShellRun
-    is_only_output: bool
+    has_only_output: bool
     """Whether no other command of the run prints anything."""
-    is_last_output: bool
+    has_last_output: bool
     """Whether no later command of the run prints anything."""
 
 
@@ -185,7 +185,7 @@ class _GitStatus(NamedTuple):
     staged: frozenset[str]
     changed: frozenset[str]
     untracked: frozenset[str]
-    is_whole: bool
+    is_complete: bool
 
 
 class FileStates:
@@ -206,7 +206,7 @@ class FileStates:
         self.new_paths: dict[str, str] = {}
         self.removed_paths: set[str] = set()
         """The paths that git reported as deleted and that were not written afterwards."""
-        self.head = final_commits.head
+        self.head_hash = final_commits.head_hash
         self.listed_only_paths = frozenset(listed)
         self.listed_paths: frozenset[str] = frozenset()
         """The paths in the last complete ``git status``. They include files that the session did
@@ -328,13 +328,13 @@ class FileStates:
         # Somebody else made the first commits of this checkout.
         if checkout in self._empty_checkouts:
             self._empty_checkouts.discard(checkout)
-            self.untracked_paths.difference_update(self._list_paths_in_checkout_of(call.folder))
+            self.untracked_paths.difference_update(self._list_paths_in_same_checkout(call.folder))
             foreign_commits = list(commits)
         if not foreign_commits:
             return
         self.foreign_commits += reversed(foreign_commits)
         self.foreign_commits_place = call.run.result_place
-        for path in self._list_paths_in_checkout_of(call.folder):
+        for path in self._list_paths_in_same_checkout(call.folder):
             if self.states[path].label in UNCOMMITTED_STATES:
                 self.states[path] = FileState(MAYBE_COMMITTED)
                 self._staged_paths.discard(path)
@@ -346,9 +346,9 @@ class FileStates:
         So the files may be committed on that branch.
         """
         later_paths = {edit.path for edit in edits if edit.order > order}
-        for path in self._list_paths_in_checkout_of("."):
+        for path in self._list_paths_in_same_checkout("."):
             if self.states[path].label in UNCOMMITTED_STATES and path not in later_paths:
-                self.states[path] = FileState(MAYBE_LEFT)
+                self.states[path] = FileState(MAYBE_COMMITTED_ON_LEFT_BRANCH)
 
     def list_files_in_state(self, label: str) -> list[str]:
         """Return the files with the state ``label`` that were not removed, the latest last."""
@@ -370,7 +370,7 @@ class FileStates:
             del self.stopped_merges[checkout]
         if merge is None:
             return
-        paths = tuple(self.entry_path(path, checkout) for path in merge.paths)
+        paths = tuple(self.make_entry_path(path, checkout) for path in merge.paths)
         self.stopped_merges[checkout] = merge._replace(paths=paths)
         for path in paths:
             if path in self.states:
@@ -397,9 +397,9 @@ class FileStates:
         if not root:
             return
         for path in _DELETED_IN_COMMIT.findall(call.run.output):
-            self.removed_paths.add(self.entry_path(path.strip('"'), root))
+            self.removed_paths.add(self.make_entry_path(path.strip('"'), root))
         for path in _DELETED_IN_STATUS.findall(call.run.output):
-            self.removed_paths.add(self.entry_path(path.strip().strip('"'), call.folder))
+            self.removed_paths.add(self.make_entry_path(path.strip().strip('"'), call.folder))
 
     def list_open_files(self) -> list[str]:
         """Return the files in known checkouts that are staged or not committed, the latest last.
@@ -444,7 +444,7 @@ class FileStates:
             return state.describe(branch)
         return f"{state.describe(branch)}, reverted in {reverting_commit.describe(branch)}"
 
-    def entry_path(self, path: str, folder: str) -> str:
+    def make_entry_path(self, path: str, folder: str) -> str:
         """Convert a path that git printed in ``folder`` to the path of an entry."""
         full_path = posixpath.normpath(posixpath.join(self._home, folder, path))
         if self._home and full_path.startswith(f"{self._home}/"):
@@ -468,7 +468,7 @@ class FileStates:
                 return root
         return ""
 
-    def _list_paths_in_checkout_of(self, folder: str) -> list[str]:
+    def _list_paths_in_same_checkout(self, folder: str) -> list[str]:
         """Return the known files in the checkout that contains a folder."""
         checkout = self.find_checkout(folder)
         if not checkout:
@@ -479,7 +479,7 @@ class FileStates:
         """Return the known files that a git command names directly or by a folder that contains them."""
         matches: list[str] = []
         for operand in operands:
-            path_prefix = self.entry_path(operand, folder)
+            path_prefix = self.make_entry_path(operand, folder)
             folder_prefix = f"{path_prefix}/"
             names_everything = path_prefix in {".", self._home}
             for path in self.states:
@@ -493,7 +493,7 @@ class FileStates:
         match = _NEW_REPOSITORY.search(call.run.output)
         if match is not None and match[1] == self.find_checkout(match[1]):
             self._empty_checkouts.add(match[1])
-            self.untracked_paths.update(self._list_paths_in_checkout_of(match[1]))
+            self.untracked_paths.update(self._list_paths_in_same_checkout(match[1]))
 
     def _process_add(self, call: GitCall, arguments: Sequence[str]) -> None:
         if call.run.failed and _ADD_REFUSAL in call.run.output:
@@ -504,10 +504,10 @@ class FileStates:
         )
         if any(_SHELL_EXPANSION.search(word) for word in operands) or not (operands or adds_all):
             self._has_unknown_additions = True
-        self._register_listed_files(self.entry_path(word, call.folder) for word in operands)
+        self._register_listed_files(self.make_entry_path(word, call.folder) for word in operands)
         added_paths = set(self._match_files(operands, call.folder))
         if adds_all:
-            added_paths.update(self._list_paths_in_checkout_of(call.folder))
+            added_paths.update(self._list_paths_in_same_checkout(call.folder))
         if _UPDATE_OPTIONS.intersection(arguments):
             added_paths -= self.untracked_paths
         self._staged_paths |= added_paths
@@ -522,7 +522,7 @@ class FileStates:
         if (
             not commit_rows
             and not {"-q", "--quiet"}.intersection(arguments)
-            and call.is_only_output
+            and call.has_only_output
         ):
             return  # The command was a dry run, or there was nothing to commit.
         log_match = (
@@ -549,7 +549,7 @@ class FileStates:
         }
         if any(_COMMIT_ALL_OPTION.match(word) for word in _list_options(arguments)):
             committed_paths.update(
-                set(self._list_paths_in_checkout_of(call.folder)) - self.untracked_paths
+                set(self._list_paths_in_same_checkout(call.folder)) - self.untracked_paths
             )
         committed_paths.update(self._match_files(_list_commit_operands(arguments), call.folder))
         created_paths = self._find_created_paths(call, checkout)
@@ -583,7 +583,9 @@ class FileStates:
         """
         if not checkout:
             return set()
-        return {self.entry_path(path, checkout) for path in _CREATED_FILE.findall(call.run.output)}
+        return {
+            self.make_entry_path(path, checkout) for path in _CREATED_FILE.findall(call.run.output)
+        }
 
     def _process_status(self, call: GitCall, arguments: Sequence[str]) -> None:
         status = self._parse_status(call, arguments)
@@ -593,7 +595,7 @@ class FileStates:
         untracked = self._untracked_prefixes = _make_path_prefixes(status.untracked)
         staged = _make_path_prefixes(status.staged)
         changed = _make_path_prefixes(status.changed)
-        for path in self._list_paths_in_checkout_of(call.folder):
+        for path in self._list_paths_in_same_checkout(call.folder):
             is_open = self.states[path].label in UNCOMMITTED_STATES
             if f"{path}/".startswith(untracked):
                 self.untracked_paths.add(path)
@@ -603,11 +605,11 @@ class FileStates:
             elif f"{path}/".startswith(changed):
                 if self.states[path].label != CONFLICTING:
                     self.states[path] = FileState(NOT_COMMITTED)
-            elif status.is_whole and is_open:
+            elif status.is_complete and is_open:
                 self.states[path] = self._infer_unlisted_state(path)
-            elif status.is_whole and self.states[path].label == MAYBE_COMMITTED:
+            elif status.is_complete and self.states[path].label == MAYBE_COMMITTED:
                 self.states[path] = FileState("committed", RecordedCommit("", ""))
-        if status.is_whole:
+        if status.is_complete:
             self.listed_paths = status.staged | status.changed
             self.last_status_place = call.run.result_place
             self._status_valid_until = self._commit_count + MAX_COMMITS_AFTER_STATUS
@@ -618,9 +620,9 @@ class FileStates:
             return
         root = self.find_checkout(call.folder)
         for old_name, path in _STAGED_NAME.findall(call.run.output):
-            shown_path = self.entry_path(path, root)
+            shown_path = self.make_entry_path(path, root)
             if old_name:
-                self._process_listed_move(self.entry_path(old_name, root), shown_path)
+                self._process_listed_move(self.make_entry_path(old_name, root), shown_path)
             if shown_path in self.states:
                 self._staged_paths.add(shown_path)
                 self.states[shown_path] = FileState(STAGED)
@@ -639,7 +641,7 @@ class FileStates:
         if len(names) != (int(count[1]) if count else 0) or (call.run.output and not names):
             return
         tails = tuple(name.removeprefix("...") for name in names)
-        paths = self._list_paths_in_checkout_of(call.folder)
+        paths = self._list_paths_in_same_checkout(call.folder)
         listed_paths = {path for path in paths if tails and f"/{path}".endswith(tails)}
         missing_paths = []
         for path in self._diff_paths.intersection(paths) - listed_paths:
@@ -671,7 +673,7 @@ class FileStates:
         shows_commit = len(revisions) > 1 or any(".." in word for word in revisions)
         shows_index = not {"--cached", "--staged"}.isdisjoint(arguments)
         for name, content_hash in _DIFF_CONTENT.findall(call.run.output):
-            path = self.entry_path(name, root)
+            path = self.make_entry_path(name, root)
             state = self.states.get(path, FileState(""))
             if shows_head:
                 self._compare_with_head(path, content_hash, call)
@@ -688,7 +690,7 @@ class FileStates:
         is_same = known_hash[:MIN_HASH_CHARACTERS] == content_hash[:MIN_HASH_CHARACTERS]
         if state is not None and state.label in UNCOMMITTED_STATES and is_same:
             number = call.run.result_place.number
-            self.states[path] = FileState(f"{COMMITTED_OUTSIDE}, as :{number} shows")
+            self.states[path] = FileState(f"{COMMITTED_BY_OTHERS}, as :{number} shows")
             self._staged_paths.discard(path)
             self.untracked_paths.discard(path)
 
@@ -723,22 +725,22 @@ class FileStates:
         if call.run.failed:
             return None
         output = call.run.output
-        is_whole = (
-            call.is_only_output
+        is_complete = (
+            call.has_only_output
             and OMITTED_MIDDLE not in output
             and "|" not in call.run.command
             and not select_operands(arguments)
         )
         if any(words in output for words in _CLEAN_MESSAGES):
-            is_whole = is_whole and not _STATUS_HEADING.search(output)
-            return _GitStatus(frozenset(), frozenset(), frozenset(), is_whole)
+            is_complete = is_complete and not _STATUS_HEADING.search(output)
+            return _GitStatus(frozenset(), frozenset(), frozenset(), is_complete)
         if _SHORT_OPTIONS.intersection(arguments):
-            if not call.is_last_output:
+            if not call.has_last_output:
                 return None
             rows = (
                 _SHORT_STATUS_ROW.findall(output)
-                if call.is_only_output
-                else _find_short_rows_at_end(output)
+                if call.has_only_output
+                else _find_short_status_rows(output)
             )
             staged = []
             for index, work, path in rows:
@@ -756,18 +758,18 @@ class FileStates:
             self._make_entry_paths(staged, call.folder),
             self._make_entry_paths(changed, call.folder),
             self._make_entry_paths(untracked, call.folder),
-            is_whole,
+            is_complete,
         )
 
     def _make_entry_paths(self, rows: Iterable[str], folder: str) -> frozenset[str]:
         names = [row.rpartition(" -> ")[2].strip().strip('"') for row in rows]
-        return frozenset(self.entry_path(name, folder) for name in names)
+        return frozenset(self.make_entry_path(name, folder) for name in names)
 
     def _process_move_row(self, row: str, folder: str) -> None:
         old_name, arrow, new_name = row.partition(" -> ")
         if arrow:
             self._process_listed_move(
-                self.entry_path(old_name, folder), self.entry_path(new_name, folder)
+                self.make_entry_path(old_name, folder), self.make_entry_path(new_name, folder)
             )
 
     def _process_listed_move(self, old_path: str, new_path: str) -> None:
@@ -781,8 +783,8 @@ class FileStates:
         operands = select_operands(words)
         if len(operands) != 2:
             return
-        old_path = self.entry_path(operands[0], folder)
-        new_path = self.entry_path(operands[1], folder)
+        old_path = self.make_entry_path(operands[0], folder)
+        new_path = self.make_entry_path(operands[1], folder)
         is_folder = operands[1].endswith("/") or any(
             path.startswith(f"{new_path}/") for path in self.states
         )
@@ -821,7 +823,7 @@ class FileStates:
             old_state, new_state = STASHED, NOT_COMMITTED
         elif subcommand not in {"push", "save"}:
             return
-        for path in self._list_paths_in_checkout_of(call.folder):
+        for path in self._list_paths_in_same_checkout(call.folder):
             state = self.states[path].label
             if state == old_state or (state == STAGED and new_state == STASHED):
                 self.states[path] = FileState(new_state)
@@ -835,7 +837,7 @@ class FileStates:
         if verb == "reset":
             self._process_reset(call, arguments)
         if is_hard:
-            paths = self._list_paths_in_checkout_of(call.folder)
+            paths = self._list_paths_in_same_checkout(call.folder)
         elif is_index_only:
             if "--soft" not in arguments:
                 self._process_unstaging(call, arguments)
@@ -894,7 +896,7 @@ class FileStates:
     def _process_unstaging(self, call: GitCall, arguments: Sequence[str]) -> None:
         """Process a command that unstages the files that it names, or all files if it names none."""
         paths = self._match_files(select_operands(arguments), call.folder)
-        for path in paths or self._list_paths_in_checkout_of(call.folder):
+        for path in paths or self._list_paths_in_same_checkout(call.folder):
             self._staged_paths.discard(path)
             if self.states[path].label == STAGED:
                 self.states[path] = FileState(NOT_COMMITTED)
@@ -932,10 +934,10 @@ def derive_file_states(
             if calls[:1] == ["mv"] and not run.failed:
                 states.process_move(calls[1:], folder, by_git=True)
             elif calls:
-                is_only_output = _is_only_git(parts)
-                is_last_output = is_only_output or words == last_words
+                has_only_output = _is_only_git(parts)
+                has_last_output = has_only_output or words == last_words
                 states.process_git_call(
-                    GitCall(tuple(calls), folder, run, is_only_output, is_last_output)
+                    GitCall(tuple(calls), folder, run, has_only_output, has_last_output)
                 )
     for edit in sorted_edits[edit_index:]:
         states.process_edit(edit)
@@ -1056,7 +1058,7 @@ def _parse_long_status(output: str) -> tuple[list[str], list[str], list[str]]:
     return staged, changed, untracked
 
 
-def _find_short_rows_at_end(output: str) -> list[tuple[str, str, str]]:
+def _find_short_status_rows(output: str) -> list[tuple[str, str, str]]:
     """Return the rows of a short ``git status`` at the end of an output.
 
     Each row consists of the letter for the index, the letter for the work tree, and the path.

@@ -24,7 +24,7 @@ from resume_hooks.reading.digest.facts import Quote, RecordPlace, ShellRun
 from resume_hooks.reading.digest.file_states import (
     CONFLICTING,
     MAYBE_COMMITTED,
-    MAYBE_LEFT,
+    MAYBE_COMMITTED_ON_LEFT_BRANCH,
     NOT_COMMITTED,
     STAGED,
     FileState,
@@ -41,7 +41,7 @@ from resume_hooks.system.text import format_count, plain_line, quote_name
 from resume_hooks.transcripts.head_tail import NO_BRANCH
 
 PULL_REQUEST_LABEL = "pull request of this branch"
-ALL_DONE_NOTE = "the task list after it is done, but may not cover all of it"
+ALL_DONE_NOTE = "a later task list is done, but it may not cover everything"
 STAGED_LABEL = "staged for the next commit"
 UNTRACKED_LABEL = "not tracked by git"
 CONFLICTS_LABEL = "in conflict, to be resolved"
@@ -56,7 +56,7 @@ MAX_RUNNING_TASKS = (
 MAX_PLAN_CHARACTERS = 4_000
 # The maximum number of characters in a line about an unanswered call, or in a line of files.
 MAX_ROW_CHARACTERS = 460
-MAX_DOCUMENTS = 2  # The maximum number of documents that the reader is told to read first.
+MAX_DOCUMENTS_TO_READ = 2  # The maximum number of documents that the reader is told to read first.
 _STATE_DOCUMENT = compile_lazily(
     r"(?:\A|/)(?:[\w.-]*(?:hand-?off|handover|next[-_]steps|progress|status)[\w.-]*|plan|plans?/[\w./-]+|[\w.-]+[-_]plan|"
     r"plan[-_][\w.-]+|todo)\.md\Z",
@@ -104,7 +104,7 @@ def list_pending_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEn
     """Yield the work in progress at the session's end: a call, a request, sub-agents and commands."""
     if facts.unanswered_call is not None:
         call = facts.unanswered_call
-        subject = call.first_text("command", "prompt", "file_path", "description")
+        subject = call.find_first_text("command", "prompt", "file_path", "description")
         yield make_entry(
             f"the session ends before this call was answered: {call.tool} {subject}",
             call.place,
@@ -126,13 +126,13 @@ def _list_repository_state(
     If git cannot run there, yield the state that the session's own commands show.
     """
     if repository.root:
-        yield DigestEntry(f"git: {plain_line(repository.line)}")
+        yield DigestEntry(f"git: {plain_line(repository.description)}")
         if repository.dirty_paths:
             yield from _list_uncommitted_files(repository, paths)
         return
     yield from _list_session_branches(facts, paths, session_git)
     last_commit, last_push = session_git.commit, session_git.push
-    note = f"last commit {states.head}" if states.head else ""
+    note = f"last commit {states.head_hash}" if states.head_hash else ""
     if last_commit is not None and (last_push is None or last_push.order < last_commit.order):
         yield make_entry("the session did not push its last commit", last_commit, note)
     elif last_push is not None and session_git.switch_order <= last_push.order:
@@ -152,7 +152,7 @@ def _list_session_branches(
     facts: LineageFacts, paths: SessionPaths, session_git: SessionGit
 ) -> Iterator[DigestEntry]:
     """Yield the branch of each checkout, as the session last showed it."""
-    is_elsewhere = len(session_git.checkouts) == 1 and not _is_inside(
+    is_elsewhere = len(session_git.checkouts) == 1 and not _are_nested(
         paths.folder, session_git.checkouts[0].folder
     )
     if len(session_git.checkouts) > 1 or is_elsewhere:
@@ -197,7 +197,7 @@ def _list_foreign_commits(states: FileStates) -> Iterator[DigestEntry]:
     yield make_entry(text, states.foreign_commits_place, max_characters=MAX_ROW_CHARACTERS)
 
 
-def _is_inside(home: str, folder: str) -> bool:
+def _are_nested(home: str, folder: str) -> bool:
     """Check whether two folders are equal or one of them contains the other."""
     return f"{folder}/".startswith(f"{home}/") or f"{home}/".startswith(f"{folder}/")
 
@@ -207,12 +207,12 @@ def _list_open_pull_requests(
 ) -> Iterator[DigestEntry]:
     """Yield the open pull request of the current branch. If there are several checkouts, use each branch."""
     if git.branch or len(session_git.checkouts) < 2:
-        request = requests.find_open(git.branch or session_git.branch)
+        request = requests.find_open_request(git.branch or session_git.branch)
         if request is not None:
             yield make_entry(f"{PULL_REQUEST_LABEL}: {request.url}", request.place)
         return
     for checkout in session_git.checkouts:
-        request = requests.find_open(checkout.branch)
+        request = requests.find_open_request(checkout.branch)
         if request is not None and request.branch == checkout.branch:
             text = f"pull request of {quote_name(checkout.branch)}: {request.url}"
             yield make_entry(text, request.place)
@@ -233,7 +233,7 @@ def _list_documents(
         # If no other file was changed after the document, the last commit only committed the
         # document.
         last_work_commit = last_commit if other_files else None
-        note = _count_later_changes(len(other_files), place, last_work_commit)
+        note = _format_later_changes(len(other_files), place, last_work_commit)
         if facts.todo_list.is_done_after(place.order):
             note = ", ".join(filter(None, (note, ALL_DONE_NOTE)))
         if other_files:
@@ -263,7 +263,7 @@ def _make_plan_entry(
     plan = facts.plans[-1]
     title = next(prose.split_sentences(redact_and_collect(plan.text[:MAX_PLAN_CHARACTERS])), "")
     change_count = len(_list_files_changed_after(facts, paths, plan.place.order))
-    notes = [_count_later_changes(change_count, plan.place, last_commit)]
+    notes = [_format_later_changes(change_count, plan.place, last_commit)]
     if facts.todo_list.is_done_after(plan.place.order):
         notes.append(ALL_DONE_NOTE)
     newer_plan = find_newest_plan(facts)
@@ -273,7 +273,7 @@ def _make_plan_entry(
     return make_entry(text, plan.place, ", ".join(filter(None, notes)))
 
 
-def _count_later_changes(
+def _format_later_changes(
     changed_count: int, place: RecordPlace, last_commit: RecordPlace | None
 ) -> str:
     """Return a note on the files that were changed after a document was written, or ``""``.
@@ -362,10 +362,12 @@ def _is_finished_watch(facts: LineageFacts, run: ShellRun) -> bool:
     is_answered = last is not None and last.place.order > max(
         run.place.order, facts.last_call_order
     )
-    return is_answered and _WATCHES.search(run.command) is not None
+    return is_answered and _WATCH_COMMAND.search(run.command) is not None
 
 
-_WATCHES = compile_lazily(r"\bgh\s+(?:run\s+watch|pr\s+checks\b[^|;&]*--watch)|\btail\s+-[fF]\b")
+_WATCH_COMMAND = compile_lazily(
+    r"\bgh\s+(?:run\s+watch|pr\s+checks\b[^|;&]*--watch)|\btail\s+-[fF]\b"
+)
 
 
 def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
@@ -374,7 +376,8 @@ def _list_last_branch(session_git: SessionGit) -> Iterator[DigestEntry]:
     if session_git.left_branch:
         former = quote_name(session_git.left_branch)
         yield make_entry(
-            f"no git command of the session left {former}: its files may be committed since", ""
+            f"no git command of the session left {former}: its files may have been committed since",
+            "",
         )
 
 
@@ -409,7 +412,7 @@ def _list_uncommitted_files_of_session(
         and facts.changes
         and not states.stopped_merges
         and not states.list_files_in_state(MAYBE_COMMITTED)
-        and not states.list_files_in_state(MAYBE_LEFT)
+        and not states.list_files_in_state(MAYBE_COMMITTED_ON_LEFT_BRANCH)
     ):
         yield make_entry("all of the session's own changes are committed", session_git.commit)
     other_names: list[str] = []
@@ -615,7 +618,7 @@ def _find_state_documents(
     """
     documents: dict[str, RecordPlace] = {}
     for change in reversed(facts.changes):
-        if len(documents) == MAX_DOCUMENTS:
+        if len(documents) == MAX_DOCUMENTS_TO_READ:
             break
         path = plain_line(paths.relative_path(change.path, change.folder))
         if path in documents:

@@ -44,7 +44,7 @@ from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import format_count
 from resume_hooks.transcripts.metadata_records import DIGEST_BEGINNING
 
-TOKEN_CHARACTERS = 4  # Space is measured with this number of characters per token.
+CHARACTERS_PER_TOKEN = 4  # Space is measured with this number of characters per token.
 DEFAULT_TOKENS = 12_000
 BULLET = "  - "
 OPEN_HEADING = "open:"
@@ -126,9 +126,9 @@ class _SessionNames(NamedTuple):
         return ""
 
 
-def characters_for_tokens(tokens: int) -> int:
+def convert_tokens_to_characters(tokens: int) -> int:
     """Convert a number of tokens to characters."""
-    return tokens * TOKEN_CHARACTERS
+    return tokens * CHARACTERS_PER_TOKEN
 
 
 def format_whole_digest(digest: Digest) -> str:
@@ -432,7 +432,7 @@ def _quote_message(
     rows = [head, *_format_body(message, message.text, names)]
     # The code blocks of a message are shortened before its sentences.
     if _count_characters(rows) > max_characters:
-        text = talk.shorten_blocks(message.text)
+        text = talk.shorten_code_and_tables(message.text)
         rows = [head, *_format_body(message, text, names)]
     if _count_characters(rows) > max_characters:
         text = talk.shorten_text(text, max(80, (max_characters - len(head)) * 9 // 10 - 60))

@@ -47,14 +47,14 @@ _TEXT_AFTER_BLOCK = b'},{"type":"text","text":"'
 class Prescan(NamedTuple):
     """The fields of a long record that the digest needs: the record's uuid and its parent's uuid.
 
-    ``sidechain`` means that the record is a sub-agent's. ``call_id`` is the id of the call whose
+    ``is_sidechain`` means that the record is a sub-agent's. ``call_id`` is the id of the call whose
     successful result the record contains, or ``""``.
     """
 
     uuid: str
-    parent: str
-    sidechain: bool
-    call: str = ""
+    parent_uuid: str
+    is_sidechain: bool
+    call_id: str = ""
 
 
 def prescan_line(raw: bytes) -> Prescan | None:

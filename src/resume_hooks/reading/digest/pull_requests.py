@@ -51,15 +51,15 @@ class PullRequests(NamedTuple):
     """
 
     requests: list[PullRequest]
-    ends: Mapping[str, RecordPlace]
+    end_places: Mapping[str, RecordPlace]
     has_known_branch: bool
     """Whether a command of the session named the branch of a pull request."""
 
-    def find_open(self, branch: str) -> PullRequest | None:
+    def find_open_request(self, branch: str) -> PullRequest | None:
         """Return the last pull request of a branch if it was not merged or closed, else None."""
         for request in reversed(self.requests):
             is_on_branch = request.branch == branch or not (request.branch or self.has_known_branch)
-            if is_on_branch and request.number not in self.ends:
+            if is_on_branch and request.number not in self.end_places:
                 return request
         return None
 
@@ -68,14 +68,16 @@ class PullRequests(NamedTuple):
         if _WAITING_WORD.search(text) is None:
             return False
         numbers = [match[1] or match[2] for match in _PULL_REQUEST_REFERENCE.finditer(text)]
-        end_orders = [self.ends[number].order for number in numbers if number in self.ends]
+        end_orders = [
+            self.end_places[number].order for number in numbers if number in self.end_places
+        ]
         return any(place.order < end for end in end_orders)
 
 
 def collect_pull_requests(commands: Iterable[ParsedRun]) -> PullRequests:
     """Return the pull requests in ``commands``, which are ordered oldest first."""
     requests: list[PullRequest] = []
-    ends: dict[str, RecordPlace] = {}
+    end_places: dict[str, RecordPlace] = {}
     branch = ""
     for run, parts in commands:
         if "git" in run.command:
@@ -84,10 +86,10 @@ def collect_pull_requests(commands: Iterable[ParsedRun]) -> PullRequests:
             continue
         calls = [words[2:] for words, _ in parts if words[:2] == ("gh", "pr") and len(words) > 2]
         for verb, *rest in calls:
-            _process_call(verb, rest, run, branch, requests, ends)
+            _process_call(verb, rest, run, branch, requests, end_places)
         if len(calls) == 1 and calls[0][0] == "view":
-            _process_view(calls[0][1:], run, ends)
-    return PullRequests(requests, ends, bool(branch))
+            _process_view(calls[0][1:], run, end_places)
+    return PullRequests(requests, end_places, bool(branch))
 
 
 def _process_call(
@@ -96,7 +98,7 @@ def _process_call(
     run: ShellRun,
     branch: str,
     requests: list[PullRequest],
-    ends: dict[str, RecordPlace],
+    end_places: dict[str, RecordPlace],
 ) -> None:
     """Process a call of ``gh pr``. It may create, merge or close a pull request."""
     number = _find_number(arguments)
@@ -110,19 +112,21 @@ def _process_call(
         end_match = _END_MESSAGE.search(run.output)
         number = number or (end_match[1] if end_match else "")
         if number:
-            ends[number] = run.result_place
+            end_places[number] = run.result_place
     elif verb == "reopen":
-        ends.pop(number, None)
+        end_places.pop(number, None)
 
 
-def _process_view(arguments: Sequence[str], run: ShellRun, ends: dict[str, RecordPlace]) -> None:
+def _process_view(
+    arguments: Sequence[str], run: ShellRun, end_places: dict[str, RecordPlace]
+) -> None:
     """Process a ``gh pr view`` if it shows that a pull request was merged or closed."""
     number = _find_number(arguments)
     url_match = _PULL_REQUEST_URL.search(run.output)
     if not number and url_match is not None:
         number = url_match[2]
     if number and _END_STATE.search(run.output):
-        ends.setdefault(number, run.result_place)
+        end_places.setdefault(number, run.result_place)
 
 
 def _find_number(arguments: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ _MESSAGE_OPTIONS = frozenset(
 )
 """Options of git and gh whose value is a message. Commands that differ only in the message are
 equal."""
-_STAGING = ("git", "add")
+_STAGING_COMMAND = ("git", "add")
 
 
 def list_refusals(
@@ -54,7 +54,9 @@ def _find_subject(call: PendingCall) -> str:
     """Return the subject of a refused call. If the call has several questions, return the first question."""
     for row in list_objects(call.inputs.get("questions")):
         return get_string(row, "question")
-    return call.first_text("command", "file_path", "plan", "url", "query", "pattern", "description")
+    return call.find_first_text(
+        "command", "file_path", "plan", "url", "query", "pattern", "description"
+    )
 
 
 def _was_allowed_later(
@@ -71,7 +73,7 @@ def _was_allowed_later(
         return any(quote.place.order > order for quote in facts.prompts.quotes)
     if call.tool == "Bash":
         later_commands = [command for command in commands if command.run.place.order > order]
-        return _has_run_later(call.first_text("command"), later_commands)
+        return _has_run_later(call.find_first_text("command"), later_commands)
     return False
 
 
@@ -83,8 +85,8 @@ def _has_run_later(refused_command: str, later_commands: Sequence[ShellCommand])
     refused_calls: Sequence[tuple[str, ...]] = _list_changing_commands(
         parse_simple_commands(refused_command)
     )
-    if any(words[:2] != _STAGING for words in refused_calls):
-        refused_calls = [words for words in refused_calls if words[:2] != _STAGING]
+    if any(words[:2] != _STAGING_COMMAND for words in refused_calls):
+        refused_calls = [words for words in refused_calls if words[:2] != _STAGING_COMMAND]
     later_calls: set[tuple[str, ...]] = set()
     for command in later_commands:
         later_calls.update(_list_changing_commands(command.parts))

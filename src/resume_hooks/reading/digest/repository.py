@@ -60,7 +60,7 @@ class RepositoryState(NamedTuple):
     its ancestor. Then a push must be forced.
     """
 
-    line: str
+    description: str
     root: str = ""
     dirty_paths: frozenset[str] = frozenset()
     branch: str = ""
@@ -169,7 +169,7 @@ class GitQuery:
             parsed.untracked_paths,
             parsed.conflicting_paths,
         )
-        return state._replace(line=_format_state(state, (count or b"").strip()))
+        return state._replace(description=_format_state(state, (count or b"").strip()))
 
 
 def _parse_status(status: bytes) -> _GitStatus:

@@ -240,7 +240,7 @@ def _revokes(
             old_statement, new_statement
         ):
             return True
-        is_similar = likeness >= MIN_SIMILAR_SUBJECT_FRACTION or _have_same_choice(
+        is_similar = likeness >= MIN_SIMILAR_SUBJECT_FRACTION or _name_same_purpose(
             old_statement, new_statement
         )
         if (
@@ -311,7 +311,7 @@ def _find_replaced_versions(statements: Sequence[str], first_index: int) -> dict
     return replacements
 
 
-def _have_same_choice(old_statement: str, new_statement: str) -> bool:
+def _name_same_purpose(old_statement: str, new_statement: str) -> bool:
     """Check whether two statements name the same purpose of a choice, as in "for the tests, use ..."."""
     topics = []
     for topic in (_CHOICE_OBJECT.search(old_statement), _CHOICE_OBJECT.search(new_statement)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from resume_hooks.reading.digest.shell import MAX_CACHED_COMMANDS, find_documents
+from resume_hooks.reading.digest.shell import MAX_CACHED_COMMANDS, find_here_documents
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MAX_SCRIPT_CHARACTERS = 60_000  # The number of characters of a script that are searched.
@@ -33,7 +33,7 @@ def find_files_written_by_scripts(command: str) -> tuple[str, ...]:
     if "<<" not in command or "write" not in command:
         return ()
     files: dict[str, None] = {}
-    for document in find_documents(command):
+    for document in find_here_documents(command):
         if "open(" in document or ".write_" in document:
             files.update(dict.fromkeys(_find_written_files(document[:MAX_SCRIPT_CHARACTERS])))
     return tuple(files)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
-from resume_hooks.reading.digest.check_scopes import CheckPasses, CheckRun, selects_tests
+from resume_hooks.reading.digest.check_scopes import CheckRun, PassedChecks, selects_tests
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
@@ -191,7 +191,7 @@ def _choose_commands(
     passed_places = _find_passed_places(commands, edited_files)
     certain_runs = _list_certain_runs(commands, edited_files)
     check_runs = [_make_check_run(command) for command in all_commands if command.program]
-    check_passes = CheckPasses(check_runs)
+    check_passes = PassedChecks(check_runs)
     scored_runs = []
     for runs in groups.values():
         good_run = next((command for command in reversed(runs) if command.may_have_worked), None)
@@ -253,7 +253,9 @@ def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[She
     for command in commands:
         yield command
         typed = command.run.command
-        is_probe = command.may_have_worked and is_inspection(typed) and _LOOP.search(typed) is None
+        is_probe = (
+            command.may_have_worked and is_inspection(typed) and _SCRIPT_SIGN.search(typed) is None
+        )
         if not is_probe:
             continue
         folder = command.run_folder
@@ -280,7 +282,7 @@ def _add_checks_in_inspections(commands: Sequence[ShellCommand]) -> Iterator[She
                 )
 
 
-_LOOP = compile_lazily(
+_SCRIPT_SIGN = compile_lazily(
     r"\b(?:for|while|until|case|function)\s|\(\)\s*\{|<<|\|\||(?:\A|[\n;&(])\s*!\s"
 )
 """Signs of a script whose parts do not work alone or may fail."""
@@ -538,7 +540,9 @@ def _find_passed_places(
     passed_places: dict[_PartKey, _PartRun] = {}
     for command in commands:
         checkout = edited_files.find_checkout(command.run_folder)
-        has_known_status = command.has_worked and shell.does_status_cover_all(command.run.command)
+        has_known_status = command.has_worked and shell.does_status_cover_all_parts(
+            command.run.command
+        )
         for part in command.parts:
             if has_known_status or _has_ended_well(part, command):
                 place = command.run.result_place
@@ -580,8 +584,8 @@ _FORMAT_ERROR = compile_lazily(r"diff in |would reformat\b|\[warn\] code style i
 
 def _runs_all_parts(command: ShellCommand) -> bool:
     """Check whether all parts of a command run, even after a part that fails."""
-    text = shell.remove_documents(command.run.command)
-    return "&&" not in text and "||" not in text and _LOOP.search(text) is None
+    text = shell.remove_here_documents(command.run.command)
+    return "&&" not in text and "||" not in text and _SCRIPT_SIGN.search(text) is None
 
 
 def _list_certain_runs(
@@ -676,7 +680,7 @@ def _format_runs_note(
         is_weaker = good_run.has_worked and not last_pass.has_known_status
         status_note = UNKNOWN_STATUS if is_weaker else ""
         notes += [f"passed in another command, :{last_pass.place.number}", status_note]
-        notes.append(edited_files.describe_passed_check(last_pass.place, run_folder))
+        notes.append(edited_files.describe_edits_after_pass(last_pass.place, run_folder))
         return ", ".join(filter(None, notes))
     label = "its last run"
     if last_run is not good_run and last_run.run.place.session_id == good_run.run.place.session_id:
@@ -690,12 +694,12 @@ def _format_runs_note(
     if is_verification(last_run):
         result_place = last_run.run.result_place
         if not last_run.may_have_worked:
-            edits_note = edited_files.describe_failed_check(result_place, run_folder)
+            edits_note = edited_files.describe_edits_after_failure(result_place, run_folder)
         else:
-            edits_note = edited_files.describe_passed_check(result_place, run_folder)
+            edits_note = edited_files.describe_edits_after_pass(result_place, run_folder)
             if edits_note and covering_pass is not None:
                 notes.append(f"a check that covers it passed since, :{covering_pass.number}")
-                edits_note = edited_files.describe_passed_check(covering_pass, run_folder)
+                edits_note = edited_files.describe_edits_after_pass(covering_pass, run_folder)
         notes.append(edits_note)
     return ", ".join(filter(None, notes))
 
@@ -708,7 +712,7 @@ def _make_check_run(command: ShellCommand) -> CheckRun:
 def _is_outdated(command: ShellCommand, edited_files: EditedFiles) -> bool:
     """Check whether files were edited after a check, so that its result may be outdated."""
     folder = command.run_folder
-    return bool(edited_files.describe_passed_check(command.run.result_place, folder))
+    return bool(edited_files.describe_edits_after_pass(command.run.result_place, folder))
 
 
 def _is_probe(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bool:

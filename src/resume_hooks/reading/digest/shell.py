@@ -20,14 +20,14 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 MAX_COMMAND_CHARACTERS = 2_000
 # The number of commands whose results are cached. A session often repeats a command.
 MAX_CACHED_COMMANDS = 4_096
-MAX_DOCUMENTS = 100  # The maximum number of here-documents that are found in one command.
+MAX_HERE_DOCUMENTS = 100  # The maximum number of here-documents that are found in one command.
 # The maximum number of blanks on each side of the word that ends a here-document.
 MAX_INDENT_CHARACTERS = 200
 _TOKEN = compile_lazily(
     r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""",
     re.DOTALL,
 )
-_DOCUMENT_START = compile_lazily(r"(?<!<)<<-?[ \t]*(['\"]?)(\w{1,80})\1")
+_HERE_DOCUMENT_START = compile_lazily(r"(?<!<)<<-?[ \t]*(['\"]?)(\w{1,80})\1")
 _COMMENT = compile_lazily(r"^[ \t]*#.*\n?", re.MULTILINE)
 _QUOTING_CHARACTER = compile_lazily(r"['\"\\<>]")
 _SEPARATOR = compile_lazily(r"[;&|()\n]+")
@@ -80,11 +80,13 @@ _SYSTEM_FOLDER = compile_lazily(r"\A/(?:usr/(?:local/)?|opt/homebrew/)?s?bin/")
 _SUBCOMMAND = compile_lazily(r"[a-z][\w:-]*")
 
 _UNKNOWN_PATH = compile_lazily(r"[*?$`{}\n]|\A(?:/dev/|-|&|\Z)")
-_CHANGERS_OF_ALL_OPERANDS = frozenset(
+_PROGRAMS_CHANGING_ALL_OPERANDS = frozenset(
     {"rm", "unlink", "touch", "tee", "truncate", "mv", "git rm", "git mv", "git restore"}
 )
-_CHANGERS_OF_LAST_OPERAND = frozenset({"cp", "ln", "install"})
-_CHANGERS = _CHANGERS_OF_ALL_OPERANDS | _CHANGERS_OF_LAST_OPERAND | {"sed", "git"}
+_PROGRAMS_CHANGING_LAST_OPERAND = frozenset({"cp", "ln", "install"})
+_PROGRAMS_CHANGING_FILES = (
+    _PROGRAMS_CHANGING_ALL_OPERANDS | _PROGRAMS_CHANGING_LAST_OPERAND | {"sed", "git"}
+)
 # Options whose value is not a file.
 _VALUE_OPTIONS = {
     "truncate": "-s",
@@ -209,7 +211,7 @@ def _find_result_searches(command: str) -> Iterator[re.Match[str]]:
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def parse_simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     """Return the simple commands of which a command consists."""
-    stripped = remove_documents(command).replace("2>&1", "").replace("2>/dev/null", "")
+    stripped = remove_here_documents(command).replace("2>&1", "").replace("2>/dev/null", "")
     if "#" in stripped:
         stripped = _COMMENT.sub("", stripped)
     stripped = stripped[:MAX_COMMAND_CHARACTERS]
@@ -281,31 +283,31 @@ def _strip_prefixes(words: list[str]) -> tuple[str, ...]:
     return tuple(program_words)
 
 
-def remove_documents(command: str) -> str:
+def remove_here_documents(command: str) -> str:
     """Return a command without its here-documents and without the words that start and end them."""
     if "<<" not in command or "\n" not in command:
         return command
     parts, end = [], 0
-    for match in islice(_DOCUMENT_START.finditer(command), MAX_DOCUMENTS):
+    for match in islice(_HERE_DOCUMENT_START.finditer(command), MAX_HERE_DOCUMENTS):
         line_end = command.find("\n", match.end())
         if match.start() < end or line_end < 0:
             continue
         parts += [command[end : match.start()], command[match.end() : line_end + 1]]
-        end = _find_document_end(command, line_end + 1, match[2])
+        end = _find_here_document_end(command, line_end + 1, match[2])
     return "".join([*parts, command[end:]])
 
 
-def find_documents(command: str) -> Iterator[str]:
+def find_here_documents(command: str) -> Iterator[str]:
     """Yield the here-documents of a command. Each ends with the line that ends it."""
     end = 0
-    for match in islice(_DOCUMENT_START.finditer(command), MAX_DOCUMENTS):
+    for match in islice(_HERE_DOCUMENT_START.finditer(command), MAX_HERE_DOCUMENTS):
         line_end = command.find("\n", match.end())
         if match.start() >= end and line_end >= 0:
-            end = _find_document_end(command, line_end + 1, match[2])
+            end = _find_here_document_end(command, line_end + 1, match[2])
             yield command[line_end + 1 : end]
 
 
-def _find_document_end(command: str, start: int, end_word: str) -> int:
+def _find_here_document_end(command: str, start: int, end_word: str) -> int:
     """Return the end of the here-document that starts at ``start``.
 
     It ends after the line that consists of ``end_word``. Without such a line, it ends with the
@@ -387,7 +389,9 @@ def find_changed_paths(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, boo
 
 
 def _list_changed_paths(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, bool]]:
-    if not any(targets or not _CHANGERS.isdisjoint(words) for words, targets in parts):
+    if not any(
+        targets or not _PROGRAMS_CHANGING_FILES.isdisjoint(words) for words, targets in parts
+    ):
         return
     folder: str | None = ""
     restored_paths = _find_restored_paths(parts)
@@ -436,12 +440,14 @@ def _find_restored_paths(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
-def does_status_cover_all(command: str) -> bool:
+def does_status_cover_all_parts(command: str) -> bool:
     """Check whether a command's exit status shows that all of its simple commands succeeded.
 
     This is true if they are joined only by ``&&``.
     """
-    return _LOOSE_SEPARATOR.search(remove_documents(command).replace("2>&1", "").strip()) is None
+    return (
+        _LOOSE_SEPARATOR.search(remove_here_documents(command).replace("2>&1", "").strip()) is None
+    )
 
 
 def find_start_folder(parts: tuple[SimpleCommand, ...]) -> str | None:
@@ -522,9 +528,9 @@ def _list_changed_operands(words: tuple[str, ...]) -> tuple[str, ...]:
     if (value_option := _VALUE_OPTIONS.get(name)) in operand_words:
         operand_words = _drop_option(value_option, operand_words)
     operands = tuple(select_operands(operand_words))
-    if name in _CHANGERS_OF_ALL_OPERANDS:
+    if name in _PROGRAMS_CHANGING_ALL_OPERANDS:
         return operands
-    if name in _CHANGERS_OF_LAST_OPERAND:
+    if name in _PROGRAMS_CHANGING_LAST_OPERAND:
         return operands[-1:]
     if name == "sed" and any(_IN_PLACE_OPTION.match(word) for word in operand_words):
         if any(word in {"-e", "-f"} for word in operand_words):

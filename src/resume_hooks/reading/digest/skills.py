@@ -264,7 +264,7 @@ def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillS
     commands = [(run.command, run.place.order) for run in facts.runs]
     if facts.unanswered_call is not None:
         commands.append(
-            (facts.unanswered_call.first_text("command"), facts.unanswered_call.place.order)
+            (facts.unanswered_call.find_first_text("command"), facts.unanswered_call.place.order)
         )
     for command, run_order in commands:
         if run_order < last_order:

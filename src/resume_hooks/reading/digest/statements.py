@@ -494,7 +494,7 @@ def collect_request_words(facts: LineageFacts) -> frozenset[str]:
         texts.append(facts.prompts.quotes[-1].text[:MAX_REQUEST_CHARACTERS])
     if facts.unanswered_call is not None:
         texts.append(
-            facts.unanswered_call.first_text("command", "file_path")[:MAX_REQUEST_CHARACTERS]
+            facts.unanswered_call.find_first_text("command", "file_path")[:MAX_REQUEST_CHARACTERS]
         )
     return prose.significant_words(" ".join(texts))
 

@@ -180,7 +180,7 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
 
     approved = _find_plans_in_prompts(facts)
 
-    def closing_text(quote: Quote) -> str:
+    def format_closing(quote: Quote) -> str:
         return format_text(_replace_approved_plans(quote, approved), MAX_MESSAGE_CHARACTERS)
 
     choice = _MessageChoice()
@@ -200,7 +200,7 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
         MessageKind.CLOSING,
         lambda quote: format_whole_text(quote.text, MAX_MESSAGE_CHARACTERS),
     )
-    choice.add_messages(reversed(closing_quotes[:-1]), MessageKind.CLOSING, closing_text)
+    choice.add_messages(reversed(closing_quotes[:-1]), MessageKind.CLOSING, format_closing)
     choice.add_messages(
         reversed(facts.summaries),
         MessageKind.SUMMARY,
@@ -431,7 +431,7 @@ def format_text(text: str, max_characters: int) -> str:
 
     Long code blocks and tables are shortened.
     """
-    return _limit_text(shorten_blocks(_clean_text(text)), max_characters)
+    return _limit_text(shorten_code_and_tables(_clean_text(text)), max_characters)
 
 
 def format_whole_text(text: str, max_characters: int) -> str:
@@ -450,7 +450,7 @@ def _clean_text(text: str) -> str:
     return cleaned.replace("\t", "    ").strip()
 
 
-def shorten_blocks(text: str) -> str:
+def shorten_code_and_tables(text: str) -> str:
     """Return a text with only the start and the end of each long code block or table."""
     if "```" in text or "~~~" in text:
         text = _CODE_BLOCK.sub(_shorten_code_block, text)

@@ -44,7 +44,7 @@ class TodoEntries(NamedTuple):
     """The entries for open todos. If a list is overtaken, ``overtaken_list`` has one entry about it."""
 
     open_todos: tuple[DigestEntry, ...] = ()
-    overtaken: tuple[DigestEntry, ...] = ()
+    overtaken_list: tuple[DigestEntry, ...] = ()
 
 
 def collect_todos(
@@ -83,7 +83,7 @@ def collect_todos(
     elif edit_count and later_reports:
         later_events.append(f"a sub-agent's report at :{later_reports[-1].place.number}")
     if answer is not None or (edit_count and later_reports):
-        return TodoEntries(overtaken=(_make_overtaken_entry(todos, later_events),))
+        return TodoEntries(overtaken_list=(_make_overtaken_entry(todos, later_events),))
     return TodoEntries(tuple(_list_open_todos(facts, todos, later_events)))
 
 

@@ -21,7 +21,7 @@ _UNCHECKED_BOX = compile_lazily(r"(?:\A|\n)[ \t]*[-*][ \t]+\[ \][ \t]+(\S[^\n]*)
 _TODO_WORDS = ("TODO", "FIXME", "XXX")
 
 
-class Mark(NamedTuple):
+class WrittenText(NamedTuple):
     """A text about open work, or a whole plan, that a call wrote into a file.
 
     ``path`` is the file, and ``folder`` the folder of the call. ``place`` is the call's position.
@@ -37,12 +37,12 @@ class WrittenOpenWork:
     """The TODO comments and the plans that a session wrote."""
 
     def __init__(self) -> None:
-        self._comments: dict[tuple[str, str], Mark] = {}
-        self._plans: dict[str, Mark] = {}
+        self._comments: dict[tuple[str, str], WrittenText] = {}
+        self._plans: dict[str, WrittenText] = {}
 
     def process_call(self, call: PendingCall, *, is_new: bool) -> None:
         """Process a call that wrote a file. ``is_new`` means that the file did not exist before."""
-        path, content = call.first_text("file_path"), call.first_text("content")
+        path, content = call.find_first_text("file_path"), call.find_first_text("content")
         for edit in list_edits({**call.inputs}):
             old_text, new_text = get_string(edit, "old_string"), get_string(edit, "new_string")
             if path.endswith(PLAN_SUFFIXES):
@@ -88,8 +88,8 @@ class WrittenOpenWork:
             comment = _TODO_COMMENT.search(row)
             if comment is not None and row not in old_text:
                 comment_text = comment[1].strip()
-                mark = Mark(comment_text, path, call.folder, call.place)
-                self._comments[path, comment_text] = mark
+                written_text = WrittenText(comment_text, path, call.folder, call.place)
+                self._comments[path, comment_text] = written_text
 
     def _process_plan(
         self, call: PendingCall, path: str, content: str, old_text: str, new_text: str
@@ -100,13 +100,13 @@ class WrittenOpenWork:
         if not content and known_plan is not None and old_text in known_plan.text:
             text = known_plan.text.replace(old_text, new_text, 1)
         if text and len(text) <= MAX_PLAN_CHARACTERS:
-            self._plans[path] = Mark(text, path, call.folder, call.place)
+            self._plans[path] = WrittenText(text, path, call.folder, call.place)
 
-    def list_comments(self) -> list[Mark]:
+    def list_comments(self) -> list[WrittenText]:
         """Return the TODO comments that still exist, the latest first."""
-        return sorted(self._comments.values(), key=lambda mark: -mark.place.order)
+        return sorted(self._comments.values(), key=lambda written_text: -written_text.place.order)
 
-    def list_open_steps(self) -> list[Mark]:
+    def list_open_steps(self) -> list[WrittenText]:
         """Return the unchecked boxes of the last plan that has any."""
         for plan in reversed(self._plans.values()):
             steps = [plan._replace(text=step.strip()) for step in _UNCHECKED_BOX.findall(plan.text)]
