@@ -13,7 +13,7 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
-from resume_hooks.sessions.archived.layout import MANIFEST
+from resume_hooks.sessions.archived.layout import MANIFEST_NAME
 from resume_hooks.storage import stored_settings
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
@@ -32,7 +32,7 @@ def test_the_state_of_a_newer_engine_is_not_changed(config_home: ConfigHome) -> 
     )
     entry = state / "trash" / session_id(3) / "2099-01-01T00-00-00.000Z"
     entry.mkdir(parents=True, mode=0o700)
-    (entry / MANIFEST).write_text(json.dumps({"version": 99, "sealed": "in a new way"}))
+    (entry / MANIFEST_NAME).write_text(json.dumps({"version": 99, "sealed": "in a new way"}))
     db = sqlite3.connect(state / "index.db")
     db.execute("UPDATE about SET version=99")
     db.commit()

@@ -14,7 +14,7 @@ from resume_hooks.archive.vault import locate_archived
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder, unpacked_folder
+from resume_hooks.sessions.archived.layout import MANIFEST_NAME, archive_folder, unpacked_folder
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.locator_forms import RESOLVERS, resolve_title_part
 from resume_hooks.sessions.record_references import names_of_transcript
@@ -102,7 +102,7 @@ def test_a_models_shell_opens_only_transcripts_of_the_vault(config_home: ConfigH
     kept = archive_and_remove(session_with_every_file(config_home).path, config_home.environ)
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     with pytest.raises(UsageError, match="is not a transcript"):
-        locate.resolve_locator(os.path.join(kept.folder, MANIFEST), "/", Where(inside))
+        locate.resolve_locator(os.path.join(kept.folder, MANIFEST_NAME), "/", Where(inside))
     link = os.path.join(kept.folder, f"{session_id(9)}.jsonl")
     os.symlink("/etc/passwd", link)
     with pytest.raises(UsageError, match="is not a transcript"):
@@ -203,11 +203,11 @@ def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> No
         with pytest.raises(SessionNotFound):
             locate_archived.find_archived(words, config_home.where)
     assert (
-        locate_archived.find_archived("FIX the parser", config_home.where, match_parts=False)
+        locate_archived.find_archived("FIX the parser", config_home.where, match_title_parts=False)
         == kept
     )
     with pytest.raises(SessionNotFound):
-        locate_archived.find_archived("parser", config_home.where, match_parts=False)
+        locate_archived.find_archived("parser", config_home.where, match_title_parts=False)
     exact = tuple(form for form in RESOLVERS if form is not resolve_title_part)
     assert (
         locate.resolve_locator("later", "/", config_home.where, resolvers=exact).session_id
@@ -237,15 +237,17 @@ def test_no_manifest_is_read_if_a_session_matches(config_home: ConfigHome) -> No
     with opened_paths() as opened:
         assert find_session(config_home, "Here").path == path
         assert find_session(config_home, SESSION[:5]).path == path
-    assert not [each for each in opened if each.endswith(MANIFEST)]
+    assert not [each for each in opened if each.endswith(MANIFEST_NAME)]
     with opened_paths() as opened:
         find_session(config_home, session_id(3))
-    assert {each for each in opened if each.endswith(MANIFEST)} == {manifest_path(config_home, 3)}
+    assert {each for each in opened if each.endswith(MANIFEST_NAME)} == {
+        manifest_path(config_home, 3)
+    }
 
 
 def manifest_path(home: ConfigHome, number: int) -> str:
     """Return the path of the manifest of a session."""
-    return os.path.join(archive_folder(session_id(number), home.where), MANIFEST)
+    return os.path.join(archive_folder(session_id(number), home.where), MANIFEST_NAME)
 
 
 def test_a_copy_that_cant_be_opened_is_reported(config_home: ConfigHome) -> None:
@@ -261,7 +263,7 @@ def test_a_copy_that_cant_be_opened_is_reported(config_home: ConfigHome) -> None
 def test_a_malformed_manifest_is_ignored(config_home: ConfigHome) -> None:
     """A manifest with an invalid path or id is ignored; other invalid fields do not matter."""
     kept = archive_and_remove(write_titled_session(config_home), config_home.environ)
-    path = os.path.join(kept.folder, MANIFEST)
+    path = os.path.join(kept.folder, MANIFEST_NAME)
     row = json.loads(Path(path).read_bytes())
     for change in (
         {"place": "projects/../../x.jsonl"},

@@ -17,7 +17,7 @@ import pytest
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
+from resume_hooks.sessions.archived.layout import MANIFEST_NAME, archive_folder
 from resume_hooks.sessions.lineage import (
     MAX_GENERATIONS,
     Ancestor,
@@ -309,7 +309,7 @@ def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> 
         rows = find_lineage(config_home, path)
     assert [row.status for row in rows] == ["missing", "present"]
     allowed = {path, str(config_home.config / "projects"), links_file(config_home.where)}
-    note = os.path.join(archive_folder(session_id(1), config_home.where), MANIFEST)
+    note = os.path.join(archive_folder(session_id(1), config_home.where), MANIFEST_NAME)
     assert set(opened) <= allowed | {note}
     assert path in opened
 

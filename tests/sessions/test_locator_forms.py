@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.errors import AmbiguousLocator, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_locator
-from resume_hooks.sessions.locator_forms import MAX_CANDIDATES, RESOLVERS, Surroundings
+from resume_hooks.sessions.locator_forms import MAX_CANDIDATES, RESOLVERS, LocatorScope
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.builders import (
     CWD,
@@ -334,7 +334,7 @@ def test_resolvers_can_be_added_and_reordered(config_home: ConfigHome) -> None:
     """``resolve_locator`` accepts other resolvers, in any order."""
     path = write_numbered_talk(config_home, 1, custom_title("mine"))
 
-    def find_by_nickname(words: str, around: Surroundings) -> SessionFile | None:
+    def find_by_nickname(words: str, around: LocatorScope) -> SessionFile | None:
         return session_file(path) if words == "boss" and around.cwd == CWD else None
 
     assert (

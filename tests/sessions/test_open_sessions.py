@@ -19,7 +19,7 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.sessions.open_sessions import FRESH_SECONDS, Clients, describe_open_session
+from resume_hooks.sessions.open_sessions import RECENT_WRITE_SECONDS, Clients, describe_open_session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system import processes
 from tests.builders import (
@@ -71,7 +71,12 @@ def test_an_old_session_is_not_open(config_home: ConfigHome, old_session: Sessio
 
 @pytest.mark.parametrize(
     ("age", "is_open"),
-    [(0, True), (FRESH_SECONDS - 10, True), (FRESH_SECONDS + 10, False), (-1_000, True)],
+    [
+        (0, True),
+        (RECENT_WRITE_SECONDS - 10, True),
+        (RECENT_WRITE_SECONDS + 10, False),
+        (-1_000, True),
+    ],
 )
 def test_a_recently_written_session_is_open(
     config_home: ConfigHome, old_session: SessionFile, age: int, *, is_open: bool

@@ -106,12 +106,14 @@ def test_a_record_is_found_by_its_line(record_lines: RecordLines) -> None:
 def test_a_record_is_found_by_its_uuid(record_lines: RecordLines) -> None:
     """A record is found by its uuid. If two records have it, the last one is found, as in clients.
 
-    ``find_uuid`` finds the first one if its line is given.
+    ``find_record_with_uuid`` finds the first one if its line is given.
     """
     assert find_numbered_line(Reference(SESSION, UUID), record_lines).number == 3
     assert find_numbered_line(Reference(SESSION, UUID.upper()), record_lines).number == 3
     assert [
-        found.number for near in (-1, 0, 3, 99) if (found := record_lines.find_uuid(UUID, near))
+        found.number
+        for near in (-1, 0, 3, 99)
+        if (found := record_lines.find_record_with_uuid(UUID, near))
     ] == [
         3,
         0,

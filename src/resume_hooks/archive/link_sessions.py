@@ -35,7 +35,11 @@ from resume_hooks.paths import (
     open_regular,
     session_id_from_path,
 )
-from resume_hooks.sessions.archived.layout import MAX_DEPTH, TRASH_FOLDER, config_home_name
+from resume_hooks.sessions.archived.layout import (
+    MAX_SESSION_FOLDER_DEPTH,
+    TRASH_FOLDER,
+    config_home_name,
+)
 from resume_hooks.sessions.held_links import is_same_file, links_folder
 from resume_hooks.settings import remove_setting_variables
 from resume_hooks.storage import removal
@@ -215,7 +219,9 @@ class _ProjectArchiver:
             self._link_file(entry.path, link)
         if has_folder:
             lost_files = list(
-                self._update_links(_session_folder(link), _session_folder(entry.path), MAX_DEPTH)
+                self._update_links(
+                    _session_folder(link), _session_folder(entry.path), MAX_SESSION_FOLDER_DEPTH
+                )
             )
         else:
             lost_files = []
@@ -276,7 +282,9 @@ class _ProjectArchiver:
             link_locations = Where(self._where.environ)
             link_locations.projects = links_folder(self._where)
             self._archiver = BackgroundArchiver(link_locations)
-        for _ in self._update_links(_session_folder(link), _session_folder(client_file), MAX_DEPTH):
+        for _ in self._update_links(
+            _session_folder(link), _session_folder(client_file), MAX_SESSION_FOLDER_DEPTH
+        ):
             pass  # This links the files that the client still has, so that they are archived too.
         try:
             old_status = os.lstat(link)

@@ -65,7 +65,10 @@ def _find_session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | 
         if not isinstance(cut, Reference):
             return options.locate_parent(), cut
         session = locate_parent(cut.session, options.where)
-        if options.locator is not None and options.locate_parent().original != session.original:
+        if (
+            options.locator is not None
+            and options.locate_parent().original_path != session.original_path
+        ):
             raise UsageError(
                 f"--at names another session than '{options.locator}'", "Give only one of them."
             )

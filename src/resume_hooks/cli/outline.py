@@ -64,7 +64,7 @@ def _outline_data(
         session_outline,
         {
             "session_id": session.session_id,
-            "session_file": session.original,
+            "session_file": session.original_path,
             "turns": [ValueWithFields(turn, {"reference": reference(turn.line)}) for turn in turns],
             "compactions": [
                 ValueWithFields(

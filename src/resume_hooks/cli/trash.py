@@ -302,7 +302,7 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
         for candidates in (deleted_sessions, None):
             with contextlib.suppress(SessionNotFound):
                 return locate_archived.find_archived(
-                    locator, where, candidates, match_parts=by_title_part
+                    locator, where, candidates, match_title_parts=by_title_part
                 )
     message = f"Neither the trash nor the vault has a session '{locator.strip()}'"
     if not (deleted_sessions or list_archived(where)):

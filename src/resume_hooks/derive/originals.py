@@ -19,7 +19,7 @@ from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where, is_session_id, session_id_from_path
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import LineageFinder
-from resume_hooks.sessions.locator_forms import MIN_PREFIX_CHARACTERS
+from resume_hooks.sessions.locator_forms import MIN_ID_PREFIX_CHARACTERS
 from resume_hooks.sessions.record_references import (
     RecordLine,
     RecordLines,
@@ -98,7 +98,7 @@ def _find_referenced_line(
         session = locate.resolve_locator(reference.session, cwd, where, foreign=True)
     except SessionNotFound:
         prefix = reference.session.lower()
-        if len(prefix) >= MIN_PREFIX_CHARACTERS:
+        if len(prefix) >= MIN_ID_PREFIX_CHARACTERS:
             backed_up = originals.find_backed_up_ids(prefix)
         else:
             backed_up = []
@@ -220,7 +220,7 @@ class Originals:
                 self._files[path] = RecordLines(path, session_id)
             entries = self._files[path]
             if entries and origin.uuid:
-                return entries.find_uuid(origin.uuid, origin.record)
+                return entries.find_record_with_uuid(origin.uuid, origin.record)
             return None
         except SessionNotFound:
             return None  # The file was deleted since it was listed.

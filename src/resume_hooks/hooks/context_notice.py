@@ -19,7 +19,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_replies, hook_state
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.client_window import (
-    WINDOW_NOTE_PREFIX,
+    WINDOW_FILE_PREFIX,
     limit_window,
     session_window,
     window_limit,
@@ -57,7 +57,7 @@ def store_window(session_id: str, window: object) -> None:
 
     A new size also forgets earlier notices, so a notice may be shown again.
     """
-    name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
+    name = f"{WINDOW_FILE_PREFIX}{session_id}.json"
     if (
         is_session_id(session_id)
         and parse_positive_count(window)
@@ -72,10 +72,10 @@ def claim_notice(session_id: str, path: str) -> str:
 
     Raise OSError if this can't be recorded, so that no notice is shown twice.
     """
-    name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
+    name = f"{WINDOW_FILE_PREFIX}{session_id}.json"
     note = hook_state.read_note(name)
     noticed_window = parse_positive_count(note.get("told"))
-    hook_state.delete_old_notes(WINDOW_NOTE_PREFIX, NOTE_SECONDS)
+    hook_state.delete_old_notes(WINDOW_FILE_PREFIX, NOTE_SECONDS)
     # Written before the session is read: if reading is slow or fails, later turns do not repeat it.
     hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})
     percent, session = (
@@ -133,7 +133,7 @@ def band_reply(session_id: str, path: str | None, used_tokens: int) -> dict[str,
             "band": text,
         }
     # The note silences the Stop hook, so it is written only when the answer is complete.
-    name = f"{WINDOW_NOTE_PREFIX}{session_id}.json"
+    name = f"{WINDOW_FILE_PREFIX}{session_id}.json"
     hook_state.write_note(
         name,
         hook_state.read_note(name)

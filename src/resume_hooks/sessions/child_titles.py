@@ -41,7 +41,7 @@ _ANY_KIND = "|".join(
 )
 _KIND_SUFFIXES = re.compile(rf"(?: · (?:{_ANY_KIND})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?)+\Z")
 _LAST_KIND_SUFFIX = re.compile(rf" · ({_ANY_KIND})(?: \d{{1,{MAX_COUNTER_DIGITS}}})?\Z")
-_FORMER_PREFIX = re.compile(
+_OLD_KIND_PREFIX = re.compile(
     rf"\A(?:(?:{_ANY_KIND}) \d+ · )+"
 )  # Matches the beginning of child titles in version 0.1.0: ``handoff 2 · <root title>``.
 
@@ -76,8 +76,9 @@ def unused_title(
 ) -> str:
     """Return a title with the first number that no session of the folder uses yet.
 
-    During the block of ``lock_titles``, no other process can take the same title. If the beginning
-    and end of one of the sessions have just been read, ``known_ends`` contains them.
+    Call this function in the block of ``lock_titles``, so that no other process chooses the same
+    title. ``known_ends`` are the beginning and the end of one of the sessions, if they were already
+    read.
     """
     prefix = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode(
         "utf-8", "replace"
@@ -124,10 +125,10 @@ def lock_titles(folder: str) -> Iterator[None]:
 
 
 def root_title_of(title: str) -> str:
-    """Return the title of the first session, from the title of a child, by removing kinds and numbers."""
+    """Return the title of the first session by removing kinds and numbers from a child's title."""
     if len(title) > MAX_CHILD_TITLE_CHARACTERS:
         return title
-    return _KIND_SUFFIXES.sub("", _FORMER_PREFIX.sub("", title)) or title
+    return _KIND_SUFFIXES.sub("", _OLD_KIND_PREFIX.sub("", title)) or title
 
 
 def _read_tail(session: SessionFile) -> bytes:

@@ -1,6 +1,7 @@
 """Determine the size of a client's context window.
 
-It is the window of the client's model, as measured, or a smaller window from the client's settings.
+The window is that of the client's model, as the client reported it, or a smaller window from the
+client's settings.
 """
 
 from __future__ import annotations
@@ -15,22 +16,26 @@ from resume_hooks.transcripts.head_tail import HeadTail, parse_version
 from resume_hooks.transcripts.records import parse_positive_count
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW_TOKENS, LARGE_WINDOW_TOKENS, ContextSize
 
-WINDOW_NOTE_PREFIX = "notice-"
-"""The prefix of the files in which the hooks store the size of a session's window. The session's id
-follows it."""
+WINDOW_FILE_PREFIX = "notice-"
+"""The prefix of the names of files that contain the size of a session's window.
 
-_NATIVE_MILLION_MODELS = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])")
-_MILLION_IN_NEW_CLIENTS = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
-_MILLION_ON_DEMAND = re.compile(r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=[@-]\d{8}|[-@]v\d|\Z)")
-"""Match names of models, as listed in client 2.1.332.
-
-``_NATIVE_MILLION_MODELS`` always have a window of a million tokens. ``_MILLION_IN_NEW_CLIENTS``
-have a million tokens in new clients, and 200,000 in older clients unless the user requests a
-million. ``_MILLION_ON_DEMAND`` have a million tokens only if the user requests it.
+The hooks write these files. The session's id follows the prefix.
 """
 
-MIN_NATIVE_VERSION = (2, 1, 329)
-"""The oldest client that is known to give ``_MILLION_IN_NEW_CLIENTS`` a million tokens.
+_NATIVE_MILLION_MODELS = re.compile(r"claude-(?:opus|sonnet|haiku|fable|mythos)-5(?=\Z|[-@])")
+_NEW_CLIENT_MILLION_MODELS = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
+_REQUESTED_MILLION_MODELS = re.compile(
+    r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=[@-]\d{8}|[-@]v\d|\Z)"
+)
+"""Match names of models, as listed in client 2.1.332.
+
+``_NATIVE_MILLION_MODELS`` always have a window of a million tokens. ``_NEW_CLIENT_MILLION_MODELS``
+have a million tokens in new clients, and 200,000 in older clients unless the user requests a
+million. ``_REQUESTED_MILLION_MODELS`` have a million tokens only if the user requests it.
+"""
+
+MIN_NEW_CLIENT_VERSION = (2, 1, 329)
+"""The oldest client that is known to give ``_NEW_CLIENT_MILLION_MODELS`` a million tokens.
 
 Client 2.1.112 gave them a million tokens only on request.
 """
@@ -43,23 +48,26 @@ Any other model may have such a window.
 
 
 def measured_window(session_id: str, where: Where) -> int:
-    """Return the window that the module in the session's client last reported, or 0."""
+    """Return the window that the plugin's module in the session's client last reported, or 0."""
     return parse_positive_count(
         read_json_object(
-            os.path.join(where.state, "pending", f"{WINDOW_NOTE_PREFIX}{session_id}.json")
+            os.path.join(where.state, "pending", f"{WINDOW_FILE_PREFIX}{session_id}.json")
         ).get("window")
     )
 
 
 def session_window(session_id: str, where: Where) -> int:
-    """Return the window of a session's model from the user's setting or as measured, or 0 if unknown."""
+    """Return the window of a session's model: the user's setting, or else the measured window.
+
+    Return 0 if the window is unknown.
+    """
     return settings.read_number("context_window", where) or measured_window(session_id, where)
 
 
 def window_limit(ends: HeadTail, window: int, where: Where) -> int:
     """Return the upper limit for a session's window from the client's settings, or 0.
 
-    If ``window`` is 0, a model with a small window is also a limit.
+    If ``window`` is 0, it is unknown. The small window of the session's model is then also a limit.
     """
     if not window and _SMALL_WINDOW_MODELS.search(ends.model):
         model_limit = DEFAULT_WINDOW_TOKENS
@@ -76,11 +84,11 @@ def model_window(ends: HeadTail) -> int:
     It depends on the model's name and the version of the client.
     """
     if _NATIVE_MILLION_MODELS.search(ends.model) or (
-        _MILLION_IN_NEW_CLIENTS.search(ends.model)
-        and parse_version(ends.version) >= MIN_NATIVE_VERSION
+        _NEW_CLIENT_MILLION_MODELS.search(ends.model)
+        and parse_version(ends.version) >= MIN_NEW_CLIENT_VERSION
     ):
         return LARGE_WINDOW_TOKENS
-    if _SMALL_WINDOW_MODELS.search(ends.model) or _MILLION_ON_DEMAND.search(ends.model):
+    if _SMALL_WINDOW_MODELS.search(ends.model) or _REQUESTED_MILLION_MODELS.search(ends.model):
         return DEFAULT_WINDOW_TOKENS
     return 0
 
@@ -113,6 +121,7 @@ def limit_window(context: ContextSize, max_tokens: int) -> ContextSize:
     """Return a context with a window of at most ``max_tokens`` (0: no limit)."""
     if not max_tokens:
         return context
-    # If the limit is not larger than any model's window, it is the window.
+    # No model has a smaller window than ``DEFAULT_WINDOW_TOKENS``, so up to this size the limit is
+    # the window.
     is_known = context.is_window_known or max_tokens <= DEFAULT_WINDOW_TOKENS
     return context._replace(window=min(context.window, max_tokens), is_window_known=is_known)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from resume_hooks.clock import DAY
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_from_path
-from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
+from resume_hooks.sessions.archived.layout import MANIFEST_NAME, archive_folder
 
 # A session is archived and reported as expiring this number of seconds before its deletion.
 EXPIRING_SOON_SECONDS = 7 * DAY
@@ -144,7 +144,9 @@ def is_archived(session_id: str, last_write: float, where: Where) -> bool:
     or the time was changed, the times in the manifest are compared instead.
     """
     try:
-        manifest_time = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST)).st_mtime
+        manifest_time = os.lstat(
+            os.path.join(archive_folder(session_id, where), MANIFEST_NAME)
+        ).st_mtime
     except OSError:
         return False
     if manifest_time <= time.time() + MAX_CLOCK_AHEAD_SECONDS:

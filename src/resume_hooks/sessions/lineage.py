@@ -47,7 +47,7 @@ ARCHIVED_STATUS, PROMPTS_STATUS, MISSING_STATUS = (
 STATUS_REMARKS = {
     ARCHIVED_STATUS: " (archived copy)",
     PROMPTS_STATUS: " (prompts only)",
-}  # The remark on a row whose session has no complete transcript of the client.
+}  # The remarks on rows whose sessions have no complete transcript in the client's folder.
 MAX_GENERATIONS = (
     1_000  # maximum number of generations in a lineage; only a forged lineage has more
 )

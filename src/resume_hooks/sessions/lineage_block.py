@@ -30,15 +30,15 @@ MAX_FIRST_ANCESTORS, MAX_LAST_ANCESTORS = (
     10,
 )  # Maximum numbers of ancestors to name at the beginning and at the end of a long lineage.
 _MARKER = re.compile(r"\[\s*(?:(/)\s*)?(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
-_ROW = re.compile(r"\d+\. ")
+_ANCESTOR_NUMBER = re.compile(r"\d+\. ")
 _FILE_INDENT = "   "
-_TAG = re.compile(
+_CLIENT_TAG_START = re.compile(
     r"<(?=\s*(?:/\s*)?(?:session\s+lineage|system-reminder|system|user-prompt-submit-hook|"
     r"local-command-\w+|command-(?:name|message|args)|bash-\w+|task-notification|agent-\w+|teammate-\w+|ide_\w+|function_\w+|invoke|antml:\w+)\b)",
     re.IGNORECASE,
 )
 _SEARCHER_ADVICE = "the session-searcher agent or "
-_ADVICE = (
+_READING_ADVICE = (
     "Context from parent sessions may be relevant: use {}the session-search skill "
     "(outline, read, search --lineage); don't read these files whole."
 )
@@ -77,15 +77,15 @@ def render_block(
         f"{_block_title(title)} · {session_id} · {format_minute(created_at)} · this session"
     )
     lines += [f"{len(ancestors) + 1}. {current_row}", f"{_FILE_INDENT}{_escape(file)}"]
-    advice = _ADVICE.format(_SEARCHER_ADVICE if has_searcher else "")
+    advice = _READING_ADVICE.format(_SEARCHER_ADVICE if has_searcher else "")
     return "\n".join([*lines, advice, CLOSING_MARKER])
 
 
 def describe_move(old_home: str, new_home: str) -> str:
     """Return the sentence that follows the block of a session that was moved to another folder."""
     return (
-        f"Its project was {_escape(old_home)} and is {_escape(new_home)} now: paths below the one are "
-        "meant below the other."
+        f"Its project was {_escape(old_home)} and is {_escape(new_home)} now: read a path below the "
+        "old folder as the same path below the new one."
     )
 
 
@@ -98,7 +98,7 @@ def shorten_block(block: str, max_characters: int) -> str:
     lines = block.split("\n")
     rows = []
     for index, line in enumerate(lines):
-        if _ROW.match(line):
+        if _ANCESTOR_NUMBER.match(line):
             rows.append(index)
     for row_index in rows[2:-1]:
         if len(block) <= max_characters:
@@ -151,7 +151,7 @@ def remove_block_markers(text: str) -> str:
     """
     if text.isascii() and "[" not in text and "<" not in text:
         return text  # Most texts contain no marker, so this check saves time.
-    return replace_matches(text, ((_MARKER, r"(\1\2)"), (_TAG, TAG_BRACKET)))
+    return replace_matches(text, ((_MARKER, r"(\1\2)"), (_CLIENT_TAG_START, TAG_BRACKET)))
 
 
 def _escape(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Optional
 from resume_hooks.paths import Where, is_session_id, make_private_folder, read_regular_file
 from resume_hooks.storage.atomic import append_line
 
-FILE_NAME = "links.jsonl"
+LINKS_FILE_NAME = "links.jsonl"
 # Maximum size of the file in bytes, about 300,000 links. A larger file is ignored.
 MAX_LOG_BYTES = 64 * 1024 * 1024
 
@@ -38,7 +38,7 @@ class Link(NamedTuple):
 
 def links_file(where: Where) -> str:
     """Return the path of the file with this config home's links."""
-    return os.path.join(where.state, FILE_NAME)
+    return os.path.join(where.state, LINKS_FILE_NAME)
 
 
 def record_link(link: Link, where: Where) -> None:
@@ -47,7 +47,7 @@ def record_link(link: Link, where: Where) -> None:
 
 
 def record_successor(child_id: str, successor_id: str, at: str, where: Where) -> None:
-    """Append a row to the file that marks an unopened child as superseded by its successor.
+    """Append a row that marks an unopened child as superseded by its successor.
 
     Raise OSError if the state folder can't be written.
     """

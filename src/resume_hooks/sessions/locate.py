@@ -1,7 +1,8 @@
 """Find the session that a user names by a locator.
 
-If no session in the projects matches the locator, the vault's manifests are searched. Of a session
-that is in both, the client's file is used. If several sessions match, the error lists them.
+If no session in the projects matches the locator, the vault's manifests are searched. If a session
+is both in a project and in the vault, the client's file is used. If several sessions match, the
+error lists them.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from resume_hooks.sessions.archived.manifest import (
 from resume_hooks.sessions.archived.sessions import find_only_archived, open_archived
 from resume_hooks.sessions.locator_forms import (
     MAX_CANDIDATES,
-    MIN_PREFIX_CHARACTERS,
+    MIN_ID_PREFIX_CHARACTERS,
     MIN_TITLE_PART_BYTES,
     RESOLVERS,
+    LocatorScope,
     Resolver,
-    Surroundings,
     absolute_path,
     candidate_rows,
     current_session,
@@ -69,41 +70,38 @@ from resume_hooks.system.text import collapse_line, plain_line
 
 
 def find_archived_copy(
-    words: str, surroundings: Surroundings, *, match_parts: bool
+    words: str, scope: LocatorScope, *, match_title_parts: bool
 ) -> SessionFile | None:
     """Find the archived session that matches a locator, unpack it and return it, or return None.
 
-    Without ``match_parts``, only exact matches count. With it, ``match_archived`` also matches
+    Without ``match_title_parts``, only exact matches count. With it, ``match_archived`` also matches
     parts of titles.
 
     Raise AmbiguousLocator if several sessions match, and SessionNotFound or WriteFailed if the
     session can't be unpacked.
     """
-    where, ids = surroundings.where, archived_ids(surroundings.where)
+    where, ids = scope.where, archived_ids(scope.where)
     if not ids:
         return None
-    if copy := _find_by_old_path(words, surroundings):
+    if copy := _find_by_old_path(words, scope):
         return copy
-    prefix = words.lower() if len(words) >= MIN_PREFIX_CHARACTERS else " "
+    prefix = words.lower() if len(words) >= MIN_ID_PREFIX_CHARACTERS else " "
     matches = [
         match
         for name in ids
         if name.startswith(prefix) and (match := find_only_archived(name, where))
     ]
     if not matches:
-        present_ids = {
-            match.session_id
-            for match in (*surroundings.local_sessions, *surroundings.other_sessions)
-        }
+        present_ids = {match.session_id for match in (*scope.local_sessions, *scope.other_sessions)}
         matches = match_archived(
             words,
             list_archived(where, present_ids),
             where,
-            match_parts=match_parts,
-            ignore_case=match_parts,
+            match_title_parts=match_title_parts,
+            ignore_case=match_title_parts,
         )
         matches = [
-            archived for archived in matches if _belongs_to_folder(archived, surroundings)
+            archived for archived in matches if _belongs_to_folder(archived, scope)
         ] or matches
     if len(matches) > 1:
         raise AmbiguousLocator(
@@ -119,14 +117,14 @@ def match_archived(
     archived: Sequence[ArchivedSession],
     where: Where,
     *,
-    match_parts: bool,
+    match_title_parts: bool,
     ignore_case: bool = True,
 ) -> list[ArchivedSession]:
     """Return the archived sessions that a locator matches.
 
     The locator is compared with these in turn, until at least one session matches: an id or its
     beginning; a pull request; an exact title or the client's former path; a tag; a title ignoring
-    case, if ``ignore_case``; a part of a title, listed sessions first, if ``match_parts``; and the
+    case, if ``ignore_case``; a part of a title, listed sessions first, if ``match_title_parts``; and the
     number of a pull request without ``#``.
     """
     title, tag = text_after_prefix("title", words), text_after_prefix("tag", words).casefold()
@@ -135,19 +133,21 @@ def match_archived(
         parse_pull_request(f"#{words}"),
         title.casefold(),
     )
-    match_parts = match_parts and len(title_part.encode("utf-8", "replace")) >= MIN_TITLE_PART_BYTES
+    match_title_parts = (
+        match_title_parts and len(title_part.encode("utf-8", "replace")) >= MIN_TITLE_PART_BYTES
+    )
 
     def titles(session: ArchivedSession) -> set[str]:
         return {session.title, *session.about.titles} - {""}
 
     def contains_part(session: ArchivedSession) -> bool:
-        return match_parts and any(
+        return match_title_parts and any(
             title_part in title_text.casefold() for title_text in titles(session)
         )
 
     conditions: list[Callable[[ArchivedSession], bool]] = [
         lambda session: (
-            len(words) >= MIN_PREFIX_CHARACTERS and session.session_id.startswith(words.lower())
+            len(words) >= MIN_ID_PREFIX_CHARACTERS and session.session_id.startswith(words.lower())
         ),
         lambda session: "" != pull_request in session.about.pulls,
         lambda session: (
@@ -180,52 +180,52 @@ def candidate_row(session: ArchivedSession, where: Where) -> dict[str, object]:
     }
 
 
-def _find_by_old_path(words: str, surroundings: Surroundings) -> SessionFile | None:
+def _find_by_old_path(words: str, scope: LocatorScope) -> SessionFile | None:
     """Return the archived session whose file was or is at a path, or None.
 
     The path may be that of the client's former file or of an unpacked copy, of a transcript or of a
     sub-agent's transcript.
     """
-    path = typed_path(words, surroundings)
+    path = typed_path(words, scope)
     if path is None:
         return None
-    session_id = session_id_of_copy(path, surroundings.where)
-    absolute, home = os.path.abspath(path), os.path.join(surroundings.where.projects, "")
+    session_id = session_id_of_copy(path, scope.where)
+    absolute, home = os.path.abspath(path), os.path.join(scope.where.projects, "")
     if absolute.startswith(home):
         project, _, name = absolute.removeprefix(home).partition(os.sep)
     else:
         project, _, name = ("", "", "")
     session_id = session_id or name.split(os.sep)[0].removesuffix(".jsonl")
     if is_session_id(session_id):
-        archived = find_only_archived(session_id, surroundings.where)
+        archived = find_only_archived(session_id, scope.where)
     else:
         archived = None
     if archived is None or (project and project != archived.project):
         return None
-    session = open_archived(archived, surroundings.where)
+    session = open_archived(archived, scope.where)
     copy_path = os.path.join(
-        os.path.dirname(session.path), name or path_below_project(absolute, surroundings.where)
+        os.path.dirname(session.path), name or path_below_project(absolute, scope.where)
     )
     if os.path.isfile(copy_path):
         return session_file(copy_path)
     return None
 
 
-def _belongs_to_folder(archived: ArchivedSession, surroundings: Surroundings) -> bool:
+def _belongs_to_folder(archived: ArchivedSession, scope: LocatorScope) -> bool:
     """Check whether a session belongs to the current working directory.
 
     Another directory may have a project folder with the same name, so the session's own directory
     is also compared.
     """
-    if archived.project not in project_folder_names(surroundings.cwd, surroundings.where, list):
+    if archived.project not in project_folder_names(scope.cwd, scope.where, list):
         return False
     return project_key(archived.cwd) != archived.project or canonical_path(
         archived.cwd
-    ) == canonical_path(surroundings.cwd)
+    ) == canonical_path(scope.cwd)
 
 
 __all__ = [
-    "MIN_PREFIX_CHARACTERS",
+    "MIN_ID_PREFIX_CHARACTERS",
     "SessionFile",
     "all_sessions",
     "belongs_to_folder",
@@ -262,10 +262,10 @@ def resolve_locator(
     SessionNotFound if there is no match. Raise UsageError for another agent's session unless
     ``foreign`` is true.
     """
-    surroundings = Surroundings(cwd, where)
+    scope = LocatorScope(cwd, where)
     if locator is None:
         return _require_supported_agent(
-            current_session(surroundings) or _latest_in_folder(surroundings, foreign=foreign),
+            current_session(scope) or _latest_session_in_folder(scope, foreign=foreign),
             where,
             foreign=foreign,
         )
@@ -273,27 +273,31 @@ def resolve_locator(
     if not words:
         raise UsageError("The locator is empty", "Give an id, a title or a path.")
     try:
-        match = next(filter(None, (resolver(words, surroundings) for resolver in resolvers)), None)
+        match = next(filter(None, (resolver(words, scope) for resolver in resolvers)), None)
         if match is None:
-            raise not_found_error(words, surroundings)
+            raise not_found_error(words, scope)
         return _require_supported_agent(match, where, foreign=foreign)
     except SessionNotFound:
         session = find_archived_copy(
-            words, surroundings, match_parts=resolve_title_part in resolvers
+            words, scope, match_title_parts=resolve_title_part in resolvers
         )
         if session is not None:
             return session
-        _refuse_deleted_session(words, where, match_parts=resolve_title_part in resolvers)
+        _refuse_deleted_session(words, where, match_title_parts=resolve_title_part in resolvers)
         raise
 
 
-def _refuse_deleted_session(words: str, where: Where, *, match_parts: bool) -> None:
+def _refuse_deleted_session(words: str, where: Where, *, match_title_parts: bool) -> None:
     """Raise SessionDeleted if a locator matches a session in the trash.
 
     If the session was deleted several times, the error names the latest deletion.
     """
     matches = match_archived(
-        words, list(list_deletions(where)), where, match_parts=match_parts, ignore_case=match_parts
+        words,
+        list(list_deletions(where)),
+        where,
+        match_title_parts=match_title_parts,
+        ignore_case=match_title_parts,
     )
     if matches:
         deleted = max(matches, key=lambda match: match.deleted_at)
@@ -317,17 +321,17 @@ def _require_supported_agent(session: SessionFile, where: Where, *, foreign: boo
     return agent.to_common_format(session)
 
 
-def _latest_in_folder(surroundings: Surroundings, *, foreign: bool) -> SessionFile:
+def _latest_session_in_folder(scope: LocatorScope, *, foreign: bool) -> SessionFile:
     """Return the latest session of the current folder.
 
     If the client has no session there and ``foreign`` is true, return the latest session of another
     agent.
     """
     try:
-        return latest_session(surroundings.cwd, surroundings.where)
+        return latest_session(scope.cwd, scope.where)
     except SessionNotFound:
         sessions_of_others = []
-        for session in surroundings.local_sessions:
+        for session in scope.local_sessions:
             if session.agent != CLAUDE_NAME:
                 sessions_of_others.append(session)
         if not (foreign and sessions_of_others):

@@ -52,11 +52,11 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 
 _NAMING_FIELDS = (b'-title"', b'"pr-link"', b'"tag"')
-"""Bytes of the lines that can give a session its name. Quotes in ordinary text are escaped, so
-these bytes are rare there."""
+"""Bytes that occur in every line that can name a session. They are rare in ordinary text, in which
+quotes are escaped."""
 
 _CUSTOM_TITLE = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
-_CARRIED_SUFFIX = re.compile(
+_DISPLAYED_KIND_SUFFIX = re.compile(
     r" · (?:clear|handoff)\Z"
     # Matches the suffix that is displayed after a title that /clear took over from another session.
     # The session's file contains the title without this suffix.
@@ -77,7 +77,7 @@ class SessionNames(NamedTuple):
     is_listed: bool
 
 
-class Surroundings:
+class LocatorScope:
     """The folder in which a locator was typed, and the sessions that the locator may name.
 
     The names of the sessions are cached.
@@ -109,17 +109,19 @@ class Surroundings:
         """
         return self.store.sessions(self.projects)
 
-    def nearest_copy(self, copies: Sequence[SessionFile]) -> SessionFile:
+    def preferred_copy(self, copies: Sequence[SessionFile]) -> SessionFile:
         """Return the copy of a session that is in this project, or else the newest copy.
 
         ``copies`` must be sorted, newest first.
         """
         if len({copy.path for copy in copies}) == 1:
             return copies[0]
-        near = (
+        local_copies = (
             copy for copy in copies if os.path.basename(os.path.dirname(copy.path)) in self.projects
         )
-        return next((copy for copy in near if belongs_to_folder(copy.path, self.cwd)), copies[0])
+        return next(
+            (copy for copy in local_copies if belongs_to_folder(copy.path, self.cwd)), copies[0]
+        )
 
     @cached_property
     def other_sessions(self) -> list[SessionFile]:
@@ -127,20 +129,21 @@ class Surroundings:
         local_paths = {session.path for session in self.local_sessions}
         return [session for session in self.store.sessions() if session.path not in local_paths]
 
-    def find_nearest(
-        self, pattern: re.Pattern[bytes], fits: Callable[[SessionNames], bool]
+    def find_preferred_sessions(
+        self, pattern: re.Pattern[bytes], has_name: Callable[[SessionNames], bool]
     ) -> list[SessionFile]:
-        """Return the sessions whose naming lines match ``pattern`` and whose names fulfil ``fits``.
+        """Return the sessions whose naming lines match ``pattern`` and whose names pass a check.
 
-        If some of them belong to this project, return only those.
+        ``has_name`` is this check. If some of the sessions belong to this project, return only
+        those.
         """
-        near_matches = self._filter_sessions(pattern, fits, near=True)
+        local_matches = self._filter_sessions(pattern, has_name, is_local=True)
         matches = []
-        for session in near_matches:
+        for session in local_matches:
             if self.belongs_to_current_folder(session):
                 matches.append(session)
         return matches or sort_newest_first(
-            [*near_matches, *self._filter_sessions(pattern, fits, near=False)]
+            [*local_matches, *self._filter_sessions(pattern, has_name, is_local=False)]
         )
 
     def belongs_to_current_folder(self, session: SessionFile) -> bool:
@@ -159,18 +162,22 @@ class Surroundings:
         return agent_of_session(session, self.where).read_naming_lines(session.path)
 
     def _filter_sessions(
-        self, pattern: re.Pattern[bytes], fits: Callable[[SessionNames], bool], *, near: bool
+        self,
+        pattern: re.Pattern[bytes],
+        has_name: Callable[[SessionNames], bool],
+        *,
+        is_local: bool,
     ) -> list[SessionFile]:
-        if (pattern, near) not in self._candidates_by_pattern:
-            sessions = self.local_sessions if near else self.other_sessions
-            self._candidates_by_pattern[pattern, near] = filter_by_naming_lines(
+        if (pattern, is_local) not in self._candidates_by_pattern:
+            sessions = self.local_sessions if is_local else self.other_sessions
+            self._candidates_by_pattern[pattern, is_local] = filter_by_naming_lines(
                 pattern, sessions, self._lines_by_path, self._read_naming_lines
             )
-        candidates = self._candidates_by_pattern[pattern, near]
+        candidates = self._candidates_by_pattern[pattern, is_local]
         return [
             session
             for session in candidates
-            if (names := self._names_of_session(session)) is not None and fits(names)
+            if (names := self._names_of_session(session)) is not None and has_name(names)
         ]
 
     def _names_of_session(self, session: SessionFile) -> SessionNames | None:
@@ -227,7 +234,11 @@ def filter_by_naming_lines(
 
 
 def find_sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
-    """Return the sessions of which ``title`` is a title: the user's, the model's, or the displayed one."""
+    """Return the sessions that have this title.
+
+    A session has up to three titles: that of the user, that of the model, and the one that lists
+    display.
+    """
     return [
         session
         for session in filter_by_naming_lines(pattern_of_words(title), sessions, {})
@@ -254,7 +265,7 @@ def pattern_of_words(words: str) -> re.Pattern[bytes]:
     in JSON.
     """
     words_of_text = []
-    for word in re.findall("[0-9A-Za-z]+", _CARRIED_SUFFIX.sub("", words)):
+    for word in re.findall("[0-9A-Za-z]+", _DISPLAYED_KIND_SUFFIX.sub("", words)):
         words_of_text.append(word.lower().encode())
     if words.startswith("/"):
         # The client stores the name and the arguments of a slash command separately.
@@ -284,7 +295,7 @@ def read_naming_lines(session: SessionFile) -> bytes:
             lines += _lines_containing(_NAMING_FIELDS[:1], head)
             if is_cleared or not _ANY_TITLE.search(
                 lines
-            ):  # Without any title, a summary or a prompt serves as the title.
+            ):  # If the session has no title, a summary or a prompt serves as the title.
                 lines += orjson.dumps(HeadTail(session.path).title)
     except (OSError, SessionNotFound):
         return b""
@@ -305,28 +316,28 @@ def _lines_containing(kinds: Iterable[bytes], region: bytes) -> bytes:
     return b"".join(lines)
 
 
-MIN_PREFIX_CHARACTERS = (
+MIN_ID_PREFIX_CHARACTERS = (
     4  # minimum length of an id's beginning; a shorter one would often match by chance
 )
 # Minimum length of a part of a title in bytes: three ASCII letters, or one character of a script in
 # which it can be a word.
 MIN_TITLE_PART_BYTES = 3
 
-LIST_REMEDY = "See resume-hooks sessions for what there is."
+LIST_REMEDY = "List the sessions: resume-hooks sessions."
 
 MAX_CANDIDATES = 20  # maximum number of candidates to show for an ambiguous locator
-_HEX = frozenset("0123456789abcdef-")
-_LATEST = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_PULL_ADDRESS = re.compile(
+_ID_CHARACTERS = frozenset("0123456789abcdef-")
+_LATEST_LOCATOR = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
+_ADDRESS_START = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_PULL_REQUEST_ADDRESS = re.compile(
     r"(https?://[^/?#\s]+/[^/?#\s]+/[^/?#\s]+/pull/[0-9]{1,9})(?:[/?#]\S*)?", re.IGNORECASE
 )
-_PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
+_PULL_REQUEST_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 
-# The remedy for an address as a locator, because no verb downloads anything.
-IMPORT_ADDRESS = "curl URL | resume-hooks import -"
+# The remedy if a locator is an address, because no verb downloads anything.
+IMPORT_REMEDY = "curl URL | resume-hooks import -"
 
-Resolver = Callable[[str, Surroundings], SessionFile | None]
+Resolver = Callable[[str, LocatorScope], SessionFile | None]
 """A resolver is a function that returns the session that a locator names in one form, or None.
 
 It raises AmbiguousLocator if several sessions match. It raises another ResumeHooksError if the
@@ -334,99 +345,95 @@ locator can have no other form.
 """
 
 
-def resolve_latest(words: str, surroundings: Surroundings) -> SessionFile | None:
+def resolve_latest(words: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve ``latest``, and for example ``latest~2`` for the second session before the latest.
 
     A session with the title "latest" can only be named by ``title:latest``.
     """
-    match = _LATEST.fullmatch(words)
+    match = _LATEST_LOCATOR.fullmatch(words)
     if match is None:
         return None
     count = int(match[1] or 1) if match[1] is not None else 0
-    current = current_session(surroundings)
+    current = current_session(scope)
     if current is None:
-        return latest_session(surroundings.cwd, surroundings.where, skip_count=count)
+        return latest_session(scope.cwd, scope.where, skip_count=count)
     if count:
         return latest_session(
-            surroundings.cwd,
-            surroundings.where,
+            scope.cwd,
+            scope.where,
             skip_count=count - 1,
             excluded_id=current.session_id,
         )
     return current
 
 
-def resolve_id(words: str, surroundings: Surroundings) -> SessionFile | None:
+def resolve_id(words: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve a full id. The copy in this project is preferred, then the newest copy."""
     session_id = words.lower()
     if not is_session_id(session_id):
         return None
-    session = surroundings.store.find(session_id)
+    session = scope.store.find(session_id)
     if session is not None:
-        return surroundings.nearest_copy(
-            [session, *surroundings.store.sessions(surroundings.projects, session_id)]
-        )
-    message = f"No session {words} under {surroundings.where.projects}"
-    if linked_paths := surroundings.store.linked_paths(session_id):
+        return scope.preferred_copy([session, *scope.store.sessions(scope.projects, session_id)])
+    message = f"No session {words} under {scope.where.projects}"
+    if linked_paths := scope.store.linked_paths(session_id):
         raise SessionNotFound(f"{message} itself", linked_paths_remedy(linked_paths))
-    raise SessionNotFound(
-        message, f"Was it deleted after 30 days?{surroundings.hidden_folders_note}"
-    )
+    raise SessionNotFound(message, f"Was it deleted after 30 days?{scope.hidden_folders_note}")
 
 
-def resolve_path(words: str, surroundings: Surroundings) -> SessionFile | None:
+def resolve_path(words: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve the path of a .jsonl file, or any path with a slash.
 
     If there is no file at the path, return None, because a title may contain a slash. In a model's
     shell, where verbs run without the user's consent, raise UsageError for a file that is not a
     transcript.
     """
-    path = typed_path(words, surroundings)
+    path = typed_path(words, scope)
     if path is None:
         return None
     try:
-        if "CLAUDECODE" in surroundings.where.environ:
-            _require_transcript_path(path, surroundings.where)
-        return agent_of_path(path, surroundings.where).open_session(path)
+        if "CLAUDECODE" in scope.where.environ:
+            _require_transcript_path(path, scope.where)
+        return agent_of_path(path, scope.where).open_session(path)
     except SessionNotFound:
         return None
 
 
-def resolve_prefix(words: str, surroundings: Surroundings) -> SessionFile | None:
+def resolve_id_prefix(words: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve the beginning of an id, of at least four characters. No other id may begin with it."""
     prefix = words.lower()
-    if len(prefix) < MIN_PREFIX_CHARACTERS or not _HEX.issuperset(prefix):
+    if len(prefix) < MIN_ID_PREFIX_CHARACTERS or not _ID_CHARACTERS.issuperset(prefix):
         return None
-    return _require_one_session(words, surroundings.store.sessions(prefix=prefix), surroundings)
+    return _require_one_session(words, scope.store.sessions(prefix=prefix), scope)
 
 
-def resolve_title(words: str, surroundings: Surroundings) -> SessionFile | None:
+def resolve_title(words: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve an exact title, or ``title:`` and a title. Sessions of this project are preferred."""
     title = text_after_prefix("title", words)
     return _require_one_session(
         words,
-        surroundings.find_nearest(pattern_of_words(title), lambda names: title in names.titles),
-        surroundings,
+        scope.find_preferred_sessions(pattern_of_words(title), lambda names: title in names.titles),
+        scope,
     )
 
 
-def resolve_tag(words: str, surroundings: Surroundings) -> SessionFile | None:
+def resolve_tag(words: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve a tag or ``tag:`` and a tag, ignoring case.
 
     With ``tag:``, raise SessionNotFound if no session has the tag.
     """
     tag = text_after_prefix("tag", words)
-    sessions = surroundings.find_nearest(
+    sessions = scope.find_preferred_sessions(
         pattern_of_words(tag), lambda names: names.tag.casefold() == tag.casefold() != ""
     )
     if not sessions and tag != words:
         raise SessionNotFound(
             f"No session has the tag '{collapse_line(plain_line(tag), 80)}'", LIST_REMEDY
         )
-    return _require_one_session(words, sessions, surroundings)
+    return _require_one_session(words, sessions, scope)
 
 
-def resolve_title_part(words: str, surroundings: Surroundings) -> SessionFile | None:
+def resolve_title_part(words: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve a whole title or a part of a title, ignoring case. A whole title is preferred.
 
     Only sessions that lists show are considered.
@@ -436,25 +443,25 @@ def resolve_title_part(words: str, surroundings: Surroundings) -> SessionFile | 
     if len(title_part.encode("utf-8", "replace")) < MIN_TITLE_PART_BYTES:
         return None
     pattern = pattern_of_words(title)
-    exact_matches = surroundings.find_nearest(
+    exact_matches = scope.find_preferred_sessions(
         pattern,
         lambda names: (
             names.is_listed
             and any(title_text.casefold() == title_part for title_text in names.titles)
         ),
     )
-    matches = exact_matches or surroundings.find_nearest(
+    matches = exact_matches or scope.find_preferred_sessions(
         pattern,
         lambda names: (
             names.is_listed
             and any(title_part in title_text.casefold() for title_text in names.titles)
         ),
     )
-    return _require_one_session(words, matches, surroundings)
+    return _require_one_session(words, matches, scope)
 
 
 def resolve_pull_request(
-    words: str, surroundings: Surroundings, typed_number: str = ""
+    words: str, scope: LocatorScope, typed_number: str = ""
 ) -> SessionFile | None:
     """Resolve a pull request that the client linked to a session: ``#72``, ``pr:72`` or its address.
 
@@ -465,26 +472,28 @@ def resolve_pull_request(
     link_pattern = re.compile(rb'"prnumber":\s?%d\b' % int(pull_request.rpartition("/")[2]))
     return _require_one_session(
         words,
-        surroundings.find_nearest(link_pattern, lambda names: pull_request in names.pull_requests),
-        surroundings,
+        scope.find_preferred_sessions(
+            link_pattern, lambda names: pull_request in names.pull_requests
+        ),
+        scope,
     )
 
 
-def reject_address(words: str, surroundings: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
+def reject_address(words: str, scope: LocatorScope) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
     """Raise UsageError for an address. The error explains how to import the address's content.
 
     For the address of a pull request, raise SessionNotFound.
     """
-    if _PULL_ADDRESS.fullmatch(words):
+    if _PULL_REQUEST_ADDRESS.fullmatch(words):
         raise SessionNotFound("No session is linked to this pull request", LIST_REMEDY)
     if is_address(words):
-        raise UsageError("An address must be imported first", IMPORT_ADDRESS)
+        raise UsageError("An address must be imported first", IMPORT_REMEDY)
     return None
 
 
-def resolve_bare_number(words: str, surroundings: Surroundings) -> SessionFile | None:
+def resolve_bare_number(words: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve the number of a pull request without ``#``. This is the last form to try."""
-    return resolve_pull_request(words, surroundings, f"#{words}")
+    return resolve_pull_request(words, scope, f"#{words}")
 
 
 RESOLVERS: tuple[Resolver, ...] = (
@@ -492,7 +501,7 @@ RESOLVERS: tuple[Resolver, ...] = (
     resolve_id,
     resolve_path,
     resolve_pull_request,
-    resolve_prefix,
+    resolve_id_prefix,
     resolve_title,
     reject_address,
     resolve_tag,
@@ -504,7 +513,7 @@ RESOLVERS: tuple[Resolver, ...] = (
 
 def is_address(words: str) -> bool:
     """Check whether a locator is an address such as ``https://...``."""
-    return _ADDRESS.match(words) is not None
+    return _ADDRESS_START.match(words) is not None
 
 
 def has_unmistakable_form(words: str) -> bool:
@@ -521,35 +530,35 @@ def has_unmistakable_form(words: str) -> bool:
     return (
         has_prefix_or_suffix
         or is_session_id(lower_words)
-        or _PULL_NUMBER.fullmatch(words) is not None
+        or _PULL_REQUEST_NUMBER.fullmatch(words) is not None
     )
 
 
-def current_session(surroundings: Surroundings) -> SessionFile | None:
+def current_session(scope: LocatorScope) -> SessionFile | None:
     """Return the session of the client in which this command runs, or None outside a client.
 
     Raise SessionNotFound if the session has no file yet.
     """
-    session_id = surroundings.where.environ.get("CLAUDE_CODE_SESSION_ID", "") or calling_session_id(
-        surroundings.where
+    session_id = scope.where.environ.get("CLAUDE_CODE_SESSION_ID", "") or calling_session_id(
+        scope.where
     )
     if not is_session_id(session_id):
         return None
-    session = surroundings.store.find(session_id)
+    session = scope.store.find(session_id)
     if session is None:
         raise SessionNotFound(
             f"This session ({session_id}) has no file yet",
-            f"Ask something in it first.{surroundings.hidden_folders_note}",
+            f"Ask something in it first.{scope.hidden_folders_note}",
         )
     return session
 
 
-def not_found_error(words: str, surroundings: Surroundings) -> SessionNotFound:
+def not_found_error(words: str, scope: LocatorScope) -> SessionNotFound:
     """Return the error for a locator that matches no session."""
-    path = typed_path(words, surroundings)
+    path = typed_path(words, scope)
     if path is not None:
         try:
-            agent_of_path(path, surroundings.where).open_session(path)
+            agent_of_path(path, scope.where).open_session(path)
         except SessionNotFound as error:
             return error
     return SessionNotFound(
@@ -558,12 +567,12 @@ def not_found_error(words: str, surroundings: Surroundings) -> SessionNotFound:
             f"'{collapse_line(plain_line(words), 80)}'{', and no id starts so' if len(words) > 3 else ''}"
         ),
         "Use a session id or four or more of its first characters, a title or three letters of one, a tag, latest, "
-        f"'#72' for a pull request, or the path of a .jsonl file. {LIST_REMEDY}{surroundings.hidden_folders_note}",
+        f"'#72' for a pull request, or the path of a .jsonl file. {LIST_REMEDY}{scope.hidden_folders_note}",
     )
 
 
 def _require_one_session(
-    words: str, sessions: list[SessionFile], surroundings: Surroundings
+    words: str, sessions: list[SessionFile], scope: LocatorScope
 ) -> SessionFile | None:
     copies_by_id: dict[str, list[SessionFile]] = {}
     for session in sessions:
@@ -571,20 +580,18 @@ def _require_one_session(
     if len(copies_by_id) > 1:
         candidates = []
         for session_copies in islice(copies_by_id.values(), MAX_CANDIDATES):
-            candidates.append(surroundings.nearest_copy(session_copies))
-        raise AmbiguousLocator(
-            words, candidate_rows(candidates, surroundings.where), len(copies_by_id)
-        )
+            candidates.append(scope.preferred_copy(session_copies))
+        raise AmbiguousLocator(words, candidate_rows(candidates, scope.where), len(copies_by_id))
     if sessions:
-        return surroundings.nearest_copy(sessions)
+        return scope.preferred_copy(sessions)
     return None
 
 
 def parse_pull_request(words: str) -> str:
     """Return the address or the number of the pull request that a locator names, or ``""``."""
-    if address := _PULL_ADDRESS.fullmatch(words):
+    if address := _PULL_REQUEST_ADDRESS.fullmatch(words):
         return address[1].lower()
-    number = _PULL_NUMBER.fullmatch(words)
+    number = _PULL_REQUEST_NUMBER.fullmatch(words)
     return (
         str(int(number[1])) if number else ""
     )  # The conversion removes leading zeros, as in #0072.
@@ -601,11 +608,11 @@ def text_after_prefix(form: str, words: str) -> str:
     return words
 
 
-def typed_path(words: str, surroundings: Surroundings) -> str | None:
+def typed_path(words: str, scope: LocatorScope) -> str | None:
     """Return the absolute path that a locator means, or None if it does not look like a path."""
     if not (words.endswith(TRANSCRIPT_SUFFIX) or os.sep in words):
         return None
-    return absolute_path(words, surroundings.cwd)
+    return absolute_path(words, scope.cwd)
 
 
 def absolute_path(words: str, cwd: str) -> str:

@@ -24,7 +24,7 @@ from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system import processes
 from resume_hooks.transcripts.head_tail import HeadTail
 
-FRESH_SECONDS = 60  # after a write, a session counts as open for this number of seconds
+RECENT_WRITE_SECONDS = 60  # Number of seconds after a write for which a session counts as open.
 CLIENT_PROCESS_NAME = "claude"  # the name of the client's program in the list of processes
 PROC_FOLDER = "/proc"
 
@@ -44,9 +44,9 @@ class Clients:
         """Return why a session counts as open, as the end of a sentence, or ``""`` if it is closed."""
         try:
             age = time.time() - os.stat(session.path).st_mtime
-            if age < FRESH_SECONDS and not _is_untouched_child(session):
+            if age < RECENT_WRITE_SECONDS and not _is_untouched_child(session):
                 message = "its last write is later than this machine's clock"
-                if age < -FRESH_SECONDS:
+                if age < -RECENT_WRITE_SECONDS:
                     return message
                 return f"it was written {max(0, round(age))} seconds ago"
             if pid := self.find_client_of_session(session.session_id):
@@ -65,9 +65,9 @@ class Clients:
     def is_listed_open(self, session: SessionFile) -> bool:
         """Check whether a list should show a session as open.
 
-        That is the case if a running client lists the session. If no client lists any session,
-        ``describe_open_state`` decides. A recent write does not count in the first case, because
-        the client may have just closed the session.
+        If any running client lists a session, the open sessions are those that clients list. A
+        recent write then does not count, because the client may have just closed the session. If no
+        client lists a session, ``describe_open_state`` decides.
         """
         listed_ids = {entry.get("sessionId") for _, entry in self._running_clients} - {None}
         if listed_ids:
@@ -126,7 +126,7 @@ def _is_client_running(pid: int, entry: dict[str, Any]) -> bool:
     The processes of another machine or container can't be seen, so their clients count as running.
     """
     pid_domain, recorded_start = entry.get("pidDomain"), entry.get("procStart")
-    if isinstance(pid_domain, str) and not _is_this_machine(pid_domain):
+    if isinstance(pid_domain, str) and not _is_on_this_machine(pid_domain):
         return True
     if not is_process_running(pid):
         return False
@@ -150,7 +150,7 @@ def _is_client_process(pid: int) -> bool:
         return False  # The process has ended, or it belongs to another user and can't write to this config home.
 
 
-def _is_this_machine(domain: str) -> bool:
+def _is_on_this_machine(domain: str) -> bool:
     """Check whether a client runs on this machine and in this container.
 
     ``domain`` has the form ``linux:<machine id>:pid:[<namespace>]``. On systems other than Linux,

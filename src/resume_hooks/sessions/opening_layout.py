@@ -3,8 +3,8 @@
 They contain the lineage for the model, and a short card for the screen. ``lineage_block`` writes
 the lineage. This module defines the form and the order of the records, as measured with clients
 2.0.76 to 2.1.329. The first record is a summary, which the client shows only in its transcript
-view. The second is a synthetic answer. With it, the client inserts nothing between the summary and
-the next prompt.
+view. The second is a synthetic answer, which prevents the client from inserting records between the
+summary and the next prompt.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from resume_hooks.transcripts.metadata_records import CUSTOM_TITLE, make_label_r
 from resume_hooks.transcripts.placeholders import MISSING_RESULT_TEXT
 from resume_hooks.transcripts.records import ASSISTANT, RESULT, SYNTHETIC_MODEL, TEXT
 
-_USAGE = {
+_ZERO_USAGE = {
     "input_tokens": 0,
     "cache_creation_input_tokens": 0,
     "cache_read_input_tokens": 0,
@@ -170,7 +170,7 @@ def _card_answer(message_id: str, text: str) -> dict[str, Any]:
         "content": [{"type": TEXT, "text": text}],
         "stop_reason": "stop_sequence",
         "stop_sequence": "",
-        "usage": _USAGE,
+        "usage": _ZERO_USAGE,
     }
 
 
@@ -205,7 +205,7 @@ def missing_result_line(
 ) -> bytes:
     """Return a record with an error result for a tool call that has no result.
 
-    No API accepts a conversation with a call without a result.
+    The API rejects a conversation that contains a call without a result.
     """
     result = {"type": RESULT, "tool_use_id": call, "content": MISSING_RESULT_TEXT, "is_error": True}
     message = {"role": "user", "content": [result]}

@@ -19,7 +19,8 @@ from resume_hooks.transcripts.records import get_mapping, get_string
 WORKTREE_FIELD = "worktreeSession"
 """The client's field about a worktree that the client created.
 
-After the worktree was removed, the client stores the session with those of the original folder.
+After the worktree was removed, the client stores the session in the project folder of the original
+folder.
 """
 
 # Number of seconds to wait for another command that copies or imports sessions into the same
@@ -32,13 +33,14 @@ SHORT_COMMIT_DIGITS = 7  # number of digits of a commit's id in git's short form
 class MovedFolder(NamedTuple):
     """A folder to which a session's folder may have been moved, with the evidence for it.
 
-    ``commits`` are commits in the folder's repository that the session mentions. ``files`` is the
-    number of the session's ``file_count`` files that exist in the folder.
+    ``commits`` are commits in the folder's repository that the session mentions. ``file_count``
+    is the number of files that the session worked on, and ``existing_file_count`` is the number of
+    these files that exist in the folder.
     """
 
     folder: str
     commits: tuple[str, ...] = ()
-    files: int = 0
+    existing_file_count: int = 0
     file_count: int = 0
     is_own_worktree: bool = False
 
@@ -54,9 +56,9 @@ class MovedFolder(NamedTuple):
             evidence.append(
                 f"contains the commit {self.commits[0][:SHORT_COMMIT_DIGITS]}{more} that the session mentions"
             )
-        if self.files:
+        if self.existing_file_count:
             evidence.append(
-                f"has {self.files} of the {format_count(self.file_count, 'file')} that it worked on"
+                f"has {self.existing_file_count} of the {format_count(self.file_count, 'file')} that it worked on"
             )
         if self.is_own_worktree:
             evidence.append("belongs to the repository of which it was a worktree")

@@ -84,7 +84,7 @@ def parse_reference(text: str, session: str | None = None) -> Reference:
                 f"'{_display_text(stripped)}' contains a session, and --session is given as well",
                 "Give only one of them.",
             )
-        return Reference(session, _parse_record(stripped))
+        return Reference(session, _parse_record_part(stripped))
     if not colon:
         raise UsageError(
             f"'{_display_text(stripped)}' has no colon between a session and a record",
@@ -94,7 +94,7 @@ def parse_reference(text: str, session: str | None = None) -> Reference:
         raise UsageError(
             f"'{_display_text(stripped)}' has no session before its colon", REFERENCE_HELP
         )
-    return Reference(session_locator.strip(), _parse_record(record.strip()))
+    return Reference(session_locator.strip(), _parse_record_part(record.strip()))
 
 
 class ShortIds:
@@ -145,8 +145,8 @@ def names_of_transcript(session: SessionFile, where: Where) -> TranscriptNames:
         session_id_of_copy(session.path, where) == session_id or session.agent != CLAUDE_NAME
     )
     files = [subagent.path for subagent in subagents_of_session(path)] if slash and path else [path]
-    if not is_only_copy and session.original not in files:
-        return TranscriptNames(session.original, session.original)
+    if not is_only_copy and session.original_path not in files:
+        return TranscriptNames(session.original_path, session.original_path)
     similar_ids = {
         similar_session.session_id
         for similar_session in store_of_agents(where).sessions(
@@ -166,7 +166,7 @@ def names_of_transcript(session: SessionFile, where: Where) -> TranscriptNames:
 class RecordLine(NamedTuple):
     """A line of a session's file; ``number`` is counted from 0, or -1 if it is unknown.
 
-    ``offset`` and ``length`` are in bytes. ``opened`` is the file if it is already open.
+    ``offset`` and ``length`` are in bytes. ``open_file`` is the file if it is already open.
     """
 
     session_id: str
@@ -174,7 +174,7 @@ class RecordLine(NamedTuple):
     number: int
     offset: int
     length: int
-    opened: SharedFile | None = None
+    open_file: SharedFile | None = None
 
     @property
     def record_part(self) -> str:
@@ -193,7 +193,7 @@ class RecordLine(NamedTuple):
 
         Raise SessionNotFound if the file was deleted or has become shorter.
         """
-        with open_transcript(self.opened or self.file) as stream:
+        with open_transcript(self.open_file or self.file) as stream:
             return read_exactly(stream, self.offset, self.length)
 
     def parse_record(self) -> Record | None:
@@ -227,12 +227,12 @@ class RecordLines:
                 return self._line_at_offset(stream, start, number)
             return None
 
-    def find_uuid(self, uuid: str, near: int = -1) -> RecordLine | None:
-        """Return the line of a record with this uuid: line ``near`` if it has the uuid, or the last one.
+    def find_record_with_uuid(self, uuid: str, expected_number: int = -1) -> RecordLine | None:
+        """Return the line of a record with this uuid: line ``expected_number`` if it has the uuid, or the last one.
 
         A search of the whole file caches the uuids of all records.
         """
-        entry = self.line_at(near)
+        entry = self.line_at(expected_number)
         if entry is not None and uuid in records.list_uuids(entry.parse_record() or {}):
             return entry
         number = self._number_by_uuid.get(uuid)
@@ -240,7 +240,7 @@ class RecordLines:
             return None
         return self.line_at(number)
 
-    def find_last_uuid(self, uuid: str) -> RecordLine | None:
+    def find_last_record_with_uuid(self, uuid: str) -> RecordLine | None:
         """Return the line of the last record with this uuid, without its line number.
 
         Only lines that contain the characters of the uuid are parsed.
@@ -280,7 +280,12 @@ class RecordLines:
             ):
                 return line
         return next(
-            (entry for uuid_form in uuid_forms if (entry := self.find_last_uuid(uuid_form))), None
+            (
+                entry
+                for uuid_form in uuid_forms
+                if (entry := self.find_last_record_with_uuid(uuid_form))
+            ),
+            None,
         )
 
     def add_number(self, entry: RecordLine) -> RecordLine:
@@ -329,9 +334,7 @@ def find_referenced_line(reference: Reference, record_lines: RecordLines) -> Rec
         line_range = f"lines 0 to {count - 1}" if count else "no lines"
         raise UsageError(f"No line {record} in {record_lines.file}", f"It has {line_range}.")
     if isinstance(record, RecordOffset) and not record.uuid:
-        remedy = (
-            "It may have been rewritten since: begin again at its end, with read SESSION --page."
-        )
+        remedy = "The file may have been rewritten. Begin again at its end: read SESSION --page."
         raise UsageError(f"No line of {record_lines.file} begins at byte {record.offset}", remedy)
     uuid = record.uuid if isinstance(record, RecordOffset) else record
     raise UsageError(
@@ -347,7 +350,7 @@ def find_numbered_line(reference: Reference, record_lines: RecordLines) -> Recor
     return record_lines.add_number(find_referenced_line(reference, record_lines))
 
 
-def _parse_record(text: str) -> int | str | RecordOffset:
+def _parse_record_part(text: str) -> int | str | RecordOffset:
     if _is_number(text, MAX_LINE_DIGITS):
         return int(text)
     uuid, at, offset = text.partition("@")

@@ -36,7 +36,7 @@ from resume_hooks.transcripts.records import Record
 MAX_LABEL_CHARACTERS = 200  # maximum number of characters of a title or a tag
 # Maximum number of times to clean a tag, as in the SDK. Removing a character may create another one
 # that must be removed.
-MAX_PASSES = 10
+MAX_CLEANING_PASSES = 10
 OPEN_WARNING = (
     "A client may have it open ({why}), and may write the old value again. In Claude Code, "
     "type /rename instead."
@@ -91,7 +91,7 @@ def plan_title(
                 more = ""
             raise TitleTaken(
                 f"'{new}' is the title of {sessions_with_title[0].session_id}{more} already",
-                "Choose another, rename that one first, or add --force: then the title names both.",
+                "Choose another title, rename that session first, or add --force to give both the same title.",
             )
     records = []
     if ends.custom_title != new:
@@ -178,7 +178,7 @@ def _normalize_tag(text: str) -> str:
     Raise UsageError if no character remains.
     """
     tag = _require_utf8(text)
-    for _ in range(MAX_PASSES):
+    for _ in range(MAX_CLEANING_PASSES):
         previous, normalized = tag, unicodedata.normalize("NFKC", tag)
         tag = "".join(c for c in normalized if unicodedata.category(c) not in _REMOVED_CATEGORIES)
         if tag == previous:

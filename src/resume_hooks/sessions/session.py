@@ -58,7 +58,7 @@ class Session(SessionFile):
         return Session.from_file(SessionFile(*self), self.where)
 
     def _replace(self, **fields: Any) -> SessionFile:  # type: ignore[override]
-        """Return a ``SessionFile`` with other fields. The cached data does not belong to it."""
+        """Return a ``SessionFile`` with changed fields. It has no cached data."""
         return SessionFile(*self)._replace(**fields)
 
     @cached_property

@@ -32,9 +32,9 @@ from resume_hooks.transcripts.records import (
     reject_codex_rollout,
 )
 
-# Number of bytes in which a session id is searched for if the file's name is not an id.
+# Number of bytes to search for a session id if the file's name is not an id.
 MAX_SEARCHED_BYTES = 8 * 1024 * 1024
-OWN_AGENT = "claude"  # the agent of a session unless another agent is given: Claude Code
+DEFAULT_AGENT = "claude"  # the agent of a session unless another agent is given: Claude Code
 
 
 class SessionFile(NamedTuple):
@@ -48,7 +48,7 @@ class SessionFile(NamedTuple):
     path: str
     mtime: float
     size: int
-    agent: str = OWN_AGENT
+    agent: str = DEFAULT_AGENT
     source: str = ""
 
     @property
@@ -57,7 +57,7 @@ class SessionFile(NamedTuple):
         return self.path
 
     @property
-    def original(self) -> str:
+    def original_path(self) -> str:
         """The path of the agent's own file."""
         return self.source or self.path
 
@@ -156,7 +156,7 @@ def hidden_folders_remedy(folders: Sequence[str], linked_paths: Sequence[str] = 
     if folders:
         remedy = (
             " It may be in an unreadable folder: check the permissions of "
-            f"{folders[0]}{_more_paths(folders)}."
+            f"{folders[0]}{_describe_more_paths(folders)}."
         )
     if linked_paths:
         return f"{remedy} {linked_paths_remedy(linked_paths)}"
@@ -167,12 +167,12 @@ def linked_paths_remedy(linked_paths: Sequence[str]) -> str:
     """Return a sentence on what to do about paths behind symbolic links."""
     verb = "lie" if len(linked_paths) > 1 else "lies"
     return (
-        f"{linked_paths[0]}{_more_paths(linked_paths)} {verb} behind a symbolic link, which is not followed: "
+        f"{linked_paths[0]}{_describe_more_paths(linked_paths)} {verb} behind a symbolic link, which is not followed: "
         "name a session there by the path of its file, or move it to where the link is."
     )
 
 
-def _more_paths(paths: Sequence[str]) -> str:
+def _describe_more_paths(paths: Sequence[str]) -> str:
     if len(paths) > 1:
         return f" and {len(paths) - 1:,} more"
     return ""
@@ -291,10 +291,13 @@ def _stat_first_entry(folder: str) -> None:
             entry.stat(follow_symlinks=False)
 
 
-def _is_accessible(check: Callable[[str], object], folder: str) -> bool:
-    """Check whether ``check`` can read a folder. A missing folder counts as readable."""
+def _is_accessible(read_folder: Callable[[str], object], folder: str) -> bool:
+    """Check whether a folder can be read by calling ``read_folder``.
+
+    A missing folder counts as readable.
+    """
     try:
-        check(folder)
+        read_folder(folder)
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:

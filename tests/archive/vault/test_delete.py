@@ -27,7 +27,7 @@ from resume_hooks.errors import (
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.layout import MANIFEST, REMOVED_SUFFIX, path_in_config_home
+from resume_hooks.sessions.archived.layout import MANIFEST_NAME, REMOVED_SUFFIX, path_in_config_home
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile
@@ -496,7 +496,7 @@ def test_an_invalid_manifest_is_not_an_entry_of_the_trash(
 ) -> None:
     """An entry whose manifest is invalid or names forbidden paths is not listed and not removed."""
     entry = delete_session(session_with_every_file(config_home), config_home)
-    note = Path(entry.folder) / MANIFEST
+    note = Path(entry.folder) / MANIFEST_NAME
     note.write_text(json.dumps(json.loads(note.read_text()) | change))
     assert trash.list_deleted(config_home.where) == []
     assert os.path.isdir(entry.folder)
@@ -693,8 +693,8 @@ def test_a_folder_without_a_session_id_is_not_an_entry(config_home: ConfigHome) 
     entry = delete_session(session_with_every_file(config_home), config_home)
     other = Path(entry.folder).parent.with_name("other")
     other.mkdir()
-    (other / MANIFEST).write_text(
-        (Path(entry.folder) / MANIFEST).read_text().replace(SESSION, "other")
+    (other / MANIFEST_NAME).write_text(
+        (Path(entry.folder) / MANIFEST_NAME).read_text().replace(SESSION, "other")
     )
     for part in entry.parts:
         os.unlink(stored_path(entry.folder, part))
@@ -712,7 +712,7 @@ def test_an_entry_without_a_readable_manifest_is_counted(
     Emptying the trash removes the folder only if its entry is named.
     """
     entry = delete_session(session_with_every_file(config_home), config_home)
-    path = Path(entry.folder) / MANIFEST
+    path = Path(entry.folder) / MANIFEST_NAME
     path.unlink() if note is None else path.write_bytes(note)
     (stray,) = trash.list_stray_folders(config_home.where)
     assert (stray.folder, stray.is_half_removed, stray.file_count) == (
@@ -829,7 +829,7 @@ def test_deleting_and_restoring_changes_nothing(config_home: ConfigHome, *, pack
     entry = delete_session(session, config_home)
     if packed:
         trash.pack_deleted(config_home.where, lambda: False)
-        assert sorted(os.listdir(entry.folder)) == [MANIFEST, "pack-1.xz"]
+        assert sorted(os.listdir(entry.folder)) == [MANIFEST_NAME, "pack-1.xz"]
     assert restore_deleted(config_home).warnings == ()
     assert (client_files_with_times(config_home), file_modes_and_times(config_home)) == before
     assert os.readlink(own / "nowhere") == "/nowhere"
@@ -908,7 +908,7 @@ def test_an_entry_of_version_0_2_0_can_be_restored(
     assert entry.complete
     if packed:
         trash.pack_deleted(config_home.where, lambda: False)
-        assert sorted(os.listdir(folder)) == [MANIFEST, "pack-1.xz"]
+        assert sorted(os.listdir(folder)) == [MANIFEST_NAME, "pack-1.xz"]
     assert restore_deleted(config_home).warnings == ()
     assert (client_files_with_times(config_home), file_modes_and_times(config_home)) == before
     former_trash.move_as_version_0_2_0(config_home, SESSION)

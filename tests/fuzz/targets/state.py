@@ -18,7 +18,7 @@ from resume_hooks.paths import Where, is_session_id, read_json_object
 from resume_hooks.search.index.connect import index_status, opened_index
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions import link_log
-from resume_hooks.sessions.archived.layout import MANIFEST, path_in_config_home
+from resume_hooks.sessions.archived.layout import MANIFEST_NAME, path_in_config_home
 from resume_hooks.storage.stored_settings import store_setting
 from resume_hooks.system.claude_settings import MAX_RETENTION_DAYS, read_retention_days
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
@@ -210,7 +210,7 @@ def trash_notes(home: ConfigHome) -> Try:
         parts = [part, *draws.many(2, lambda: {**part, "place": place})]
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
         row = draw_note(draws, {"version": 1, "complete": draws.coin(), **texts, "parts": parts})
-        (folder / MANIFEST).write_bytes(row)
+        (folder / MANIFEST_NAME).write_bytes(row)
         held = trash.list_deleted(home.where)
         assert len(held) + len(trash.list_stray_folders(home.where)) == 1
         for entry in held:
@@ -224,7 +224,7 @@ def trash_notes(home: ConfigHome) -> Try:
                 assert_expected_error(error)
             else:
                 assert all(piece.path.startswith(homes) for piece in decided.files)
-        (folder / MANIFEST).unlink()
+        (folder / MANIFEST_NAME).unlink()
         assert precious.read_text() == "precious"
 
     return try_case

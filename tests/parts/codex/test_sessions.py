@@ -81,13 +81,13 @@ def test_a_thread_has_the_agent_codex(home: Path, config_home: ConfigHome) -> No
         find_thread(config_home, thread.path),
         registry.readable_session(thread.path, where),
     ]
-    assert {(one.agent, one.path, one.original) for one in ways} == {
+    assert {(one.agent, one.path, one.original_path) for one in ways} == {
         ("codex", thread.path, rollout)
     }
     (listed,) = registry.store_of_agents(where).sessions()
-    assert (listed.agent, listed.path, listed.original) == ("codex", rollout, rollout)
+    assert (listed.agent, listed.path, listed.original_path) == ("codex", rollout, rollout)
     own = session_file(write_session(config_home.project(), SESSION, conversation(2)))
-    assert (own.agent, own.original) == (CLAUDE_NAME, own.path)
+    assert (own.agent, own.original_path) == (CLAUDE_NAME, own.path)
 
 
 def test_context_percent_uses_the_window_of_the_session(
@@ -132,7 +132,7 @@ def test_a_missing_codex_home_hides_the_agent(config_home: ConfigHome) -> None:
     assert [agent.name for agent in registry.list_agents(config_home.where)] == [CLAUDE_NAME]
     assert registry.store_of_agents(config_home.where) is not None
     assert registry.calling_session_id(config_home.where) == ""
-    with pytest.raises(UsageError, match=r"\.codex is not there"):
+    with pytest.raises(UsageError, match=r"\.codex does not exist"):
         registry.list_agents(config_home.where, "codex")
 
 

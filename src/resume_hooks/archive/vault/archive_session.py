@@ -22,10 +22,10 @@ from resume_hooks.errors import SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.sessions.archived.layout import (
     FOLDERS_BY_ID,
-    HISTORY,
-    MAX_DEPTH,
-    MAX_FILES,
-    PROJECTS,
+    HISTORY_FOLDER,
+    MAX_SESSION_FILES,
+    MAX_SESSION_FOLDER_DEPTH,
+    PROJECTS_FOLDER,
     archive_folder,
     config_home_name,
     path_in_archive,
@@ -81,23 +81,27 @@ class ClientFiles:
         self._failures: list[str] = []
         self._is_for_deletion = for_deletion
         folder = os.path.dirname(session.path)
-        key = f"{PROJECTS}/{os.path.basename(folder)}"
+        key = f"{PROJECTS_FOLDER}/{os.path.basename(folder)}"
         files = [
             ClientFile(f"{key}/{session.session_id}.jsonl", session.path, os.lstat(session.path))
         ]
         session_folder = session.path.removesuffix(".jsonl")
-        files += self._scan_folder(session_folder, f"{key}/{session.session_id}", MAX_DEPTH)
+        files += self._scan_folder(
+            session_folder, f"{key}/{session.session_id}", MAX_SESSION_FOLDER_DEPTH
+        )
         if folder not in self._subagents_by_folder:
             self._subagents_by_folder[folder] = subagents_by_session(folder)
         for path in self._subagents_by_folder[folder].get(session.session_id, []):
             files += self._stat_file(path, f"{key}/{os.path.basename(path)}")
-        for config_folder in FOLDERS_BY_ID if for_deletion else [HISTORY]:
+        for config_folder in FOLDERS_BY_ID if for_deletion else [HISTORY_FOLDER]:
             place = f"{config_folder}/{session.session_id}"
             by_id_folder = path_in_config_home(place, self._where)
-            files += self._scan_folder(by_id_folder, place, MAX_DEPTH if for_deletion else 0)
-        if len(files) > MAX_FILES:
-            self._failures.append(f"{session_folder} has more than {MAX_FILES:,} files")
-        return files[:MAX_FILES], self._failures
+            files += self._scan_folder(
+                by_id_folder, place, MAX_SESSION_FOLDER_DEPTH if for_deletion else 0
+            )
+        if len(files) > MAX_SESSION_FILES:
+            self._failures.append(f"{session_folder} has more than {MAX_SESSION_FILES:,} files")
+        return files[:MAX_SESSION_FILES], self._failures
 
     def _scan_folder(self, folder: str, relative_path: str, depth: int) -> Iterator[ClientFile]:
         if os.path.islink(folder):
@@ -286,7 +290,7 @@ def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
     return ArchivedSession(
         session_id=session.session_id,
         folder="",
-        place=f"{PROJECTS}/{os.path.basename(os.path.dirname(session.path))}/{session.session_id}.jsonl",
+        place=f"{PROJECTS_FOLDER}/{os.path.basename(os.path.dirname(session.path))}/{session.session_id}.jsonl",
         title=replace_surrogates(plain_line(head_tail.title)),
         cwd=replace_surrogates(home_folder(head_tail, where)),
         ended=clock.timestamp_from_epoch(head_tail.mtime),

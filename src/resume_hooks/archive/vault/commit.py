@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import (
-    MANIFEST,
+    MANIFEST_NAME,
     TRASH_FOLDER,
     archive_folder,
     find_archive_link,
@@ -138,7 +138,7 @@ def reset_future_mtime(archived: ArchivedSession) -> None:
 
     Other commands compare a manifest's time with the times of the client's files.
     """
-    path = os.path.join(archived.folder, MANIFEST)
+    path = os.path.join(archived.folder, MANIFEST_NAME)
     with contextlib.suppress(OSError):
         if os.lstat(path).st_mtime > time.time() + MAX_CLOCK_AHEAD_SECONDS:
             os.utime(path, follow_symlinks=False)
@@ -155,7 +155,7 @@ def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
             stored_bytes += os.lstat(os.path.join(archived.folder, name)).st_size
     manifest = archived._replace(stored=stored_bytes)
     state_file.replace_state_file(
-        os.path.join(archived.folder, MANIFEST), encode_manifest(manifest), where
+        os.path.join(archived.folder, MANIFEST_NAME), encode_manifest(manifest), where
     )
     return manifest
 
@@ -168,7 +168,7 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
     """
     with lock_archived(archived.session_id, where):
         try:
-            if os.path.lexists(manifest := os.path.join(archived.folder, MANIFEST)):
+            if os.path.lexists(manifest := os.path.join(archived.folder, MANIFEST_NAME)):
                 removal.remove_file(manifest, where.state)
                 sync_folder(archived.folder)
             for name in os.listdir(archived.folder):
@@ -195,7 +195,7 @@ def remove_unused_packs(folder: str, session_id: str, where: Where) -> None:
     them. The caller must have the lock. If the manifest is unreadable, no file is removed.
     """
     archived = read_manifest(folder, session_id)
-    if archived is None and os.path.lexists(os.path.join(folder, MANIFEST)):
+    if archived is None and os.path.lexists(os.path.join(folder, MANIFEST_NAME)):
         return
     if archived:
         packs = {part.where for part in archived.all_parts}
@@ -223,7 +223,7 @@ def remove_leftovers(where: Where) -> None:
     """
     for path in unreadable_folders(where):
         session_id = os.path.basename(path)
-        if path != vault_folder(where) and not os.path.lexists(os.path.join(path, MANIFEST)):
+        if path != vault_folder(where) and not os.path.lexists(os.path.join(path, MANIFEST_NAME)):
             with contextlib.suppress(ResumeHooksError), lock_archived(session_id, where, 0):
                 pass
 

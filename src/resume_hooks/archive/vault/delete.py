@@ -36,8 +36,8 @@ from resume_hooks.sessions.archived.layout import (
 from resume_hooks.sessions.archived.manifest import (
     ArchivedFile,
     ArchivedSession,
+    describe_stored_file,
     read_manifest,
-    stored_file,
 )
 from resume_hooks.sessions.archived.sessions import require_client_file
 from resume_hooks.sessions.archived.unpack import stored_path
@@ -303,7 +303,7 @@ def _find_files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedF
             f"The session can't be archived whole: {missed_files[0]}",
             "First rename that file, or move it away.",
         )
-    return tuple(stored_file(place, status) for place, _, status in sources)
+    return tuple(describe_stored_file(place, status) for place, _, status in sources)
 
 
 def _find_own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:

@@ -25,8 +25,8 @@ from resume_hooks.sessions.archived.manifest import (
     ArchiveDetails,
     ArchivedFile,
     ArchivedSession,
+    describe_stored_file,
     read_manifest_row,
-    stored_file,
 )
 from resume_hooks.sessions.transcript_files import SUBAGENT_PREFIX
 from resume_hooks.storage import removal
@@ -133,7 +133,9 @@ def _list_trashed_files(part: FormerTrashFile, folder: str) -> Iterator[Archived
     for name in list_files_below(trashed_path) if os.path.lexists(trashed_path) else ():
         status = os.lstat(os.path.join(trashed_path, name) if name else trashed_path)
         if name or status.st_size or not part.size:
-            yield stored_file("/".join([part.place, *filter(None, name.split(os.sep))]), status)
+            yield describe_stored_file(
+                "/".join([part.place, *filter(None, name.split(os.sep))]), status
+            )
 
 
 def _finish_moving(entry: FormerTrashEntry, folder: str, where: Where) -> None:

@@ -24,7 +24,7 @@ def find_archived(
     where: Where,
     deleted_sessions: list[ArchivedSession] | None = None,
     *,
-    match_parts: bool = True,
+    match_title_parts: bool = True,
 ) -> ArchivedSession:
     """Return the archived session that a locator names, as in ``match_archived``.
 
@@ -36,10 +36,10 @@ def find_archived(
     if not locator_text:
         raise UsageError("The locator is empty", "Give an id or a title.")
     candidates = list_archived(where) if deleted_sessions is None else deleted_sessions
-    matches = match_archived(locator_text, candidates, where, match_parts=match_parts)
+    matches = match_archived(locator_text, candidates, where, match_title_parts=match_title_parts)
     if not matches and (state_match := _STATE_LOCATOR.fullmatch(locator_text)):
         matches_without_state = match_archived(
-            state_match[1], candidates, where, match_parts=match_parts
+            state_match[1], candidates, where, match_title_parts=match_title_parts
         )
         instant = state_match[2].replace(":", "-")
         matches = []

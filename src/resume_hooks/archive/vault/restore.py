@@ -31,7 +31,7 @@ from resume_hooks.errors import (
 from resume_hooks.paths import Where, find_session, make_private_folder, open_regular
 from resume_hooks.sessions.archived.layout import (
     FOLDERS_BY_ID,
-    PROJECTS,
+    PROJECTS_FOLDER,
     path_in_archive,
     path_in_config_home,
 )
@@ -446,11 +446,11 @@ def _select_files(
         if is_free or archived.deleted_at:
             own_folder = os.path.dirname(path)
             _require_real_folder(
-                own_folder, folder if part.place.startswith(PROJECTS) else own_folder
+                own_folder, folder if part.place.startswith(PROJECTS_FOLDER) else own_folder
             )
         if is_free and (part.size or not os.path.lexists(path)):
             files.append(file)
-        elif archived.deleted_at and part.place.startswith(PROJECTS):
+        elif archived.deleted_at and part.place.startswith(PROJECTS_FOLDER):
             _require_same_content(file, archived)
         elif is_transcript or session_id != archived.session_id or not os.path.lexists(file.source):
             continue

@@ -19,7 +19,7 @@ from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, is_session_id, list_subfolders, make_private_folder
 from resume_hooks.sessions.archived.layout import (
-    MAX_FILES,
+    MAX_SESSION_FILES,
     REMOVED_SUFFIX,
     TRASH_FOLDER,
     unpacked_folder,
@@ -157,7 +157,7 @@ def upgrade_manifest(entry: ArchivedSession, where: Where) -> None:
     if entry.deleted_at and read_manifest(entry.folder, entry.session_id) is None:
         with commit.lock_trash(where):
             if former_entry := former_trash_format.read_former_entry(entry.folder, where):
-                if len(former_entry.parts) > MAX_FILES or any(
+                if len(former_entry.parts) > MAX_SESSION_FILES or any(
                     part.place != replace_surrogates(part.place) for part in former_entry.parts
                 ):
                     raise WriteFailed(

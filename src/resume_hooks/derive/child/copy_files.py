@@ -31,7 +31,7 @@ from resume_hooks.paths import (
     make_private_folder,
     open_regular,
 )
-from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
+from resume_hooks.sessions.archived.layout import HISTORY_FOLDER, MAX_SESSION_FILES, PROJECTS_FOLDER
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy, open_archived
 from resume_hooks.sessions.session_files import SessionFile, can_client_resume
@@ -190,7 +190,7 @@ def _plan_copies(
 ) -> list[_CopyStep]:
     sources = (
         _get_outputs_folder(archived_path),
-        os.path.join(os.path.dirname(archived_path), HISTORY),
+        os.path.join(os.path.dirname(archived_path), HISTORY_FOLDER),
     )
     return [
         _CopyStep(sources[0], targets[0], outputs, _copy_file),
@@ -218,11 +218,11 @@ def _plan_copies_from_vault(
         return []
     output_names = _list_deleted_names(
         archived,
-        f"{PROJECTS}/{archived.project}/{archived.session_id}/{TOOL_RESULTS}/",
+        f"{PROJECTS_FOLDER}/{archived.project}/{archived.session_id}/{TOOL_RESULTS}/",
         source_folders[0],
     )
     backup_names = _list_deleted_names(
-        archived, f"{HISTORY}/{archived.session_id}/", source_folders[1]
+        archived, f"{HISTORY_FOLDER}/{archived.session_id}/", source_folders[1]
     ) & set(backups)
     if not output_names and not backup_names:
         return []
@@ -267,7 +267,7 @@ def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> No
             )
             names = [
                 entry.name for entry in wanted_entries if entry.is_file(follow_symlinks=False)
-            ][:MAX_FILES]
+            ][:MAX_SESSION_FILES]
     except OSError:
         return
     if not names or os.path.islink(source):

@@ -258,10 +258,10 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         path=path,
         root_title=root_title,
         makes_folder=output_dir is None and may_lack_folder,
-        parent=parent if owner == parent else owner._replace(path=parent.original),
+        parent=parent if owner == parent else owner._replace(path=parent.original_path),
         parent_file=parent_file,
         subagent=subagent,
-        inode=read_inode(parent.original),
+        inode=read_inode(parent.original_path),
         ancestors=ancestors,
         lineage_text=secrets.redact(block),
         warnings=() if is_found and output_dir is None else (OUTSIDE_PROJECT_WARNING,),
@@ -298,7 +298,7 @@ def find_listed_session(session: SessionFile) -> SessionFile:
     For a sub-agent's transcript, this is the session that started the sub-agent.
     """
     session_id = session.session_id.partition("/")[0]
-    path = file_of_owning_session(session.original, session_id)
+    path = file_of_owning_session(session.original_path, session_id)
     return session._replace(session_id=session_id, path=path, source="")
 
 

@@ -79,7 +79,7 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
     A file that can't be read is reported as a defect and does not raise an error.
     """
     agent = agent_of_session(session, where)
-    path = session.path if agent.name == CLAUDE_NAME else session.original
+    path = session.path if agent.name == CLAUDE_NAME else session.original_path
     try:
         if agent.name == CLAUDE_NAME:
             return diagnose_session(session, where)[1]

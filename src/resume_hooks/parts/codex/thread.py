@@ -174,7 +174,7 @@ class CodexThread:
         """
         session_id = str(self.meta.get("id"))
         uuids = {index: item.uuid for index, item in enumerate(self.items)}
-        file, line_numbers = self.session.original, self.line_numbers
+        file, line_numbers = self.session.original_path, self.line_numbers
         origins = {}
         for index, uuid in uuids.items():
             origins[index] = Origin(session_id, file, uuid, line_numbers.get(uuid, 0))
@@ -367,7 +367,7 @@ def _item_speaker(item: Record) -> str:
 
 def read_thread(session: SessionFile, find_rollout: RolloutFinder) -> CodexThread:
     """Return the thread of a session. Raise SessionNotFound or NotATranscript if a file is unusable."""
-    return _build_thread(session, read_thread_lines(session.original, find_rollout))
+    return _build_thread(session, read_thread_lines(session.original_path, find_rollout))
 
 
 def read_partial_thread(session: SessionFile, find_rollout: RolloutFinder) -> CodexThread:
@@ -379,7 +379,7 @@ def read_partial_thread(session: SessionFile, find_rollout: RolloutFinder) -> Co
     try:
         thread = read_thread(session, find_rollout)
     except (NotATranscript, SessionNotFound):
-        thread = _build_thread(session, read_rollout_lines(session.original))
+        thread = _build_thread(session, read_rollout_lines(session.original_path))
     orphan_indexes = codex_items.find_orphan_indexes([item.payload for item in thread.items])
     kept_indexes = []
     for index in range(len(thread.items)):
@@ -394,7 +394,7 @@ def read_partial_thread(session: SessionFile, find_rollout: RolloutFinder) -> Co
 
 def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
     history, metadata, goal_state, window_setting = (
-        History(session.original),
+        History(session.original_path),
         _ItemMetadataReader(),
         GoalTracker(),
         settings.read_number("context_window"),
@@ -420,7 +420,7 @@ def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexTh
             world_state_lines.append(line)
     return CodexThread(
         session=session,
-        meta=read_meta(session.original).payload,
+        meta=read_meta(session.original_path).payload,
         items=tuple(history.items),
         child_records=tuple(
             build_item_record(

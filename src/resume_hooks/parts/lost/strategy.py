@@ -30,7 +30,7 @@ from resume_hooks.paths import (
 )
 from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.claude import Claude, ResumeCommands
-from resume_hooks.sessions.agents.registry import OTHER_AGENT_ROWS, READ_STATE_NAME
+from resume_hooks.sessions.agents.registry import OTHER_AGENT_ROWS, READ_STATE_FILE_NAME
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, sort_newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage import removal
@@ -129,7 +129,7 @@ class LostPrompts(Claude):
         """
         try:
             prompts_by_session, has_only_grown = read_history(
-                os.path.join(self._copies, READ_STATE_NAME), self._where
+                os.path.join(self._copies, READ_STATE_FILE_NAME), self._where
             )
         except FileNotFoundError:
             return {}, False

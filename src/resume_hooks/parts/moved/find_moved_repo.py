@@ -124,7 +124,7 @@ def find_likely_folders(traces: Traces, folders: Iterable[str], where: Where) ->
     likely_folders.sort(
         key=lambda likely_folder: (
             len(likely_folder.commits),
-            likely_folder.files,
+            likely_folder.existing_file_count,
             likely_folder.is_own_worktree,
         ),
         reverse=True,

@@ -49,7 +49,7 @@ from resume_hooks.paths import (
 from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.sessions.agents.registry import list_other_agents
 from resume_hooks.sessions.archived import manifest
-from resume_hooks.sessions.archived.layout import MANIFEST
+from resume_hooks.sessions.archived.layout import MANIFEST_NAME
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.storage import state_file
@@ -285,7 +285,7 @@ class _AuditRun:
             raise OSError(
                 errno.EINVAL, reason or "The folder is a link, can't be listed, or has no note"
             )
-        status = os.stat(os.path.join(location.path, MANIFEST))
+        status = os.stat(os.path.join(location.path, MANIFEST_NAME))
         identity = (status.st_ino, self.bytes_by_location[location], status.st_mtime_ns)
         if last_scan and last_scan[:3] == identity:
             return last_scan

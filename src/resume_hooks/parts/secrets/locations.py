@@ -34,7 +34,7 @@ from resume_hooks.sessions import held_links
 from resume_hooks.sessions.agents.registry import COPIES_FOLDER_NAME
 from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.archived.layout import (
-    HISTORY,
+    HISTORY_FOLDER,
     TRASH_FOLDER,
     UNPACKED_FOLDER,
     unpacked_folder,
@@ -78,7 +78,7 @@ MAX_FILES_PER_FOLDER = 200_000
 """Maximum number of files to search in a folder and its subfolders."""
 
 _SKIPPED_CLIENT_FOLDERS = frozenset(
-    {"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"}
+    {"projects", HISTORY_FOLDER, "plugins", "sessions", "local", "node_modules", ".git"}
 )
 """Folders of the client that contain no conversation, or whose files are searched session by
 session."""

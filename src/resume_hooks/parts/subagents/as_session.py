@@ -122,7 +122,7 @@ def open_subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[S
     try:
         yield session._replace(
             path=_copy_subagent(session, name, line_numbers, copy_folder, where),
-            source=session.original,
+            source=session.original_path,
         )
     finally:
         discard_temporary(copy_folder)
@@ -193,7 +193,7 @@ def _copy_subagent(
 
     The subfolder has the name of the project. Raise WriteFailed.
     """
-    owner = file_of_owning_session(session.original, session.session_id.partition("/")[0])
+    owner = file_of_owning_session(session.original_path, session.session_id.partition("/")[0])
     project = os.path.join(copy_folder, os.path.basename(project_folder_of_session(owner, where)))
     try:
         remove_stale_temporaries(make_private_folder(os.path.dirname(copy_folder), where))

@@ -13,7 +13,7 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.rows import Database, RowFormat
 from resume_hooks.paths import is_session_id
-from resume_hooks.sessions.locate import MIN_PREFIX_CHARACTERS
+from resume_hooks.sessions.locate import MIN_ID_PREFIX_CHARACTERS
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS
 
@@ -241,7 +241,7 @@ def _select_sessions_by_name(locator_text: str, sessions: list[TeamSession]) -> 
     id_matches = [session for session in sessions if session.session_id == locator_text]
     if id_matches:
         return id_matches
-    if len(locator_text) >= MIN_PREFIX_CHARACTERS:
+    if len(locator_text) >= MIN_ID_PREFIX_CHARACTERS:
         prefix_matches = [
             session for session in sessions if session.session_id.startswith(locator_text)
         ]
@@ -259,7 +259,7 @@ def _select_sessions_by_name(locator_text: str, sessions: list[TeamSession]) -> 
 def _is_id_or_prefix(locator_text: str) -> bool:
     """Check whether a text is a session id or the beginning of one, optionally after ``owner:``."""
     owner, _, name = locator_text.rpartition(":")
-    shortest = MIN_PREFIX_CHARACTERS if owner else _SHORT_ID_CHARACTERS
+    shortest = MIN_ID_PREFIX_CHARACTERS if owner else _SHORT_ID_CHARACTERS
     return len(name) >= shortest and is_session_id(name + _ANY_ID[len(name) :])
 
 

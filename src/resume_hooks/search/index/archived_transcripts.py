@@ -17,7 +17,7 @@ from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import TRANSCRIPT_SUFFIX, Where
 from resume_hooks.sessions.agents.registry import is_foreign, readable_session
 from resume_hooks.sessions.archived.layout import (
-    MANIFEST,
+    MANIFEST_NAME,
     archive_folder,
     path_in_archive,
     path_in_config_home,
@@ -137,7 +137,7 @@ def _last_use_time(folder: str | None) -> int:
 def _manifest_state(session_id: str, where: Where) -> int:
     """Return a negative number that identifies a version of a manifest, or 0 if there is no manifest."""
     try:
-        status = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST))
+        status = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST_NAME))
     except OSError:
         return 0
     stamp = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}".encode()

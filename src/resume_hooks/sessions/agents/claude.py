@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions import session_files, transcript_files
-from resume_hooks.sessions.session_files import OWN_AGENT, LocalStore, SessionFile, SessionStore
+from resume_hooks.sessions.session_files import DEFAULT_AGENT, LocalStore, SessionFile, SessionStore
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.system.invocation import resume_command
 from resume_hooks.transcripts import provenance
@@ -41,7 +41,7 @@ class LaunchCommand(NamedTuple):
 
 
 class Agent(Protocol):
-    """An agent with sessions on this machine. The methods with a body are right for Claude Code."""
+    """An agent with sessions on this machine. The implemented methods are those of Claude Code."""
 
     @property
     def name(self) -> str:
@@ -63,7 +63,10 @@ class Agent(Protocol):
         return HeadTail(path)
 
     def read_naming_lines(self, path: str) -> bytes:
-        """Return the lines that may contain the session's title, in lower case, reading as little as possible."""
+        """Return the lines that may contain the session's title, in lower case.
+
+        Only the parts of the file that may contain these lines are read.
+        """
         return self.read_ends(path).title.lower().encode()
 
     def open_session(self, path: str) -> SessionFile:
@@ -78,7 +81,7 @@ class Agent(Protocol):
         """
         return session
 
-    def open_briefly(self, path: str) -> AbstractContextManager[str]:
+    def open_temporary_path(self, path: str) -> AbstractContextManager[str]:
         """Return a context manager that yields a readable path for a path from ``list_files``.
 
         The path can be read during the block. On entry the errors of ``to_common_format`` may be
@@ -91,9 +94,10 @@ class Agent(Protocol):
         return path
 
     def find_file(self, name: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
-        """Return the path of the file with the earlier part of a session, by its name in the session.
+        """Return the path of the file with the earlier part of a session.
 
-        Return None if there is no such file.
+        ``name`` is the name by which the session refers to this file. Return None if there is no
+        such file.
         """
         return None
 
@@ -128,7 +132,7 @@ class Agent(Protocol):
         """Return the command that continues a session. It must be run in the session's folder."""
 
 
-CLAUDE_NAME = OWN_AGENT
+CLAUDE_NAME = DEFAULT_AGENT
 
 
 class Claude(Agent):

@@ -1,7 +1,6 @@
 """List all agents: Claude Code and the agents of the installed parts.
 
-For an agent without sessions on this machine, only its folder is looked for, and its part is not
-loaded.
+A part is loaded only if the folder of its agent exists on this machine.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ALL_AGENTS = "all"
 # a folder for each agent.
 COPIES_FOLDER_NAME = "mirrors"
 # A file next to an agent's copies that records how far the agent's history of prompts was read.
-READ_STATE_NAME = "read.json"
+READ_STATE_FILE_NAME = "read.json"
 # Maximum size in bytes of a prompt history that a list reads for the first time. Reading it takes
 # half a second.
 MAX_FIRST_READ_BYTES = 8 * 1024 * 1024
@@ -66,7 +65,7 @@ class AgentRow(NamedTuple):
         return os.path.abspath(where.environ.get(self.home_variable) or default)
 
     def has_sessions(self, where: Where) -> bool:
-        """Check whether the agent, or our copy of its prompts, has sessions on this machine.
+        """Check whether sessions of the agent, or our copy of its prompts, exist on this machine.
 
         The result is always true for Claude Code.
         """
@@ -74,7 +73,7 @@ class AgentRow(NamedTuple):
             return True
         if self.home_variable:
             return os.path.isdir(self.home_folder(where))
-        return os.path.isfile(self.home_folder(where)) or os.path.isdir(self._copies(where))
+        return os.path.isfile(self.home_folder(where)) or os.path.isdir(self._copies_folder(where))
 
     def is_quick_to_list(self, where: Where) -> bool:
         """Check whether the agent has sessions that can be listed quickly.
@@ -82,7 +81,9 @@ class AgentRow(NamedTuple):
         That is true if its history of prompts is small or was read before.
         """
         with contextlib.suppress(OSError):
-            was_read_before = os.path.exists(os.path.join(self._copies(where), READ_STATE_NAME))
+            was_read_before = os.path.exists(
+                os.path.join(self._copies_folder(where), READ_STATE_FILE_NAME)
+            )
             return self.has_sessions(where) and (
                 was_read_before or os.path.getsize(self.home_folder(where)) <= MAX_FIRST_READ_BYTES
             )
@@ -91,10 +92,10 @@ class AgentRow(NamedTuple):
     def load(self, where: Where) -> Agent:
         """Return the agent, loading its part if necessary."""
         return _load_strategy(
-            self.part, self.strategy, self.home_folder(where), self._copies(where), where
+            self.part, self.strategy, self.home_folder(where), self._copies_folder(where), where
         )
 
-    def _copies(self, where: Where) -> str:
+    def _copies_folder(self, where: Where) -> str:
         return os.path.join(copies_folder(where), self.name)
 
 
@@ -180,8 +181,8 @@ INCOMPLETE_AGENTS = frozenset(row.name for row in AGENT_ROWS.values() if row.los
 LISTABLE_AGENTS = (CLAUDE_NAME, *INCOMPLETE_AGENTS)
 """The names of the agents whose sessions are listed without ``--agent``.
 
-Claude Code can open its own sessions. From a session that consists only of prompts, it can make a
-fresh one.
+Claude Code can open its own sessions. If only the prompts of another session exist, Claude Code can
+continue from them in a fresh session.
 """
 
 
@@ -202,8 +203,8 @@ def list_agents(where: Where, name: str = ALL_AGENTS) -> list[Agent]:
         return [row.load(where)]
     remedy = ""
     if row.home_variable:
-        remedy = f"Set {row.home_variable} to where {name} keeps it."
-    raise UsageError(f"{row.home_folder(where)} is not there", remedy)
+        remedy = f"Set {row.home_variable} to the folder of {name}."
+    raise UsageError(f"{row.home_folder(where)} does not exist", remedy)
 
 
 def agent_of_path(path: str, where: Where) -> Agent:
@@ -300,11 +301,11 @@ def list_all_transcripts(where: Where) -> list[TranscriptFile]:
 def readable_path(path: str, where: Where) -> Iterator[str]:
     """Yield a path at which a file from ``list_all_transcripts`` can be read during the block.
 
-    If the file can't be converted, yield a path without a file.
+    If the file can't be converted, no file exists at the yielded path.
     """
     with contextlib.ExitStack() as stack:
         try:
-            copy_path = stack.enter_context(agent_of_path(path, where).open_briefly(path))
+            copy_path = stack.enter_context(agent_of_path(path, where).open_temporary_path(path))
         except (SessionNotFound, NotATranscript, WriteFailed):
             copy_path = f"{path}.unreadable"
         yield copy_path
@@ -342,10 +343,11 @@ def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
     """Return the stores whose sessions a list offers, in the order of the list.
 
     The first store contains Claude Code's sessions. With ``all_agents``, it also contains the
-    sessions of all other agents that can continue a session. The other stores contain the sessions
-    of which only the prompts exist. These sessions are the oldest ones. A store is left out if a
-    large history would have to be read for it now. The start of a session and a search also read
-    the history, so a later list contains it.
+    sessions of all other agents that can continue a session. Each of the other stores contains
+    sessions of which only the prompts exist. These sessions are the oldest ones.
+
+    A store is left out if a large history of prompts would have to be read first. When a session
+    starts or a search runs, this history is read, so that later lists contain the store.
     """
     resumable_stores = []
     for row in OTHER_AGENT_ROWS.values():

@@ -16,7 +16,7 @@ UNPACKED_FOLDER = "unpacked"
 """The folder with unpacked copies of sessions. It can be deleted and is then filled again as
 needed."""
 
-MANIFEST = "manifest.json"
+MANIFEST_NAME = "manifest.json"
 """The name of the manifest in each session's folder. The folder also contains the lock and the
 packs."""
 
@@ -30,11 +30,11 @@ deletion's time.
 REMOVED_SUFFIX = ".gone"
 """The suffix of a folder in the trash that is still empty or is being removed permanently."""
 
-PROJECTS, HISTORY = "projects", FILE_HISTORY
+PROJECTS_FOLDER, HISTORY_FOLDER = "projects", FILE_HISTORY
 """Folders of the config home with files of a session: the transcripts, and the backups of changed
 files."""
 
-FOLDERS_BY_ID = (HISTORY, TASKS)
+FOLDERS_BY_ID = (HISTORY_FOLDER, TASKS)
 """Folders of the config home in which each session has a subfolder named by its id."""
 
 
@@ -80,7 +80,7 @@ def is_valid_archive_path(place: str, session_id: str) -> bool:
         return False
     if steps[0] in FOLDERS_BY_ID:
         return len(steps) >= 3 and steps[1] == session_id
-    if steps[0] != PROJECTS or len(steps) < 3:
+    if steps[0] != PROJECTS_FOLDER or len(steps) < 3:
         return False
     if len(steps) == 3:
         return steps[2] == f"{session_id}.jsonl" or steps[2].startswith("agent-")
@@ -96,9 +96,10 @@ def path_in_config_home(place: str, where: Where, config_home: str = "") -> str:
 
 
 def top_folder_in_config_home(place: str, where: Where) -> str:
-    """Return the top folder in the config home that contains a place, for example ``projects``.
+    """Return the top folder in the config home that contains ``place``, for example ``projects``.
 
-    The user may have replaced this folder with a symbolic link.
+    ``place`` is a path relative to the config home. The user may have replaced the top folder with
+    a symbolic link.
     """
     return os.path.join(where.config, place.partition("/")[0])
 
@@ -156,9 +157,9 @@ def _components_below_vault(path: str, where: Where) -> list[str]:
     )
 
 
-MAX_FILES = 20_000
+MAX_SESSION_FILES = 20_000
 """The maximum number of files in a session's folder. A folder with more files cannot belong to a
 session."""
 
-MAX_DEPTH = 8
+MAX_SESSION_FOLDER_DEPTH = 8
 """The maximum depth to which subfolders of a session's folder are read."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from resume_hooks.paths import Where, is_session_id, list_subfolders, read_regular_file
 from resume_hooks.sessions.archived.layout import (
-    MANIFEST,
+    MANIFEST_NAME,
     REMOVED_SUFFIX,
     TRASH_FOLDER,
     archive_folder,
@@ -35,8 +35,8 @@ MAX_MANIFEST_BYTES = 32 * 1024 * 1024
 _MAX_FILE_BYTES, _MAX_TIME_NS = 2**53, 2**63
 """Upper limits for the file sizes and for the times in a manifest."""
 
-_PACK = re.compile(r"pack-[0-9]{1,9}\.xz")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_PACK_NAME = re.compile(r"pack-[0-9]{1,9}\.xz")
+_SHA256_HEX = re.compile(r"[0-9a-f]{64}")
 
 
 class ArchivedFile(NamedTuple):
@@ -66,7 +66,7 @@ class ArchivedFile(NamedTuple):
         return stat.S_ISLNK(self.mode)
 
 
-def stored_file(place: str, status: os.stat_result) -> ArchivedFile:
+def describe_stored_file(place: str, status: os.stat_result) -> ArchivedFile:
     """Describe a file of a session that is being deleted and has not been packed yet."""
     mode = stat.S_IMODE(status.st_mode) & 0o777 | (
         stat.S_IFLNK if stat.S_ISLNK(status.st_mode) else 0
@@ -77,7 +77,8 @@ def stored_file(place: str, status: os.stat_result) -> ArchivedFile:
 class EarlierState(NamedTuple):
     """An earlier state of a session.
 
-    It has the files whose content was later replaced by other content, instead of being continued.
+    It has only the files whose old content was replaced later. Files to which the client only
+    appended are left out.
     """
 
     archived_at: str
@@ -259,7 +260,7 @@ def unreadable_reason(session_id: str, where: Where) -> str:
 
     Return ``""`` if the folder can be used or has no manifest.
     """
-    path = os.path.join(archive_folder(session_id, where), MANIFEST)
+    path = os.path.join(archive_folder(session_id, where), MANIFEST_NAME)
     if link := find_archive_link(session_id, where):
         return f"{link} is a symbolic link, so it was left alone"
     if not os.path.lexists(path) or find_archived(session_id, where) is not None:
@@ -287,7 +288,9 @@ def read_manifest_row(folder: str) -> dict[str, object]:
     import orjson  # Imported here because few commands read or write a manifest.
 
     try:
-        row = orjson.loads(read_regular_file(os.path.join(folder, MANIFEST), MAX_MANIFEST_BYTES))
+        row = orjson.loads(
+            read_regular_file(os.path.join(folder, MANIFEST_NAME), MAX_MANIFEST_BYTES)
+        )
     except (OSError, ValueError):
         return {}
     if isinstance(row, dict):
@@ -323,7 +326,7 @@ def _is_valid_file(part: ArchivedFile, archived: ArchivedSession) -> bool:
         or not -_MAX_TIME_NS <= part.mtime_ns < _MAX_TIME_NS
     ):
         return False
-    is_packed = _PACK.fullmatch(part.where) and _SHA256.fullmatch(part.sha256)
+    is_packed = _PACK_NAME.fullmatch(part.where) and _SHA256_HEX.fullmatch(part.sha256)
     return bool(is_packed or (archived.deleted_at and not part.where)) and is_valid_archive_path(
         part.place, archived.session_id
     )

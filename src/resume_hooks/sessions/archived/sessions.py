@@ -1,7 +1,7 @@
 """Open sessions of which only the vault's copy exists, as ordinary session files.
 
-A copy is unpacked to a temporary path. Callers use the path at which the client's file used to be:
-a child is written to the project folder of that file and refers to its path.
+A copy is unpacked to a temporary path. Callers that make a child use the former path of the
+client's file instead: the child is written to that file's project folder and refers to that path.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, is_session_id, make_private_folder, open_regular
 from resume_hooks.sessions.archived.layout import (
-    HISTORY,
+    HISTORY_FOLDER,
     find_archive_link,
     path_in_archive,
     unpacked_folder,
@@ -106,7 +106,10 @@ def read_stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
 
 
 class PackStream:
-    """A stream of chunks from which any number of bytes can be read; ``offset`` is the position."""
+    """A stream of chunks from which any number of bytes can be read.
+
+    ``offset`` is the number of bytes that were read.
+    """
 
     def __init__(self, chunks: Iterator[bytes], name: str) -> None:
         self.offset = 0
@@ -169,7 +172,7 @@ def _unpack_current_state(archived: ArchivedSession, where: Where) -> str:
     If the vault has archived the session again in the meantime, unpack the new state.
     """
     try:
-        return _unpack_all(archived, where)
+        return _unpack_all_files(archived, where)
     except SessionNotFound:
         current = find_archived(archived.session_id, where)
         is_continued = (
@@ -179,10 +182,10 @@ def _unpack_current_state(archived: ArchivedSession, where: Where) -> str:
         )
         if current is None or current == archived or not is_continued:
             raise
-        return _unpack_all(current, where)
+        return _unpack_all_files(current, where)
 
 
-def _unpack_all(archived: ArchivedSession, where: Where) -> str:
+def _unpack_all_files(archived: ArchivedSession, where: Where) -> str:
     if not archived.deleted_at and (link := find_archive_link(archived.session_id, where)):
         raise SessionNotFound(
             f"{link} is a symbolic link, so it was not read", "Put a folder in its place."
@@ -193,7 +196,7 @@ def _unpack_all(archived: ArchivedSession, where: Where) -> str:
         with _convert_read_error(archived):
             make_private_folder(session_folder, where)
             _limit_unpacked_size(where, archived.size, kept_folder=folder)
-            _unpack_into(archived, session_folder, folder, where)
+            _unpack_into_folder(archived, session_folder, folder, where)
     with contextlib.suppress(OSError):
         os.utime(folder)
     return folder
@@ -224,7 +227,7 @@ def _is_complete(folder: str, archived: ArchivedSession) -> bool:
     return True
 
 
-def _unpack_into(archived: ArchivedSession, home: str, folder: str, where: Where) -> None:
+def _unpack_into_folder(archived: ArchivedSession, home: str, folder: str, where: Where) -> None:
     temporary = temporary_path(home)
     os.mkdir(temporary, 0o700)
     try:
@@ -274,7 +277,7 @@ def _write_archived_file(
     if digest.hexdigest() != part.sha256:
         raise OSError(None, "It has changed since it was stored: its hash differs", path)
     if part.place.startswith(
-        f"{HISTORY}/"
+        f"{HISTORY_FOLDER}/"
     ):  # These are the user's own files, so they get their original mode. All other files stay private.
         os.chmod(path, part.mode & 0o777 | PRIVATE_MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))

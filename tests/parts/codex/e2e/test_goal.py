@@ -63,7 +63,9 @@ def test_a_handoff_states_the_goal_and_a_fork_does_not_pursue_it(
     where = Where()
     own = thread_id_of_path(client.rollouts()[0])
     parent = resolve_locator(own, "/", where, foreign=True)
-    assert list(find_thread_defects(parent.original, Rollouts(str(client.codex)).find_path)) == []
+    assert (
+        list(find_thread_defects(parent.original_path, Rollouts(str(client.codex)).find_path)) == []
+    )
     handoff = agents.plan_fresh(
         parent, where, kind="handoff", contents=ChildContents(build_digest(parent, where))
     )

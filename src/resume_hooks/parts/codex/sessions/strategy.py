@@ -120,7 +120,7 @@ class Codex:
         return session._replace(path=path, size=os.stat(path).st_size, source=rollout)
 
     @contextlib.contextmanager
-    def open_briefly(self, path: str) -> Iterator[str]:
+    def open_temporary_path(self, path: str) -> Iterator[str]:
         """Yield the path of a thread's copy. If the copy is new, remove it at the end of the block.
 
         A command that reads every thread once would otherwise double the space that the threads
@@ -217,7 +217,7 @@ class Codex:
         if _is_locked(os.path.join(self._home, LOCKS_FOLDER, f"{session.session_id}.lock")):
             return "Codex has the session open"
         try:
-            age_seconds = time.time() - os.stat(session.original).st_mtime
+            age_seconds = time.time() - os.stat(session.original_path).st_mtime
         except OSError as error:
             return f"it is unknown whether Codex has the session open ({error.strerror})"
         if age_seconds >= OPEN_AFTER_WRITE_SECONDS or self._is_unchanged_child(session):
@@ -230,8 +230,8 @@ class Codex:
         The check compares the modification time of the file with the timestamp in its first line.
         """
         try:
-            first_record = read_first_lines(session.original)[0].record
-            modified_time = os.stat(session.original).st_mtime
+            first_record = read_first_lines(session.original_path)[0].record
+            modified_time = os.stat(session.original_path).st_mtime
         except (OSError, NotATranscript):
             return False
         if "continue_metadata" in first_record:

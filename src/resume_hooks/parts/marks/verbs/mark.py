@@ -83,7 +83,7 @@ def _print_mark(
     """Print ``mark``, the mark that it replaced, and the outcome of the command."""
     data = {
         "session_id": session.session_id,
-        "file": session.original,
+        "file": session.original_path,
         "written": was_written,
         "active": mark is not None and outcome != "forgotten",
         "mark": mark,

@@ -179,7 +179,7 @@ def _print_scrub(
     was_written = is_done or (child_receipt is not None and child_receipt.written)
     data = {
         "session_id": scrub_findings.session.session_id,
-        "file": scrub_findings.session.original,
+        "file": scrub_findings.session.original_path,
         "in_place": options.in_place,
         "written": was_written,
         "open": scrub_findings.open_reason,

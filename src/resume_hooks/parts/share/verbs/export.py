@@ -131,7 +131,7 @@ def build_receipt(
     session = document.sessions[-1]
     return {
         "session_id": session.session_id,
-        "session_file": session.original,
+        "session_file": session.original_path,
         "document": path,
         "format": document.options.format,
         "written": is_written,

@@ -31,7 +31,7 @@ from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.share.export.shared_page import unpack_carried_bundle
 from resume_hooks.parts.share.verbs import ImportOptions
 from resume_hooks.paths import Where, canonical_path
-from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
+from resume_hooks.sessions.locator_forms import IMPORT_REMEDY, is_address
 from resume_hooks.storage.staging import CHUNK_BYTES, MAX_IMPORT_BYTES, file_chunks, stage_chunks
 from resume_hooks.system.text import format_count, plain_line
 
@@ -96,7 +96,7 @@ def import_file(source: str, home: str) -> tuple[Receipt, str]:
 def _open_source(source: str, max_bytes: int) -> Iterator[ImportSource]:
     """Copy the file or standard input to a private file for the duration of the block."""
     if is_address(source):
-        raise UsageError("Web addresses are not supported", IMPORT_ADDRESS)
+        raise UsageError("Web addresses are not supported", IMPORT_REMEDY)
     if source == STDIN_NAME:
         path = ""
     else:
