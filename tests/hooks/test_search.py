@@ -184,7 +184,7 @@ def test_an_incomplete_index_is_reported(
     home_with_two_projects: ConfigHome, card_lines: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the time was too short to index all files, the card shows the hits and the missing number."""
-    monkeypatch.setattr(search_trigger, "UPDATE_SECONDS", 0.0)
+    monkeypatch.setattr(search_trigger, "MAX_UPDATE_SECONDS", 0.0)
     shown = "\n".join(card_lines(">search redis"))
     note = r"  note: Not indexed yet: 2 files \([0-9.]+ KB\)\. "
     assert re.search(f"{note}To index all: resume-hooks doctor --index update", shown)

@@ -25,7 +25,7 @@ from resume_hooks.archive.vault.policy import (
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import current_folder, locate_session
 from resume_hooks.cli.output import print_text, work_progress
-from resume_hooks.cli.show_archived import archived_text
+from resume_hooks.cli.show_archived import archived_session_text
 from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.derive.child.write_child import write_if_worthwhile
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
@@ -48,7 +48,7 @@ EMPTY_ARCHIVE_DATA: dict[str, Any] = {
     "written": False,
 }  # fmt: skip
 _RESULT_NAMES = {"kept": "archived"}
-"""Results whose name in the text answer differs from their name in the code and in JSON."""
+"""Names for results in the text output, if they differ from the names in the code and in JSON."""
 
 
 def archive_or_list_sessions(options: ArchiveOptions) -> int:
@@ -65,7 +65,8 @@ def archive_or_list_sessions(options: ArchiveOptions) -> int:
         )
     if options.slim and (len(options.locators) > 1 or options.project or options.everywhere):
         raise UsageError(
-            "--slim makes a copy of one session", "Name one: resume-hooks archive --slim SESSION"
+            "--slim needs exactly one SESSION",
+            "Name the session: resume-hooks archive --slim SESSION",
         )
     if options.forgetting and not options.locators:
         raise UsageError(
@@ -192,7 +193,10 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
 
 
 def _list_remedies(failed_outcomes: Sequence[ArchiveOutcome]) -> list[str]:
-    """Return each remedy only once, because for example a full disk fails every session."""
+    """Return the remedies of the failures, each remedy only once.
+
+    For example, a full disk makes the archiving of every session fail with the same remedy.
+    """
     remedies = (outcome.remedy for outcome in failed_outcomes if outcome.remedy)
     return list(dict.fromkeys(remedies))
 
@@ -211,7 +215,7 @@ def _describe_report(report: ArchiveReport) -> str:
         is_other_state = not is_archived_copy(path, Where()) and path != own_path
         earlier_state_text = f"{path} as an earlier state of\n" if is_other_state else ""
         result_word = _RESULT_NAMES.get(report.outcomes[0].result, report.outcomes[0].result)
-        return f"{result_word}: {earlier_state_text}{archived_text(archived, Where())}\n   in {archived.folder}"
+        return f"{result_word}: {earlier_state_text}{archived_session_text(archived, Where())}\n   in {archived.folder}"
     return _describe_counts(report.outcomes)
 
 
@@ -244,7 +248,7 @@ def _print_archived_sessions(sessions: Sequence[ArchivedSession], options: Archi
     }
 
     def format_answer() -> str:
-        rows = [archived_text(session, options.where) for session in sessions]
+        rows = [archived_session_text(session, options.where) for session in sessions]
         total_size = format_bytes(sum(session.size for session in sessions))
         size_line = f"{format_count(len(sessions), 'session')}, {total_size}"
         stored_size = format_bytes(sum(session.stored for session in sessions))
@@ -301,7 +305,7 @@ def _verify_archived_sessions(sessions: Sequence[ArchivedSession], options: Arch
 
 def _remove_archived_copies(sessions: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     is_asking = options.must_ask("Forgetting")
-    listing = "\n".join(archived_text(session, options.where) for session in sessions)
+    listing = "\n".join(archived_session_text(session, options.where) for session in sessions)
     if is_asking:
         print_text(listing)
     is_confirmed = options.confirm_write(

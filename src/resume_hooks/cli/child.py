@@ -158,18 +158,18 @@ def print_child_note(receipt: Receipt) -> None:
         find_client_start(receipt.session_id, receipt.file, receipt.folder, Where()).config_home
     )
     for warning in receipt.warnings:
-        # The warning says that --resume does not find the child. It does if the printed command sets
-        # the client's configuration folder to the one with the child.
+        # The warning says that ``--resume`` does not find the child. It does find the child if the
+        # printed command sets the client's configuration folder.
         if warning != OUTSIDE_PROJECT_WARNING or not has_other_config:
             print_text(f"note: {warning}", err=True)
 
 
-def receipt_text(receipt: Receipt, further_facts: Sequence[tuple[str, object]] = ()) -> str:
-    """Return a receipt as a table. ``further_facts`` are rows before the commands that open the child."""
+def receipt_text(receipt: Receipt, further_rows: Sequence[tuple[str, object]] = ()) -> str:
+    """Return a receipt as a table. ``further_rows`` are rows before the commands that open the child."""
     facts = [
         ("parent", f"{receipt.parent_session_id} (unchanged)"),
         ("tokens", receipt.sizes),
-        *further_facts,
+        *further_rows,
     ]
     checks_row = ("checks", checks_text(receipt))
     if not receipt.session_id:

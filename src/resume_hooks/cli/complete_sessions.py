@@ -24,7 +24,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 MAX_SESSIONS = 40  # the maximum number of sessions to offer; the newest sessions come first
 # the time limit in seconds for reading titles; after it, sessions are offered without a title
-TITLE_SECONDS = 0.06
+MAX_TITLE_SECONDS = 0.06
 MAX_TITLE_CHARACTERS = 60  # the maximum number of characters of a title that is shown
 # the minimum number of typed characters for which titles are searched
 MIN_TITLE_PART_CHARACTERS = 2
@@ -80,7 +80,7 @@ def complete_locators(incomplete: str) -> list[CompletionItem[str]]:
 def _list_completions(beginning: str) -> Iterator[CompletionItem[str]]:
     folder = canonical_path(os.getcwd())
     project = project_of_folder(folder, Where())
-    deadline, count = time.monotonic() + TITLE_SECONDS, 0
+    deadline, count = time.monotonic() + MAX_TITLE_SECONDS, 0
     for session in listing.candidate_files(project, Where()):
         has_matching_id = session.session_id.startswith(beginning)
         title = ""

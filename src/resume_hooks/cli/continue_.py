@@ -15,7 +15,7 @@ from resume_hooks import part_table, settings
 from resume_hooks.cli import relocate
 from resume_hooks.cli.ask_question import AnswerChoice, ask_question
 from resume_hooks.cli.child import print_child_note
-from resume_hooks.cli.options import FORK, GO_ON, WAYS
+from resume_hooks.cli.options import FORK, GO_ON, WAYS_TO_CONTINUE
 from resume_hooks.cli.output import print_text, redirect_to_stderr
 from resume_hooks.cli.start_client import ClientStart, find_client_start, replace_process_by_client
 from resume_hooks.cli.value_with_fields import ValueWithFields
@@ -38,7 +38,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import is_live_part_within
 
 # the maximum size in bytes of a file that the client reads completely
-CLIENT_READ_BYTES = 50_000_000
+MAX_CLIENT_READ_BYTES = 50_000_000
 
 
 def continue_session(options: ContinueOptions) -> None:
@@ -136,7 +136,7 @@ def prepare_session(session: SessionFile) -> SessionFile:
 
 
 def continue_by_strategy(session: SessionFile, strategy: str, mode: StartMode) -> bool:
-    """Continue a session in a way from ``WAYS``, such as "trim". Return False if no child was created."""
+    """Continue a session in a way from ``WAYS_TO_CONTINUE``, such as "trim". Return False if no child was created."""
     receipt = None if strategy == GO_ON else make_child_by_strategy(session, strategy)
     if receipt is not None and not receipt.session_id:
         return False
@@ -171,7 +171,7 @@ def _copy_and_report(command: str) -> str:
 
 
 def make_child_by_strategy(session: SessionFile, strategy: str) -> Receipt:
-    """Create a child in one of the ways in ``WAYS``, such as "trim" or "rollover", and return its receipt.
+    """Create a child in one of the ways in ``WAYS_TO_CONTINUE``, such as "trim" or "rollover", and return its receipt.
 
     Print the receipt, or the reason why no child was created, on stderr.
     """
@@ -195,7 +195,7 @@ def fork_whole_session(session: SessionFile) -> Receipt:
 
 
 def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
-    """Ask the user how to continue, and return the chosen way from ``WAYS``.
+    """Ask the user how to continue, and return the chosen way from ``WAYS_TO_CONTINUE``.
 
     The recommended way is marked "fits best". It is also the default answer, unless the session may
     be open in a client: then the default is a fork.
@@ -208,8 +208,8 @@ def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
         )
     recommended_way = comparison.advice.strategy if comparison.advice else ""
     ends = comparison.ends
-    is_fork_smaller = ends.size > CLIENT_READ_BYTES and is_live_part_within(
-        ends.path, CLIENT_READ_BYTES
+    is_fork_smaller = ends.size > MAX_CLIENT_READ_BYTES and is_live_part_within(
+        ends.path, MAX_CLIENT_READ_BYTES
     )
     if open_reason:
         default_way = FORK
@@ -217,14 +217,16 @@ def ask_how_to_continue(session: SessionFile, comparison: Comparison) -> str:
         default_way = recommended_way or (FORK if is_fork_smaller else GO_ON)
     descriptions = _describe_ways(comparison, is_fork_smaller=is_fork_smaller)
     answers = []
-    for strategy in WAYS:
+    for strategy in WAYS_TO_CONTINUE:
         answers.append(
             AnswerChoice(
                 strategy,
                 f"{descriptions[strategy]}{'  <- fits best' if strategy == recommended_way else ''}",
             )
         )
-    return WAYS[ask_question("How do you want to continue?", answers, WAYS.index(default_way))]
+    return WAYS_TO_CONTINUE[
+        ask_question("How do you want to continue?", answers, WAYS_TO_CONTINUE.index(default_way))
+    ]
 
 
 def _describe_ways(comparison: Comparison, *, is_fork_smaller: bool) -> dict[str, str]:

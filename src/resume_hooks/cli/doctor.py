@@ -22,13 +22,13 @@ from resume_hooks.storage import project_files
 from resume_hooks.system.invocation import format_remedy
 from resume_hooks.system.text import format_count
 
-_LEVEL_MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
+_LEVEL_LABELS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLEM", "red")}
 
 
 def diagnose_installation(options: DoctorOptions) -> int:
     """Print the findings, the bug report, or the state of the index. Return 1 if a finding is a problem."""
     if options.output is not None and not options.bundle:
-        raise UsageError("-o names the file for the report of --bundle", "Add --bundle.")
+        raise UsageError("-o needs --bundle", "Add --bundle.")
     options.refuse_combination("bundle", "index")
     if options.index is not None:
         _maintain_index(options)
@@ -119,7 +119,7 @@ def _index_text(status: IndexStatus, bytes_read: int) -> str:
 def _findings_text(findings: list[Finding]) -> str:
     lines = []
     for finding in findings:
-        word, colour = _LEVEL_MARKS[finding.level]
+        word, colour = _LEVEL_LABELS[finding.level]
         lines.append(f"{click.style(word.ljust(7), fg=colour)}  {finding.name}: {finding.detail}")
         if finding.remedy:
             lines.append(f"         {format_remedy(finding.remedy)}")

@@ -22,14 +22,14 @@ from resume_hooks.system.text import format_count
 
 # the maximum number of findings of one kind in the text output; ``--json`` lists more
 MAX_SHOWN_FINDINGS = 3
-_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+_SEVERITY_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def check_sessions(options: FsckOptions) -> int:
     """Check sessions, or write a repaired child. Return 1 if a check finds errors or warnings."""
     if options.everywhere and (options.locator or options.repairing):
         raise UsageError(
-            "--all reports on every session and repairs none",
+            "--all can't be combined with SESSION or --repair",
             "Leave out --all, or SESSION and --repair.",
         )
     if (options.branch or options.dry_run) and not options.repairing:
@@ -81,7 +81,7 @@ def report_text(report: DefectReport) -> str:
 
 def _finding_group_lines(group: DefectGroup) -> Iterator[str]:
     kind = group.kind
-    severity_text = click.style(kind.severity.upper().ljust(7), fg=_COLOURS[kind.severity])
+    severity_text = click.style(kind.severity.upper().ljust(7), fg=_SEVERITY_COLOURS[kind.severity])
     yield f"{severity_text}  {kind.code}: {kind.consequence}"
     for finding in group.findings[:MAX_SHOWN_FINDINGS]:
         if finding.record is None:

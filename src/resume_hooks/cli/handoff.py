@@ -1,7 +1,8 @@
 """The verbs that create a fresh child: ``handoff``, and ``rollover --quick``.
 
 ``handoff --edit`` opens the digest in the user's editor, as a file in a temporary folder. The
-folder is deleted afterwards. It is kept if the verb fails, so that the user's text is not lost.
+folder is deleted if the verb succeeds. If the verb fails, the folder is kept, so that the user's
+text is not lost.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from resume_hooks.sessions.opening_layout import extract_next_step, opening_text
 from resume_hooks.sessions.session import Session
 from resume_hooks.system import programs
 
-REPEATED_NOTE = (
+UNUSED_CHILD_NOTE = (
     "No new session was created. This is the session from your last handoff, which is still unused. "
     "Give another next step or size to create another session."
 )
@@ -71,7 +72,7 @@ def hand_off_session(options: HandoffOptions) -> Receipt | None:
     rows = [("document", path) for path in files.documents]
     notes = [*receipt.warnings, *files.warnings]
     if receipt.session_id and not receipt.written:
-        notes.append(REPEATED_NOTE)
+        notes.append(UNUSED_CHILD_NOTE)
     return print_child(
         options,
         receipt._replace(warnings=tuple(notes)),
@@ -86,7 +87,7 @@ def _may_reuse_child(options: HandoffOptions) -> bool:
     It may not be returned if an option requires a new file, for example ``--edit`` or ``--to``.
     """
     has_own_file = options.edit or options.dry_run or options.output_dir or options.to
-    return not (has_own_file or options.functions_for_part_options(questions.check_handoff_option))
+    return not (has_own_file or options.find_part_functions(questions.check_handoff_option))
 
 
 def _find_parent(options: HandoffOptions) -> Session:
@@ -111,10 +112,10 @@ def _refuse_inconsistent_options(options: HandoffOptions) -> None:
     """Raise UsageError for options that contradict each other or have no effect."""
     if options.new_task is not None and (options.next_step or not options.new_task.strip()):
         raise UsageError(
-            "--new-task needs a task, and replaces the next step",
+            "--new-task needs a task, and can't be combined with -n",
             'Give the task: --new-task "..."',
         )
-    part_checks = options.functions_for_part_options(questions.check_handoff_option)
+    part_checks = options.find_part_functions(questions.check_handoff_option)
     for check_handoff_option in part_checks:
         check_handoff_option(options)
     needs_opening = (
@@ -218,8 +219,8 @@ def _make_write_error(error: OSError) -> ResumeHooksError:
 
 def _run_editor(path: str) -> None:
     command = _find_editor_command()
-    # Ctrl+C is left to the editor, as in git. The handler is a function, because a program would
-    # inherit SIG_IGN.
+    # Ctrl+C is left to the editor, as git does. The handler is a function and not SIG_IGN, because
+    # the editor would inherit SIG_IGN.
     former_handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         # The editor is the user's own program, so it runs in the user's current folder with the

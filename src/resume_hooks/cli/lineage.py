@@ -32,7 +32,8 @@ def print_lineage(options: LineageOptions) -> None:
     """Print a session with its ancestors, or only the first ancestor, or the descendants.
 
     If the option of an installed part was given (for example ``--team``), the part's function
-    returns the rows and notes to print. It gets a function that returns the rows from this machine.
+    returns the rows and notes to print. The argument of that function is a function that returns
+    the rows from this machine.
     """
     options.refuse_combination("continued", "original", "derived")
     if options.derived:
@@ -41,7 +42,7 @@ def print_lineage(options: LineageOptions) -> None:
     if options.tree or options.everything:
         raise UsageError("--tree and --all need --derived", "Add --derived.")
     notes: list[str] = []
-    part_lineages = options.functions_for_part_options(questions.lineage_by_option)
+    part_lineages = options.find_part_functions(questions.lineage_by_option)
     if part_lineages:
         rows, notes = part_lineages[0](options, _read_local_lineage)
     else:
@@ -103,7 +104,7 @@ def ancestor_line(row: Ancestor) -> str:
 
 
 def _print_descendants(options: LineageOptions) -> None:
-    if options.functions_for_part_options(questions.lineage_by_option):
+    if options.find_part_functions(questions.lineage_by_option):
         raise UsageError("--derived shows only the sessions of this machine", "Leave --team out.")
     session = options.locate_session(foreign=True)
     lineage_finder = LineageFinder(options.where)

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
 GO_ON, FORK = "go on", "fork"
 # the ways to continue a session, with the ways that installed parts add
-WAYS = tuple(insert_part_names((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS))
+WAYS_TO_CONTINUE = tuple(
+    insert_part_names((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS)
+)
 
 
 class DeclaredParameter(NamedTuple):
@@ -98,20 +100,21 @@ def complete_session(
     return complete_locators(incomplete)
 
 
-TO = option(type=click.Choice(RESUMABLE_AGENTS), help="The agent to continue in.")
-DRY_RUN = flag(help="Show the result, but write nothing.")
-YES = flag(help="Do not ask.")
-AGENT = option(
+TARGET_AGENT_OPTION = option(type=click.Choice(RESUMABLE_AGENTS), help="The agent to continue in.")
+DRY_RUN_OPTION = flag(help="Show the result, but write nothing.")
+YES_OPTION = flag(help="Do not ask.")
+AGENT_OPTION = option(
     type=click.Choice([*AGENT_NAMES, ALL_AGENTS]),
     default=ALL_AGENTS,
     show_default=True,
     help="Include only this agent's sessions.",
 )
-MAX_CHARS = option(
+MAX_CHARS_OPTION = option(
     type=click.IntRange(0), default=DEFAULT_MAX_CHARACTERS, show_default=True,
     help="Maximum number of characters of the text; 0 for no limit.",
 )  # fmt: skip
-# An attribute with this value stands where the verb's help lists the options of installed parts.
+# Marks the position at which a verb's help lists the options of installed parts. The class of a
+# verb assigns this value to an attribute at that position.
 PART_OPTIONS = DeclaredParameter(click.Option, (), {})
 
 
@@ -230,7 +233,7 @@ class VerbOptions:
         value = getattr(self, name)
         return value is not None and value is not False and value != ()
 
-    def functions_for_part_options(self, question: Question[Function]) -> list[Function]:
+    def find_part_functions(self, question: Question[Function]) -> list[Function]:
         """Return the functions with which installed parts handle their own options of this verb.
 
         Only parts whose option was given are asked. ``question`` says what the functions must do.
@@ -282,7 +285,7 @@ class ChildOptions(SessionOptions):
         help="Write the child to this folder instead of its project's folder.",
     )
     start: bool = flag(help="Start the client on the child.")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION
 
 
 @click.pass_context

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from resume_hooks.transcripts.transcript import Observer
 
 # the environment variable through which a shell requests completions; click derives this name from
-# the program's name
-# name
+# the name of the program
 COMPLETION_VARIABLE = "_RESUME_HOOKS_COMPLETE"
 # the default maximum number of characters of a text answer, about 2,000 tokens for a model
 DEFAULT_MAX_CHARACTERS = 8_000

@@ -18,7 +18,7 @@ from resume_hooks.cli.output import (
     replace_unencodable_characters,
     work_progress,
 )
-from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_search_result
+from resume_hooks.cli.search_answer import MAX_UPDATE_SECONDS, print_search_result
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search.roles import DEFAULT_SEARCH_HITS, MAX_SEARCH_HITS
 from resume_hooks.search.run_search import search_index
@@ -103,7 +103,7 @@ def _print_hits(request: PlainSearch, arguments: Sequence[str]) -> None:
             where,
             other_wordings=request.other_wordings,
             max_hits=request.max_hits,
-            max_seconds=UPDATE_SECONDS,
+            max_seconds=MAX_UPDATE_SECONDS,
             progress=progress,
         )
     print_search_result(

@@ -253,9 +253,10 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
 
 
 def _find_line_of_page_id(page_id: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
-    """Return the record with an id from a page. A short session id or the line number alone is enough.
+    """Return the record with an id from a page.
 
-    Raise UsageError for the id of another session's record.
+    In ``page_id`` the session id may be short, or the whole id may be a line number. Raise
+    UsageError for the id of another session's record.
     """
     session_part, colon, record = page_id.strip().rpartition(":")
     if (

@@ -13,7 +13,7 @@ from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import collapse_line, format_count, plain_line
 
 # the lengths to which commands may be cut; the largest length at which all commands fit is used
-COMMAND_CHARACTERS = 400, 200, 100, 60
+COMMAND_LENGTHS = 400, 200, 100, 60
 
 
 def passages_text(
@@ -132,7 +132,7 @@ def commands_text(
 ) -> str:
     """Return one line for each command. Cut long commands first, then leave out commands in the middle."""
     lines: list[str] = []
-    for length in COMMAND_CHARACTERS:
+    for length in COMMAND_LENGTHS:
         lines = [_command_line(shell_call, names, length) for shell_call in commands]
         if not max_characters or sum(len(line) + 1 for line in lines) < max_characters - 300:
             break

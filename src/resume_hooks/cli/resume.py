@@ -40,11 +40,10 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
 
-EMPTY_OPTION_VALUE = "true"  # the argument that launchers of the client pass instead of none
+# the argument that some launchers of the client pass if the user named no session
+EMPTY_OPTION_VALUE = "true"
 # the resolvers for arguments that name a session; any other argument filters the list of sessions
-RESOLVERS_OF_WHOLE_NAMES = tuple(
-    resolver for resolver in RESOLVERS if resolver is not resolve_title_part
-)
+SESSION_RESOLVERS = tuple(resolver for resolver in RESOLVERS if resolver is not resolve_title_part)
 
 
 def resume_session(options: ResumeOptions) -> None:
@@ -132,7 +131,7 @@ def _find_session_by_name(locator: str | None) -> SessionFile | None:
     if locator is None or not locator.strip():
         return None
     locator_text = locator.strip()
-    resolvers = RESOLVERS if locator_text.lower().startswith("title:") else RESOLVERS_OF_WHOLE_NAMES
+    resolvers = RESOLVERS if locator_text.lower().startswith("title:") else SESSION_RESOLVERS
     try:
         return locate.resolve_locator(
             locator_text, current_folder(), Where(), resolvers=resolvers, foreign=True

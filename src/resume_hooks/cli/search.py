@@ -15,7 +15,7 @@ from resume_hooks.cli.options import (
     refuse_unknown_options,
 )
 from resume_hooks.cli.output import work_progress
-from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_search_result
+from resume_hooks.cli.search_answer import MAX_UPDATE_SECONDS, print_search_result
 from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.seam import find_answers
 from resume_hooks.search.result import SearchResult
@@ -32,13 +32,13 @@ from resume_hooks.sessions.agents.registry import ALL_AGENTS
 if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
-_CURRENT_SESSION = "."
+_CURRENT_SESSION_LOCATOR = "."
 
 
 def print_search(options: SearchOptions) -> None:
     """Search for the words and print the turns that were found."""
     refuse_unknown_options(options.words)
-    for override_search in options.functions_for_part_options(questions.override_search):
+    for override_search in options.find_part_functions(questions.override_search):
         override_search(options)
         return
     options.refuse_combination("project", "lineage", "session", "everywhere")
@@ -80,7 +80,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
     if options.file:
         for answer_line_search in find_answers(questions.answer_line_search):
             result = answer_line_search(
-                options, scope, current_folder(), limit=UPDATE_SECONDS, progress=progress
+                options, scope, current_folder(), limit=MAX_UPDATE_SECONDS, progress=progress
             )
             if result is not None:
                 return result
@@ -90,7 +90,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
         options.where,
         other_wordings=options.also,
         max_hits=options.limit,
-        max_seconds=UPDATE_SECONDS,
+        max_seconds=MAX_UPDATE_SECONDS,
         progress=progress,
     )
 
@@ -100,7 +100,9 @@ def _make_scope(options: SearchOptions) -> Scope:
     for locator, make_scope in ((options.session, session_scope), (options.lineage, lineage_scope)):
         if locator is not None:
             return make_scope(
-                None if locator == _CURRENT_SESSION else locator, current_folder(), options.where
+                None if locator == _CURRENT_SESSION_LOCATOR else locator,
+                current_folder(),
+                options.where,
             )
     if options.everywhere:
         return Scope()

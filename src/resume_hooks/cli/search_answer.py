@@ -16,7 +16,7 @@ from resume_hooks.system.invocation import is_model_shell, shell_command
 # the maximum number of characters of a command that the answer repeats
 MAX_COMMAND_CHARACTERS = 120
 # the time limit in seconds for updating the index; after it, search uses the index as it is
-UPDATE_SECONDS = 1.5
+MAX_UPDATE_SECONDS = 1.5
 
 
 def print_search_result(
@@ -31,8 +31,8 @@ def print_search_result(
 ) -> None:
     """Print the turns that a search found, as text or as a JSON document.
 
-    ``scope`` says which sessions were searched, for the JSON. ``arguments`` are those of the
-    command line: the text repeats them, with other limits. ``max_chars`` is 0 for no limit.
+    ``scope`` names the searched sessions in the JSON document. ``arguments`` are the arguments of
+    the command line. The text repeats them with other limits. ``max_chars`` is 0 for no limit.
     """
     max_characters = 0
     if max_chars:

@@ -34,7 +34,7 @@ _AGE_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 def list_sessions(options: SessionsOptions) -> None:
     """Print a page of the list of sessions."""
     options.refuse_combination("everywhere", "project")
-    for list_by_option in options.functions_for_part_options(questions.list_by_option):
+    for list_by_option in options.find_part_functions(questions.list_by_option):
         list_by_option(options)
         return
     options.refuse_combination("archived", "expiring")

@@ -25,7 +25,7 @@ from resume_hooks.system.text import plain_line
 COLUMN_HEADINGS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
 
 
-def archived_text(archived: ArchivedSession, where: Where) -> str:
+def archived_session_text(archived: ArchivedSession, where: Where) -> str:
     """Return the title, id and sizes of an archived session as text, with its earlier archived states."""
     if os.path.lexists(path_in_config_home(archived.place, where, archived.home)):
         only_copy_text = ""

@@ -21,7 +21,7 @@ from resume_hooks.system import programs
 from resume_hooks.system.invocation import quote_word
 
 CONFIG_VARIABLE = "CLAUDE_CONFIG_DIR"
-_SET_BY_CLIENT = frozenset(
+_VARIABLES_SET_BY_CLIENT = frozenset(
     {
         "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION",
         "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_EXECPATH", "CLAUDE_PID", "CLAUDE_EFFORT", "CLAUDE_PROJECT_DIR",
@@ -66,8 +66,8 @@ class ClientStart(NamedTuple):
 def find_client_start(session_id: str, path: str, folder: str, where: Where) -> ClientStart:
     """Return how to start the client on the session in the file ``path``.
 
-    ``folder`` is the folder in which Claude Code finds the session. Other agents find their
-    sessions from any folder, so they start there only if that folder exists.
+    ``folder`` is the folder in which Claude Code finds the session. Another agent finds its
+    sessions from any folder, so its client starts in ``folder`` only if ``folder`` exists.
     """
     agent = agent_name_of_path(path, where)
     if agent != CLAUDE_NAME:
@@ -81,7 +81,7 @@ def find_client_start(session_id: str, path: str, folder: str, where: Where) -> 
 def make_client_environment(start: ClientStart, where: Where) -> dict[str, str]:
     """Return the environment variables with which the client starts."""
     environment = {
-        name: value for name, value in where.environ.items() if name not in _SET_BY_CLIENT
+        name: value for name, value in where.environ.items() if name not in _VARIABLES_SET_BY_CLIENT
     } | {"PWD": start.folder or os.getcwd()}
     if start.config_home:
         # For the default configuration folder the variable must not be set. If it is set, the

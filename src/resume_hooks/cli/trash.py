@@ -19,7 +19,7 @@ from resume_hooks.archive.vault.delete import Deletion
 from resume_hooks.archive.vault.locate_archived import list_earlier_states
 from resume_hooks.archive.vault.trash import StrayFolder
 from resume_hooks.cli.output import facts_table, print_text
-from resume_hooks.cli.show_archived import archived_text
+from resume_hooks.cli.show_archived import archived_session_text
 from resume_hooks.cli.value_with_fields import ValueWithFields
 from resume_hooks.cli.verbs.archives import DeleteOptions, RestoreOptions
 from resume_hooks.errors import SessionNotFound, UsageError
@@ -59,7 +59,7 @@ def delete_session(options: DeleteOptions) -> None:
         raise UsageError(
             "--older-than and --damaged need --empty-trash", "Omit these options, or SESSION."
         )
-    for delete_by_option in options.functions_for_part_options(questions.delete_by_option):
+    for delete_by_option in options.find_part_functions(questions.delete_by_option):
         delete_by_option(options)
         return
     is_asking = options.must_ask("Deleting")
@@ -248,9 +248,9 @@ def restore_session(options: RestoreOptions) -> None:
         )
     archive_lost_sessions(options.where)
     if options.locator is None:
-        _print_restorable(options)
+        _print_restorable_sessions(options)
         return
-    archived = _find_deleted_or_archived(options.locator, options.where)
+    archived = _find_deleted_or_archived_session(options.locator, options.where)
     restore_plan = restore.plan_restore(archived, options.where)
     if not options.dry_run:
         restore_plan = restore.restore_session(restore_plan, options.where)
@@ -291,7 +291,7 @@ def restore_session(options: RestoreOptions) -> None:
     options.print_answer(data, format_answer, restore_plan.warnings)
 
 
-def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
+def _find_deleted_or_archived_session(locator: str, where: Where) -> ArchivedSession:
     """Return the session in the trash or in the vault that a locator names.
 
     The trash comes first. A part of a title is tried only if nothing else fits. Raise
@@ -340,7 +340,7 @@ def describe_size(entry: ArchivedSession) -> str:
     return f"{format_bytes(entry.size)} in {format_count(len(entry.parts), 'file')}"
 
 
-def _print_restorable(options: RestoreOptions) -> None:
+def _print_restorable_sessions(options: RestoreOptions) -> None:
     where = options.where
     deleted_sessions, stray_folders = trash.list_deleted(where), trash.list_stray_folders(where)
     archived = list_archived(where)
@@ -368,7 +368,7 @@ def _print_restorable(options: RestoreOptions) -> None:
                 trash_text,
                 "",
                 "In the vault:",
-                *(archived_text(session, where) for session in restorable_sessions),
+                *(archived_session_text(session, where) for session in restorable_sessions),
             ]
             if restorable_sessions
             else [trash_text]

@@ -33,7 +33,7 @@ def trim_session(options: TrimOptions) -> Receipt:
 
     If the option of an installed part was given (``--smart``), the part creates the child.
     """
-    for override_trim in options.functions_for_part_options(questions.override_trim):
+    for override_trim in options.find_part_functions(questions.override_trim):
         return override_trim(options)
     if options.force and not options.in_place:
         raise UsageError(
@@ -118,5 +118,10 @@ def _describe_untrim(outcome: OpenedSession[UntrimPlan] | NothingWritten[UntrimP
         ("characters", f"{plan.characters:,} more"),
     ]
     if plan.context_after.compacts_at_once:
-        facts.append(("note", "Resuming would compact at once: restore less (--record)."))
+        facts.append(
+            (
+                "note",
+                "The client would compact the child at its first start: restore fewer records with --record.",
+            )
+        )
     return receipt_text(receipt, facts)

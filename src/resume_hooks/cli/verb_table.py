@@ -92,7 +92,7 @@ FORMER_VERBS = {
 
 
 def is_verb(name: str) -> bool:
-    """Check whether a name is a verb or was one. The part that has the verb need not be installed."""
+    """Check whether a name is or was that of a verb. The part that has the verb need not be installed."""
     return name in _CORE_VERBS or name in part_table.VERBS or name in FORMER_VERBS
 
 
@@ -109,7 +109,7 @@ def load_command(verb: str) -> click.Command:
         )
     module = verb_module(verb) or f"{__package__}.verbs.{_CORE_VERBS[verb][0]}"
     command: click.Command = getattr(
-        importlib.import_module(module), f"{class_prefix(verb)}Options"
+        importlib.import_module(module), f"{schema_class_prefix(verb)}Options"
     ).command()
     return command
 
@@ -122,6 +122,6 @@ def schema_module(verb: str) -> str:
     return seam.form_module(verb) or f"{__package__}.schema.{_CORE_VERBS[verb][0]}"
 
 
-def class_prefix(verb: str) -> str:
+def schema_class_prefix(verb: str) -> str:
     """Return the prefix of a verb's class names, for example ``Handoff`` in ``HandoffOptions``."""
     return "".join(word.capitalize() for word in verb.split("-"))

@@ -14,7 +14,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import CARD_COLUMNS, MAX_TITLE_COLUMNS
 from resume_hooks.hooks.request import ALL_WORD, Request, current_folder, parse_search_words
 from resume_hooks.hooks.session_list.rows import cut_snippet_start, cut_to_columns
-from resume_hooks.hooks.session_list.state import UPDATE_SECONDS
+from resume_hooks.hooks.session_list.state import MAX_UPDATE_SECONDS
 from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import Hit
@@ -47,7 +47,7 @@ def answer_request(request: Request) -> Report:
             scope = project_scope_of_folder(current_folder(), where)
     with time_limit(_search_command(words, in_all_projects=in_all_projects)):
         result = search_index(
-            [words], scope, where, max_hits=MAX_CARD_HITS, max_seconds=UPDATE_SECONDS
+            [words], scope, where, max_hits=MAX_CARD_HITS, max_seconds=MAX_UPDATE_SECONDS
         )
     return report_on_text(search_card(result, request.typed_name, in_all_projects=in_all_projects))
 

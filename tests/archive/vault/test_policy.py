@@ -13,7 +13,7 @@ from resume_hooks import settings
 from resume_hooks.archive.vault import delete, permission, policy
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.cli.schema.sessions import ArchivedSessionRow
-from resume_hooks.cli.show_archived import archived_text
+from resume_hooks.cli.show_archived import archived_session_text
 from resume_hooks.errors import UsageError, VaultOff
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.sessions import locate
@@ -227,8 +227,8 @@ def test_copies_of_another_config_home_stay(config_home: ConfigHome, tmp_path: P
     ) == ([], [own])
     row = ArchivedSessionRow.model_validate(found)
     assert (row.present, row.file) == (True, str(path))
-    assert archived_text(found, Where(other)).endswith(f", of {config_home.config}")
-    assert ", of " not in archived_text(found, Where(shared))
+    assert archived_session_text(found, Where(other)).endswith(f", of {config_home.config}")
+    assert ", of " not in archived_session_text(found, Where(shared))
     assert archive_session(session_with_every_file(config_home), config_home.where).home == ""
 
 

@@ -159,7 +159,7 @@ def test_an_answer_has_the_number_of_unindexed_files(
 
     Without time for an update, these are the files of other projects.
     """
-    monkeypatch.setattr(chooser_threads, "UPDATE_SECONDS", -1.0)
+    monkeypatch.setattr(chooser_threads, "MAX_UPDATE_SECONDS", -1.0)
     with running_search(home_with_talk) as talk:
         assert talk.answer_to("linter", everywhere=True).unindexed_files == 2
 

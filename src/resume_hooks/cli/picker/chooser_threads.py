@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from resume_hooks.search.index.connect import OpenIndex
     from resume_hooks.search.run_search import Searcher
 
-BATCH_SECONDS = 0.05  # the number of seconds between two batches of sessions
+BATCH_INTERVAL_SECONDS = 0.05  # the number of seconds between two batches of sessions
 
 
 class SessionLoader:
@@ -53,7 +53,7 @@ class SessionLoader:
             batch.append(entry)
             if self._is_stopped:
                 return
-            if time.monotonic() - batch_start >= BATCH_SECONDS:
+            if time.monotonic() - batch_start >= BATCH_INTERVAL_SECONDS:
                 self._on_batch(self, batch)
                 batch, batch_start = [], time.monotonic()
         self.is_done = True
@@ -61,8 +61,12 @@ class SessionLoader:
 
 
 KEY_PAUSE_SECONDS = 0.03  # the number of seconds without a new key before a search starts
-UPDATE_SECONDS = 2.0  # the maximum number of seconds for updating the index before the first search
-CLOSE_SECONDS = 0.3  # the maximum number of seconds that the exit waits for the index to be closed
+MAX_UPDATE_SECONDS = (
+    2.0  # the maximum number of seconds for updating the index before the first search
+)
+MAX_CLOSE_SECONDS = (
+    0.3  # the maximum number of seconds that the exit waits for the index to be closed
+)
 
 
 class SearchRequest(NamedTuple):
@@ -120,12 +124,12 @@ class ContentSearch:
             self._changed.notify()
 
     def stop(self) -> None:
-        """Tell the thread to end, and wait at most ``CLOSE_SECONDS`` until it has closed the index."""
+        """Tell the thread to end, and wait at most ``MAX_CLOSE_SECONDS`` until it has closed the index."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify()
         if self.thread.is_alive():
-            self.thread.join(CLOSE_SECONDS)
+            self.thread.join(MAX_CLOSE_SECONDS)
 
     def _run(self) -> None:
         try:
@@ -142,7 +146,7 @@ class ContentSearch:
         for _ in range(2):
             try:
                 with opened_index(
-                    self._where, max_seconds=UPDATE_SECONDS, progress=self._raise_if_stopped
+                    self._where, max_seconds=MAX_UPDATE_SECONDS, progress=self._raise_if_stopped
                 ) as index:
                     self._answer_requests(index)
             except IndexDamaged:  # The damaged index was deleted. The second attempt rebuilds it.

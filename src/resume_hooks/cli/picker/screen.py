@@ -59,15 +59,16 @@ from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import format_count
 
-# the number of seconds to wait whether a sequence follows Esc, long enough for a slow connection
-ESCAPE_SECONDS = 0.1
+# the number of seconds to wait for the rest of a sequence after Esc, long enough for a slow
+# connection
+ESCAPE_WAIT_SECONDS = 0.1
 # signals that end the picker; they are raised again when the terminal is restored
 ENDING_SIGNALS = signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)
 PAGE_KEY_LINES = 10  # the number of lines by which a page key moves
-MAX_MOVE = 10**9
+MAX_MOVE_LINES = 10**9
 KEY_MOVES = {
     "up": -1, "c-p": -1, "down": 1, "c-n": 1,
-    "pageup": -PAGE_KEY_LINES, "pagedown": PAGE_KEY_LINES, "home": -MAX_MOVE, "end": MAX_MOVE,
+    "pageup": -PAGE_KEY_LINES, "pagedown": PAGE_KEY_LINES, "home": -MAX_MOVE_LINES, "end": MAX_MOVE_LINES,
 }  # fmt: skip
 
 Listing = Callable[[bool], Iterator[ListEntry]]
@@ -165,7 +166,7 @@ class Chooser:
             if find_colour_preference(where.environ) is False
             else None,
         )
-        self.app.ttimeoutlen = ESCAPE_SECONDS
+        self.app.ttimeoutlen = ESCAPE_WAIT_SECONDS
         filter_keys(self.app.input)
         self._previews = Previews(where, self.app.invalidate)
         self.app.after_render += self._after_first_paint
@@ -461,7 +462,7 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
         height=Dimension(min=1, weight=1),
     )
 
-    # A terminal with too few rows for the list of all keys does not offer it either.
+    # The hint to the list of all keys is left out if the terminal has too few rows for that list.
     def key_line() -> str:
         if chooser.terminal_size()[1] >= MIN_ROWS_FOR_HELP:
             return SHORT_KEYS_HELP + ALL_KEYS_HINT
@@ -537,9 +538,9 @@ def _draw_rows(chooser: Chooser, width: int, height: int) -> list[tuple[str, str
 
 
 def _describe_turn_hit(chooser: Chooser, row: ListedSession, width: int) -> list[str]:
-    """Return lines with the text of a found turn.
+    """Return lines with the text of a turn that contains the words, if only the turn contains them.
 
-    Return no lines for a session whose title or other facts contain the words.
+    Return no lines for a session whose title, tag or another field contains the words.
     """
     hit = chooser.choices.turn_only_hit(row)
     if hit:

@@ -60,8 +60,8 @@ class KeyParser(Vt100Parser):
                 super().feed("\x1b")
                 super().flush()
             else:
-                # Escape stands for sequences without a meaning, so an unknown sequence is dropped
-                # like these.
+                # prompt_toolkit maps sequences without a meaning to Escape. An unknown sequence is
+                # treated in the same way: it is dropped.
                 key = ANSI_SEQUENCES.get(sequence[0], Keys.Escape)
                 if (key[0] if isinstance(key, tuple) else key) is not Keys.Escape:
                     super().feed(sequence[0])

@@ -1,4 +1,4 @@
-"""The documented schemas of ``--json``. The schema of ``archive`` is the class ``ArchiveSchema``.
+"""The documented schemas of ``--json``. ``ArchiveSchema`` is the schema of ``archive``, for example.
 
 Every answer is validated before it is printed, and an answer that does not match its schema is
 reported as a bug. The files in docs/schema are generated from these classes.
@@ -11,13 +11,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from resume_hooks.cli.verb_table import class_prefix, schema_module
+from resume_hooks.cli.verb_table import schema_class_prefix, schema_module
 
 
 def schema_of_verb(verb: str) -> type[BaseModel]:
     """Return the schema class of a verb's data."""
     form: type[BaseModel] = getattr(
-        importlib.import_module(schema_module(verb)), f"{class_prefix(verb)}Schema"
+        importlib.import_module(schema_module(verb)), f"{schema_class_prefix(verb)}Schema"
     )
     return form
 

@@ -160,11 +160,11 @@ class ArchiveSchema(StrictModel):
 
     archived: list[ArchivingResult]
     vault: list[ArchivedSessionRow] = Field(
-        description="with --list, --verify and --forget: the sessions concerned"
+        description="the archived sessions that --list, --verify or --forget selects"
     )
     findings: list[ArchiveDefect] = Field(description="with --verify")
     verified: int = Field(description="with --verify: the bytes read")
-    unhashed: int = Field(description="always 0: every file has its hash")
+    unhashed: int = Field(description="always 0, because every archived file has a stored hash")
     dropped: list[DroppedSession] = Field(
         description=(
             "the removed copies; with --list the recently removed ones, without their titles"

@@ -174,12 +174,12 @@ class ContextSize(StrictModel):
     window: int = size_field(lambda size: size.window)
     kind: Literal["measured", "added", "estimated", "unknown"] = size_field(
         lambda size: size.kind,
-        "measured: counted with an answer; added: much was added after that answer",
+        "measured: the API counted the tokens with the last answer; added: much was added after that answer",
     )
     reason: str = size_field(lambda size: size.reason, "why the number is not measured")
     window_known: bool = size_field(
         lambda size: size.is_window_known,
-        "false if unknown: window is then the smallest possible one",
+        "false: the window is unknown, and `window` is the smallest possible window",
     )
     added: int = size_field(
         lambda size: size.added_tokens,
@@ -191,7 +191,7 @@ class ContextSize(StrictModel):
     )
     percent: int | None = size_field(
         lambda size: size.percent,
-        "tokens in per cent of the window minus the space for an answer; null if unknown",
+        "the percentage of the window, without the space for an answer, that is used; null if unknown",
     )
     compacts_at_once: bool = size_field(lambda size: size.compacts_at_once)
 

@@ -99,7 +99,7 @@ class MaterialSchema(StrictModel):
     )
     shown: int = material_field(
         lambda material: len(material.numbers),
-        "the number of records that the model would read, with long ones shortened",
+        "the number of records that the model would read; long records are shortened",
     )
     characters: int = material_field(lambda material: material.characters)
     tokens: int = Field(description="about")

@@ -179,8 +179,8 @@ class ResumeSchema(StrictModel):
     trim_estimated: bool = comparison_field(
         lambda comparison: comparison.is_trim_estimated,
         (
-            "false if the live conversation is too large to estimate a trim; else a missing estimate means "
-            "that there is nothing to trim"
+            "false: the live conversation is too large to estimate a trim; true: if estimates has no trim, "
+            "there is nothing to trim"
         ),
     )
     advice: Advice | None = comparison_field(

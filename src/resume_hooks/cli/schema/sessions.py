@@ -25,9 +25,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession
 
 Folder = Annotated[str, Field(description="the folder where the client finds the session")]
 
-AGENT_DESCRIPTION = (
-    f"the session's agent: {', '.join(RESUMABLE_AGENTS)}; prompts if only they remain"
-)
+AGENT_DESCRIPTION = f"the session's agent: {', '.join(RESUMABLE_AGENTS)}; prompts: only the session's prompts remain"
 AgentName = Annotated[str, Field(description=AGENT_DESCRIPTION)]
 KIND_DESCRIPTION = "original, handoff, rollover, trim, fork, clear..."
 
@@ -84,11 +82,11 @@ class SessionContext(StrictModel):
     window: int = listed_field(lambda row: row.context.window)
     window_known: bool = listed_field(
         lambda row: row.context.is_window_known,
-        "false if unknown: window is then the smallest possible one",
+        "false: the window is unknown, and `window` is the smallest possible window",
     )
     kind: Literal["measured", "added", "estimated", "unknown"] = listed_field(
         lambda row: row.context.kind,
-        "measured: counted with an answer; added: much was added after that answer",
+        "measured: the API counted the tokens with the last answer; added: much was added after that answer",
     )
     reason: str = listed_field(lambda row: row.context.reason, "why the number is not measured")
     measured: bool = listed_field(
@@ -97,7 +95,7 @@ class SessionContext(StrictModel):
     )
     percent: int | None = listed_field(
         lambda row: row.percent,
-        "tokens in per cent of the window minus the space for an answer; null if unknown",
+        "the percentage of the window, without the space for an answer, that is used; null if unknown",
     )
 
 
@@ -158,10 +156,10 @@ class SessionsSchema(StrictModel):
 
     scope: str = Field(description="all, or the folder of the listed project")
     offset: int
-    more: bool = Field(description="others follow these")
+    more: bool = Field(description="true: more sessions follow")
     files: int = Field(
         description=(
-            "session files in scope, including the omitted ones: helpers, empty ones, others' folders"
+            "the number of files that may be sessions, including omitted ones: helpers, empty files"
         )
     )
     helpers: int = Field(

@@ -102,7 +102,7 @@ class InstallSchema(StrictModel):
     commands: list[str]
     ran: bool = Field(
         description=(
-            "false: --dry-run, or claude is not on PATH and the commands are for the user to run"
+            "false: with --dry-run, or if claude is not on PATH, so that the user must run the commands"
         )
     )
     goes: list[str] = Field(

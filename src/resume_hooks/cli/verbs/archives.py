@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from resume_hooks.cli.options import (
-    DRY_RUN,
+    DRY_RUN_OPTION,
     PART_OPTIONS,
-    YES,
+    YES_OPTION,
     SessionOptions,
     VerbOptions,
     argument,
@@ -50,9 +50,9 @@ class DeleteOptions(VerbOptions, function="resume_hooks.cli.trash:delete_session
     damaged: bool = flag(
         help="With --empty-trash: also remove folders without a readable manifest, of any age."
     )
-    yes: bool = YES
+    yes: bool = YES_OPTION
     force: bool = flag(help="Delete the session even if a client has it open.")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION
 
 
 class ArchiveOptions(VerbOptions, function="resume_hooks.cli.archive:archive_or_list_sessions"):
@@ -96,7 +96,7 @@ class ArchiveOptions(VerbOptions, function="resume_hooks.cli.archive:archive_or_
     )
     slim: bool = flag(help="Archive SESSION, then copy it without images and long contents.")
     yes: bool = flag(help="With --forget: do not ask.")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION
 
 
 class RestoreOptions(SessionOptions, function="resume_hooks.cli.trash:restore_session"):
@@ -104,7 +104,7 @@ class RestoreOptions(SessionOptions, function="resume_hooks.cli.trash:restore_se
 
     SESSION is an id or at least four of its first characters, a title or a part of one, a tag, a
     pull request, or the former path of the file. For a session that was deleted more than once, or
-    for an earlier state in the vault, it is ID@INSTANT, as --list shows it. If another file has that
+    for an earlier state in the vault, SESSION is ID@INSTANT, as --list shows it. If another file has that
     path now, the file is not overwritten: a session from the vault gets a new id.
 
     \b
@@ -119,4 +119,4 @@ class RestoreOptions(SessionOptions, function="resume_hooks.cli.trash:restore_se
         "--list",
         help="List the sessions that can be restored. This is the default without SESSION.",
     )
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.options import PART_OPTIONS, TO, ChildOptions, flag, option
+from resume_hooks.cli.options import PART_OPTIONS, TARGET_AGENT_OPTION, ChildOptions, flag, option
 from resume_hooks.derive.trim.options import MIN_SAVINGS
 from resume_hooks.shared_values import MODEL_SECONDS
 
@@ -48,7 +48,7 @@ class HandoffOptions(ChildOptions, function="resume_hooks.cli.handoff:hand_off_s
         help="Edit the digest in your editor first; an empty text cancels the handoff."
     )
     part_options: Any = PART_OPTIONS
-    to: str | None = TO
+    to: str | None = TARGET_AGENT_OPTION
 
 
 class RolloverOptions(ChildOptions, function="resume_hooks.cli.handoff:roll_over_session"):
@@ -67,7 +67,9 @@ class RolloverOptions(ChildOptions, function="resume_hooks.cli.handoff:roll_over
       resume-hooks rollover "Fix the parser" --quick
     """
 
-    prompt: str = option("-p", default="", help="In your words, what the summary should stress.")
+    prompt: str = option(
+        "-p", default="", help="What the summary should stress, in your own words."
+    )
     quick: bool = flag(help="Write only the lineage; ask no model.")
     with_summary: bool = flag(help="Ask a model, which is the default.")
     model: str | None = option(
@@ -136,7 +138,7 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
     target_tokens: int | None = option(
         type=click.IntRange(1), help="Trim the least useful contents until this size is reached."
     )
-    only: str | None = option(help="Apply only these of the rules above.")
+    only: str | None = option(help="Apply only these rules of the list above.")
     skip: str | None = option(help="Do not apply these rules.")
     min_savings: int = option(
         type=click.IntRange(0),
@@ -194,7 +196,7 @@ class ForkOptions(ChildOptions, function="resume_hooks.cli.fork:fork_session"):
     )
     here: bool = flag(help="Make the copy a session of the current folder.")
     home: str | None = option(metavar="FOLDER", help="Make the copy a session of this folder.")
-    to: str | None = TO
+    to: str | None = TARGET_AGENT_OPTION
 
 
 class UntrimOptions(ChildOptions, function="resume_hooks.cli.trim:untrim_session"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from resume_hooks.cli.options import (
-    MAX_CHARS,
+    MAX_CHARS_OPTION,
     SessionOptions,
     VerbOptions,
     argument,
@@ -39,7 +39,7 @@ class OutlineOptions(SessionOptions, function="resume_hooks.cli.outline:show_out
     touched: str | None = option(
         "--file", metavar="PATH", help="Show only turns in which a tool read or wrote this file."
     )
-    max_chars: int = MAX_CHARS
+    max_chars: int = MAX_CHARS_OPTION
 
 
 class ReadOptions(VerbOptions, function="resume_hooks.cli.read:print_records"):

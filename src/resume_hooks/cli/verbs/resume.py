@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from resume_hooks.cli.options import GO_ON, WAYS, SessionOptions, flag, option
+from resume_hooks.cli.options import GO_ON, WAYS_TO_CONTINUE, SessionOptions, flag, option
 
 _FORMER_WAYS = {"as-is": GO_ON, "smart-trim": "trim --smart"}
 """The names that two ways had in version 0.2.0, with their present names."""
@@ -45,7 +45,9 @@ class ResumeOptions(SessionOptions, function="resume_hooks.cli.resume:resume_ses
     """
 
     everywhere: bool = flag("--all", help="Choose among the sessions of every project.")
-    way: str | None = option(type=_WayChoice(WAYS), help="Continue in this way without asking.")
+    way: str | None = option(
+        type=_WayChoice(WAYS_TO_CONTINUE), help="Continue in this way without asking."
+    )
     forks: bool = flag("--fork", help="Fork the session and continue in the fork, like --way fork.")
     whole: bool = flag("--table", help="Also show a table with estimates for all ways.")
     copy: bool = flag(help="Copy the command instead of starting the client.")

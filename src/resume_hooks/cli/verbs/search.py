@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from resume_hooks.cli.options import (
-    AGENT,
-    MAX_CHARS,
+    AGENT_OPTION,
+    MAX_CHARS_OPTION,
     PART_OPTIONS,
     VerbOptions,
     argument,
@@ -88,7 +88,7 @@ class SearchOptions(
     helpers: bool = flag(
         help="Find all headless runs of a single question, not only the three that fit best."
     )
-    agent: str = AGENT
+    agent: str = AGENT_OPTION
     part_options: Any = PART_OPTIONS
     limit: int = option(
         type=click.IntRange(1, MAX_SEARCH_HITS),
@@ -96,4 +96,4 @@ class SearchOptions(
         show_default=True,
         help="Maximum number of hits.",
     )
-    max_chars: int = MAX_CHARS
+    max_chars: int = MAX_CHARS_OPTION

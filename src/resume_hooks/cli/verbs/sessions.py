@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from resume_hooks.cli.options import (
-    AGENT,
-    DRY_RUN,
+    AGENT_OPTION,
+    DRY_RUN_OPTION,
     PART_OPTIONS,
     SessionOptions,
     VerbOptions,
@@ -61,7 +61,7 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
     expiring: bool = flag(
         help="List only sessions that the client may delete within seven days, the earliest first."
     )
-    agent: str = AGENT
+    agent: str = AGENT_OPTION
     part_options: Any = PART_OPTIONS
 
 
@@ -111,8 +111,8 @@ class InfoOptions(SessionOptions, function="resume_hooks.cli.info:print_info"):
 class RenameOptions(VerbOptions, function="resume_hooks.cli.info:rename_session"):
     """Give SESSION the title TITLE, or a tag.
 
-    A record is appended to the session's file, as by Claude Code's own /rename, but the file's time
-    stays the same. The title then names the session in these verbs, in the client's picker, and in
+    A record is appended to the session's file, as Claude Code's own /rename does. The file's
+    modification time stays the same. The title then names the session in these verbs, in the client's picker, and in
     /resume TITLE. Titles stay unique within a project. A session has one tag, and several sessions
     may share it.
 
@@ -127,6 +127,6 @@ class RenameOptions(VerbOptions, function="resume_hooks.cli.info:rename_session"
     locator: str = argument(metavar="SESSION", shell_complete=complete_session)
     title: str | None = argument(required=False)
     tag: str | None = option(help="Give the session this tag instead of a title.")
-    no_tag: bool = flag(help="Remove its tag.")
+    no_tag: bool = flag(help="Remove the session's tag.")
     force: bool = flag(help="Set the title even if another session of the project has it.")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION

@@ -5,7 +5,14 @@ from __future__ import annotations
 import click
 
 from resume_hooks import settings
-from resume_hooks.cli.options import DRY_RUN, SessionOptions, VerbOptions, argument, flag, option
+from resume_hooks.cli.options import (
+    DRY_RUN_OPTION,
+    SessionOptions,
+    VerbOptions,
+    argument,
+    flag,
+    option,
+)
 
 
 def _complete_setting_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -37,7 +44,7 @@ class FsckOptions(SessionOptions, function="resume_hooks.cli.fsck:check_sessions
     branch: str | None = option(
         metavar="UUID", help="With --repair: keep the branch that ends at this record."
     )
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION
 
 
 class DoctorOptions(VerbOptions, function="resume_hooks.cli.doctor:diagnose_installation"):

@@ -31,7 +31,7 @@ TITLE_ROLE = "title"  # the role of a hit in a title
 SPEAKER_NAMES = {"prompt": "you", "reply": "the model"}
 
 # the time limit in seconds for updating the index; the heading shows the number of files left
-UPDATE_SECONDS = 1.5
+MAX_UPDATE_SECONDS = 1.5
 
 
 class TurnHit(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.cli.options import DRY_RUN, ChildOptions, SessionOptions, flag, option
+from resume_hooks.cli.options import DRY_RUN_OPTION, ChildOptions, SessionOptions, flag, option
 
 
 class MarkOptions(SessionOptions, function="resume_hooks.parts.marks.verbs.mark:set_mark"):
@@ -23,7 +23,7 @@ class MarkOptions(SessionOptions, function="resume_hooks.parts.marks.verbs.mark:
     yes: bool = flag(help="Replace the active mark.")
     show: bool = flag(help="Only show the active mark.")
     clear: bool = flag(help="Forget the active mark.")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION
 
 
 class BackOptions(ChildOptions, function="resume_hooks.parts.marks.verbs.back:go_back"):

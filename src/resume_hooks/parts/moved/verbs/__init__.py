@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.cli.options import DRY_RUN, VerbOptions, argument, option
+from resume_hooks.cli.options import DRY_RUN_OPTION, VerbOptions, argument, option
 
 
 class RehomeOptions(VerbOptions, function="resume_hooks.parts.moved.verbs.rehome:rehome_folder"):
@@ -23,4 +23,4 @@ class RehomeOptions(VerbOptions, function="resume_hooks.parts.moved.verbs.rehome
     home: str | None = option(
         metavar="NEW", help="The folder's current path; by default the current folder."
     )
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from resume_hooks.cli.options import (
-    DRY_RUN,
-    YES,
+    DRY_RUN_OPTION,
+    YES_OPTION,
     VerbOptions,
     argument,
     complete_session,
@@ -43,6 +43,6 @@ class RewindFilesOptions(
     undo: bool = flag(
         help="Undo the last run for this session; repeat the command to redo the run."
     )
-    yes: bool = YES
+    yes: bool = YES_OPTION
     partial: bool = flag(help="Restore what is possible, even if some files can't be restored.")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from resume_hooks.cli.options import (
-    DRY_RUN,
-    YES,
+    DRY_RUN_OPTION,
+    YES_OPTION,
     SessionOptions,
     VerbOptions,
     argument,
@@ -68,7 +68,7 @@ class ExportOptions(
         help="Remove secrets and home folders (the default), or not.",
     )
     force: bool = flag(help="Replace an existing file.")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION
 
 
 class ShareOptions(SessionOptions, function="resume_hooks.parts.share.verbs.share:share_session"):
@@ -90,8 +90,8 @@ class ShareOptions(SessionOptions, function="resume_hooks.parts.share.verbs.shar
     output: str | None = option("-o", metavar="FILE", help="The file or folder to write to.")
     lineage: bool = flag(help="With all ancestors, oldest first.")
     force: bool = flag(help="Replace an existing file.")
-    yes: bool = YES
-    dry_run: bool = DRY_RUN
+    yes: bool = YES_OPTION
+    dry_run: bool = DRY_RUN_OPTION
 
 
 class ImportOptions(
@@ -130,4 +130,4 @@ class ImportOptions(
     force: bool = flag(help="Create another session even if the same file was imported before.")
     whole: bool = flag(help="For your own bundles: import every record and file, and keep the ids.")
     start: bool = flag(help="Start the client on the new session.")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION

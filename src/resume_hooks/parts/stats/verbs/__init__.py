@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.cli.options import AGENT, VerbOptions, flag, option
+from resume_hooks.cli.options import AGENT_OPTION, VerbOptions, flag, option
 
 
 class StatsOptions(VerbOptions, function="resume_hooks.parts.stats.verbs.stats:print_stats"):
@@ -40,7 +40,7 @@ class StatsOptions(VerbOptions, function="resume_hooks.parts.stats.verbs.stats:p
     project: str | None = option(
         metavar="DIR", help="The project of another folder, which may be gone."
     )
-    agent: str = AGENT
+    agent: str = AGENT_OPTION
     threshold: bool = flag(
         help="Compare the cost of thresholds at 100k, 150k and 200k tokens, and of none."
     )

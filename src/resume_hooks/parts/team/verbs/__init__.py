@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from resume_hooks.cli.options import DRY_RUN, YES, VerbOptions, argument, flag, option
+from resume_hooks.cli.options import DRY_RUN_OPTION, YES_OPTION, VerbOptions, argument, flag, option
 
 
 class InitOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:create_schema"):
@@ -80,7 +80,7 @@ class MemberOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_se
     to: str = option(
         metavar="LOGIN", default="", help="The new owner; with keep: the role's new name."
     )
-    yes: bool = YES
+    yes: bool = YES_OPTION
 
 
 class StatusOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:print_status"):
@@ -120,7 +120,7 @@ class PushOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:push
     locators: tuple[str, ...] = argument(nargs=-1, metavar="[SESSION]...")
     everything: bool = flag("--all", help="Push every session of the added projects.")
     rescan: bool = flag(help="Compare all sent data with today's rules, and replace what differs.")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION
 
 
 class PullOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:pull_session_copy"):
@@ -188,7 +188,7 @@ class ResumeOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:re
     )
     force: bool = flag(help="Create the session again if it exists here already.")
     start: bool = flag(help="Start the client on the session.")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION
 
 
 class ShareOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:share_own_session"):
@@ -208,7 +208,7 @@ class ShareOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:sha
         help="Who may read and resume the session.",
     )
     until: str | None = option(metavar="DATE", help="For a member: the last day of access.")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION
 
 
 class UnshareOptions(
@@ -222,7 +222,7 @@ class UnshareOptions(
     """
 
     locator: str = argument(metavar="SESSION")
-    dry_run: bool = DRY_RUN
+    dry_run: bool = DRY_RUN_OPTION
 
 
 class ForgetOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:forget_own_session"):
@@ -237,8 +237,8 @@ class ForgetOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:fo
     """
 
     locator: str = argument(metavar="SESSION")
-    yes: bool = YES
-    dry_run: bool = DRY_RUN
+    yes: bool = YES_OPTION
+    dry_run: bool = DRY_RUN_OPTION
 
 
 _SUBCOMMANDS = (
