@@ -37,11 +37,16 @@ PHRASES = re.compile(r"\b(?:(?<![Tt]here )(?:is no(?! longer\b)|are none|is none
 """Phrases that sound odd to a native reader. "There is no such session" and "is no longer needed"
 are allowed."""
 
+PRONOUN_START = re.compile(r"(?:It|They|Its|Their|Those|These|Otherwise|So|Then|And|But)\b")
+"""The start of a docstring that has no subject without the name of its function."""
+
 MODULES = [path for folder in ("src", "hooks") for path in sorted((REPO / folder).rglob("*.py"))]
 PROGRAMS = [
     path for folder in ("tools", "benchmarks") for path in sorted((REPO / folder).rglob("*.py"))
 ]
 """The programs of the repository. Their names follow the same rules."""
+
+TESTS = sorted((REPO / "tests").rglob("*.py"))
 
 DOCUMENTED = re.compile(r"schema|forms\.py")
 """Modules whose fields are those of the documented JSON."""
@@ -140,3 +145,15 @@ def test_no_sentence_has_an_awkward_phrase(path: Path) -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     assert [text for text in texts if PHRASES.search(text) and "(?" not in text] == []
+
+
+def test_every_docstring_names_its_subject() -> None:
+    """No docstring of the code or the tests begins with a pronoun or in the middle of a thought."""
+    wrong = []
+    for path in [*MODULES, *PROGRAMS, *TESTS]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                docstring = ast.get_docstring(node) or ""
+                if PRONOUN_START.match(docstring):
+                    wrong.append(f"{path.relative_to(REPO)}: {docstring}")
+    assert wrong == []

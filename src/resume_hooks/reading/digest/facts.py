@@ -489,7 +489,7 @@ class Todo(NamedTuple):
 
 
 class TodoList:
-    """The todo lists and tasks of a lineage. The numbers of tasks start anew in each session."""
+    """The todo lists and tasks of a lineage. In each session the numbers of tasks start at 1 again."""
 
     def __init__(self) -> None:
         self.was_used = False
