@@ -78,7 +78,7 @@ def test_scrub_reports_an_unreadable_place(
         done = cli("scrub", SESSION, "--in-place", "--yes")
         assert done.returncode == 1
         assert (
-            f"Still there, or possibly there:\n  other vault  {note.parent}\n    It could not be read"
+            f"Still in, or possibly still in:\n  other vault  {note.parent}\n    It could not be read"
             in done.stdout.decode()
         )
     assert ONE not in session_with_secret.read_text()

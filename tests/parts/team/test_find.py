@@ -398,4 +398,4 @@ def test_own_sessions_come_before_shared_ones(
         for words in (SESSION, SESSION[:8], f"alice:{SESSION}", "alice@laptop:parser"):
             assert find_team_session(words, db).session_id == SESSION
         assert find_team_session("parser", db, only_own=True).session_id == SESSION
-        assert sharing.forget_on_server(SESSION, db, alice.where) == 1
+        assert sharing.forget_session(SESSION, db, alice.where) == 1

@@ -162,7 +162,7 @@ def requests_to_server(home: ConfigHome) -> dict[str, Callable[[Database], objec
         "pull": pull,
         "gone": lambda db: fetching.remove_unreadable_copies(db, where),
         "resume": resume,
-        "forget": lambda db: sharing.forget_on_server(SESSION, db, where),
+        "forget": lambda db: sharing.forget_session(SESSION, db, where),
         "expire": lambda db: sharing._remove_from_server([SESSION], 30, db, where),
         "push": lambda db: push_session(
             session_file(str(home.project() / f"{SESSION}.jsonl")),

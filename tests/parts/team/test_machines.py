@@ -141,7 +141,7 @@ class Machines(RuleBasedStateMachine):
     def forget(self, where: str) -> None:
         """Remove the session from the team for every machine."""
         with connect_to_team("alice") as db:
-            sharing.forget_on_server(SESSION, db, self.machines[where].where)
+            sharing.forget_session(SESSION, db, self.machines[where].where)
         self.forgotten, self.pushed = True, {}
 
     @invariant()

@@ -277,7 +277,7 @@ def test_a_forgotten_session_is_removed_everywhere(
     with connect_to_team("alice") as db:
         copy = pull_session(find_team_session("Fix the parser", db), db, desk.where)
         assert Path(copy).read_bytes() == expected_file(path)
-        assert sharing.forget_on_server(SESSION, db, alice.where) == 2
+        assert sharing.forget_session(SESSION, db, alice.where) == 2
         assert remove_unreadable_copies(db, desk.where) == [SESSION]
     assert not os.path.exists(copy)
     assert read_pulled_sessions(desk.where) == {}

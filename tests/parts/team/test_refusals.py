@@ -96,7 +96,7 @@ def test_a_member_cannot_reach_private_data_of_others(
     row = root.execute("select id from team.session").fetchone()
     assert row is not None
     with connect_to_team("alice") as db:
-        sharing.forget_on_server("11111111-1111-4111-8111-999999999999", db, mallory.where)
+        sharing.forget_session("11111111-1111-4111-8111-999999999999", db, mallory.where)
     with connect_to_team("mallory") as db:
         for table in VISIBLE_TABLES:
             assert db.connection.execute(f"select * from team.{table}".encode()).fetchall() == [], (
@@ -108,7 +108,7 @@ def test_a_member_cannot_reach_private_data_of_others(
         } == {"mallory"}
         assert list_team_sessions(db) == []
         assert search_team(["prompt"], db, max_hits=10).hits == []
-        assert sharing.forget_on_server(single_session_id(root), db, mallory.where) == 0
+        assert sharing.forget_session(single_session_id(root), db, mallory.where) == 0
         assert db.connection.execute("select team.gone(array[%s])", row).fetchone() == row
     attempts = (
         "select team.share((select '11111111-1111-4111-8111-111111111111'), 't', '', null)",

@@ -462,7 +462,7 @@ def test_hidden_records_of_another_member_are_counted(alice: Machine, mallory: M
             _, notes = resume_team_session(
                 find_team_session("Zebra", db), wish, db, Caller(alice.where)
             )
-            assert "The model sees 1 record of it that the screen does not show." in notes
+            assert "The model sees 1 record of the session that the screen does not show." in notes
 
 
 def test_an_ancestor_belongs_to_the_owner_of_the_child(
@@ -765,7 +765,7 @@ def test_no_member_can_lock_out_an_owner(
         try:
             assert push_from_machine(alice, path).result == "sent"
             with connect_to_team("alice") as own:
-                assert sharing.forget_on_server(path.stem, own, alice.where) == 1
+                assert sharing.forget_session(path.stem, own, alice.where) == 1
         finally:
             root.execute("alter role alice reset lock_timeout")
 

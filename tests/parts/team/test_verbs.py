@@ -193,7 +193,9 @@ def test_a_push_that_fails_is_reported(
         patch.setattr(background, "push_session", push_with_a_bug(SESSION))
         os.utime(mark, (0, 0))
         background.push_unsent(laptop.where, lambda: False)
-    assert "a bug in resume-hooks stopped it (ZeroDivisionError)" in laptop.run("team", "status")
+    assert "a bug in resume-hooks stopped the push (ZeroDivisionError)" in laptop.run(
+        "team", "status"
+    )
     assert laptop.team("status")["behind"] == 1, "the other session was pushed"
     os.utime(mark, (0, 0))
     background.push_unsent(laptop.where, lambda: False)
@@ -253,7 +255,7 @@ def test_a_session_moves_between_the_machines_of_a_user(
     assert "last push  never" in laptop.run("team", "status")
     assert laptop.team("push", "--all")["pushed"][0]["result"] == "unchanged"
     assert re.search(r"last push  20\d\d-.* UTC", laptop.run("team", "status"))
-    assert re.search("last push 20.*; the server was not asked", laptop.run("doctor", code=1))
+    assert re.search("last push 20.*; the server was not contacted", laptop.run("doctor", code=1))
 
     desk.team("join", "alice")
     hit, *_ = desk.team("search", "kumquat", "dropped")["hits"]
@@ -616,7 +618,7 @@ def test_doctor_reports_the_state_of_the_team(
     file.write_text(json.dumps(team))
     assert (
         doctor_finding(tmp_path).detail
-        == "work as alice; pushed after turns: 1 project, last push never; the server was not asked"
+        == "work as alice; pushed after turns: 1 project, last push never; the server was not contacted"
     )
     monkeypatch.setattr(answers, "find_spec", lambda _: None)
     assert "-m pip install" in doctor_finding(tmp_path).remedy

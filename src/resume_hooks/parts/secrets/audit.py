@@ -54,9 +54,8 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.storage import state_file
 
-Progress = Callable[[int, int], None]
-"""A function that is called with the number of bytes that were searched so far, and the total
-number."""
+ProgressCallback = Callable[[int, int], None]
+"""Is called with the number of bytes that were searched so far, and the total number of bytes."""
 
 CACHE_FILE = "audit.json"
 CACHE_VERSION = 2
@@ -67,7 +66,7 @@ MAX_CACHED_SECRETS_PER_FILE = 10_000
 """Maximum number of cached secrets per file. A file with more secrets is searched again each time.
 """
 
-_ANY_SESSION_KINDS = frozenset({BACKUP, VAULT_COPY, UNPACKED_COPY, TRASHED})
+_SHARED_FOLDER_KINDS = frozenset({BACKUP, VAULT_COPY, UNPACKED_COPY, TRASHED})
 """The kinds of folders that can contain the files of any session. If a file there cannot be read,
 the audit of each session reports it."""
 
@@ -116,7 +115,7 @@ def audit_sessions(
     sessions: Collection[str] | None,
     kinds: Collection[str] = (),
     start_time: str = "",
-    progress: Progress = lambda _done, _all: None,
+    progress: ProgressCallback = lambda _done, _all: None,
 ) -> Audit:
     """Search sessions for secrets. If ``sessions`` is None, search all sessions and the state folder.
 
@@ -217,7 +216,7 @@ class _AuditRun:
     """
 
     def __init__(
-        self, where: Where, bytes_by_location: dict[Location, int], progress: Progress
+        self, where: Where, bytes_by_location: dict[Location, int], progress: ProgressCallback
     ) -> None:
         self.cache = AuditCache(where)
         self.bytes_by_location = bytes_by_location
@@ -300,7 +299,7 @@ def _find_locations(sessions: Collection[str] | None, where: Where) -> Iterator[
     for location in (*find_session_locations({}, where), *agent_locations):
         is_unknown = (
             not location.session_id
-            and location.kind in _ANY_SESSION_KINDS
+            and location.kind in _SHARED_FOLDER_KINDS
             and not os.path.isfile(location.path)
         )
         if sessions is None or location.session_id in sessions or is_unknown:

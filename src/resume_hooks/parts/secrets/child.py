@@ -36,7 +36,7 @@ from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 from resume_hooks.transcripts.write_scan import WriteObserver
 
-BACKUPS_WARNING = (
+UNCOPIED_BACKUPS_WARNING = (
     "File backups with secrets were not copied, so rewind-files has none of them in "
     "the child: {count}."
 )
@@ -46,11 +46,11 @@ BACKUPS_WARNING = (
 class ScrubPlan(ChildPlan):
     """The plan of a child without secrets.
 
-    ``copied_chain`` contains the ids of the records that are copied from the parent.
+    ``copied_record_ids`` contains the ids of the records that are copied from the parent.
     """
 
     cleaner: Cleaner
-    copied_chain: tuple[str, ...]
+    copied_record_ids: tuple[str, ...]
 
     def run_checks(self, path: str) -> list[Check]:
         """Return the results of the usual checks of a child, and of two further checks.
@@ -58,7 +58,7 @@ class ScrubPlan(ChildPlan):
         These check that no secret is left in the child and that no record of the conversation is
         missing.
         """
-        copied_ids = set(self.copied_chain)
+        copied_ids = set(self.copied_record_ids)
         written_chain = tuple(
             node.uuid for node in scan_transcript(path).chain if node.uuid in copied_ids
         )
@@ -67,7 +67,7 @@ class ScrubPlan(ChildPlan):
             Check("no secret is found in it", not self.cleaner.file_has_secret(path, by_line=True)),
             Check(
                 "every record of the conversation is in its place",
-                written_chain == self.copied_chain,
+                written_chain == self.copied_record_ids,
             ),
         ]
 
@@ -81,7 +81,7 @@ class ScrubPlan(ChildPlan):
             with convert_os_error("The session's other files could not be scrubbed"):
                 dropped_count = self._scrub_sidecars(where)
             if dropped_count:
-                missed_paths.append(BACKUPS_WARNING.format(count=f"{dropped_count:,}"))
+                missed_paths.append(UNCOPIED_BACKUPS_WARNING.format(count=f"{dropped_count:,}"))
             yield missed_paths
 
     def _scrub_sidecars(self, where: Where) -> int:
@@ -131,8 +131,8 @@ def plan_scrubbed_child(
     measured_parent = measure_session(session, transcript, survey, read_back, trimmed_pieces)
     child = make_draft(session, measured_parent.ends, SCRUB_KIND, where, output_dir)
     child = child._replace(
-        root_title=cleaner.clean_own_text(child.root_title),
-        lineage_text=cleaner.clean_own_text(child.lineage_text),
+        root_title=cleaner.clean_program_text(child.root_title),
+        lineage_text=cleaner.clean_program_text(child.lineage_text),
     )
     child_id = child.session_id
     metadata = [
@@ -169,7 +169,7 @@ def plan_scrubbed_child(
         body=body,
         sizes=Sizes(measured_parent.context.tokens, measured_parent.context.tokens),
         cleaner=cleaner,
-        copied_chain=tuple(
+        copied_record_ids=tuple(
             node.uuid
             for node in body.linear_chain.nodes
             if node.number not in thinking_edits.removed_lines
@@ -196,7 +196,7 @@ class _ThinkingEditCollector:
         content_blocks = list_blocks(record)
         remaining_blocks = []
         for block in content_blocks:
-            if not self._cleaner.is_secret_thinking(block, []):
+            if not self._cleaner.is_thinking_with_secret(block, []):
                 remaining_blocks.append(block)
         if len(remaining_blocks) < len(content_blocks):
             self.edits[node.number] = self._remove_secret_thinking
@@ -205,7 +205,7 @@ class _ThinkingEditCollector:
     def _remove_secret_thinking(self, record: Record) -> Record | None:
         remaining_blocks = []
         for block in list_blocks(record):
-            if not self._cleaner.is_secret_thinking(block, []):
+            if not self._cleaner.is_thinking_with_secret(block, []):
                 remaining_blocks.append(block)
         if remaining_blocks:
             return replace_content(record, remaining_blocks)

@@ -14,7 +14,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from resume_hooks.parts.secrets.literals import MIN_NAMED_CHARACTERS, Literals
-from resume_hooks.parts.secrets.locations import BINARY, LINE, FileChunk, read_file_chunks
+from resume_hooks.parts.secrets.locations import (
+    BINARY_FORMAT,
+    LINE_FORMAT,
+    FileChunk,
+    read_file_chunks,
+)
 from resume_hooks.redaction.json_lines import (
     find_secrets_in_bytes,
     find_secrets_in_line,
@@ -35,7 +40,7 @@ another secret, which the next pass removes."""
 
 _PLACEHOLDER = re.compile(rb"\[secret removed: [^\]\n]{1,80}\]")
 _TOOL_NAME_PATH = (b"message", b"content", b"name")
-_NAME_PLACEHOLDER = b"secret_removed"
+_TOOL_NAME_PLACEHOLDER = b"secret_removed"
 """The placeholder for a secret in a tool's name. The API allows only these characters in such
 names."""
 _THINKING_TYPE = b'"thinking"'
@@ -45,8 +50,8 @@ _WORD_CHARACTERS = re.compile(rb"[A-Za-z0-9_-]+")
 class RemovedSecret(NamedTuple):
     """A secret that was removed from a text.
 
-    ``values`` contains the secret as written there, and then with one more level of escapes
-    resolved in each further value.
+    The first of the ``values`` is the secret as it is written in the text. Each further value has
+    one more level of JSON escapes resolved.
     """
 
     kind: str
@@ -101,9 +106,9 @@ class Cleaner:
 
     def clean_chunk(self, chunk: FileChunk) -> CleanedBytes:
         """Return a chunk of a file without its secrets. Return binary data unchanged."""
-        if chunk.format == BINARY:
+        if chunk.format == BINARY_FORMAT:
             return self._build_cleaned_bytes(chunk.raw, [])
-        if chunk.format == LINE:
+        if chunk.format == LINE_FORMAT:
             return self.clean_record(chunk.raw)
         return self.clean_text(chunk.raw)
 
@@ -152,13 +157,13 @@ class Cleaner:
             raw if b"\0" in raw else _clean_until_stable(raw, clean_once), removed_secrets
         )
 
-    def clean_own_text(self, text: str) -> str:
+    def clean_program_text(self, text: str) -> str:
         """Return a text of this program, for example a title, without secrets."""
         return self.clean_text(text.encode("utf-8", "surrogatepass")).raw.decode(
             "utf-8", "surrogatepass"
         )
 
-    def is_secret_thinking(self, block: Record, removed_secrets: list[RemovedSecret]) -> bool:
+    def is_thinking_with_secret(self, block: Record, removed_secrets: list[RemovedSecret]) -> bool:
         """Check whether a content block is thinking that contains a secret.
 
         The secrets in the thinking are appended to ``removed_secrets``.
@@ -174,7 +179,7 @@ class Cleaner:
     def _build_cleaned_bytes(
         self, raw: bytes, removed_secrets: list[RemovedSecret]
     ) -> CleanedBytes:
-        return CleanedBytes(raw, tuple(removed_secrets), self._literals.is_secret_in(raw))
+        return CleanedBytes(raw, tuple(removed_secrets), self._literals.has_secret_in(raw))
 
     def _clean_line_once(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         first_byte = body.lstrip(b"\xef\xbb\xbf \t")[:1]
@@ -207,7 +212,7 @@ class Cleaner:
             cleaned_name = self._remove_scanned_secrets(body[start:end], removed_secrets)
             parts += [
                 body[position:start],
-                _PLACEHOLDER.sub(_NAME_PLACEHOLDER, cleaned_name)
+                _PLACEHOLDER.sub(_TOOL_NAME_PLACEHOLDER, cleaned_name)
                 if start in name_spans
                 else cleaned_name,
             ]
@@ -231,7 +236,7 @@ class Cleaner:
                 is_tool_name = string.start in name_spans
                 parts += [
                     body[position : string.start - 1],
-                    _PLACEHOLDER.sub(_NAME_PLACEHOLDER, cleaned_string)
+                    _PLACEHOLDER.sub(_TOOL_NAME_PLACEHOLDER, cleaned_string)
                     if is_tool_name
                     else cleaned_string,
                 ]
@@ -280,7 +285,7 @@ class Cleaner:
             return json.dumps(cleaned_text).encode()
 
     def _remove_known_secrets(self, raw: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
-        if not self._literals.is_secret_in(raw):
+        if not self._literals.has_secret_in(raw):
             return raw
         cleaned_text, kinds = self._literals.replace_secrets(raw.decode("utf-8", "surrogateescape"))
         removed_secrets += map(RemovedSecret, kinds)
@@ -288,7 +293,7 @@ class Cleaner:
 
     def _may_contain_known_secret(self, raw: bytes) -> bool:
         """Check whether JSON bytes contain a known secret, or an escape that may be part of one."""
-        return self._literals.is_secret_in(raw) or (bool(self._literals) and b"\\u" in raw)
+        return self._literals.has_secret_in(raw) or (bool(self._literals) and b"\\u" in raw)
 
     def _remove_secret_thinking(self, body: bytes, removed_secrets: list[RemovedSecret]) -> bytes:
         """Return a line without the thinking blocks that contain a secret.
@@ -300,7 +305,7 @@ class Cleaner:
         content_blocks = records.list_blocks(record) if record is not None else []
         remaining_blocks = []
         for block in content_blocks:
-            if not self.is_secret_thinking(block, removed_secrets):
+            if not self.is_thinking_with_secret(block, removed_secrets):
                 remaining_blocks.append(block)
         if record is None or len(remaining_blocks) == len(content_blocks):
             return body

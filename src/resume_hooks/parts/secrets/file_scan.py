@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.archive.vault.rewrite import MAX_WHOLE_TEXT_BYTES, TEXT_CHECK_BYTES
-from resume_hooks.parts.secrets.locations import LINE, TEXT, FileChunk
+from resume_hooks.parts.secrets.locations import LINE_FORMAT, TEXT_FORMAT, FileChunk
 from resume_hooks.paths import open_regular
 from resume_hooks.reading.session_secrets import PrintedOutputs
 from resume_hooks.redaction.json_lines import find_secrets_in_line, folder_of_record
@@ -25,8 +25,8 @@ BLOCK_BYTES = 256 * 1024
 It is extended to the end of its last line."""
 
 _DIGEST_EDGE_BYTES = 4096
-"""The number of bytes at both ends of the part that was searched. If they have not changed, the
-file was only appended to."""
+"""The number of bytes at each end of the searched part of a file from which a digest is made. If
+the digest has not changed, the file was either appended to or not changed."""
 
 
 FOLDER_NAME = "folder name"
@@ -55,8 +55,8 @@ class FileScan(NamedTuple):
     """The result of a search in a file.
 
     ``inode``, ``size`` and ``mtime_ns`` identify the state of the file. ``scanned_bytes`` and
-    ``line_count`` measure its complete lines, and ``edge_digest`` is a digest of the bytes at both
-    ends of them.
+    ``line_count`` are the size and the number of its complete lines. ``edge_digest`` is a digest of
+    the first and the last bytes of these lines.
     """
 
     inode: int
@@ -84,7 +84,7 @@ def scan_file(
         if last_scan and last_scan[:3] == identity:
             return last_scan
         if not by_line and file_bytes <= MAX_WHOLE_TEXT_BYTES:
-            findings = list(scan_chunks([FileChunk(stream.read(), TEXT)]))
+            findings = list(scan_chunks([FileChunk(stream.read(), TEXT_FORMAT)]))
             count_read(file_bytes)
             return FileScan(*identity, 0, 0, "", tuple(findings))
         offset, line_number, findings = 0, 0, []
@@ -124,7 +124,7 @@ def scan_chunks(chunks: Iterable[FileChunk]) -> Iterator[FoundSecret]:
     """
     outputs: dict[str, PrintedOutputs] = {}
     for chunk in chunks:
-        if chunk.format == LINE:
+        if chunk.format == LINE_FORMAT:
             yield from _scan_line(chunk, outputs.setdefault(chunk.part_path, PrintedOutputs()))
         else:
             yield from _scan_text(chunk)
@@ -206,7 +206,7 @@ class _BlockScanner:
             line_number += block.count(b"\n", counted_bytes, start)
             counted_bytes = start
             line = block[start:end]
-            chunk = FileChunk(line, LINE, line_number=line_number, offset=offset + start)
+            chunk = FileChunk(line, LINE_FORMAT, line_number=line_number, offset=offset + start)
             yield from _scan_line(chunk, self._outputs)
             yield from self._find_secrets_in_folder(line, line_number, offset + start)
 

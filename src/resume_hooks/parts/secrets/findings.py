@@ -29,11 +29,11 @@ from resume_hooks.parts.secrets.locations import (
     DOCUMENT,
     FILE_BACKUP,
     INDEXED,
-    LINE,
+    LINE_FORMAT,
     OTHER_SESSION,
     OWN_SESSION,
     PARENT,
-    TEXT,
+    TEXT_FORMAT,
     TRANSCRIPT,
     TRASHED,
     UNPACKED_COPY,
@@ -116,7 +116,7 @@ def find_secrets_in_file(location: Location, cleaner: Cleaner, where: Where) -> 
         cleaned_chunk = cleaner.clean_chunk(chunk)
         secrets += cleaned_chunk.removed_secrets
         has_unremovable_secret = has_unremovable_secret or cleaned_chunk.has_unremovable_secret
-        if chunk.format == LINE:
+        if chunk.format == LINE_FORMAT:
             for text in outputs.list_texts(chunk.raw):
                 printed_secrets += cleaner.clean_text(
                     text.encode("utf-8", "surrogatepass")
@@ -136,7 +136,7 @@ def _read_location_chunks(location: Location, where: Where) -> Iterator[FileChun
     if archived is not None:
         yield from read_archived_chunks(archived)
         for text in (archived.title, archived.about.tag, *archived.about.titles):
-            yield FileChunk(text.encode("utf-8", "replace"), TEXT)
+            yield FileChunk(text.encode("utf-8", "replace"), TEXT_FORMAT)
     elif location.kind != INDEXED:  # The index is always rebuilt, so its content does not matter.
         yield from read_file_chunks(location.path, by_line=contains_record_lines(location.path))
 
@@ -335,7 +335,7 @@ def search_known_secrets(previous_findings: ScrubFindings, where: Where) -> Scru
         findings,
         rows=tuple(rows),
         open_reason=open_reason,
-        title=findings.literal_cleaner.clean_own_text(HeadTail(session.path).title),
+        title=findings.literal_cleaner.clean_program_text(HeadTail(session.path).title),
     )
 
 

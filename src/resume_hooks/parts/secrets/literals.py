@@ -39,16 +39,16 @@ MAX_NAMED_SECRETS = 100
 MAX_NAMED_BYTES = 16 * 1024
 
 MAX_SEPARATE_FORMS = 64
-"""Maximum number of encoded forms that are searched for one by one. This search is faster than the
-combined search if a text contains none of the forms."""
+"""Maximum number of encoded forms that are first searched for one by one. If a text contains none
+of the forms, this is faster than the combined search, a regular expression for all forms."""
 
-HEAD_CHARACTERS = 6
-"""The number of characters at the beginning of each form that the combined search compares first.
+FORM_HEAD_CHARACTERS = 6
+"""The number of characters at the beginning of each form that the regular expression compares.
 
 No form is shorter.
 """
 
-MIN_CORE_CHARACTERS = 8
+MIN_BASE64_CHARACTERS = 8
 """Minimum number of characters of a base64 form. A shorter form could occur by chance."""
 
 MIN_PREFIX_FRACTION = 0.6
@@ -183,7 +183,7 @@ def encode_secret(value: str) -> Iterator[str]:
         yield re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), percent_form)
     yield html.escape(value)
     yield html.escape(value, quote=False)
-    yield from _encode_base64_cores(raw)
+    yield from _encode_as_base64(raw)
     yield raw.hex()
     yield raw.hex().upper()
 
@@ -243,7 +243,7 @@ class Literals:
         forms = {form.text: form for form in reversed(all_forms)}
         self._forms: dict[str, list[_EncodedForm]] = {}
         for form in sorted(forms.values(), key=lambda form: -len(form.text)):
-            self._forms.setdefault(form.text[:HEAD_CHARACTERS], []).append(form)
+            self._forms.setdefault(form.text[:FORM_HEAD_CHARACTERS], []).append(form)
         self._heads = re.compile(f"{_PLACEHOLDER.pattern}|{_build_prefix_pattern(self._forms)}")
         self._separate_forms: list[bytes] = []
         for text in forms if len(forms) <= MAX_SEPARATE_FORMS else ():
@@ -254,7 +254,7 @@ class Literals:
         """Return whether there is any secret to search for."""
         return bool(self._forms)
 
-    def is_secret_in(self, raw: bytes) -> bool:
+    def has_secret_in(self, raw: bytes) -> bool:
         """Check whether ``raw`` contains a known secret in any form."""
         if not self._forms or (
             self._separate_forms and not any(form in raw for form in self._separate_forms)
@@ -339,7 +339,7 @@ def _encode_as_json(text: str) -> Iterator[str]:
         yield encoded.replace("/", "\\/")
 
 
-def _encode_base64_cores(raw: bytes) -> Iterator[str]:
+def _encode_as_base64(raw: bytes) -> Iterator[str]:
     """Yield the base64 forms of a secret.
 
     The first and last characters, which depend on the bytes around the secret, are omitted. There
@@ -348,6 +348,6 @@ def _encode_base64_cores(raw: bytes) -> Iterator[str]:
     for shift in range(3):
         start, end = -(-shift * 8 // 6), (shift + len(raw)) * 8 // 6
         core = base64.b64encode(bytes(shift) + raw).decode()[start:end]
-        if len(core) >= MIN_CORE_CHARACTERS:
+        if len(core) >= MIN_BASE64_CHARACTERS:
             yield core
             yield core.replace("+", "-").replace("/", "_")

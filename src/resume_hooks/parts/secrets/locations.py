@@ -65,10 +65,10 @@ FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 OWN_SESSION, CHILD, PARENT, OTHER_SESSION = "own", "child", "parent", "other"
 """The relation of a session to the session that is scrubbed."""
 
-LINE, TEXT, BINARY = "line", "text", "binary"
+LINE_FORMAT, TEXT_FORMAT, BINARY_FORMAT = "line", "text", "binary"
 """The formats of a chunk."""
 
-RECORD_KINDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
+RECORD_FILE_KINDS = frozenset({TRANSCRIPT, SUBAGENT, BACKUP})
 """The kinds of files that contain one record per line."""
 
 _SESSION_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -385,22 +385,23 @@ def read_file_chunks(path: str, *, by_line: bool) -> Iterator[FileChunk]:
         stream.seek(0)
         if is_binary:
             yield from (
-                FileChunk(raw, BINARY) for raw in iter(lambda: stream.read(BUFFER_BYTES), b"")
+                FileChunk(raw, BINARY_FORMAT)
+                for raw in iter(lambda: stream.read(BUFFER_BYTES), b"")
             )
         elif by_line or os.fstat(stream.fileno()).st_size > MAX_WHOLE_TEXT_BYTES:
             for line in read_lines(stream):
-                yield FileChunk(line.raw, LINE)
+                yield FileChunk(line.raw, LINE_FORMAT)
         else:
-            yield FileChunk(stream.read(), TEXT)
+            yield FileChunk(stream.read(), TEXT_FORMAT)
 
 
 def read_archived_chunks(archived: ArchivedSession) -> Iterator[FileChunk]:
     """Yield the chunks of all files of an archived session. Raise OSError if a file cannot be read."""
     for part, packed_chunks in unpack.read_pack_contents(archived.folder, list(archived.all_parts)):
         if not contains_record_lines(part.place) and part.size <= MAX_WHOLE_TEXT_BYTES:
-            yield FileChunk(b"".join(packed_chunks), TEXT, part.place)
+            yield FileChunk(b"".join(packed_chunks), TEXT_FORMAT, part.place)
             continue
         offset = 0
         for number, line in enumerate(split_lines(packed_chunks)):
-            yield FileChunk(line, LINE, part.place, number, offset)
+            yield FileChunk(line, LINE_FORMAT, part.place, number, offset)
             offset += len(line)

@@ -36,7 +36,7 @@ from resume_hooks.parts.secrets.findings import (
 from resume_hooks.parts.secrets.locations import (
     INDEXED,
     OWN_SESSION,
-    RECORD_KINDS,
+    RECORD_FILE_KINDS,
     TRANSCRIPT,
     TRASHED,
     UNPACKED_COPY,
@@ -58,7 +58,7 @@ from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.invariants import Check, check_same_structure
 from resume_hooks.transcripts.transcript import scan_transcript
 
-MAX_ROUNDS = 5
+MAX_SEARCH_ROUNDS = 5
 """Maximum number of searches for copies that other processes created."""
 
 SCRUB_FOLDER = "scrub"
@@ -68,7 +68,7 @@ The folder only exists during a scrub.
 """
 
 RETRY_HINT = "Run the command once more."
-APPEARED_REASON = "It appeared during the rewrite. Run the command again."
+NEW_FILE_REASON = "The file appeared during the rewrite. Run the command again."
 
 
 def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSecrets]:
@@ -80,7 +80,7 @@ def purge_secrets(findings: ScrubFindings, where: Where) -> list[LocationWithSec
     """
     rewritten_rows: dict[Location, LocationWithSecrets] = {}
     location_order: dict[Location, None] = {}
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_SEARCH_ROUNDS):
         location_order |= dict.fromkeys(row.location for row in findings.rows)
         # The index is changed after the files from which it is built, and the session's transcript
         # last.
@@ -160,7 +160,7 @@ def _choose_final_state(
     if latest_row is None or latest_row.location.kind == INDEXED:
         return rewritten_row or latest_row
     if latest_row.state == UNCHANGED_STATE:
-        return latest_row._replace(state=REMAINING_STATE, reason=APPEARED_REASON)
+        return latest_row._replace(state=REMAINING_STATE, reason=NEW_FILE_REASON)
     return latest_row
 
 
@@ -189,7 +189,7 @@ def _rewrite_location(
     if not os.path.lexists(row.location.path):
         return row._replace(state=REMOVED_STATE)
     try:
-        _remove_from_location(row.location, cleaner, where)
+        _remove_secrets_from_location(row.location, cleaner, where)
         if os.path.lexists(row.location.path):
             remaining_contents = find_secrets_in_file(row.location, cleaner, where)
         else:
@@ -212,7 +212,7 @@ def _rewrite_location(
     return row._replace(state=REMOVED_STATE)
 
 
-def _remove_from_location(location: Location, cleaner: Cleaner, where: Where) -> None:
+def _remove_secrets_from_location(location: Location, cleaner: Cleaner, where: Where) -> None:
     if archived := find_archived_session(location, where):
         rewrite.rewrite_archived(
             archived,
@@ -267,13 +267,13 @@ def write_scrubbed_file(location: Location, cleaner: Cleaner, where: Where) -> N
     copy_path = temporary_path(folder)
     try:
         with open_with_copy(location.path, copy_path) as original:
-            _write_scrubbed(location, original, copy_path, cleaner, where)
+            _replace_by_scrubbed_copy(location, original, copy_path, cleaner, where)
     finally:
         with contextlib.suppress(OSError):
             removal.remove_empty(folder, where.state)
 
 
-def _write_scrubbed(
+def _replace_by_scrubbed_copy(
     location: Location, original: int, copy_path: str, cleaner: Cleaner, where: Where
 ) -> None:
     by_line = contains_record_lines(location.path)
@@ -284,13 +284,13 @@ def _write_scrubbed(
         os.chmod(
             path,
             PRIVATE_MODE
-            if location.kind in RECORD_KINDS
+            if location.kind in RECORD_FILE_KINDS
             else stat.S_IMODE(os.fstat(original).st_mode),
         )
         secret_check = Check(
             "no secret is found in it", not cleaner.file_has_secret(path, by_line=by_line)
         )
-        if location.kind in RECORD_KINDS:
+        if location.kind in RECORD_FILE_KINDS:
             shape_checks = check_same_structure(scan_transcript(copy_path), scan_transcript(path))
         else:
             shape_checks = []

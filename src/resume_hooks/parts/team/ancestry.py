@@ -15,15 +15,16 @@ from resume_hooks.sessions.lineage import MAX_GENERATIONS, MISSING_STATUS, Ances
 from resume_hooks.sessions.link_log import read_links
 
 TEAM_SOURCE, PRIVATE_SOURCE = "team", "private"
-"""The two statuses of an ancestor that was requested from the server: the server returned it, or
-the server did not return it."""
+"""The status of an ancestor that was requested from the server: ``TEAM_SOURCE`` if the server
+returned it, and otherwise ``PRIVATE_SOURCE``."""
 
 
 def add_missing_ancestors(ancestors: list[Ancestor], db: Database, where: Where) -> list[Ancestor]:
-    """Return a lineage in which sessions from the server replace a missing first ancestor.
+    """Return the lineage ``ancestors`` with sessions from the server in place of a missing first ancestor.
 
-    ``ancestors`` and the result are sorted oldest session first. If the first ancestor is not
-    missing, return ``ancestors`` unchanged.
+    The missing ancestor is replaced by itself and its own ancestors, if the server returns them.
+    ``ancestors`` and the result are sorted oldest first. If the first ancestor is on this machine,
+    return ``ancestors`` unchanged.
     """
     if not ancestors or ancestors[0].status != MISSING_STATUS or not ancestors[0].session_id:
         return ancestors

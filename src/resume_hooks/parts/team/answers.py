@@ -45,7 +45,7 @@ def queue_scrubbed_sessions(sessions: Iterable[str], where: Where) -> list[str]:
 
 
 def push_unsent_sessions(where: Where, is_over: Callable[[], bool]) -> None:
-    """Push the turns that earlier pushes did not send.
+    """Push the turns that earlier pushes did not send. Stop early if ``is_over`` returns true.
 
     A turn stays unsent if the last push was less than a minute ago, or if the server was
     unreachable.
@@ -77,4 +77,6 @@ def check_pushes(_: str) -> Finding:
         f"pushed after turns: {format_count(len(team.projects), 'project')}, last push "
         f"{team_file.format_last_push(Where())}"
     )
-    return ok_finding(f"{team.service} as {team.login}; {push_summary}; the server was not asked")
+    return ok_finding(
+        f"{team.service} as {team.login}; {push_summary}; the server was not contacted"
+    )

@@ -84,7 +84,7 @@ def find_pushable_sessions(team: Team, where: Where) -> list[SessionFile]:
 
 
 def find_unsent_sessions(team: Team, where: Where) -> list[SessionFile]:
-    """Return the sessions that the server does not have completely, according to this machine's records."""
+    """Return the sessions of which the server lacks data, according to this machine's records."""
     return [
         session
         for session in find_pushable_sessions(team, where)
@@ -168,7 +168,7 @@ def push_unsent(
                 )
             else:
                 bug_log.log_bug("team push", __version__, error, where)
-                bug_text = f"a bug in resume-hooks stopped it ({type(error).__name__})"
+                bug_text = f"a bug in resume-hooks stopped the push ({type(error).__name__})"
                 reason, report_at_once = (bug_text, "Report it: resume-hooks doctor --bundle"), True
             record_failure(reason, len(unsent_sessions), where, report_at_once=report_at_once)
 

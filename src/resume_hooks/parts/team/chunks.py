@@ -41,12 +41,12 @@ MAX_CHUNK_BYTES = 256 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The maximum number of bytes in a line. A placeholder replaces a longer line."""
 
-_MAX_LEXEMES = 400_000
+_MAX_WORDS_BYTES = 400_000
 """The maximum number of bytes for the words of a turn in a chunk. The server stores these words in
 one row, and PostgreSQL limits the size of a row."""
 
-_MAX_POSITIONS = 4
-_MAX_POSITION = 16_383
+_MAX_POSITIONS_PER_WORD = 4
+_MAX_WORD_POSITION = 16_383
 _UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -244,7 +244,7 @@ class _WordCollector:
         self._last_time = clock.parse_timestamp(record.get("timestamp")) or self._last_time
         if not self._positions_by_word:
             self._start_line, self._start_time = line_number, self._last_time
-        position = str(min(line_number - self._start_line + 1, _MAX_POSITION))
+        position = str(min(line_number - self._start_line + 1, _MAX_WORD_POSITION))
         texts = (
             (record_texts.prompt, "A", False),
             (record_texts.reply, "B", False),
@@ -258,12 +258,15 @@ class _WordCollector:
                 .split()
             ):
                 if word not in self._positions_by_word:
-                    if self._word_bytes > _MAX_LEXEMES:
+                    if self._word_bytes > _MAX_WORDS_BYTES:
                         continue
                     self._positions_by_word[word] = []
                     self._word_bytes += len(word) + 12
                 positions = self._positions_by_word[word]
-                if len(positions) < _MAX_POSITIONS and position + speaker_weight not in positions:
+                if (
+                    len(positions) < _MAX_POSITIONS_PER_WORD
+                    and position + speaker_weight not in positions
+                ):
                     positions.append(position + speaker_weight)
 
     def pop_turn_words(self) -> list[TurnWords]:

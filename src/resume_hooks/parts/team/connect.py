@@ -150,7 +150,7 @@ def connect_to_team(service: str, *, any_version: bool = False) -> Iterator[Data
                 **_build_connection_options(service), autocommit=True
             )
         with connection:
-            connection.add_notify_handler(_drop_notification)
+            connection.add_notify_handler(_discard_notification)
             if connection.info.server_version < MIN_SERVER_VERSION:
                 raise TeamFailed(
                     "The server is older than PostgreSQL 15",
@@ -249,13 +249,13 @@ async def connect_async(service: str) -> AsyncIterator[psycopg.AsyncConnection[t
                 async with await driver.AsyncConnection.connect(
                     **_build_connection_options(service), autocommit=True
                 ) as connection:
-                    connection.add_notify_handler(_drop_notification)
+                    connection.add_notify_handler(_discard_notification)
                     yield connection
         except TimeoutError as error:
             raise _build_timeout_error() from error
 
 
-def _drop_notification(notification: object) -> None:
+def _discard_notification(notification: object) -> None:
     """Discard a notification of the server, which the driver would otherwise keep in memory."""
 
 
@@ -269,7 +269,7 @@ def translate_errors() -> Iterator[None]:
         raise _translate_error(error) from error
     except MemoryError as error:
         raise TeamFailed(
-            "The answer of the team's database is larger than any valid one", "Who runs it?"
+            "The answer of the team's database is larger than any valid answer", "Who runs it?"
         ) from error
 
 
@@ -451,13 +451,13 @@ def _translate_error(error: Exception) -> TeamFailed:
     remedies = {
         NO_RIGHT_STATE: "Your role has no right to do this: ask the team's admin.",
         OTHER_ROLE_STATE: (
-            "The team's admin says who you are: resume-hooks team member keep LOGIN, or "
+            "The team's admin must record who you are: resume-hooks team member keep LOGIN, or "
             "retire LOGIN"
         ),
         NO_SUCH_OBJECT_STATE: "A member must have joined, and a session must be pushed: resume-hooks team sessions",
         FORGOTTEN_STATE: "A forgotten session is not sent again.",
         "": "Check the service in ~/.pg_service.conf, the network and the certificate.",
-        "55P03": "An open transaction holds a lock that this needs. Try again.",
+        "55P03": "An open transaction holds a lock that this command needs. Try again.",
         "57014": "The server took too long. Try again.",
         "53100": "The server's disk is full.",
     }

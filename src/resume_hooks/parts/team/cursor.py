@@ -132,7 +132,7 @@ def measure_progress(
 
 
 def begins_with_uploaded_part(progress: FileProgress, path: str) -> bool:
-    """Check whether the uploaded part of a file is still its beginning. Raise OSError.
+    """Check whether a file still begins with the part of it that was uploaded. Raise OSError.
 
     If the last uploaded line had no line feed, the line must not have become longer.
     """

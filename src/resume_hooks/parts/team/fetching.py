@@ -46,7 +46,7 @@ from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.staging import MAX_IMPORT_BYTES, MAX_LINES
 from resume_hooks.system.text import format_count
 
-LINK_KIND = "team"
+TEAM_LINK_KIND = "team"
 """The kind of the link from an imported session to the colleague's session from which it was made.
 """
 
@@ -116,10 +116,10 @@ def resume_team_session(
         ]
         if imported_sessions[0].hidden_record_count:
             notes.append(
-                f"The model sees {format_count(imported_sessions[0].hidden_record_count, 'record')} of it that the "
-                "screen does not show."
+                f"The model sees {format_count(imported_sessions[0].hidden_record_count, 'record')} of the session "
+                "that the screen does not show."
             )
-        if _is_own(team_session.session_id, db, where):
+        if _is_own_session(team_session.session_id, db, where):
             return imported_sessions, [
                 *notes,
                 "The imported session is not linked to the original, because one of your sessions has that id.",
@@ -129,7 +129,7 @@ def resume_team_session(
                 link = Link(
                     imported_sessions[0].session_id,
                     team_session.session_id,
-                    LINK_KIND,
+                    TEAM_LINK_KIND,
                     clock.now(),
                     owner=team_session.owner,
                 )
@@ -155,7 +155,7 @@ def resume_team_session(
     return imported_sessions, notes
 
 
-def _is_own(session_id: str, db: Database, where: Where) -> bool:
+def _is_own_session(session_id: str, db: Database, where: Where) -> bool:
     """Check whether you have a session with this id on this machine or on the server.
 
     In this case the lineage of the id is the lineage of your session.
@@ -397,7 +397,8 @@ def _fetch_file(
                 raise build_damage_error()
             if has_lines and record_count + chunk.record_count > MAX_LINES:
                 raise ImportFailed(
-                    f"It has more than {MAX_LINES:,} lines", "No transcript has so many."
+                    f"The session has a file with more than {MAX_LINES:,} lines",
+                    "No valid transcript has so many.",
                 )
             line_count = 0
             for body in unpack_lines(slices, chunk.raw_bytes, chunk.sha256):

@@ -423,8 +423,8 @@ class _SessionPush:
         for server_chunk in self._db.fetch_rows(query, (row, name), _CHUNK_FORMAT):
             body, line_count, end_offset = bytearray(), 0, offset
             for record in islice(local_records, server_chunk.record_count):
-                # A chunk of this program never has more lines than this, even if the server states
-                # a larger number.
+                # This program ends a chunk at this size. So the chunk on the server cannot have
+                # further lines, even if the server states a larger number of lines.
                 if len(body) >= MAX_CHUNK_BYTES:
                     raise _ContentDiffersError
                 body += record.body

@@ -45,8 +45,8 @@ HITS_PER_READ = 20
 of the words, so that turns with the words close together come first."""
 
 _MAX_CHUNK_BYTES = 8 * 1024 * 1024
-"""The maximum size of a chunk after decompression. Only a line that nobody typed makes a chunk
-larger."""
+"""The maximum size of a chunk after decompression. A chunk is only larger if it contains a very
+long line, which no user has typed."""
 
 _MAX_BYTES_PER_MEMBER = 64 * 1024 * 1024
 """The maximum number of bytes that one search reads from the chunks of one member. So there is time
@@ -140,10 +140,11 @@ class _OwnedItem(Protocol):
 OwnedItem = TypeVar("OwnedItem", bound=_OwnedItem)
 
 
-def balance_members(sorted_items: Iterable[OwnedItem], max_items: int) -> list[OwnedItem]:
-    """Return all items, with at most half of ``max_items`` from each member before the others.
+def balance_items_by_member(sorted_items: Iterable[OwnedItem], max_items: int) -> list[OwnedItem]:
+    """Return all items in an order in which no member fills the beginning of the list.
 
-    The first part of the result begins with your own items. ``sorted_items`` are sorted best first.
+    Items beyond ``maximum_per_member`` of the same member come last. Of the items before them, your
+    own items come first. Otherwise the order of ``sorted_items``, best first, is kept.
     """
     counts_by_owner = Counter[str]()
     preferred_items, other_items = list[OwnedItem](), list[OwnedItem]()
@@ -314,8 +315,9 @@ class _HitBuilder:
         for mark in term_stems:
             for word in mark:
                 stems.append(word.removesuffix("i").encode())
-        # A search for the stems can skip lines of a turn. It cannot find phrases to exclude, and no
-        # words with several spellings, so it is not used for these queries.
+        # Lines without the stems are skipped for speed. Every line must be read if the query
+        # excludes a phrase, or if a word of the query is not ASCII and so can have several
+        # spellings.
         must_read_every_line = any(term.is_phrase for term in query.excluded) or not all(
             term.text.isascii() for term in query.terms
         )

@@ -45,7 +45,7 @@ class _StoredSummary(NamedTuple):
     mtime: int
 
 
-_ANY_BYTES = rows.make_bytes_parser(MAX_LOADED_BYTES)
+_parse_bytes = rows.make_bytes_parser(MAX_LOADED_BYTES)
 
 
 def _parse_optional_bytes(raw: bytes | None) -> bytes:
@@ -56,8 +56,8 @@ _PART_FORMAT = RowFormat(
     _StoredPart, (rows.parse_row_number, rows.parse_count, _parse_optional_bytes)
 )
 _TRANSCRIPT_FORMAT = RowFormat(_ListedTranscript, (rows.parse_text, rows.parse_count))
-_SUMMARY_FORMAT = RowFormat(_StoredSummary, (_ANY_BYTES, rows.parse_count))
-_BYTES_FORMAT = RowFormat(bytes, (_ANY_BYTES,))
+_SUMMARY_FORMAT = RowFormat(_StoredSummary, (_parse_bytes, rows.parse_count))
+_BYTES_FORMAT = RowFormat(bytes, (_parse_bytes,))
 _TEXT_FORMAT = RowFormat(str, (rows.parse_text,))
 
 

@@ -17,9 +17,10 @@ from resume_hooks.sessions.locate import MIN_ID_PREFIX_CHARACTERS
 from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import MAX_TITLE_CHARACTERS
 
-VISIBILITY = {"m": "private", "p": "project", "t": "team"}
-"""Maps the kind of a session's scope to the word for the members who may read the session. Single
-members may have access in addition."""
+VISIBILITY_BY_AUDIENCE = {"m": "private", "p": "project", "t": "team"}
+"""The visibility of a session by the letter that the database stores for its audience: only the
+owner, the members of the session's project, or the whole team. A session can also be shared with
+single members."""
 
 MAX_LISTED_SESSIONS = 10_000
 """The maximum number of your own sessions in a list. The same number applies to the sessions of
@@ -29,7 +30,7 @@ _MAX_CANDIDATES = 1_000
 """The maximum number of your own sessions that are queried for a locator. The same number applies
 to the sessions of other members."""
 
-_QUERY = """
+_SESSIONS_QUERY = """
 select s.id::text, s.session_id, m.login::text, a.label, s.title, s.folder, s.project, s.created, s.ended, s.parent,
   s.kind, coalesce(c.kind::text, 'm'), coalesce(p.records, 0)::text, coalesce(p.raw, 0)::text,
   (s.owner = (select team.me()))::text, s.given::text, g.names, extract(epoch from s.pushed)::float8::text
@@ -59,7 +60,7 @@ _SHORT_ID_CHARACTERS = 8
 """The number of characters of a session id in lists. A shorter word in a locator may be part of a
 title."""
 
-_ANY_ID = "00000000-0000-0000-0000-000000000000"
+_ID_PADDING = "00000000-0000-0000-0000-000000000000"
 
 
 class TeamSession(NamedTuple):
@@ -101,7 +102,7 @@ _SESSION_FORMAT = RowFormat(
         rows.parse_row_number, rows.parse_session_id, rows.parse_login, rows.make_line_parser(100),
         rows.make_line_parser(MAX_TITLE_CHARACTERS), rows.parse_folder,
         rows.make_line_parser(300), rows.parse_timestamp, rows.parse_timestamp, rows.parse_session_id_or_none,
-        rows.make_line_parser(40), rows.make_keyword_parser(VISIBILITY),
+        rows.make_line_parser(40), rows.make_keyword_parser(VISIBILITY_BY_AUDIENCE),
         rows.parse_count, rows.parse_count, rows.parse_boolean, rows.parse_boolean, rows.parse_logins, _parse_push_time,
     ),
 )  # fmt: skip
@@ -120,7 +121,7 @@ def list_team_sessions(db: Database, *, only_own: bool = False) -> list[TeamSess
 def fetch_sessions_by_row(db: Database, row_ids: list[int]) -> list[TeamSession]:
     """Return the sessions with these row ids. Sessions that you may not see are omitted."""
     return db.fetch_rows(
-        _QUERY + _ROWS_CONDITION + _ORDER_BY_TIME,
+        _SESSIONS_QUERY + _ROWS_CONDITION + _ORDER_BY_TIME,
         {"rows": row_ids, "most": len(row_ids)},
         _SESSION_FORMAT,
     )
@@ -181,7 +182,9 @@ def _query_sessions(
     matches: list[TeamSession] = []
     for owner_condition in [_OWN_CONDITION] if only_own else [_OWN_CONDITION, _OTHERS_CONDITION]:
         matches += db.fetch_rows(
-            _QUERY + owner_condition + conditions, {**values, "most": max_sessions}, _SESSION_FORMAT
+            _SESSIONS_QUERY + owner_condition + conditions,
+            {**values, "most": max_sessions},
+            _SESSION_FORMAT,
         )
     return sorted(matches, key=lambda session: (session.ended, session.pushed), reverse=True)
 
@@ -246,7 +249,7 @@ def _select_sessions_by_name(locator_text: str, sessions: list[TeamSession]) -> 
             session for session in sessions if session.session_id.startswith(locator_text)
         ]
         if prefix_matches:
-            return _prefer_own(prefix_matches)
+            return _prefer_own_sessions(prefix_matches)
     if _is_id_or_prefix(locator_text):  # A session id is never compared with titles.
         return []
     title_matches = [session for session in sessions if session.title == locator_text]
@@ -260,10 +263,10 @@ def _is_id_or_prefix(locator_text: str) -> bool:
     """Check whether a text is a session id or the beginning of one, optionally after ``owner:``."""
     owner, _, name = locator_text.rpartition(":")
     shortest = MIN_ID_PREFIX_CHARACTERS if owner else _SHORT_ID_CHARACTERS
-    return len(name) >= shortest and is_session_id(name + _ANY_ID[len(name) :])
+    return len(name) >= shortest and is_session_id(name + _ID_PADDING[len(name) :])
 
 
-def _prefer_own(sessions: list[TeamSession]) -> list[TeamSession]:
+def _prefer_own_sessions(sessions: list[TeamSession]) -> list[TeamSession]:
     """Return only your own sessions if the list contains any, and otherwise all sessions."""
     own_sessions = []
     for session in sessions:

@@ -29,7 +29,7 @@ from resume_hooks.sessions.locate import all_sessions
 from resume_hooks.storage import removal, state_file
 from resume_hooks.system.claude_settings import read_managed_retention
 
-_FORGET_QUEUE_FOLDER = "forget"
+_REMOVAL_QUEUE_FOLDER = "forget"
 """The folder with a file for each session that the next push must remove from the server."""
 
 _ONLY_THIS_MACHINE_MARK = b"here"
@@ -75,7 +75,7 @@ def unshare_session(session: TeamSession, db: Database) -> None:
     db.run_statement("select team.share(%s, 'm', '', null)", (session.session_id,))
 
 
-def forget_on_server(session_id: str, db: Database, where: Where) -> int:
+def forget_session(session_id: str, db: Database, where: Where) -> int:
     """Permanently remove the copies of a session that you pushed from any of your machines.
 
     The server will never accept the session again. Return the number of removed copies. Raise
@@ -99,9 +99,9 @@ def queue_deletion(session_id: str, where: Where) -> str:
         return ""
     with contextlib.suppress(OSError):
         state_file.replace_state_file(
-            os.path.join(team_folder_path(where), _FORGET_QUEUE_FOLDER, session_id), b"", where
+            os.path.join(team_folder_path(where), _REMOVAL_QUEUE_FOLDER, session_id), b"", where
         )
-    return f"The team has it until the next push, or until: resume-hooks team forget {session_id}"
+    return f"The team's server keeps the session until the next push, or until: resume-hooks team forget {session_id}"
 
 
 def queue_replacement(session_id: str, where: Where) -> str:
@@ -116,7 +116,7 @@ def queue_replacement(session_id: str, where: Where) -> str:
     if find_session(session_id, where) is None:
         with contextlib.suppress(OSError):
             state_file.replace_state_file(
-                os.path.join(team_folder_path(where), _FORGET_QUEUE_FOLDER, session_id),
+                os.path.join(team_folder_path(where), _REMOVAL_QUEUE_FOLDER, session_id),
                 _ONLY_THIS_MACHINE_MARK,
                 where,
             )
@@ -131,13 +131,13 @@ def queue_replacement(session_id: str, where: Where) -> str:
 def has_queued_deletions(where: Where) -> bool:
     """Check whether sessions wait to be removed from the server."""
     return os.path.isdir(
-        queue := os.path.join(team_folder_path(where), _FORGET_QUEUE_FOLDER)
+        queue := os.path.join(team_folder_path(where), _REMOVAL_QUEUE_FOLDER)
     ) and bool(os.listdir(queue))
 
 
 def forget_queued_sessions(db: Database, where: Where) -> list[str]:
     """Remove the queued sessions from the server, and return their ids."""
-    queue = os.path.join(team_folder_path(where), _FORGET_QUEUE_FOLDER)
+    queue = os.path.join(team_folder_path(where), _REMOVAL_QUEUE_FOLDER)
     try:
         session_ids = []
         for name in sorted(os.listdir(queue)):
@@ -157,7 +157,7 @@ def forget_queued_sessions(db: Database, where: Where) -> list[str]:
                     removed_ids += _remove_from_server([session_id], 0, db, where)
                 # The user may have restored the session after its deletion.
                 elif find_session(session_id, where) is None:
-                    forget_on_server(session_id, db, where)
+                    forget_session(session_id, db, where)
                     removed_ids.append(session_id)
                 removal.remove_if_possible(queue_entry, where.state)
         except TeamFailed:

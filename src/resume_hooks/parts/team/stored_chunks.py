@@ -70,15 +70,15 @@ class _SizedChunk(Protocol):
         """The object's compressed size in bytes."""
 
 
-SomeSized = TypeVar("SomeSized", bound=_SizedChunk)
+SizedChunk = TypeVar("SizedChunk", bound=_SizedChunk)
 
 
-def batch_chunks(chunks: Iterable[SomeSized]) -> Iterator[list[SomeSized]]:
+def batch_chunks(chunks: Iterable[SizedChunk]) -> Iterator[list[SizedChunk]]:
     """Yield the chunks in order, in batches whose compressed sizes add up to at most ``SLICE_BYTES``.
 
     A larger chunk is a batch of its own.
     """
-    batch: list[SomeSized] = []
+    batch: list[SizedChunk] = []
     batch_bytes = 0
     for chunk in chunks:
         if batch and batch_bytes + chunk.stored_bytes > SLICE_BYTES:

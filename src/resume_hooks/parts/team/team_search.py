@@ -22,7 +22,7 @@ from resume_hooks.parts.team.read_turns import (
     MatchingTurn,
     TeamHit,
     TurnReader,
-    balance_members,
+    balance_items_by_member,
     maximum_per_member,
 )
 from resume_hooks.parts.team.rows import Database, RowFormat
@@ -192,7 +192,9 @@ class _Search:
             self._seen_turns.update(turn[1:3] for turn in new_turns)
             read_limit = max(HITS_PER_READ, self._max_hits)
             hits += self._reader.read_hits(
-                balance_members(new_turns, read_limit), read_limit, is_exact=not self._has_phrases
+                balance_items_by_member(new_turns, read_limit),
+                read_limit,
+                is_exact=not self._has_phrases,
             )
             is_last_page = not (is_full_page and turns_before)
             has_read_enough = self._read_turn_count >= _MAX_READ_TURNS or page == _MAX_PAGES
@@ -240,12 +242,13 @@ def _select_best_hits(hits: list[TeamHit], max_hits: int) -> list[TeamHit]:
     for hit in sorted(hits, key=lambda hit: -hit.score):
         hits_by_turn.setdefault(hit.reference, hit)  # Two machines may have pushed the same turn.
     return sorted(
-        balance_members(hits_by_turn.values(), max_hits)[:max_hits], key=lambda hit: -hit.score
+        balance_items_by_member(hits_by_turn.values(), max_hits)[:max_hits],
+        key=lambda hit: -hit.score,
     )
 
 
 def _count_balanced_hits(hits: list[TeamHit], max_hits: int) -> int:
-    """Return the number of hits, with at most ``maximum_per_member`` hits of each other member counted."""
+    """Return the number of hits, but count at most ``maximum_per_member`` hits of each member except you."""
     own_references = {hit.reference for hit in hits if hit.is_own}
     turns = set()
     for hit in hits:
@@ -294,7 +297,8 @@ def quote_stem(word: str) -> str:
 def _build_term_query(term: Term, quote_form: Callable[[str], str]) -> str:
     """Return PostgreSQL's query for a term of the search.
 
-    The query requires each word of the term, or instead of the word all of its parts.
+    The query requires each word of the term. For a word that consists of parts, such as
+    ``snake_case``, it accepts all the parts together instead of the word.
     """
     tokens = []
     for word_text, *parts in term.forms:

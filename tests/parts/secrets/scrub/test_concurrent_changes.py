@@ -184,7 +184,7 @@ def test_a_scrub_ends_although_new_copies_appear(
 
     monkeypatch.setattr(purging, "search_known_secrets", write_copy_and_search)
     rows = scrub_in_place(session_with_secrets, config_home.environ)
-    assert looks == [purging.MAX_ROUNDS]
+    assert looks == [purging.MAX_SEARCH_ROUNDS]
     (left,) = [row for row in rows if row.state == REMAINING_STATE]
-    assert left.reason == purging.APPEARED_REASON
+    assert left.reason == purging.NEW_FILE_REASON
     assert UNCHANGED_STATE not in {row.state for row in rows}

@@ -33,7 +33,7 @@ class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scru
 
     listed: bool = flag("--list", help="List the secrets and write nothing.")
     all_sessions: bool = flag(
-        "--all", help="With --list: every session of every project, and our own notes."
+        "--all", help="With --list: every session of every project, and our state folder."
     )
     project: bool = flag(help="With --list: every session of this project.")
     since: str | None = option(
@@ -46,7 +46,7 @@ class ScrubOptions(ChildOptions, function="resume_hooks.parts.secrets.verbs.scru
         multiple=True, metavar="KIND", help="Only secrets of this kind, as named by --list."
     )
     secret_stdin: bool = flag(
-        help="Also the secrets on stdin, one per line; prompts on a terminal."
+        help="Also remove the secrets on stdin, one per line. Asks on a terminal."
     )
     lineage: bool = flag(help="With --in-place: also the session's ancestors.")
     everywhere: bool = flag(help="With --in-place: also any other session with these secrets.")

@@ -49,7 +49,7 @@ MAX_LISTED_LOCATIONS = 40  # Maximum number of files to list for each state.
 _STATE_HEADINGS = {
     UNCHANGED_STATE: "Found in:",
     REMOVED_STATE: "Removed from:",
-    REMAINING_STATE: "Still there, or possibly there:",
+    REMAINING_STATE: "Still in, or possibly still in:",
     EXCLUDED_STATE: "Also found, but not changed:",
 }
 _PARENT_NOTE = "The session itself still contains the secrets: only the child was written."
@@ -57,7 +57,7 @@ _FOLDER_NAME_NOTE = (
     "The name of the project's folder contains a secret, which stays in every record, because Claude "
     "Code finds a session by its folder. Rename the folder."
 )
-_FOREIGN_REFUSAL = "Another agent's session is not rewritten, because its forks and rewinds refer to places in its file"
+_OTHER_AGENT_REFUSAL = "Another agent's session is not rewritten, because its forks and rewinds refer to places in its file"
 _SHORT_VALUES_NOTE = (
     "{count:,} short values may still be elsewhere: only the scanner can tell them from ordinary words. "
     "Search for them by hand, or give them to --secret-stdin."
@@ -84,7 +84,7 @@ def scrub_session(options: ScrubOptions) -> int:
     session = options.locate_whole_session()
     if options.in_place and session.agent != CLAUDE_NAME:
         raise UsageError(
-            _FOREIGN_REFUSAL,
+            _OTHER_AGENT_REFUSAL,
             "Leave --in-place out: the child has no secrets. Then delete the session in its own client.",
         )
     if options.in_place and not options.dry_run:
@@ -127,7 +127,7 @@ def _scrub_in_child(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
         HeadTail(scrub_findings.session.path).cwd.encode("utf-8", "surrogatepass")
     ):
         warnings.append(_FOLDER_NAME_NOTE)
-    _print_scrub(scrub_findings, options, receipt, warnings)
+    _print_findings(scrub_findings, options, receipt, warnings)
     if receipt is not None:
         start_on_request(options, receipt)
     return 0
@@ -153,7 +153,7 @@ def _scrub_in_place(scrub_findings: ScrubFindings, options: ScrubOptions) -> int
         if row.state == REMOVED_STATE:
             rewritten_ids.append(row.location.session_id)
     notes = _collect_part_notes(rewritten_ids, options.where) if is_done else []
-    _print_scrub(scrub_findings, options, None, notes, is_done=is_done)
+    _print_findings(scrub_findings, options, None, notes, is_done=is_done)
     was_tried = not options.dry_run and (is_done or not scrub_findings.locations_to_change)
     return int(was_tried and any(row.state == REMAINING_STATE for row in scrub_findings.rows))
 
@@ -166,7 +166,7 @@ def _collect_part_notes(rewritten_ids: list[str], where: Where) -> list[str]:
     return notes
 
 
-def _print_scrub(
+def _print_findings(
     scrub_findings: ScrubFindings,
     options: ScrubOptions,
     child_receipt: Receipt | None,

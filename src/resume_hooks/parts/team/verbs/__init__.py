@@ -8,11 +8,10 @@ from resume_hooks.cli.options import DRY_RUN_OPTION, YES_OPTION, VerbOptions, ar
 
 
 class InitOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team_setup:create_schema"):
-    """Set up a database for a team. Your role must be allowed to create roles, and objects in the database.
+    """Set up a database for a team. Your role must be allowed to create roles and database objects.
 
     Each member then needs a role on the server: CREATE ROLE alice LOGIN; GRANT rh_member TO alice.
 
-    \b
     Examples:
       resume-hooks team init work-admin
       resume-hooks team init work-admin --sql | psql -1 service=work-admin
@@ -149,7 +148,7 @@ class SessionsOptions(VerbOptions, function="resume_hooks.parts.team.verbs.team:
 
 class SearchOptions(
     VerbOptions,
-    function="resume_hooks.parts.team.verbs.team:print_search",
+    function="resume_hooks.parts.team.verbs.team:print_search_hits",
     context_settings={"ignore_unknown_options": True},
 ):
     """Search all sessions that you may see. A query has the same form as for `resume-hooks search`.

@@ -49,7 +49,8 @@ if TYPE_CHECKING:  # Not imported at run time because the import takes 80 ms.
     from resume_hooks.parts.team.pushing import PushResult
 
 _MORE_SESSIONS_NOTES = [
-    "Only the latest are listed, there may be more. Every action also accepts the id or title of an older one."
+    "Only the latest sessions are listed. There may be more. Every action also accepts the id or title of an older "
+    "session."
 ]
 
 
@@ -127,7 +128,7 @@ def _make_slow_push_error(session: SessionFile, done_count: int, count: int) -> 
     return TeamFailed(
         f"The team's server took more than {MAX_PUSH_SECONDS:.0f} seconds for {session.session_id}; "
         f"pushed before it: {done_count:,} of {format_count(count, 'session')}",
-        "Check the network and the server, and run it again: it continues where it stopped.",
+        "Check the network and the server, and run the command again: it continues where it stopped.",
     )
 
 
@@ -153,7 +154,9 @@ def pull_session_copy(options: PullOptions) -> None:
     owner_notes = []
     for session in to_pull:
         if session.is_transferred:
-            owner_notes.append("It belonged to a former member, and its words are unverified.")
+            owner_notes.append(
+                "The session belonged to a former member, and its words are unverified."
+            )
     print_team_answer(
         options, data, lambda: "\n".join(lines) or "Nothing to do.", [*owner_notes, *db.notes]
     )
@@ -173,7 +176,7 @@ def print_sessions(options: SessionsOptions) -> None:
     )
 
 
-def print_search(options: SearchOptions) -> None:
+def print_search_hits(options: SearchOptions) -> None:
     """Search the team's sessions, and print the hits."""
     answer_search(options, only_own=options.mine)
 
@@ -260,7 +263,7 @@ def forget_own_session(options: ForgetOptions) -> None:
             f"Forget '{session.title}' ({session.session_id}), for good?", is_asking=is_asking
         )
         if is_confirmed:
-            copy_count = sharing.forget_on_server(session.session_id, db, options.where)
+            copy_count = sharing.forget_session(session.session_id, db, options.where)
         else:
             copy_count = 0
     if is_confirmed:

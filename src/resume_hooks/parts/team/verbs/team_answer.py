@@ -185,7 +185,7 @@ def build_push_notes(results: Sequence[PushResult]) -> list[str]:
 
 
 _REFUSAL_NOTES = {
-    "shorter": "'{title}' is shorter here than on the server, which keeps the longer one.",
+    "shorter": "'{title}' is shorter here than on the server, which keeps the longer version.",
     "forgotten": "'{title}' was forgotten, and is not sent again.",
     "scrubbed": "'{title}' was scrubbed on another machine. The session is sent again after you scrub it here:"
     " resume-hooks scrub {session_id} --in-place",

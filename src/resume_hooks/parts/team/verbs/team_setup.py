@@ -211,5 +211,5 @@ def leave_joined_team(options: LeaveOptions) -> None:
     print_team_answer(
         options,
         {"written": True},
-        lambda: "Left. To remove data from the server: team forget, on any machine.",
+        lambda: "You left the team. To remove data from its server: team forget, on any machine.",
     )
