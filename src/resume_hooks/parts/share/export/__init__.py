@@ -10,5 +10,9 @@ renamed.
 from __future__ import annotations
 
 HTML, MARKDOWN, JSON = "html", "md", "json"
-FORMATS = (HTML, MARKDOWN, JSON)  # The formats. They are also the extensions of the files.
+FORMATS = (
+    HTML,
+    MARKDOWN,
+    JSON,
+)  # The formats of a document, which are also the file extensions of documents.
 MAX_TEXT_CHARACTERS = 100_000  # Default maximum number of characters of a text in a document.

@@ -16,9 +16,9 @@ from resume_hooks.clock import format_minute
 from resume_hooks.parts.share.export import parts
 from resume_hooks.parts.share.export.parts import (
     ASSISTANT,
+    CHECKBOX_CHARACTERS,
     SPEAKERS,
     SUMMARY,
-    TASK_MARKS,
     AgentPart,
     CallPart,
     Part,
@@ -53,10 +53,10 @@ def _format_part(part: Part) -> str:
     match part:
         case parts.SessionPart():
             fact_rows = "\n".join(
-                f"| {name} | {escape_markdown(value)} |" for name, value in part.facts
+                f"| {name} | {escape_markdown(value)} |" for name, value in part.header_rows
             )
             rows = (
-                f"{turn.number}. [{escape_markdown(collapse_line(turn.words, 80))}](#t{turn.number})"
+                f"{turn.number}. [{escape_markdown(collapse_line(turn.first_words, 80))}](#t{turn.number})"
                 for turn in part.turns
             )
             table = (
@@ -66,8 +66,8 @@ def _format_part(part: Part) -> str:
             )
             return f"# {escape_markdown(part.title)}\n\n| | |\n|---|---|\n{fact_rows}\n\n{table}"
         case parts.TurnHeader():
-            fact_rows = escape_markdown(" · ".join(part.facts))
-            first_words = escape_markdown(collapse_line(part.words, 80))
+            fact_rows = escape_markdown(" · ".join(part.header_phrases))
+            first_words = escape_markdown(collapse_line(part.first_words, 80))
             return f'## <a id="t{part.number}"></a>Turn {part.number}: {first_words}\n\n{fact_rows}'
         case parts.TextPart():
             return _format_text(part)
@@ -108,7 +108,7 @@ def _format_call(call: CallPart) -> Iterator[str]:
     if call.tasks:
         yield (
             "\n".join(
-                f"- [{TASK_MARKS.get(status, ' ')}] {escape_markdown(task_text)}"
+                f"- [{CHECKBOX_CHARACTERS.get(status, ' ')}] {escape_markdown(task_text)}"
                 for status, task_text in call.tasks
             )
             + "\n\n"
@@ -123,7 +123,7 @@ def _format_call(call: CallPart) -> Iterator[str]:
 
 
 def _format_input(call: CallPart) -> str:
-    """Return the input of a call in a fence. Of an edit, return the changed lines."""
+    """Return the input of a call in a fence. For an edit, return the changed lines."""
     differences = []
     for edit in list_objects(call.arguments.get("edits")) or [call.arguments]:
         old_text, new_text = edit.get("old_string"), edit.get("new_string")
@@ -220,21 +220,21 @@ def _restrict_line(line: str) -> str:
     """
     # Some parsers read a fence line with a vertical bar as the head of a table.
     if _FENCE.fullmatch(line):
-        return _escape_live_markup(line).replace("|", "&#124;")
+        return _escape_active_markup(line).replace("|", "&#124;")
     # Some parsers may read this line as a fence, so its code spans are also escaped.
     if "```" in line:
-        return _escape_live_markup(line)
+        return _escape_active_markup(line)
     safe_spans, position = [], 0
     for span in _CODE_SPAN.finditer(line):
-        is_safe = _escape_live_markup(span.group()) == span.group()
+        is_safe = _escape_active_markup(span.group()) == span.group()
         safe_spans += [
-            _escape_live_markup(line[position : span.start()]),
+            _escape_active_markup(line[position : span.start()]),
             span[0] if is_safe else f"<code>{escape_markdown(span[2])}</code>",
         ]
         position = span.end()
-    return "".join([*safe_spans, _escape_live_markup(line[position:])])
+    return "".join([*safe_spans, _escape_active_markup(line[position:])])
 
 
-def _escape_live_markup(text: str) -> str:
+def _escape_active_markup(text: str) -> str:
     escaped_text = text.replace("<", "&lt;").replace("![", "!\\[")
     return _UNSAFE_LINK.sub(lambda match: f"]\\{match.group()[1:]}", escaped_text)

@@ -81,7 +81,7 @@ class PartBuilder:
         return TurnHeader(
             number=turn.number,
             time=clock.normalize_timestamp(turn.time),
-            words=self.redactor.redact_line(turn.first_words),
+            first_words=self.redactor.redact_line(turn.first_words),
             place=conversation.states_by_line[line_number],
             tokens=turn.tokens,
             tools={
@@ -144,7 +144,8 @@ class PartBuilder:
 class _ConversationBuilder:
     """Builds the parts of one conversation.
 
-    ``agents`` maps the ids of sub-agents to those sub-agents whose call has not been found yet.
+    ``agents`` contains the sub-agents whose call has not been found yet, by the id of the
+    sub-agent.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from resume_hooks.parts.share.export import HTML, JSON
 from resume_hooks.parts.share.export.as_markdown import format_document
 from resume_hooks.parts.share.export.build_parts import PartBuilder
 from resume_hooks.parts.share.export.page import build_page
-from resume_hooks.parts.share.export.parts import CarriedSession, EndPart, Part, SessionPart
+from resume_hooks.parts.share.export.parts import EmbeddedSession, EndPart, Part, SessionPart
 from resume_hooks.parts.share.export.redact import ExportRedactor
 from resume_hooks.parts.share.export.select_records import ExportConversation, select_conversation
 from resume_hooks.paths import Where
@@ -32,9 +32,10 @@ from resume_hooks.system.text import plain_line, replace_surrogates
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import Observer
 
-BATCH_CHARACTERS = 64 * 1024  # Number of characters to write in one step.
+WRITE_CHARACTERS = 64 * 1024  # Number of characters to write in one step.
 MAX_FILE_NAME_CHARACTERS = 60  # Maximum number of characters of the title in a file name.
-# Maximum number of characters of a folder that are shown, and maximum number of models.
+# Maximum number of characters of a folder's path, and maximum number of models, in a session's
+# header.
 MAX_FOLDER_CHARACTERS, MAX_MODELS = 4_096, 20
 
 _UNSAFE_CHARACTERS = re.compile(r"[^\w]+|_+")
@@ -146,7 +147,7 @@ class Document:
         """The number of texts that were cut because they were too long. Each of them ends with a notice."""
         return self._export_redactor.cut_text_count
 
-    def chunks(self, carried_session: CarriedSession | None = None) -> Iterator[bytes]:
+    def chunks(self, carried_session: EmbeddedSession | None = None) -> Iterator[bytes]:
         """Yield the bytes of the document.
 
         A page can contain a session as a bundle for import (``carried_session``). Raise
@@ -167,12 +168,12 @@ class Document:
         ):
             batch.append(text_chunk)
             batch_characters += len(text_chunk)
-            if batch_characters >= BATCH_CHARACTERS:
+            if batch_characters >= WRITE_CHARACTERS:
                 yield replace_surrogates("".join(batch)).encode()
                 batch, batch_characters = [], 0
         yield replace_surrogates("".join(batch)).encode()
 
-    def _build_parts(self, carried_session: CarriedSession | None) -> Iterator[Part]:
+    def _build_parts(self, carried_session: EmbeddedSession | None) -> Iterator[Part]:
         for head, conversation in self._session_parts:
             yield head
             yield from self._builder.build_conversation_parts(conversation)

@@ -1,7 +1,7 @@
 """Define the parts of a document, such as messages and calls. Every text in them is already redacted.
 
-All formats use the same parts and the same phrases, for example those in ``facts``. The texts are
-not escaped. The module for each format escapes them.
+All formats use the same parts and the same phrases, for example those in ``header_phrases``. The
+texts are not escaped. The module for each format escapes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ USER, ASSISTANT, SUMMARY = "user", "assistant", "summary"
 SPEAKERS = {USER: "User", ASSISTANT: "Assistant", SUMMARY: "Summary"}
 PLACE_DESCRIPTIONS = {COMPACTED: "before a compaction", BRANCH: "on an abandoned branch"}
 # Maps the state of a to-do item to the character in its checkbox.
-TASK_MARKS = {"completed": "x", "in_progress": "~"}
+CHECKBOX_CHARACTERS = {"completed": "x", "in_progress": "~"}
 MAX_NAMED_TOOLS = 6  # Maximum number of tools whose names are shown per turn.
 
 
@@ -34,14 +34,14 @@ class TurnHeader(NamedTuple):
 
     number: int
     time: str
-    words: str
+    first_words: str
     place: str
     tokens: int
     tools: dict[str, int]
     failed_call_count: int
 
     @property
-    def facts(self) -> list[str]:
+    def header_phrases(self) -> list[str]:
         """Short phrases about the turn, for example its time and its tools."""
         tool_texts = []
         for name, count in list(self.tools.items())[:MAX_NAMED_TOOLS]:
@@ -80,7 +80,7 @@ class SessionPart(NamedTuple):
     damaged_line_count: int
 
     @property
-    def facts(self) -> list[tuple[str, str]]:
+    def header_rows(self) -> list[tuple[str, str]]:
         """What is known about the session, as pairs of a name and a value."""
         candidate_facts = [
             ("Session", self.session_id),
@@ -238,7 +238,7 @@ class EndPart(NamedTuple):
         return sentences
 
 
-class CarriedSession(NamedTuple):
+class EmbeddedSession(NamedTuple):
     """The session that a page contains, as markup.
 
     ``markup_rows`` are the lines of the markup, and ``end_part`` counts what was removed from the

@@ -22,9 +22,7 @@ longer."""
 # The maximum nesting depth at which the input of a tool keeps its structure. A deeper value becomes
 # text.
 MAX_NESTING_DEPTH = 40
-MAX_WORD_CHARACTERS = (
-    500  # A key such as ``password`` is not taken into account for a value with more characters.
-)
+MAX_KEYED_SECRET_CHARACTERS = 500  # A value with more characters is not treated as a secret only because of its key, such as ``password``.
 
 
 class ExportRedactor:
@@ -119,7 +117,7 @@ class ExportRedactor:
         """
         if (
             isinstance(value, str)
-            and 0 < len(value) <= MAX_WORD_CHARACTERS
+            and 0 < len(value) <= MAX_KEYED_SECRET_CHARACTERS
             and not any(map(str.isspace, value))
         ):
             field_prefix = f"{key}="

@@ -1,8 +1,8 @@
 """Select and sort the records of a session for a document, in one scan before the document is written.
 
 By default, all records that led to the session's end are selected, including records before a
-compaction. The other choices are only the records that a resume would send, and all records. The
-content of the records is read later.
+compaction. The user can choose only the records that a resume would send, or the records of all
+branches. The content of the records is read later.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CONVERSATION, LIVE_ONLY, ALL_RECORDS = "whole", "live", "all"
 """Which records a document contains: those that led to the session's end, only those that a resume
 would send, or the records of all branches."""
 
-# Maximum number of compactions whose earlier records are shown. Only a forged file has more, and
-# each takes time.
+# Maximum number of compactions whose earlier records are shown. Only a forged file has more
+# compactions, and each of them takes time.
 MAX_SHOWN_COMPACTIONS = 200
 
 
@@ -59,11 +59,11 @@ def select_conversation(
     cannot be read, and NotATranscript if it belongs to another program.
     """
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
-    record_scan = _RecordScan()
+    record_scan = _RecordIdCollector()
     transcript = scan_transcript(session.path, observers=[observer, record_scan, *observers])
     live_nodes = linearize_chain(transcript.chain).nodes
     earlier_nodes: list[Node] = []
-    for part in reversed(list(_find_dropped_nodes(transcript))):
+    for part in reversed(list(_find_compacted_nodes(transcript))):
         earlier_nodes.extend(part)
     if transcript.nodes:
         nodes_to_show = _select_nodes(transcript, live_nodes, earlier_nodes, record_range)
@@ -125,7 +125,7 @@ def _select_nodes(
     return list(shown_nodes.values())
 
 
-class _RecordScan:
+class _RecordIdCollector:
     """An observer of a transcript that collects the uuids of all records.
 
     It also collects the records without a uuid that have content.
@@ -154,7 +154,7 @@ class _RecordScan:
         return self._ids.get(number, frozenset())
 
 
-def _find_dropped_nodes(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
+def _find_compacted_nodes(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
     """Yield the records before each compaction, beginning with the last compaction.
 
     Each tuple contains the records since the previous compaction, in the order of the conversation.

@@ -23,8 +23,8 @@ from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.parts.share.export import HTML, MAX_TEXT_CHARACTERS
 from resume_hooks.parts.share.export.document import Document, DocumentOptions
 from resume_hooks.parts.share.export.document_file import ChunkCounter, measure_chunks
-from resume_hooks.parts.share.export.page import CARRIED_NOTICE
-from resume_hooks.parts.share.export.parts import CarriedSession, EndPart
+from resume_hooks.parts.share.export.page import EMBEDDED_SESSION_NOTICE
+from resume_hooks.parts.share.export.parts import EmbeddedSession, EndPart
 from resume_hooks.parts.share.export.select_records import CONVERSATION
 from resume_hooks.paths import Where, make_private_folder
 from resume_hooks.reading.bundle import BundleRedactor, HomeFolders, export_bundle
@@ -46,7 +46,7 @@ BUNDLE_START = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha
 A conversation on the page cannot contain this text, because the page's text is escaped.
 """
 
-DATA_START = '">'
+BUNDLE_DATA_START = '">'
 BUNDLE_END = "</script>"
 RESEND_REMEDY = "Ask for the file again, sent unchanged."
 
@@ -74,10 +74,10 @@ class PackedBundle(NamedTuple):
         end_part = EndPart(
             dict(self.redactor.kinds), self.redactor.pictures, 0, self.redactor.folders
         )
-        return document.chunks(CarriedSession(end_part, self._encoded_rows()))
+        return document.chunks(EmbeddedSession(end_part, self._encode_rows()))
 
-    def _encoded_rows(self) -> Iterator[str]:
-        yield f"{BUNDLE_START}{self.sha256}{DATA_START}\n"
+    def _encode_rows(self) -> Iterator[str]:
+        yield f"{BUNDLE_START}{self.sha256}{BUNDLE_DATA_START}\n"
         self.stream.seek(0)
         while row_bytes := self.stream.read(_ROW_BYTES):
             yield f"{base64.b64encode(row_bytes).decode()}\n"
@@ -117,7 +117,9 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
 
 
 @contextlib.contextmanager
-def unpack_carried_bundle(staged: StagedFile, max_bytes: int, where: Where) -> Iterator[StagedFile]:
+def unpack_embedded_bundle(
+    staged: StagedFile, max_bytes: int, where: Where
+) -> Iterator[StagedFile]:
     """Unpack the bundle in a page for the duration of the block. Yield any other file unchanged.
 
     Raise ImportFailed if the bundle was truncated or changed, or if it unpacks to more than
@@ -132,7 +134,7 @@ def unpack_carried_bundle(staged: StagedFile, max_bytes: int, where: Where) -> I
     ):
         start = page.rfind(BUNDLE_START.encode())
         if start < 0:
-            if page.find(CARRIED_NOTICE.encode()) >= 0:
+            if page.find(EMBEDDED_SESSION_NOTICE.encode()) >= 0:
                 raise ImportFailed("This page was truncated: its session is missing", RESEND_REMEDY)
             yield staged
             return
@@ -144,11 +146,11 @@ def unpack_carried_bundle(staged: StagedFile, max_bytes: int, where: Where) -> I
 
 def _read_packed_chunks(page: mmap.mmap, start: int) -> Iterator[bytes]:
     """Yield the compressed bundle in a page. Raise ImportFailed if its digest does not match."""
-    sha256, position = page[start : start + 64], start + 64 + len(DATA_START)
+    sha256, position = page[start : start + 64], start + 64 + len(BUNDLE_DATA_START)
     end = page.find(BUNDLE_END.encode(), position)
     if (
         not _SHA256_DIGEST.fullmatch(sha256)
-        or page[start + 64 : position] != DATA_START.encode()
+        or page[start + 64 : position] != BUNDLE_DATA_START.encode()
         or end < 0
     ):
         raise ImportFailed(

@@ -28,7 +28,7 @@ from resume_hooks.derive.verbs.import_ import (
     import_sessions,
 )
 from resume_hooks.errors import ImportFailed, UsageError
-from resume_hooks.parts.share.export.shared_page import unpack_carried_bundle
+from resume_hooks.parts.share.export.shared_page import unpack_embedded_bundle
 from resume_hooks.parts.share.verbs import ImportOptions
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.sessions.locator_forms import IMPORT_REMEDY, is_address
@@ -37,7 +37,7 @@ from resume_hooks.system.text import format_count, plain_line
 
 STDIN_NAME = "-"
 UNVERIFIED_NOTE = "The file's content is unverified: its author could write anything."
-BACKUPS_NOTE = "A bundle has no file backups: rewind-files starts without any."
+NO_BACKUPS_NOTE = "A bundle has no file backups: rewind-files starts without any."
 
 
 def import_transcript(options: ImportOptions) -> None:
@@ -108,7 +108,7 @@ def _open_source(source: str, max_bytes: int) -> Iterator[ImportSource]:
     chunks = file_chunks(path) if path else _read_stdin()
     with (
         stage_chunks(chunks, max_bytes, Where()) as staged,
-        unpack_carried_bundle(staged, max_bytes, Where()) as unpacked_file,
+        unpack_embedded_bundle(staged, max_bytes, Where()) as unpacked_file,
     ):
         yield ImportSource(
             unpacked_file.path,
@@ -189,7 +189,7 @@ def _import_bundle(
         files_text = format_count(missing_file_count, "file")
         notes.append(f"{files_text} of the sessions could not be imported.")
     if spec.whole:
-        notes.append(BACKUPS_NOTE)
+        notes.append(NO_BACKUPS_NOTE)
     return imported_sessions, notes
 
 

@@ -28,7 +28,7 @@ from resume_hooks.system.git_worktrees import repository_root
 from resume_hooks.system.invocation import quote_word, shell_command
 from resume_hooks.system.text import format_count
 
-TRIMMED_NOTE = (
+TRIMMED_CONTENT_NOTE = (
     "Trimmed content of this session is shared as placeholders. To share the originals: {command}, then share the new "
     "session."
 )
@@ -45,7 +45,9 @@ def share_session(options: ShareOptions) -> None:
     if (trimmed_session.trimmed_nodes or trimmed_session.undone_trim_count) and len(sessions) == 1:
         warnings = [
             *warnings,
-            TRIMMED_NOTE.format(command=shell_command(f"untrim {session.session_id[:8]} --all")),
+            TRIMMED_CONTENT_NOTE.format(
+                command=shell_command(f"untrim {session.session_id[:8]} --all")
+            ),
         ]
     with scan_progress(session.path, quiet=options.as_json) as progress_observers:
         document = Document(sessions, PAGE_OPTIONS, options.where, progress_observers)

@@ -49,8 +49,10 @@ if TYPE_CHECKING:  # Not imported at run time because the import takes 80 ms.
     from resume_hooks.parts.team.pushing import PushResult
 
 _MORE_SESSIONS_NOTES = [
-    "Only the latest sessions are listed. There may be more. Every action also accepts the id or title of an older "
-    "session."
+    (
+        "Only the latest sessions are listed. There may be more. Every action also accepts the id or title of an "
+        "older session."
+    )
 ]
 
 

@@ -37,7 +37,7 @@ from resume_hooks.parts.share.export.parts import (
     SUMMARY,
     AgentPart,
     CallPart,
-    CarriedSession,
+    EmbeddedSession,
     EndPart,
     MediaPart,
     NotePart,
@@ -56,14 +56,14 @@ from resume_hooks.transcripts.records import (
     list_objects,
 )
 
-SHELLS = frozenset({"Bash", "PowerShell"})
+SHELL_TOOLS = frozenset({"Bash", "PowerShell"})
 # The tool inputs that are prose, such as a plan or a sub-agent's task.
 PROSE_KEYS = ("plan", "prompt")
 MAX_UNFOLDED_LINES = 60  # An edit with fewer changed lines is unfolded.
 # A note with fewer characters is on the same line as its heading.
 MAX_UNFOLDED_NOTE_CHARACTERS = 200
 MAX_UNFOLDED_TURNS = 3  # The turns of a page with at most this number of turns are unfolded.
-CARRIED_NOTICE = (
+EMBEDDED_SESSION_NOTICE = (
     "This file also contains the session. To continue it, in the folder of the project: "
     "resume-hooks import FILE."
 )
@@ -74,12 +74,12 @@ _NUMBERED_LINE = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 def build_page(
     document: Iterable[Part],
     sessions: Iterable[SessionPart],
-    carried_session: CarriedSession | None = None,
+    carried_session: EmbeddedSession | None = None,
 ) -> Iterator[str]:
     """Yield the markup of a page.
 
-    ``document`` are its parts, and ``sessions`` the headers for the list of turns.
-    ``carried_session`` is a bundle at the end of the page.
+    ``document`` contains the parts of the page, and ``sessions`` the session headers for the list
+    of turns. ``embedded_session`` is a bundle at the end of the page.
     """
     session_heads = list(sessions)
     yield from _build_page_head(session_heads)
@@ -88,7 +88,7 @@ def build_page(
             "aside",
             *(
                 build_element("p", sentence)
-                for sentence in (CARRIED_NOTICE, *carried_session.end_part.sentences)
+                for sentence in (EMBEDDED_SESSION_NOTICE, *carried_session.end_part.sentences)
             ),
             id="carries",
         )
@@ -174,7 +174,7 @@ def _build_turn_list(session_heads: list[SessionPart]) -> Html:
             link = build_element(
                 "a",
                 build_element("span", f"{turn.number}", class_="number"),
-                turn.words or "\N{EM DASH}",
+                turn.first_words or "\N{EM DASH}",
                 href=f"#{_format_turn_anchor(index, turn)}",
                 dir="auto",
             )
@@ -215,7 +215,7 @@ def _build_document_markup(document: Iterable[Part], *, is_unfolded: bool) -> It
             session += 1
             fact_elements = (
                 join_markup([build_element("dt", name), build_element("dd", value, dir="auto")])
-                for name, value in part.facts
+                for name, value in part.header_rows
             )
             title = build_element("h1", part.title, dir="auto")
             yield (
@@ -255,8 +255,8 @@ def _build_turn_markup(turn: TurnHeader, anchor: str, *, is_unfolded: bool) -> H
         ),
         build_element(
             "span",
-            build_element("span", turn.words or "\N{EM DASH}", class_="words", dir="auto"),
-            build_element("span", " \N{MIDDLE DOT} ".join(turn.facts), class_="facts"),
+            build_element("span", turn.first_words or "\N{EM DASH}", class_="words", dir="auto"),
+            build_element("span", " \N{MIDDLE DOT} ".join(turn.header_phrases), class_="facts"),
             class_="head",
         ),
     )
@@ -370,7 +370,7 @@ def _build_call_summary(call: CallPart) -> Html:
         else "",
         build_element("span", call.state, class_="failed") if call.state else "",
     )
-    if call.tool in SHELLS:
+    if call.tool in SHELL_TOOLS:
         description = get_string(call.arguments, "description")
     else:
         description = ""
@@ -401,7 +401,7 @@ def _build_input_markup(call: CallPart) -> Html:
 def _build_plain_inputs(call: CallPart) -> Iterator[Html]:
     remaining_inputs: Record = dict(call.arguments)
     command = get_string(remaining_inputs, "command")
-    if call.tool in SHELLS and command:
+    if call.tool in SHELL_TOOLS and command:
         yield build_code_markup(command, "bash", "command")
         remaining_inputs = {
             key: value

@@ -1,6 +1,6 @@
 """Format code and prose for the page.
 
-Pygments colours a code if its language is known and its text is short. Each code box has a copy
+Pygments colours code if its language is known and the code is short. Each code box has a copy
 button. markdown-it parses the model's prose, and only the elements in a fixed table reach the page.
 HTML in the prose is shown as text, images become text links, and links lead only to web or mail
 addresses.
