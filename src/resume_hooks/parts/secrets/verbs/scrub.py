@@ -57,7 +57,10 @@ _FOLDER_NAME_NOTE = (
     "The name of the project's folder contains a secret, which stays in every record, because Claude "
     "Code finds a session by its folder. Rename the folder."
 )
-_OTHER_AGENT_REFUSAL = "Another agent's session is not rewritten, because its forks and rewinds refer to places in its file"
+_OTHER_AGENT_REFUSAL = (
+    "Another agent's session is not rewritten, because its forks and rewinds refer to places in "
+    "its file"
+)
 _SHORT_VALUES_NOTE = (
     "{count:,} short values may still be elsewhere: only the scanner can tell them from ordinary words. "
     "Search for them by hand, or give them to --secret-stdin."

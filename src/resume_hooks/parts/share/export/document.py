@@ -147,22 +147,22 @@ class Document:
         """The number of texts that were cut because they were too long. Each of them ends with a notice."""
         return self._export_redactor.cut_text_count
 
-    def chunks(self, carried_session: EmbeddedSession | None = None) -> Iterator[bytes]:
+    def chunks(self, embedded_session: EmbeddedSession | None = None) -> Iterator[bytes]:
         """Yield the bytes of the document.
 
-        A page can contain a session as a bundle for import (``carried_session``). Raise
+        A page can contain a session as a bundle for import (``embedded_session``). Raise
         SessionNotFound if a file has changed since its records were selected.
         """
         if self.options.format == JSON:
             yield from bundle(self.sessions, self._where, self._bundle_redactor)
             return
         document_parts, session_heads = (
-            self._build_parts(carried_session),
+            self._build_parts(embedded_session),
             [head for head, _ in self._session_parts],
         )
         batch, batch_characters = list[str](), 0
         for text_chunk in (
-            build_page(document_parts, session_heads, carried_session)
+            build_page(document_parts, session_heads, embedded_session)
             if self.options.format == HTML
             else format_document(document_parts)
         ):
@@ -173,12 +173,12 @@ class Document:
                 batch, batch_characters = [], 0
         yield replace_surrogates("".join(batch)).encode()
 
-    def _build_parts(self, carried_session: EmbeddedSession | None) -> Iterator[Part]:
+    def _build_parts(self, embedded_session: EmbeddedSession | None) -> Iterator[Part]:
         for head, conversation in self._session_parts:
             yield head
             yield from self._builder.build_conversation_parts(conversation)
-        if carried_session:
-            end = carried_session.end_part
+        if embedded_session:
+            end = embedded_session.end_part
         else:
             end = EndPart(
                 self.removed_secrets, self.picture_count if self.options.format == HTML else 0, 0

@@ -74,7 +74,7 @@ _NUMBERED_LINE = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 def build_page(
     document: Iterable[Part],
     sessions: Iterable[SessionPart],
-    carried_session: EmbeddedSession | None = None,
+    embedded_session: EmbeddedSession | None = None,
 ) -> Iterator[str]:
     """Yield the markup of a page.
 
@@ -83,12 +83,12 @@ def build_page(
     """
     session_heads = list(sessions)
     yield from _build_page_head(session_heads)
-    if carried_session:
+    if embedded_session:
         yield build_element(
             "aside",
             *(
                 build_element("p", sentence)
-                for sentence in (EMBEDDED_SESSION_NOTICE, *carried_session.end_part.sentences)
+                for sentence in (EMBEDDED_SESSION_NOTICE, *embedded_session.end_part.sentences)
             ),
             id="carries",
         )
@@ -96,7 +96,7 @@ def build_page(
         document, is_unfolded=sum(len(head.turns) for head in session_heads) <= MAX_UNFOLDED_TURNS
     )
     yield Html(f"</main>\n{build_element('script', _read_own_file('page.js'))}\n")
-    yield from carried_session.markup_rows if carried_session else ()
+    yield from embedded_session.markup_rows if embedded_session else ()
     yield "</body>\n</html>\n"
 
 
