@@ -22,7 +22,9 @@ longer."""
 # The maximum nesting depth at which the input of a tool keeps its structure. A deeper value becomes
 # text.
 MAX_NESTING_DEPTH = 40
-MAX_KEYED_SECRET_CHARACTERS = 500  # A value with more characters is not treated as a secret only because of its key, such as ``password``.
+# A value with more characters is not treated as a secret only because of its key, such as
+# ``password``.
+MAX_KEYED_SECRET_CHARACTERS = 500
 
 
 class ExportRedactor:
