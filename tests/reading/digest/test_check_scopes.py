@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.reading.digest import check_scopes, shell
 from resume_hooks.reading.digest.check_scopes import CheckRun, PassedChecks
-from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from tests.builders import CWD, SESSION
 
 RUN_COUNT = 200
@@ -14,8 +14,8 @@ RUN_COUNT = 200
 
 def _passed_run(number: int) -> CheckRun:
     command = f"go test ./p{number} -run Test{number}x"
-    place = RecordPlace(SESSION, number, number)
-    run = ShellRun(command, place, place, CWD, 0, False, "ok", False)
+    position = RecordPosition(SESSION, number, number)
+    run = ShellRun(command, position, position, CWD, 0, False, "ok", False)
     parts = shell.parse_simple_commands(command)
     return CheckRun(run, parts, shell.make_command_key(command), CWD, has_passed=True)
 
@@ -37,8 +37,8 @@ def test_many_checks_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch
 
 
 def _run(command: str, order: int, folder: str, output: str = "ok", status: int = 0) -> CheckRun:
-    place = RecordPlace(SESSION, order, order)
-    run = ShellRun(command, place, place, folder, status, bool(status), output, False)
+    position = RecordPosition(SESSION, order, order)
+    run = ShellRun(command, position, position, folder, status, bool(status), output, False)
     parts = shell.parse_simple_commands(command)
     return CheckRun(run, parts, shell.make_command_key(command), folder, has_passed=not status)
 

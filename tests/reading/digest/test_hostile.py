@@ -14,7 +14,7 @@ from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.reading.digest.commits import NO_COMMITS
 from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.reading.digest.file_states import FileEdit, derive_file_states
 from resume_hooks.reading.digest.opening import format_opening, format_whole_digest
 from resume_hooks.sessions.locate import SessionFile, session_file
@@ -246,8 +246,8 @@ def test_edits_are_looked_up_in_linear_time() -> None:
     edited_files = EditedFiles(edits, find_checkout)
     notes = []
     for number in range(300):
-        place = RecordPlace(SESSION, number, number)
-        notes.append(edited_files.describe_edits_after_pass(place, "/repo1/src"))
+        position = RecordPosition(SESSION, number, number)
+        notes.append(edited_files.describe_edits_after_pass(position, "/repo1/src"))
     assert notes[0] == "150 files edited since"
     assert notes[-4:] == [
         "edited since: a297.py, a299.py",
@@ -262,8 +262,8 @@ def test_only_the_latest_folders_with_git_commands_are_checkouts() -> None:
     """If git commands ran in 100 folders, only the latest ``MAX_OTHER_FOLDERS`` count as checkouts."""
     runs = []
     for number in range(100):
-        place = RecordPlace(SESSION, number, number)
-        run = ShellRun("git status", place, place, f"/other/r{number}", 0, False, "ok", False)
+        position = RecordPosition(SESSION, number, number)
+        run = ShellRun("git status", position, position, f"/other/r{number}", 0, False, "ok", False)
         runs.append((run, shell.parse_simple_commands("git status")))
     states = derive_file_states([], (), runs, "/home/user/proj", NO_COMMITS)
     assert len(states.other_roots) == file_states.MAX_OTHER_FOLDERS

@@ -70,8 +70,8 @@ class Branches:
         known_results: dict[str, bool] = {}
 
         def is_quote_live(quote: Quote) -> bool:
-            if quote.place.session_id != session_id:
-                return not copied_until or quote.place.order <= copied_until
+            if quote.position.session_id != session_id:
+                return not copied_until or quote.position.order <= copied_until
             return not _leaves_live_branch(quote.uuid, live_uuids, parents, known_results)
 
         return is_quote_live

@@ -216,7 +216,7 @@ def _make_sections(
     paths = changed_files.SessionPaths(folder, repository)
     touched_files = changed_files.collect_touched_files(facts.changes, runs, paths)
     commits = find_final_commits(parsed_runs)
-    last_commit_order = max((commit.place.order for commit in commits.commits), default=0)
+    last_commit_order = max((commit.position.order for commit in commits.commits), default=0)
     edits = changed_files.list_edits(touched_files)
     checkouts = [checkout.folder for checkout in session_git.checkouts]
     lasting_edits = [edit for edit in edits if not changed_files.is_temporary(edit.path, checkouts)]
@@ -370,7 +370,7 @@ def build_digest(
         remark_count = talk.count_remarks(facts, messages)
         git = git_query.collect_answers()
         facts.changes += subagent_changes.changes
-        facts.changes.sort(key=lambda change: change.place.order)
+        facts.changes.sort(key=lambda change: change.position.order)
         if facts.has_agents_without_transcripts:
             facts.add_reported_changes()
         own_sections = _make_sections(facts, folder, git, files[-1].session_id)
@@ -573,7 +573,7 @@ def _read_agent_changes(agent: Subagent, order: int) -> list[FileChange]:
     with open(agent.path, "rb", buffering=BUFFER_BYTES) as stream:
         _process_lines(stream, 0, f"{agent.session_id}/{agent.name}", facts)
     changes = _list_agent_changes(facts)
-    return [change._replace(place=change.place._replace(order=order)) for change in changes]
+    return [change._replace(position=change.position._replace(order=order)) for change in changes]
 
 
 def _list_agent_changes(facts: LineageFacts) -> list[FileChange]:
@@ -584,9 +584,9 @@ def _list_agent_changes(facts: LineageFacts) -> list[FileChange]:
         if run.failed:
             continue
         for path, is_gone in shell.find_changed_paths(parse_simple_commands(run.command)):
-            change = FileChange(path, run.folder, run.place)
+            change = FileChange(path, run.folder, run.position)
             if is_gone:
-                removals.append((_make_absolute_path(change), run.place.order))
+                removals.append((_make_absolute_path(change), run.position.order))
             else:
                 changes.append(change)
     return [change for change in changes if not _was_removed_later(change, removals)]
@@ -596,7 +596,7 @@ def _was_removed_later(change: FileChange, removals: Sequence[tuple[str, int]]) 
     """Check whether a later command removed the changed file, or a folder that contains it."""
     path = f"{_make_absolute_path(change)}/"
     return any(
-        order > change.place.order and path.startswith(f"{removed_path}/")
+        order > change.position.order and path.startswith(f"{removed_path}/")
         for removed_path, order in removals
     )
 

@@ -15,7 +15,7 @@ from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.commits import Commit
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry
-from resume_hooks.reading.digest.facts import FileChange, RecordPlace
+from resume_hooks.reading.digest.facts import FileChange, RecordPosition
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, OPEN_STATES, FileEdit, FileStates
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.script_writes import find_files_written_by_scripts
@@ -68,13 +68,13 @@ _FORCED_REMOVAL = compile_lazily(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f
 
 
 class FileTouch(NamedTuple):
-    """One change of a file, at the record ``place``.
+    """One change of a file, at the record ``position``.
 
     ``doubt_note`` says why the change is uncertain, or is ``""``. ``is_removed`` means that a
     successful command removed the file. ``is_new`` means that the file did not exist before.
     """
 
-    place: RecordPlace
+    position: RecordPosition
     doubt_note: str = ""
     is_removed: bool = False
     is_new: bool = False
@@ -146,7 +146,7 @@ def collect_touched_files(
     for change in changes:
         doubt_note = NAMED_IN_REPORT_NOTE if change.is_reported else ""
         touches_by_path.setdefault(paths.relative_path(change.path, change.folder), []).append(
-            FileTouch(change.place, doubt_note, is_new=change.is_new)
+            FileTouch(change.position, doubt_note, is_new=change.is_new)
         )
     for command in commands:
         doubt_note = COMMAND_FAILED_NOTE if command.run.failed else ""
@@ -154,13 +154,13 @@ def collect_touched_files(
         for path, is_gone in islice(shell.find_changed_paths(command.parts), MAX_WRITTEN_FILES):
             name = paths.relative_path(path, command.run.folder)
             is_removed = is_gone and (_proves_removal(command) or path in removed_paths)
-            touch = FileTouch(command.run.place, "" if is_removed else doubt_note, is_removed)
+            touch = FileTouch(command.run.position, "" if is_removed else doubt_note, is_removed)
             touches_by_path.setdefault(name, []).append(touch)
             if is_removed:
-                _mark_folder_removed(touches_by_path, name, touch.place.order)
+                _mark_folder_removed(touches_by_path, name, touch.position.order)
         for path in islice(_find_script_files(command), MAX_WRITTEN_FILES):
             touches_by_path.setdefault(paths.relative_path(path), []).append(
-                FileTouch(command.run.place, doubt_note)
+                FileTouch(command.run.position, doubt_note)
             )
     listed_paths = _add_listed_files(touches_by_path, changes, commands, paths)
     _add_reported_files(touches_by_path, commands, paths, listed_paths)
@@ -224,9 +224,9 @@ def _mark_folder_removed(
     prefix = f"{folder.rstrip('/')}/"
     for path, touches in touches_by_path.items():
         if path.startswith(prefix):
-            earlier_touches = [touch for touch in touches if touch.place.order < order]
+            earlier_touches = [touch for touch in touches if touch.position.order < order]
             if earlier_touches:
-                last_touch = max(earlier_touches, key=lambda touch: touch.place.order)
+                last_touch = max(earlier_touches, key=lambda touch: touch.position.order)
                 touches.append(last_touch._replace(is_removed=True))
 
 
@@ -243,12 +243,12 @@ def _add_listed_files(
     # If git listed a file before the first command that may change files, the session did not
     # change the file.
     working_orders = (
-        c.run.place.order
+        c.run.position.order
         for c in commands
         if c.program and not c.program.startswith(("git ", "gh "))
     )
     first_change = min(
-        (*(change.place.order for change in changes[:1]), *working_orders), default=0
+        (*(change.position.order for change in changes[:1]), *working_orders), default=0
     )
     listed_before: set[str] = set()
     all_listed: set[str] = set()
@@ -258,13 +258,13 @@ def _add_listed_files(
             islice(_list_git_files(command, paths), MAX_FILES_IN_GIT_OUTPUT)
         )
         all_listed.update(listed_paths, _list_untracked_files(command, paths))
-        if command.run.place.order < first_change:
+        if command.run.position.order < first_change:
             listed_before.update(listed_paths)
             continue
         for path in listed_paths:
             if path not in listed_before:
                 touches_by_path.setdefault(path, []).append(
-                    FileTouch(command.run.result_place, NAMED_BY_GIT_NOTE)
+                    FileTouch(command.run.result_position, NAMED_BY_GIT_NOTE)
                 )
     return all_listed
 
@@ -291,7 +291,7 @@ def _add_reported_files(
         # A generator may name hundreds of files that it did not change.
         changed_names = (name for name in names if name in listed_paths)
         for name in islice(changed_names, MAX_WRITTEN_FILES):
-            touches_by_path.setdefault(name, []).append(FileTouch(command.run.place))
+            touches_by_path.setdefault(name, []).append(FileTouch(command.run.position))
 
 
 _ANNOUNCING_STEMS = ("creat", "updat", "writ", "generat", "sav", "wrote")
@@ -345,10 +345,10 @@ def find_missing_files(
                 name, posixpath.join(command.run.folder, target_folder or "")
             )
             for path, touches in touches_by_path.items():
-                last_order = max(touch.place.order for touch in touches)
+                last_order = max(touch.position.order for touch in touches)
                 if (
                     f"{path}/".startswith(f"{missing_path}/")
-                    and last_order < command.run.place.order
+                    and last_order < command.run.position.order
                 ):
                     missing_paths.add(path)
     return missing_paths
@@ -369,7 +369,7 @@ def list_edits(touches_by_path: Mapping[str, Sequence[FileTouch]]) -> list[FileE
     for path, touches in touches_by_path.items():
         for touch in touches:
             if touch.doubt_note in {"", NAMED_IN_REPORT_NOTE}:
-                edits.append(FileEdit(path, touch.place.order, touch.is_new, touch.is_removed))
+                edits.append(FileEdit(path, touch.position.order, touch.is_new, touch.is_removed))
     return edits
 
 
@@ -401,7 +401,7 @@ def list_changed_files(
     """
 
     def sort_key(path: str) -> tuple[bool, bool, bool, int, str]:
-        latest = max(touch.place.order for touch in touches_by_path[path])
+        latest = max(touch.position.order for touch in touches_by_path[path])
         is_outside = path.startswith(("/", "~", "..")) or _WINDOWS_PATH.match(path) is not None
         is_unsure = all(touch.doubt_note for touch in touches_by_path[path])
         is_settled = _format_state_note(path, paths, states, branch) not in OPEN_STATES
@@ -430,8 +430,10 @@ def list_changed_files(
                     sum(inner in removed_with_folder for inner in contents[path]), "file"
                 )
                 removal_note = _format_removal_note(path, states, touches_by_path)
-                place = str(_find_last_touch(touches_by_path[path]).place)
-                yield DigestEntry(f"{_shorten_path(path)}/", place, f"{removal_note} with {files}")
+                position = str(_find_last_touch(touches_by_path[path]).position)
+                yield DigestEntry(
+                    f"{_shorten_path(path)}/", position, f"{removal_note} with {files}"
+                )
             continue
         last_touch = _find_last_touch(touches_by_path[path])
         is_removed = last_touch.is_removed or path in states.removed_paths
@@ -460,7 +462,9 @@ def _make_file_entry(
     if folder:
         path = path[len(folder) + 1 :]
         notes.append(f"in {posixpath.basename(folder)}, a folder that was removed")
-    return DigestEntry(_shorten_path(path), str(last_touch.place), ", ".join(filter(None, notes)))
+    return DigestEntry(
+        _shorten_path(path), str(last_touch.position), ", ".join(filter(None, notes))
+    )
 
 
 def _find_foreign_files(
@@ -488,7 +492,7 @@ def _find_removed_folder(
 ) -> str:
     """Return the removed folder outside the home folder that contained a file, or ``""``."""
     for folder, order in removals:
-        if path.startswith(f"{folder}/") and last_touch.place.order < order:
+        if path.startswith(f"{folder}/") and last_touch.position.order < order:
             return folder
     return ""
 
@@ -542,7 +546,7 @@ def _format_state_note(path: str, paths: SessionPaths, states: FileStates, branc
 def _find_last_touch(touches: Sequence[FileTouch]) -> FileTouch:
     """Return the last certain change of a file. If no change is certain, return the last change."""
     return max(
-        reversed(_select_sure_touches(touches) or touches), key=lambda touch: touch.place.order
+        reversed(_select_sure_touches(touches) or touches), key=lambda touch: touch.position.order
     )
 
 
@@ -572,7 +576,7 @@ def list_todo_comments(
         path = paths.relative_path(mark.path, mark.folder)
         if TEMPORARY_PATH.search(path) or _find_last_touch(touches_by_path[path]).is_removed:
             continue
-        yield make_entry(f"{mark.text} ({_shorten_path(path)})", mark.place)
+        yield make_entry(f"{mark.text} ({_shorten_path(path)})", mark.position)
 
 
 def list_unchecked_plan_steps(
@@ -585,9 +589,9 @@ def list_unchecked_plan_steps(
     for step in facts.marks.list_open_steps():
         path = paths.relative_path(step.path, step.folder)
         touches = touches_by_path.get(path, ())
-        is_changed = any(touch.place.order > step.place.order for touch in touches)
+        is_changed = any(touch.position.order > step.position.order for touch in touches)
         if TEMPORARY_PATH.search(path) is None and not is_changed:
-            yield make_entry(step.text, step.place, f"no check in {_shorten_path(path)}")
+            yield make_entry(step.text, step.position, f"no check in {_shorten_path(path)}")
 
 
 def list_read_files(
@@ -595,10 +599,10 @@ def list_read_files(
 ) -> Iterator[DigestEntry]:
     """Yield the files that were read but not changed, the latest first."""
     changed_ends = {_last_path_parts(name) for name in touches_by_path}
-    for (path, folder), place in reversed(facts.read_files.items()):
+    for (path, folder), position in reversed(facts.read_files.items()):
         name = paths.relative_path(path, folder)
         if _last_path_parts(name) not in changed_ends and TEMPORARY_PATH.search(name) is None:
-            yield DigestEntry(_shorten_path(name), str(place))
+            yield DigestEntry(_shorten_path(name), str(position))
 
 
 def _last_path_parts(path: str) -> str:
@@ -613,16 +617,18 @@ def list_artefacts(facts: LineageFacts, commits: Sequence[Commit]) -> Iterator[D
     """
     rows: list[tuple[int, DigestEntry]] = []
     for commit in reversed(commits):
-        rows.append((commit.place.order, _make_commit_entry(commit)))
+        rows.append((commit.position.order, _make_commit_entry(commit)))
     for run in facts.runs:
         if not run.failed and "https://" in run.output and _ARTEFACT_COMMAND.search(run.command):
             for url in _URL.findall(run.output):
                 if link := _ARTEFACT_LINK.match(url):
-                    rows.append((run.result_place.order, make_entry(link[0], run.result_place)))
+                    rows.append(
+                        (run.result_position.order, make_entry(link[0], run.result_position))
+                    )
     rows.sort(key=lambda row: -row[0])
     yield from (entry for _, entry in rows)
     yield from (
-        make_entry(link, place) for link, place in reversed(facts.pull_request_links.items())
+        make_entry(link, position) for link, position in reversed(facts.pull_request_links.items())
     )
 
 
@@ -632,7 +638,7 @@ def _make_commit_entry(commit: Commit) -> DigestEntry:
     notes = [f"on {commit.branch}"] if commit.branch else []
     if commit.is_rebased:
         notes.append("rebased since, which gave it a new hash")
-    return make_entry(f"{label} {commit.subject}", commit.place, ", ".join(notes))
+    return make_entry(f"{label} {commit.subject}", commit.position, ", ".join(notes))
 
 
 def _shorten_path(path: str) -> str:

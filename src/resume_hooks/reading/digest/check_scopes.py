@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
-from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.reading.digest.shell import SimpleCommand
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
@@ -89,7 +89,7 @@ class PassedChecks:
         self._printed_scopes: dict[tuple[str, str], list[_CheckScope]] = {}
         """The scopes of the commands that each runner printed last, by the runner's key and folder.
         """
-        self._passes: dict[tuple[str, bool], dict[_CheckScope, RecordPlace]] = {}
+        self._passes: dict[tuple[str, bool], dict[_CheckScope, RecordPosition]] = {}
         """The position of the last run that passed, for each scope. The latest position comes last.
 
         The outer key is a program, and whether the scope has filters.
@@ -101,40 +101,40 @@ class PassedChecks:
         for check_run in check_runs:
             if check_run.has_passed and shell.does_status_cover_all_parts(check_run.key):
                 for scope in self._list_scopes(check_run):
-                    self._add_pass(scope, check_run.run.result_place)
+                    self._add_pass(scope, check_run.run.result_position)
 
-    def _add_pass(self, scope: _CheckScope, place: RecordPlace) -> None:
+    def _add_pass(self, scope: _CheckScope, position: RecordPosition) -> None:
         passes = self._passes.setdefault((scope.program, bool(scope.filters)), {})
         # A dict keeps the position of an existing key, but the latest pass must be last.
         passes.pop(scope, None)
-        passes[scope] = place
+        passes[scope] = position
 
-    def find_covering_pass(self, check_run: CheckRun) -> RecordPlace | None:
+    def find_covering_pass(self, check_run: CheckRun) -> RecordPosition | None:
         """Find later runs that passed and that together cover everything that a failed run checked.
 
         Return the position of the first of these runs, or None if something is not covered.
         """
-        places: list[RecordPlace] = []
+        positions: list[RecordPosition] = []
         for scope in self._list_scopes(check_run):
-            place = self._find_pass_of_scope(scope, check_run.run.result_place.order)
-            if place is None:
+            position = self._find_pass_of_scope(scope, check_run.run.result_position.order)
+            if position is None:
                 return None
-            places.append(place)
-        return min(places, key=lambda place: place.order, default=None)
+            positions.append(position)
+        return min(positions, key=lambda position: position.order, default=None)
 
-    def _find_pass_of_scope(self, scope: _CheckScope, order: int) -> RecordPlace | None:
+    def _find_pass_of_scope(self, scope: _CheckScope, order: int) -> RecordPosition | None:
         """Return the position of the last run after ``order`` that passed and covers a scope, or None."""
-        places: list[RecordPlace] = []
+        positions: list[RecordPosition] = []
         for program in (scope.program, *_COMPILERS.get(scope.program, ())):
             for has_filters in (False, True):
                 passes = self._passes.get((program, has_filters), {})
-                for passed_scope, place in islice(reversed(passes.items()), MAX_COMPARED_SCOPES):
-                    if place.order <= order:
+                for passed_scope, position in islice(reversed(passes.items()), MAX_COMPARED_SCOPES):
+                    if position.order <= order:
                         break
                     if _covers_scope(passed_scope, scope):
-                        places.append(place)
+                        positions.append(position)
                         break
-        return max(places, key=lambda place: place.order, default=None)
+        return max(positions, key=lambda position: position.order, default=None)
 
     def _list_scopes(self, check_run: CheckRun) -> list[_CheckScope]:
         """Return the scopes of the programs in a run.

@@ -20,7 +20,7 @@ from resume_hooks.reading.digest.facts import (
     PendingCall,
     Prompts,
     Quote,
-    RecordPlace,
+    RecordPosition,
     Refusal,
     ShellRun,
     TodoList,
@@ -121,11 +121,11 @@ class LineageFacts:
         self.refusals: list[Refusal] = []
         self.runs: list[ShellRun] = []
         self.changes: list[FileChange] = []
-        self.read_files: dict[tuple[str, str], RecordPlace] = {}
-        """The place of the last read of each file, by the path and by the folder in which the path
+        self.read_files: dict[tuple[str, str], RecordPosition] = {}
+        """The position of the last read of each file, by the path and by the folder in which the path
         was used."""
         self.plans: list[Quote] = []
-        self.pull_request_links: dict[str, RecordPlace] = {}
+        self.pull_request_links: dict[str, RecordPosition] = {}
         self.summaries: list[Quote] = []
         """The client's summaries from compactions and its recaps for a user who was away."""
         self.questions: list[Quote] = []
@@ -155,7 +155,7 @@ class LineageFacts:
         """The assistant's last words after the last prompt."""
         self._open_calls: dict[str, PendingCall] = {}
         self._background_runs: dict[str, int] = {}
-        self.foreign_prompts: set[RecordPlace] = set()
+        self.foreign_prompts: set[RecordPosition] = set()
         """The prompts in the imported part of a file. Another user wrote them."""
         self._imported_at = ""
         self._sidechain = sidechain
@@ -188,9 +188,9 @@ class LineageFacts:
         for call_id, call in self._open_calls.items():
             if call.tool in _AGENT_TOOLS:
                 task = call.find_first_text("description", "prompt")
-                self.running_agents[call_id] = Quote(task, call.place)
+                self.running_agents[call_id] = Quote(task, call.position)
         last_call = next(reversed(self._open_calls.values()), None)
-        if last_call is not None and last_call.place.order >= self.last_call_order:
+        if last_call is not None and last_call.position.order >= self.last_call_order:
             self.unanswered_call = last_call
         else:
             self.unanswered_call = None
@@ -226,12 +226,12 @@ class LineageFacts:
         is_repeated = self._copy_detector.is_copy(record)
         if self._branches.is_copy(record, self._order) or is_repeated:
             return
-        place = RecordPlace(session_id, number, self._order)
-        self._process_branch(record, place)
-        self._process_sandbox(record, place)
+        position = RecordPosition(session_id, number, self._order)
+        self._process_branch(record, position)
+        self._process_sandbox(record, position)
         handler = _HANDLERS.get(get_string(record, "type"))
         if handler is not None:
-            handler(self, record, place)
+            handler(self, record, position)
 
     def _prepare_sidechain_facts(self) -> LineageFacts:
         """Return the facts of the sub-agents whose records are in the session's own file.
@@ -248,7 +248,7 @@ class LineageFacts:
         """Set the number of records that were counted before the next record."""
         self._order = order
 
-    def _process_branch(self, record: Record, place: RecordPlace) -> None:
+    def _process_branch(self, record: Record, position: RecordPosition) -> None:
         """Process the branch in a record. The branch may have been changed outside the session."""
         branch = get_string(record, "gitBranch")
         former = self.client_checkout
@@ -260,9 +260,9 @@ class LineageFacts:
             return
         self.later_branch = ""
         if former is None or is_other:
-            self.client_checkout = SessionCheckout(get_string(record, "cwd"), branch, place)
+            self.client_checkout = SessionCheckout(get_string(record, "cwd"), branch, position)
 
-    def _process_sandbox(self, record: Record, place: RecordPlace) -> None:
+    def _process_sandbox(self, record: Record, position: RecordPosition) -> None:
         """Process the description of the sandbox in a message. Without a description, there is no sandbox."""
         if get_string(record, "type") not in {records.USER, records.ASSISTANT}:
             return
@@ -270,7 +270,7 @@ class LineageFacts:
         if not description:
             self.sandbox = None
         elif self.sandbox is None or self.sandbox.text != description:
-            self.sandbox = Quote(description, place)
+            self.sandbox = Quote(description, position)
 
     def process_prescan(self, prescan: Prescan, session_id: str, number: int) -> bool:
         """Process the quickly read fields of a record. Return False if the whole record must be parsed."""
@@ -288,11 +288,11 @@ class LineageFacts:
         ):
             del self._open_calls[prescan.call_id]
             self._process_success(
-                call, {}, Quote("", RecordPlace(session_id, number, self._order), prescan.uuid)
+                call, {}, Quote("", RecordPosition(session_id, number, self._order), prescan.uuid)
             )
         return True
 
-    def _process_assistant_record(self, record: Record, place: RecordPlace) -> None:
+    def _process_assistant_record(self, record: Record, position: RecordPosition) -> None:
         is_from_model = (
             self.is_imported
             or bool(records.answering_model(record))
@@ -305,58 +305,58 @@ class LineageFacts:
             if kind == records.TEXT:
                 text = get_string(block, "text").strip()
                 if text and not is_placeholder(text):
-                    self.words_since_prompt = Quote(text, place, get_string(record, "uuid"))
+                    self.words_since_prompt = Quote(text, position, get_string(record, "uuid"))
                     self.assistant_quotes.append(self.words_since_prompt)
             elif kind == records.CALL:
-                self._process_call(record, block, place)
+                self._process_call(record, block, position)
 
-    def _process_call(self, record: Record, block: Record, place: RecordPlace) -> None:
+    def _process_call(self, record: Record, block: Record, position: RecordPosition) -> None:
         inputs = records.get_mapping(block, "input")
         folder = _find_call_folder(inputs, get_string(record, "cwd"))
-        call = PendingCall(get_string(block, "name"), inputs, place, folder)
-        self.last_call_order = place.order
+        call = PendingCall(get_string(block, "name"), inputs, position, folder)
+        self.last_call_order = position.order
         self._open_calls[get_string(block, "id")] = call
         if call.tool == "AskUserQuestion":
             rows = records.list_objects(call.inputs.get("questions"))
             questions = filter(None, (get_string(row, "question") for row in rows))
             self.questions += [
-                Quote(question, place, get_string(record, "uuid")) for question in questions
+                Quote(question, position, get_string(record, "uuid")) for question in questions
             ]
 
-    def _process_user_record(self, record: Record, place: RecordPlace) -> None:
+    def _process_user_record(self, record: Record, position: RecordPosition) -> None:
         if (
             record.get("isCompactSummary") is True
             or record.get("isVisibleInTranscriptOnly") is True
         ):
-            self._process_summary(record, place)
+            self._process_summary(record, position)
             return
         if (
             self.is_imported
             and clock.normalize_timestamp(record.get("timestamp")) <= self._imported_at
         ):
-            self.foreign_prompts.add(place)
+            self.foreign_prompts.add(position)
         content = records.get_message(record).get("content")
         if results := script_calls.list_printed_results(record):
             for block in results:
-                self._process_result(record, block, place)
+                self._process_result(record, block, position)
             has_only_results = isinstance(content, list) and len(content) == len(results)
             extra_text = "" if has_only_results else records.join_text_blocks(record)
             # Older clients record a text that the user typed during the call in the record of the
             # result.
             if extra_text:
-                self._process_typed_words(Quote(extra_text, place, get_string(record, "uuid")))
+                self._process_typed_words(Quote(extra_text, position, get_string(record, "uuid")))
             return
         uuid = get_string(record, "uuid")
         if mode := get_string(record, "permissionMode"):
             self.plan_mode = mode == _PLAN_MODE
         if isinstance(content, str):
-            self._process_notification(content, place)
+            self._process_notification(content, position)
         plan = get_string(record, "planContent")
         if plan.strip():
-            self.plans.append(Quote(plan, place, uuid))
+            self.plans.append(Quote(plan, position, uuid))
         if record.get("isMeta") is True:
-            self._process_note(record, place)
-        self._process_prompt(record, Quote(records.prompt_text(record), place, uuid))
+            self._process_note(record, position)
+        self._process_prompt(record, Quote(records.prompt_text(record), position, uuid))
 
     def _process_prompt(self, record: Record, quote: Quote) -> None:
         """Process a prompt, the arguments of a client command, or a command that the user ran with ``!``."""
@@ -368,18 +368,18 @@ class LineageFacts:
         elif isinstance(content, str):
             self._process_command(content, quote)
 
-    def _process_note(self, record: Record, place: RecordPlace) -> None:
+    def _process_note(self, record: Record, position: RecordPosition) -> None:
         """Process a text that the client added for the model: the project's instructions, or a skill."""
         text, name = (
             records.join_text_blocks(record),
             get_string(record, records.INSTRUCTIONS_FIELD),
         )
         if name:
-            self.instructions, self.instructions_name = Quote(text, place), name
+            self.instructions, self.instructions_name = Quote(text, position), name
         else:
-            self._process_skill(text, place)
+            self._process_skill(text, position)
 
-    def _process_skill(self, text: str, place: RecordPlace) -> None:
+    def _process_skill(self, text: str, position: RecordPosition) -> None:
         """Process the text of a skill.
 
         The client loaded the skill, or the user did with the command just before the text.
@@ -389,12 +389,12 @@ class LineageFacts:
         if (
             last_prompt is not None
             and last_prompt.text.startswith("/")
-            and place.order - last_prompt.place.order <= _MAX_RECORDS_BEFORE_TEXT
+            and position.order - last_prompt.position.order <= _MAX_RECORDS_BEFORE_TEXT
         ):
             name = last_prompt.text.split()[0]
         if name and len(text) >= _MIN_RULES_CHARACTERS:
             self.skills.pop(name, None)
-            self.skills[name] = Quote(text, place)
+            self.skills[name] = Quote(text, position)
 
     def _process_command(self, content: str, quote: Quote) -> None:
         """Process a client command that has words about the work, or a command that the user ran with ``!``."""
@@ -402,9 +402,9 @@ class LineageFacts:
             self.prompts.add_words(quote._replace(text=words))
             self._end_turn()
         elif output := facts.read_user_shell_output(content):
-            self.prompts.append_shell_output(output, quote.place)
+            self.prompts.append_shell_output(output, quote.position)
 
-    def _process_summary(self, record: Record, place: RecordPlace) -> None:
+    def _process_summary(self, record: Record, position: RecordPosition) -> None:
         """Process a summary of the client, or an opening that this plugin wrote.
 
         In an opening, only the user's words are processed.
@@ -412,10 +412,10 @@ class LineageFacts:
         text = records.join_text_blocks(record)
         if text.startswith(lineage_block.OPENING_MARKER):
             self._process_typed_words(
-                Quote(_extract_user_words(text), place, get_string(record, "uuid"))
+                Quote(_extract_user_words(text), position, get_string(record, "uuid"))
             )
         elif record.get("isCompactSummary") is True and (new_text := self._find_new_text(record)):
-            self.summaries.append(Quote(new_text, place, get_string(record, "uuid")))
+            self.summaries.append(Quote(new_text, position, get_string(record, "uuid")))
 
     def _find_new_text(self, record: Record) -> str:
         """Return the text of a summary without the messages that it repeats.
@@ -433,21 +433,21 @@ class LineageFacts:
             return ""
         return "\n".join(new_texts)
 
-    def _process_system_record(self, record: Record, place: RecordPlace) -> None:
+    def _process_system_record(self, record: Record, position: RecordPosition) -> None:
         """Process a goal of the session, or the recap that the client writes for a user who was away."""
         if get_string(record, "subtype") == records.GOAL:
             words = get_string(record, "goal")
-            self.goal = Quote(words, place) if words else None
+            self.goal = Quote(words, position) if words else None
             self.goal_status = get_string(record, "status")
         elif get_string(record, "subtype") == _RECAP_SUBTYPE:
             text = get_string(record, "content").partition("(disable recaps")[0].strip()
-            self.summaries.append(Quote(text, place, get_string(record, "uuid")))
+            self.summaries.append(Quote(text, position, get_string(record, "uuid")))
 
     def _process_typed_words(self, quote: Quote) -> None:
         if self.prompts.add_prompt(quote):
             if (
                 self.words_since_prompt is not None
-                and self.last_call_order > self.words_since_prompt.place.order
+                and self.last_call_order > self.words_since_prompt.position.order
             ):
                 self.interrupted_words = self.words_since_prompt
             self._end_turn()
@@ -463,34 +463,34 @@ class LineageFacts:
             self.words_since_prompt = None
         self.questions.clear()
 
-    def _process_attachment(self, record: Record, place: RecordPlace) -> None:
+    def _process_attachment(self, record: Record, position: RecordPosition) -> None:
         attachment = records.get_mapping(record, "attachment")
         kind, uuid = get_string(attachment, "type"), get_string(record, "uuid")
         if kind == QUEUED:
             prompt = get_string(attachment, "prompt")
-            self._process_notification(prompt, place)
-            self._process_typed_words(Quote(prompt, place, uuid))
+            self._process_notification(prompt, position)
+            self._process_typed_words(Quote(prompt, position, uuid))
         elif kind in _PLAN_REMINDERS:
             self.plan_mode = kind != _PLAN_MODE_EXIT
             self.plan_file = get_string(attachment, "planFilePath") or self.plan_file
         elif kind == HOOK_CONTEXT:
             for text in list_hook_texts(record):
                 if text.startswith((AFTER_CLEAR_BEGINNING, lineage_block.OPENING_MARKER)):
-                    self._process_typed_words(Quote(_extract_user_words(text), place, uuid))
+                    self._process_typed_words(Quote(_extract_user_words(text), position, uuid))
 
-    def _process_queue_record(self, record: Record, place: RecordPlace) -> None:
-        if self.prompts.process_queue_record(record, place):
+    def _process_queue_record(self, record: Record, position: RecordPosition) -> None:
+        if self.prompts.process_queue_record(record, position):
             self._end_turn()
-        self._process_notification(get_string(record, "content"), place)
+        self._process_notification(get_string(record, "content"), position)
 
-    def _process_pull_request_link(self, record: Record, place: RecordPlace) -> None:
+    def _process_pull_request_link(self, record: Record, position: RecordPosition) -> None:
         if url := get_string(record, "prUrl"):
-            self.pull_request_links[url] = place
+            self.pull_request_links[url] = position
 
-    def _process_leaf_record(self, record: Record, _place: RecordPlace) -> None:
+    def _process_leaf_record(self, record: Record, _position: RecordPosition) -> None:
         self._branches.set_reported_leaf(get_string(record, "leafUuid"))
 
-    def _process_result(self, record: Record, block: Record, place: RecordPlace) -> None:
+    def _process_result(self, record: Record, block: Record, position: RecordPosition) -> None:
         call = self._open_calls.pop(get_string(block, "tool_use_id"), None)
         if call is None:
             return
@@ -498,41 +498,41 @@ class LineageFacts:
         if call.tool == "AskUserQuestion" and (
             pairs := facts.find_clarified_answers(text[:MAX_ANSWER_CHARACTERS])
         ):
-            self._process_choices(pairs, place, uuid)
-        if refusal := facts.find_refusal(call, record, block, text, place):
+            self._process_choices(pairs, position, uuid)
+        if refusal := facts.find_refusal(call, record, block, text, position):
             self.refusals.append(refusal)
             if refusal.is_by_user and refusal.quote.text:
                 self._process_typed_words(refusal.quote._replace(is_correction=True))
         elif call.tool == "Bash":
-            self._process_run(call, record, block, text, place)
+            self._process_run(call, record, block, text, position)
         elif call.tool == records.POLL_TOOL:
-            self._process_poll(call, block, text, place)
+            self._process_poll(call, block, text, position)
         elif records.is_error(block):
             if call.tool.startswith(facts.SERVER_TOOL_PREFIX):
-                self.tool_errors[call.tool] = Quote(text, place, uuid)
+                self.tool_errors[call.tool] = Quote(text, position, uuid)
         else:
-            self._process_success(call, records.tool_details(record), Quote(text, place, uuid))
-            self._process_agent_result(call, record, Quote(text, place, uuid))
+            self._process_success(call, records.tool_details(record), Quote(text, position, uuid))
+            self._process_agent_result(call, record, Quote(text, position, uuid))
 
     def _process_run(
-        self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
+        self, call: PendingCall, record: Record, block: Record, text: str, position: RecordPosition
     ) -> None:
         """Process the outcome of a shell command."""
-        if run := facts.make_shell_run(call, record, block, text, place):
+        if run := facts.make_shell_run(call, record, block, text, position):
             task = facts.find_task_id(record, block, text) if run.is_background else ""
             if task:
                 self._background_runs[task] = len(self.runs)
             self.runs.append(run)
 
     def _process_poll(
-        self, call: PendingCall, block: Record, text: str, place: RecordPlace
+        self, call: PendingCall, block: Record, text: str, position: RecordPosition
     ) -> None:
         """Process a poll of a running command. The command may then continue under another task id."""
         run_index = self._background_runs.get(call.find_first_text(records.POLLED_TASK_FIELD))
         if run_index is None:
             return
         run = self.runs[run_index]
-        self.runs[run_index] = facts.update_polled_run(run, call, block, text, place)
+        self.runs[run_index] = facts.update_polled_run(run, call, block, text, position)
         if task := get_string(block, records.TASK_FIELD):
             self._background_runs[task] = run_index
 
@@ -548,7 +548,7 @@ class LineageFacts:
             self.agent_orders[agent] = self._order
         if agent and records.tool_details(record).get("isAsync") is True:
             self.running_agents[agent] = Quote(
-                call.find_first_text("description", "prompt"), call.place
+                call.find_first_text("description", "prompt"), call.position
             )
         elif call.tool in _AGENT_TOOLS and not quote.text.startswith(_BACKGROUND_START_PREFIXES):
             self._process_report(quote, call.folder, may_write=may_write)
@@ -563,10 +563,10 @@ class LineageFacts:
         """Add the files that sub-agents reported as changed. Their transcripts are missing."""
         for report, folder in self.reports_of_writers:
             for path in agent_reports.find_changed_files(report.text):
-                self.changes.append(FileChange(path, folder, report.place, is_reported=True))
+                self.changes.append(FileChange(path, folder, report.position, is_reported=True))
 
     def _process_success(self, call: PendingCall, details: Record, quote: Quote) -> None:
-        text, place, uuid = quote.text, quote.place, quote.uuid
+        text, position, uuid = quote.text, quote.position, quote.uuid
         self.tool_errors.pop(call.tool, None)
         if call.tool in _WRITING_TOOLS or (
             call.tool.startswith(facts.SERVER_TOOL_PREFIX)
@@ -574,14 +574,16 @@ class LineageFacts:
         ):
             is_new = get_string(details, "type") == "create"
             self.changes += [
-                FileChange(path, call.folder, call.place, is_new) for path in call.paths()
+                FileChange(path, call.folder, call.position, is_new) for path in call.paths()
             ]
             self.marks.process_call(call, is_new=is_new)
         elif call.tool in records.READING_TOOLS and not text.startswith(_EMPTY_READ_PREFIX):
-            self.read_files.update({(path, call.folder): call.place for path in call.paths()})
+            self.read_files.update({(path, call.folder): call.position for path in call.paths()})
         elif call.tool == "AskUserQuestion":
             self._process_choices(
-                facts.find_chosen_answers(call, details, text[:MAX_ANSWER_CHARACTERS]), place, uuid
+                facts.find_chosen_answers(call, details, text[:MAX_ANSWER_CHARACTERS]),
+                position,
+                uuid,
             )
         elif call.tool == "ExitPlanMode":
             plan, approved_plan = (
@@ -590,7 +592,9 @@ class LineageFacts:
             )
             self.plan_mode = False
             if not is_placeholder(plan):
-                self.plans.append(Quote(plan or approved_plan, call.place if plan else place, uuid))
+                self.plans.append(
+                    Quote(plan or approved_plan, call.position if plan else position, uuid)
+                )
         elif call.tool == "EnterPlanMode":
             self.plan_mode = True
         elif call.tool == "TodoWrite":
@@ -601,7 +605,7 @@ class LineageFacts:
             self.todo_list.update_task(call)
 
     def _process_choices(
-        self, pairs: Sequence[tuple[str, str]], place: RecordPlace, uuid: str
+        self, pairs: Sequence[tuple[str, str]], position: RecordPosition, uuid: str
     ) -> None:
         """Process the user's answers to questions of the assistant: pairs of question and answer.
 
@@ -610,21 +614,21 @@ class LineageFacts:
         if not pairs:
             return
         self.answers += [
-            Quote(f"{question} -> {answer}", place, uuid) for question, answer in pairs
+            Quote(f"{question} -> {answer}", position, uuid) for question, answer in pairs
         ]
         self._end_turn()
-        self._process_typed_words(Quote("\n".join(answer for _, answer in pairs), place, uuid))
+        self._process_typed_words(Quote("\n".join(answer for _, answer in pairs), position, uuid))
 
-    def _process_notification(self, text: str, place: RecordPlace) -> None:
+    def _process_notification(self, text: str, position: RecordPosition) -> None:
         ending = facts.parse_task_ending(text)
         if ending is not None:
             self.running_agents.pop(ending.task_id, None)
             if report := facts.find_report(text):
-                self._process_report(Quote(report, place), "", may_write=self.agents_may_write)
+                self._process_report(Quote(report, position), "", may_write=self.agents_may_write)
         run_index = self._background_runs.get(ending.task_id) if ending else None
         if ending is not None and run_index is not None:
             self.runs[run_index] = self.runs[run_index]._replace(
-                status=ending.status, failed=ending.failed, result_place=place
+                status=ending.status, failed=ending.failed, result_position=position
             )
 
 
@@ -668,7 +672,7 @@ def _extract_user_words(text: str) -> str:
     return ""
 
 
-_HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPlace], None]] = {
+_HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPosition], None]] = {
     records.ASSISTANT: LineageFacts._process_assistant_record,  # noqa: SLF001 - the table belongs to the class
     records.USER: LineageFacts._process_user_record,  # noqa: SLF001
     records.ATTACHMENT: LineageFacts._process_attachment,  # noqa: SLF001

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
-from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.reading.digest.git_seen import ParsedRun, read_branch
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
@@ -65,7 +65,7 @@ class Commit:
     hash: str
     subject: str
     branch: str
-    place: RecordPlace
+    position: RecordPosition
     is_pushed: bool = False
     is_rebased: bool = False
     other_branch: str = ""
@@ -267,7 +267,7 @@ class _CommitHistory:
         for commit in rebased_commits:
             if commit.subject in hashes:
                 commit.hash = hashes[commit.subject]
-                commit.place = run.result_place
+                commit.position = run.result_position
                 commit.is_rebased = False
 
 
@@ -280,7 +280,7 @@ def _parse_commits(run: ShellRun) -> list[Commit]:
     if "[" in run.output:
         rows = _COMMIT_OUTPUT.findall(f"\n{run.output}")
         if rows:
-            return [Commit(row[1], row[2], row[0], run.result_place) for row in rows]
+            return [Commit(row[1], row[2], row[0], run.result_position) for row in rows]
     return [*_find_quiet_commit(run)]
 
 
@@ -289,10 +289,10 @@ def _find_quiet_commit(run: ShellRun) -> Iterator[Commit]:
     if run.failed or "commit" not in run.command:
         return
     if _COMMIT_THEN_LOG.search(run.command) and (log_match := _LOG_OUTPUT.search(run.output)):
-        yield Commit(log_match[1], log_match[2].strip(), "", run.result_place)
+        yield Commit(log_match[1], log_match[2].strip(), "", run.result_position)
     elif subject_match := _COMMIT_MESSAGE.search(run.command):
         subject = (subject_match[1] or subject_match[2] or subject_match[3]).strip()
         if short_output := _SHORT_OUTPUT.search(run.output):
-            yield Commit(short_output[1], subject, "", run.result_place)
+            yield Commit(short_output[1], subject, "", run.result_position)
         else:
-            yield Commit("", subject, "", run.place)
+            yield Commit("", subject, "", run.position)

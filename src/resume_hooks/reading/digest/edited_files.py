@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from operator import itemgetter
 
-from resume_hooks.reading.digest.facts import RecordPlace
+from resume_hooks.reading.digest.facts import RecordPosition
 from resume_hooks.reading.digest.file_states import FileEdit
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.system.text import format_count
@@ -43,18 +43,18 @@ class EditedFiles:
             [(orders[path], path) for path in code_paths], find_checkout
         )
 
-    def describe_edits_after_pass(self, result_place: RecordPlace, folder: str) -> str:
+    def describe_edits_after_pass(self, result_position: RecordPosition, folder: str) -> str:
         """Return a note on the files that were edited after a check passed in ``folder``, or ``""``.
 
         Documents are ignored.
         """
         checkout = self.find_checkout(folder) if folder else ""
-        return self._edits_of_code.describe_later_edits(result_place, checkout)
+        return self._edits_of_code.describe_later_edits(result_position, checkout)
 
-    def describe_edits_after_failure(self, result_place: RecordPlace, folder: str) -> str:
+    def describe_edits_after_failure(self, result_position: RecordPosition, folder: str) -> str:
         """Return a note on the files that were edited after a check failed in ``folder``, or ``""``."""
         checkout = self.find_checkout(folder) if folder else ""
-        edits = self._edits.describe_later_edits(result_place, checkout)
+        edits = self._edits.describe_later_edits(result_position, checkout)
         return f"{edits}, not rerun" if edits else ""
 
 
@@ -71,7 +71,7 @@ class _EditTimes:
         for edit in edits:
             self._edits_by_checkout.setdefault(find_checkout(edit[1]), []).append(edit)
 
-    def describe_later_edits(self, place: RecordPlace, checkout: str) -> str:
+    def describe_later_edits(self, position: RecordPosition, checkout: str) -> str:
         """Return a note on the files that were edited after a record, or ``""``.
 
         Files of other checkouts are ignored, unless ``checkout`` is empty. Files of unknown
@@ -84,7 +84,7 @@ class _EditTimes:
         file_count = 0
         first_edits: list[tuple[int, str]] = []
         for edits in edit_lists:
-            start = bisect_right(edits, place.order, key=itemgetter(0))
+            start = bisect_right(edits, position.order, key=itemgetter(0))
             file_count += len(edits) - start
             first_edits += edits[start : start + MAX_NAMED_FILES]
         if file_count > MAX_NAMED_FILES:

@@ -155,7 +155,7 @@ def select_knowledge(digest: Digest) -> Digest:
 
 
 def make_entry(
-    text: str, place: object, note: str = "", max_characters: int = MAX_SENTENCE_CHARACTERS
+    text: str, position: object, note: str = "", max_characters: int = MAX_SENTENCE_CHARACTERS
 ) -> DigestEntry:
     """Make an entry from a text of the session.
 
@@ -165,7 +165,7 @@ def make_entry(
     """
     words = cut_line(plain_line(redact_and_collect(text[: max_characters * 8])), max_characters)
     return DigestEntry(
-        words, str(place), cut_line(plain_line(redact_and_collect(note)), MAX_NOTE_CHARACTERS)
+        words, str(position), cut_line(plain_line(redact_and_collect(note)), MAX_NOTE_CHARACTERS)
     )
 
 

@@ -171,7 +171,7 @@ _QUEUED_COMMAND_PREFIXES = (
 )
 
 
-class RecordPlace(NamedTuple):
+class RecordPosition(NamedTuple):
     """The position of a record: its session's id and its line, counted from 0.
 
     ``order`` is the record's position among all records that were read.
@@ -194,7 +194,7 @@ class Quote(NamedTuple):
     """
 
     text: str
-    place: RecordPlace
+    position: RecordPosition
     uuid: str = ""
     is_correction: bool = False
     text_with_pastes: str = ""
@@ -211,12 +211,12 @@ class ShellRun(NamedTuple):
     ``folder`` is the folder in which the command ran, or ``""`` if it is unknown. ``status`` is the
     exit status, or None if it is unknown. ``failed`` is a separate field, because old clients
     report no status for a failed command. ``output`` is the command's output, at the position
-    ``result_place``.
+    ``result_position``.
     """
 
     command: str
-    place: RecordPlace
-    result_place: RecordPlace
+    position: RecordPosition
+    result_position: RecordPosition
     folder: str
     status: int | None
     failed: bool
@@ -229,7 +229,7 @@ class PendingCall(NamedTuple):
 
     tool: str
     inputs: Mapping[str, Any]
-    place: RecordPlace
+    position: RecordPosition
     folder: str = ""
 
     def find_first_text(self, *keys: str) -> str:
@@ -264,7 +264,7 @@ class FileChange(NamedTuple):
 
     path: str
     folder: str
-    place: RecordPlace
+    position: RecordPosition
     is_new: bool = False
     is_reported: bool = False
 
@@ -278,7 +278,7 @@ class TaskEnding(NamedTuple):
 
 
 def find_refusal(
-    call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
+    call: PendingCall, record: Record, block: Record, text: str, position: RecordPosition
 ) -> Refusal | None:
     """Return the refusal of a call by the user or by a rule of the client, or None for any other result.
 
@@ -294,11 +294,11 @@ def find_refusal(
         words = text.partition("the user said:\n")[2].strip()
         if words.startswith(_CLARIFICATION_PREFIX):
             return None
-        return Refusal(call, Quote(words, place, uuid), is_by_user=True)
+        return Refusal(call, Quote(words, position, uuid), is_by_user=True)
     if records.is_error(block) and (
         denial_kind not in {"", "interrupted"} or _FORBIDDEN_CALL.match(text)
     ):
-        return Refusal(call, Quote(text[:MAX_END_CHARACTERS], place, uuid), is_by_user=False)
+        return Refusal(call, Quote(text[:MAX_END_CHARACTERS], position, uuid), is_by_user=False)
     return None
 
 
@@ -338,7 +338,7 @@ def find_clarified_answers(text: str) -> list[tuple[str, str]]:
 
 
 def make_shell_run(
-    call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
+    call: PendingCall, record: Record, block: Record, text: str, position: RecordPosition
 ) -> ShellRun | None:
     """Return the outcome of a shell command, or None if the command did not run or its result was trimmed."""
     command = call.find_first_text("command")
@@ -363,8 +363,8 @@ def make_shell_run(
     output = _shorten_output(text)
     return ShellRun(
         command,
-        call.place,
-        place,
+        call.position,
+        position,
         call.folder,
         status,
         failed or bool(status),
@@ -386,7 +386,7 @@ _CTRL_C = "\x03"
 
 
 def update_polled_run(
-    run: ShellRun, poll: PendingCall, block: Record, text: str, place: RecordPlace
+    run: ShellRun, poll: PendingCall, block: Record, text: str, position: RecordPosition
 ) -> ShellRun:
     """Return a running command, updated with the output that a poll shows. The command may have ended.
 
@@ -400,7 +400,7 @@ def update_polled_run(
     if status != 0 and (was_sent_ctrl_c or run.status == INTERRUPTED_STATUS):
         status = INTERRUPTED_STATUS
     return run._replace(
-        result_place=place,
+        result_position=position,
         status=status,
         failed=records.is_error(block),
         output=_shorten_output("\n".join(filter(None, (run.output, text)))),
@@ -483,7 +483,7 @@ class Todo(NamedTuple):
 
     text: str
     status: str
-    place: RecordPlace
+    position: RecordPosition
     updated_at: int
     """The order of the record that last set this todo's status."""
 
@@ -503,7 +503,10 @@ class TodoList:
         self.was_used = True
         self._todos = [
             Todo(
-                get_string(row, "content"), get_string(row, "status"), call.place, call.place.order
+                get_string(row, "content"),
+                get_string(row, "status"),
+                call.position,
+                call.position.order,
             )
             for row in list_objects(call.inputs.get("todos"))
             if get_string(row, "content")
@@ -513,9 +516,9 @@ class TodoList:
         """Add a task. Its number is read from the result."""
         self.was_used = True
         number = _TASK_NUMBER.search(answer)
-        key = call.place.session_id, number[1] if number else str(len(self._tasks) + 1)
+        key = call.position.session_id, number[1] if number else str(len(self._tasks) + 1)
         text = call.find_first_text("subject", "description")
-        self._tasks[key] = Todo(text, "pending", call.place, call.place.order)
+        self._tasks[key] = Todo(text, "pending", call.position, call.position.order)
         self._latest[key[1]] = key
 
     def update_task(self, call: PendingCall) -> None:
@@ -524,7 +527,7 @@ class TodoList:
         If the session has no task with this number, the task of its latest ancestor is changed.
         """
         number = call.inputs.get("taskId")
-        own = call.place.session_id, str(number) if isinstance(number, (str, int)) else ""
+        own = call.position.session_id, str(number) if isinstance(number, (str, int)) else ""
         key = own if own in self._tasks else self._latest.get(own[1])
         if not key:
             return
@@ -532,7 +535,7 @@ class TodoList:
         if subject := call.find_first_text("subject"):
             task = task._replace(text=subject)
         if status := call.find_first_text("status"):
-            task = task._replace(status=status, updated_at=call.place.order)
+            task = task._replace(status=status, updated_at=call.position.order)
         self._tasks[key] = task
 
     def list_open_todos(self) -> list[Todo]:
@@ -554,7 +557,7 @@ class TodoList:
         """Check whether a todo list was written after the record with this order and all its todos are done."""
         rows = []
         for row in (*self._tasks.values(), *self._todos):
-            if row.place.order > order:
+            if row.position.order > order:
                 rows.append(row)
         return bool(rows) and all(row.status in _DONE_STATUSES for row in rows)
 
@@ -604,7 +607,7 @@ class Prompts:
         """Add words of the user that are not a prompt, for example a command's arguments."""
         self.quotes.append(quote)
 
-    def append_shell_output(self, output: str, place: RecordPlace) -> None:
+    def append_shell_output(self, output: str, position: RecordPosition) -> None:
         """Append the output of a command that the user ran with ``!`` to that command.
 
         Nothing is appended if a message came in between.
@@ -613,18 +616,18 @@ class Prompts:
         if (
             last_quote is not None
             and last_quote.text.startswith("! ")
-            and last_quote.place.session_id == place.session_id
+            and last_quote.position.session_id == position.session_id
         ):
             self.quotes[-1] = last_quote._replace(
                 text_with_pastes=f"{last_quote.full_text}\n[it printed:]\n{output}"
             )
 
-    def process_queue_record(self, record: Record, place: RecordPlace) -> Quote | None:
+    def process_queue_record(self, record: Record, position: RecordPosition) -> Quote | None:
         """Process a queue record. If it passed a queued prompt to the model, return the prompt, else None."""
         operation, content = get_string(record, "operation"), get_string(record, "content")
         self._is_command_running = False
         if operation == "enqueue":
-            self._queue.append(Quote(content, place))
+            self._queue.append(Quote(content, position))
         elif operation == "popAll":
             self._queue.clear()
         elif operation in {"dequeue", "remove"} and self._queue:

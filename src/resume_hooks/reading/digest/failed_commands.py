@@ -67,15 +67,15 @@ def describe_last_failure(text: str, commands: Sequence[ShellCommand]) -> str:
         if all(part.words != words for part in runs):
             subject = "a run of it with more arguments"
         if command.run.status == INTERRUPTED_STATUS:
-            return f"{subject} was stopped, :{command.run.place.number}"
+            return f"{subject} was stopped, :{command.run.position.number}"
         working_parts = [part for part in command.parts if shell.find_program((part,))]
         if working_parts != runs and _list_possibly_failed_parts(command) != runs:
             return ""
         if command.run.failed:
-            return f"{subject} failed, :{command.run.place.number}"
+            return f"{subject} failed, :{command.run.position.number}"
         if command.error_line:
             error_line = cut_line(command.error_line, MAX_LINE_CHARACTERS // 2)
-            return f"{subject}, :{command.run.place.number}, printed: {error_line}"
+            return f"{subject}, :{command.run.position.number}, printed: {error_line}"
         return ""
     return ""
 
@@ -117,7 +117,7 @@ def list_replaced_commands(
                 verb = "ran" if replacement.may_have_worked else "failed in another way"
             text = f"{text}; then `{shown_key}` {verb}"
         note = _describe_edits_since(failed, edited_files)
-        yield make_entry(text, failed.run.place, note, MAX_COMMAND_CHARACTERS)
+        yield make_entry(text, failed.run.position, note, MAX_COMMAND_CHARACTERS)
 
 
 def _does_work(command: ShellCommand) -> bool:
@@ -131,7 +131,7 @@ def _describe_edits_since(failed: ShellCommand, edited_files: EditedFiles) -> st
     """Return a note on the files that were edited after a check failed, or ``""``."""
     if is_verification(failed):
         folder = failed.run_folder
-        return edited_files.describe_edits_after_failure(failed.run.result_place, folder)
+        return edited_files.describe_edits_after_failure(failed.run.result_position, folder)
     return ""
 
 
@@ -194,10 +194,14 @@ def list_open_errors(
             last_commands[_make_key_without_paths(command)] = command
     good_commands = [command for command in commands if command.may_have_worked]
     for command in sorted(
-        last_commands.values(), key=lambda command: command.run.place.order, reverse=True
+        last_commands.values(), key=lambda command: command.run.position.order, reverse=True
     ):
         failure = _describe_failure(command)
-        if not failure or command.run.place.order <= first_order or not is_worth_repeating(command):
+        if (
+            not failure
+            or command.run.position.order <= first_order
+            or not is_worth_repeating(command)
+        ):
             continue
         if not is_check(command) and not command.program.startswith(_CHANGING_PROGRAMS):
             continue  # A failed command that only looks at something leaves no error.
@@ -210,14 +214,14 @@ def list_open_errors(
             ]
             yield make_entry(
                 f"{_quote_failed_command(command)} {failure}",
-                command.run.place,
+                command.run.position,
                 ", ".join(filter(None, notes)),
             )
     for tool, error in facts.tool_errors.items():
-        if error.place.order > first_order:
+        if error.position.order > first_order:
             yield make_entry(
                 f"{tool}: {cut_line(redact_and_collect(error.text[:MAX_TOOL_ERROR_CHARACTERS]), MAX_LINE_CHARACTERS)}",
-                error.place,
+                error.position,
             )
 
 
@@ -225,13 +229,13 @@ def _describe_passed_parts(failed: ShellCommand, good_commands: Sequence[ShellCo
     """Return a note on the last tests and linters of a failed chain that passed later, or ``""``."""
     suspects = _list_possibly_failed_parts(failed)
     for command in reversed(good_commands):
-        if command.run.place.order <= failed.run.place.order:
+        if command.run.position.order <= failed.run.position.order:
             break
         passed_parts = [part for part in command.parts if part in suspects]
         if passed_parts:
             text = " && ".join(shlex.join(part.words) for part in passed_parts)
             shown_text = cut_line(redact_and_collect(text), MAX_PASSED_PART_CHARACTERS)
-            return f"its part `{shown_text}` passed later, :{command.run.result_place.number}"
+            return f"its part `{shown_text}` passed later, :{command.run.result_position.number}"
     return ""
 
 
@@ -251,7 +255,9 @@ def _is_resolved(failed: ShellCommand, good_commands: Sequence[ShellCommand]) ->
     output shows that the tests ran, the linters before the tests are known to have passed.
     """
     later_commands = [
-        command for command in good_commands if command.run.place.order >= failed.run.place.order
+        command
+        for command in good_commands
+        if command.run.position.order >= failed.run.position.order
     ]
     if was_worked_around(failed, later_commands):
         return True

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.commits import NO_COMMITS, FinalCommits, count_commits_back
-from resume_hooks.reading.digest.facts import OMITTED_MIDDLE, RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import OMITTED_MIDDLE, RecordPosition, ShellRun
 from resume_hooks.reading.digest.foreign_commits import (
     HEAD_MOVING_COMMANDS,
     find_commits_above,
@@ -211,7 +211,7 @@ class FileStates:
         self.listed_paths: frozenset[str] = frozenset()
         """The paths in the last complete ``git status``. They include files that the session did
         not change."""
-        self.last_status_place: RecordPlace | None = None
+        self.last_status_position: RecordPosition | None = None
         """The position of the last complete ``git status``, or None if a later command may have
         made it outdated."""
         self.uses_git = False
@@ -221,7 +221,7 @@ class FileStates:
         self._states_before_merge: dict[str, FileState] = {}
         self.foreign_commits: list[str] = []
         """The hashes of the commits that no git command of the session made, the latest last."""
-        self.foreign_commits_place: RecordPlace | None = None
+        self.foreign_commits_position: RecordPosition | None = None
         self._top_commits: dict[str, str] = {}
         """The hash of the top commit by checkout. It is removed when a command may move the top."""
         self._home = home
@@ -286,7 +286,7 @@ class FileStates:
         if verb in _STATUS_CHANGING_COMMANDS or (
             verb == "commit" and self._commit_count > self._status_valid_until
         ):
-            self.last_status_place = None
+            self.last_status_position = None
             self._untracked_prefixes = ()
         self._process_reverted_commits(call, arguments)
         self._process_log(call)
@@ -333,7 +333,7 @@ class FileStates:
         if not foreign_commits:
             return
         self.foreign_commits += reversed(foreign_commits)
-        self.foreign_commits_place = call.run.result_place
+        self.foreign_commits_position = call.run.result_position
         for path in self._list_paths_in_same_checkout(call.folder):
             if self.states[path].label in UNCOMMITTED_STATES:
                 self.states[path] = FileState(MAYBE_COMMITTED)
@@ -515,7 +515,7 @@ class FileStates:
             if self.states[path].label in {NOT_COMMITTED, CONFLICTING}:
                 self.states[path] = FileState(STAGED)
         if adds_all:
-            self.last_status_place = None
+            self.last_status_position = None
 
     def _process_commit(self, call: GitCall, arguments: Sequence[str]) -> None:
         commit_rows = _COMMIT_OUTPUT.findall(call.run.output)
@@ -611,7 +611,7 @@ class FileStates:
                 self.states[path] = FileState("committed", RecordedCommit("", ""))
         if status.is_complete:
             self.listed_paths = status.staged | status.changed
-            self.last_status_place = call.run.result_place
+            self.last_status_position = call.run.result_position
             self._status_valid_until = self._commit_count + MAX_COMMITS_AFTER_STATUS
 
     def _process_staged_names(self, call: GitCall, arguments: Sequence[str]) -> None:
@@ -689,7 +689,7 @@ class FileStates:
         known_hash = self._content_hashes.get(path, "")
         is_same = known_hash[:MIN_HASH_CHARACTERS] == content_hash[:MIN_HASH_CHARACTERS]
         if state is not None and state.label in UNCOMMITTED_STATES and is_same:
-            number = call.run.result_place.number
+            number = call.run.result_position.number
             self.states[path] = FileState(f"{COMMITTED_BY_OTHERS}, as :{number} shows")
             self._staged_paths.discard(path)
             self.untracked_paths.discard(path)
@@ -921,7 +921,9 @@ def derive_file_states(
     for run, parts in runs:
         if not _may_change_state(run.command):
             continue
-        while edit_index < len(sorted_edits) and sorted_edits[edit_index].order <= run.place.order:
+        while (
+            edit_index < len(sorted_edits) and sorted_edits[edit_index].order <= run.position.order
+        ):
             states.process_edit(sorted_edits[edit_index])
             edit_index += 1
         last_words = parts[-1].words if parts else ()
@@ -957,7 +959,7 @@ def _find_other_roots(
             continue
         for words, folder in _find_git_and_move_calls(run, parts):
             if next(list_git_words(words), "") in _CHECKOUT_COMMANDS:
-                last_orders[folder] = run.place.order
+                last_orders[folder] = run.position.order
     for folder, order in find_removed_folders(runs):
         if last_orders.get(folder, order) < order:
             del last_orders[folder]

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
-from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.head_tail import NO_BRANCH
 
@@ -37,7 +37,7 @@ class SessionCheckout(NamedTuple):
 
     folder: str
     branch: str
-    place: RecordPlace
+    position: RecordPosition
 
 
 class SessionGit(NamedTuple):
@@ -52,8 +52,8 @@ class SessionGit(NamedTuple):
 
     branch: str
     checkouts: tuple[SessionCheckout, ...]
-    commit: RecordPlace | None
-    push: RecordPlace | None
+    commit: RecordPosition | None
+    push: RecordPosition | None
     switch_order: int
     left_branch: str
 
@@ -84,22 +84,22 @@ def collect_session_git(
         branch = read_branch(run)
         if not branch:
             continue
-        last_order, last_branch = run.place.order, branch
+        last_order, last_branch = run.position.order, branch
         folder = find_run_folder(run, parts)
         if branches.get(folder, branch) != branch or "Switched to" in run.output:
-            switch_order = run.place.order
+            switch_order = run.position.order
         branches[folder] = branch
-        if removal_orders.get(folder, 0) <= run.place.order:
+        if removal_orders.get(folder, 0) <= run.position.order:
             # A dict keeps the position of an existing key, but the latest checkout must be last.
             checkouts.pop(folder, None)
-            checkouts[folder] = SessionCheckout(folder, branch, run.result_place)
+            checkouts[folder] = SessionCheckout(folder, branch, run.result_position)
     if (
         client_checkout is not None
-        and client_checkout.place.order > last_order
+        and client_checkout.position.order > last_order
         and client_checkout.branch != last_branch
     ):
         if last_branch:
-            switch_order = client_checkout.place.order
+            switch_order = client_checkout.position.order
         if not _may_have_switched(commands, last_order, switch_order):
             left_branch = last_branch
         checkouts.pop(client_checkout.folder, None)
@@ -127,7 +127,7 @@ def _list_added_worktrees(
     """
     worktrees: dict[str, SessionCheckout] = {}
     for worktree in _find_added_worktrees(commands):
-        is_removed = removal_orders.get(worktree.folder, 0) > worktree.place.order
+        is_removed = removal_orders.get(worktree.folder, 0) > worktree.position.order
         if not is_removed and worktree.folder not in branches:
             worktrees.setdefault(worktree.folder, worktree)
     return list(worktrees.values())
@@ -145,7 +145,7 @@ def _find_added_worktrees(commands: Sequence[ParsedRun]) -> Iterator[SessionChec
             folder = _find_added_folder(call)
             if folder and "-C" not in words:
                 path = posixpath.normpath(posixpath.join(base, folder))
-                yield SessionCheckout(path, match[1], run.result_place)
+                yield SessionCheckout(path, match[1], run.result_position)
 
 
 def _find_added_folder(call: Sequence[str]) -> str:
@@ -187,7 +187,8 @@ def _is_known_checkout(checkout: SessionCheckout, branches: Mapping[str, str]) -
 def _may_have_switched(commands: Sequence[ParsedRun], first_order: int, last_order: int) -> bool:
     """Check whether a command between two records mentions git. Such a command may have switched branches."""
     return any(
-        first_order < run.place.order <= last_order and "git" in run.command for run, _ in commands
+        first_order < run.position.order <= last_order and "git" in run.command
+        for run, _ in commands
     )
 
 
@@ -224,7 +225,7 @@ def find_removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, i
         base = find_run_folder(run, parts)
         for words, _ in parts:
             for folder in _list_removed_folders(words):
-                yield posixpath.normpath(posixpath.join(base, folder)), run.place.order
+                yield posixpath.normpath(posixpath.join(base, folder)), run.position.order
 
 
 _RECURSIVE_OPTION = compile_lazily(r"-[a-zA-Z]*[rR]|--recursive\Z")
@@ -241,11 +242,11 @@ def _list_removed_folders(words: tuple[str, ...]) -> list[str]:
     return []
 
 
-def _find_last_run(commands: Sequence[ParsedRun], verb: str) -> RecordPlace | None:
+def _find_last_run(commands: Sequence[ParsedRun], verb: str) -> RecordPosition | None:
     for run, parts in reversed(commands):
         if run.failed or verb not in run.command:
             continue
         for words, _ in parts:
             if words[:1] == ("git",) and [*shell.list_git_words(words)][:1] == [verb]:
-                return run.place
+                return run.position
     return None

@@ -80,7 +80,7 @@ MAX_PUBLISHING_REQUEST_CHARACTERS = 60
 def list_next_steps(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the next steps that the talk mentions, the most certain first."""
     last_quote = facts.words_since_prompt
-    is_at_work = last_quote is not None and facts.last_call_order > last_quote.place.order
+    is_at_work = last_quote is not None and facts.last_call_order > last_quote.position.order
     if not is_at_work:  # Otherwise a later call already did the announced step.
         if last_quote is not None:
             yield from _list_steps_of_last_answer(last_quote)
@@ -112,17 +112,17 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
     if ends_with_announcement(quote):
         if sentences:
             row_text = f'announced but not done: "{sentences[-1]}"'
-            yield make_entry(row_text, quote.place, max_characters=MAX_ROW_CHARACTERS)
+            yield make_entry(row_text, quote.position, max_characters=MAX_ROW_CHARACTERS)
         return
     request = prose.find_request_at_end(text)
     if any(prose.is_question(sentence) for sentence in prose.split_sentences(request)):
         yield make_entry(
-            f'the answer to: "{request}"', quote.place, max_characters=MAX_ROW_CHARACTERS
+            f'the answer to: "{request}"', quote.position, max_characters=MAX_ROW_CHARACTERS
         )
     elif request:
         yield make_entry(
             f'left to the user, not answered yet: "{request}"',
-            quote.place,
+            quote.position,
             max_characters=MAX_ROW_CHARACTERS,
         )
     steps = _find_steps_under_heading(text)
@@ -138,7 +138,7 @@ def _list_steps_of_last_answer(quote: Quote) -> Iterator[DigestEntry]:
         if all(option in offered_text for option in step.split(OPTION_SEPARATOR)):
             continue
         yield make_entry(
-            f'named in the last answer: "{step}"', quote.place, max_characters=MAX_ROW_CHARACTERS
+            f'named in the last answer: "{step}"', quote.position, max_characters=MAX_ROW_CHARACTERS
         )
 
 
@@ -149,7 +149,9 @@ def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]
     """
     for quote in reversed(facts.closing_quotes[-MAX_EARLIER_ANSWERS:]):
         later_prompts = [
-            prompt for prompt in facts.prompts.quotes if prompt.place.order > quote.place.order
+            prompt
+            for prompt in facts.prompts.quotes
+            if prompt.position.order > quote.position.order
         ]
         if not all(_is_publishing_request(prompt) for prompt in later_prompts):
             return
@@ -157,7 +159,7 @@ def _list_steps_of_earlier_answers(facts: LineageFacts) -> Iterator[DigestEntry]
         for step in steps[:MAX_STEPS]:
             yield make_entry(
                 f'named before the last commit: "{step}"',
-                quote.place,
+                quote.position,
                 max_characters=MAX_ROW_CHARACTERS,
             )
         if steps:
@@ -176,7 +178,7 @@ def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
     """Yield the sentences in which the user postpones work, the latest first."""
     count = 0
     for quote in reversed(facts.prompts.quotes[-MAX_SEARCHED_PROMPTS:]):
-        if len(quote.text) > MAX_TYPED_CHARACTERS or quote.place in facts.foreign_prompts:
+        if len(quote.text) > MAX_TYPED_CHARACTERS or quote.position in facts.foreign_prompts:
             continue
         for sentence in prose.split_sentences(
             redact_and_collect(prose.keep_typed_text(quote.text))
@@ -189,7 +191,7 @@ def _list_postponed_work(facts: LineageFacts) -> Iterator[DigestEntry]:
                 count += 1
                 yield make_entry(
                     f'postponed by the user: "{sentence}"',
-                    quote.place,
+                    quote.position,
                     max_characters=MAX_ROW_CHARACTERS,
                 )
 

@@ -20,7 +20,7 @@ from resume_hooks.reading.digest.entries import (
     make_entry,
     redact_and_collect,
 )
-from resume_hooks.reading.digest.facts import Quote, RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import Quote, RecordPosition, ShellRun
 from resume_hooks.reading.digest.file_states import (
     CONFLICTING,
     MAYBE_COMMITTED,
@@ -85,10 +85,10 @@ def list_present_state(
     if facts.goal is not None:
         yield make_entry(
             f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"',
-            facts.goal.place,
+            facts.goal.position,
         )
     if facts.sandbox is not None:
-        yield make_entry(f"sandbox: {facts.sandbox.text}", facts.sandbox.place)
+        yield make_entry(f"sandbox: {facts.sandbox.text}", facts.sandbox.position)
     if facts.plan_mode:
         yield DigestEntry(
             "plan mode is on: nothing is to be changed before the user approves a plan"
@@ -96,7 +96,7 @@ def list_present_state(
     yield from _list_documents(facts, paths, session_git.commit)
     interruption = _find_last_interruption(facts)
     if interruption is not None:
-        yield make_entry("the user interrupted the work on the last request", interruption.place)
+        yield make_entry("the user interrupted the work on the last request", interruption.position)
     yield from _list_answered_request(facts, session_id)
 
 
@@ -107,7 +107,7 @@ def list_pending_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEn
         subject = call.find_first_text("command", "prompt", "file_path", "description")
         yield make_entry(
             f"the session ends before this call was answered: {call.tool} {subject}",
-            call.place,
+            call.position,
             max_characters=MAX_ROW_CHARACTERS,
         )
     yield from _list_unfinished_request(facts)
@@ -145,7 +145,7 @@ def _list_repository_state(
             reported_changes = "these lists contain only the changes that they reported"
         else:
             reported_changes = "these lists do not contain their changes"
-        yield make_entry(f"sub-agents also worked: {reported_changes}", facts.reports[-1].place)
+        yield make_entry(f"sub-agents also worked: {reported_changes}", facts.reports[-1].position)
 
 
 def _list_session_branches(
@@ -159,7 +159,7 @@ def _list_session_branches(
         for checkout in session_git.checkouts:
             yield make_entry(
                 f"in {quote_name(checkout.folder)}: branch {quote_name(checkout.branch)}, when last seen",
-                checkout.place,
+                checkout.position,
             )
     elif session_git.branch and session_git.branch != NO_BRANCH:
         yield from _list_last_branch(session_git)
@@ -182,19 +182,19 @@ def _list_stopped_merges(states: FileStates) -> Iterator[DigestEntry]:
         ):
             if label in names_by_state:
                 parts.append(f"{words}: {_join_first_names(names_by_state[label])}")
-        yield make_entry("; ".join(parts), merge.place, max_characters=MAX_ROW_CHARACTERS)
+        yield make_entry("; ".join(parts), merge.position, max_characters=MAX_ROW_CHARACTERS)
 
 
 def _list_foreign_commits(states: FileStates) -> Iterator[DigestEntry]:
     """Yield the latest commits that no command of the session made, with files that they may include."""
-    if states.foreign_commits_place is None:
+    if states.foreign_commits_position is None:
         return
     names = ", ".join(states.foreign_commits[-MAX_FOREIGN_COMMITS:])
     text = f"commits that no git command of the session made: {names}"
     paths = [plain_line(path) for path in states.list_files_in_state(MAYBE_COMMITTED)]
     if paths:
         text = f"{text}; they may include {_join_first_names(paths)}"
-    yield make_entry(text, states.foreign_commits_place, max_characters=MAX_ROW_CHARACTERS)
+    yield make_entry(text, states.foreign_commits_position, max_characters=MAX_ROW_CHARACTERS)
 
 
 def _are_nested(home: str, folder: str) -> bool:
@@ -209,39 +209,41 @@ def _list_open_pull_requests(
     if git.branch or len(session_git.checkouts) < 2:
         request = requests.find_open_request(git.branch or session_git.branch)
         if request is not None:
-            yield make_entry(f"{PULL_REQUEST_LABEL}: {request.url}", request.place)
+            yield make_entry(f"{PULL_REQUEST_LABEL}: {request.url}", request.position)
         return
     for checkout in session_git.checkouts:
         request = requests.find_open_request(checkout.branch)
         if request is not None and request.branch == checkout.branch:
             text = f"pull request of {quote_name(checkout.branch)}: {request.url}"
-            yield make_entry(text, request.place)
+            yield make_entry(text, request.position)
 
 
 def _list_documents(
-    facts: LineageFacts, paths: SessionPaths, last_commit: RecordPlace | None
+    facts: LineageFacts, paths: SessionPaths, last_commit: RecordPosition | None
 ) -> Iterator[DigestEntry]:
     """Yield the documents and the plan to read first, each with the number of files changed afterwards."""
-    for path, place in _find_state_documents(facts, paths):
+    for path, position in _find_state_documents(facts, paths):
         if facts.plan_mode and _is_plan_file(path, facts, paths):
             text = f"the plan of plan mode, the only file that may be edited now: {path}"
-            yield make_entry(text, place)
+            yield make_entry(text, position)
             continue
         other_files = [
-            file for file in _list_files_changed_after(facts, paths, place.order) if file != path
+            file for file in _list_files_changed_after(facts, paths, position.order) if file != path
         ]
         # If no other file was changed after the document, the last commit only committed the
         # document.
         last_work_commit = last_commit if other_files else None
-        note = _format_later_changes(len(other_files), place, last_work_commit)
-        if facts.todo_list.is_done_after(place.order):
+        note = _format_later_changes(len(other_files), position, last_work_commit)
+        if facts.todo_list.is_done_after(position.order):
             note = ", ".join(filter(None, (note, ALL_DONE_NOTE)))
         if other_files:
             yield make_entry(
-                f"a document about the work, part of which may be done: {path}", place, note
+                f"a document about the work, part of which may be done: {path}", position, note
             )
         else:
-            yield make_entry(f"read this first: {path}", place, note or "written in this session")
+            yield make_entry(
+                f"read this first: {path}", position, note or "written in this session"
+            )
     if facts.plans:
         yield _make_plan_entry(facts, paths, last_commit)
 
@@ -257,24 +259,24 @@ def _is_plan_file(path: str, facts: LineageFacts, paths: SessionPaths) -> bool:
 
 
 def _make_plan_entry(
-    facts: LineageFacts, paths: SessionPaths, last_commit: RecordPlace | None
+    facts: LineageFacts, paths: SessionPaths, last_commit: RecordPosition | None
 ) -> DigestEntry:
     """Return an entry about the plan that the user approved last. It says whether the plan is outdated."""
     plan = facts.plans[-1]
     title = next(prose.split_sentences(redact_and_collect(plan.text[:MAX_PLAN_CHARACTERS])), "")
-    change_count = len(_list_files_changed_after(facts, paths, plan.place.order))
-    notes = [_format_later_changes(change_count, plan.place, last_commit)]
-    if facts.todo_list.is_done_after(plan.place.order):
+    change_count = len(_list_files_changed_after(facts, paths, plan.position.order))
+    notes = [_format_later_changes(change_count, plan.position, last_commit)]
+    if facts.todo_list.is_done_after(plan.position.order):
         notes.append(ALL_DONE_NOTE)
     newer_plan = find_newest_plan(facts)
-    if newer_plan is not None and newer_plan.place.order > plan.place.order:
-        notes.append(f"a newer plan was proposed, :{newer_plan.place.number}")
+    if newer_plan is not None and newer_plan.position.order > plan.position.order:
+        notes.append(f"a newer plan was proposed, :{newer_plan.position.number}")
     text = f"the last plan that the user approved: {title}"
-    return make_entry(text, plan.place, ", ".join(filter(None, notes)))
+    return make_entry(text, plan.position, ", ".join(filter(None, notes)))
 
 
 def _format_later_changes(
-    changed_count: int, place: RecordPlace, last_commit: RecordPlace | None
+    changed_count: int, position: RecordPosition, last_commit: RecordPosition | None
 ) -> str:
     """Return a note on the files that were changed after a document was written, or ``""``.
 
@@ -285,14 +287,14 @@ def _format_later_changes(
         notes = [f"at least {format_count(changed_count, 'file')} changed since"]
     else:
         notes = []
-    if last_commit is not None and last_commit.order > place.order:
+    if last_commit is not None and last_commit.order > position.order:
         notes.append("a commit since")
     return ", ".join(notes)
 
 
 def _list_files_changed_after(facts: LineageFacts, paths: SessionPaths, order: int) -> list[str]:
     """Return the files that were changed after the record ``order``, ordered by their first later change."""
-    later_changes = (change for change in facts.changes if change.place.order > order)
+    later_changes = (change for change in facts.changes if change.position.order > order)
     names = dict.fromkeys(
         plain_line(paths.relative_path(change.path, change.folder)) for change in later_changes
     )
@@ -310,7 +312,7 @@ def _list_latest_files(facts: LineageFacts, paths: SessionPaths) -> list[str]:
 def _find_last_prompt_order(facts: LineageFacts) -> int:
     """Return the order of the last prompt, or 0."""
     if facts.prompts.quotes:
-        return facts.prompts.quotes[-1].place.order
+        return facts.prompts.quotes[-1].position.order
     return 0
 
 
@@ -320,15 +322,15 @@ def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestE
     running_agents = [
         quote
         for quote in facts.running_agents.values()
-        if quote.place.session_id == session_id and quote.place.order > prompt_order
+        if quote.position.session_id == session_id and quote.position.order > prompt_order
     ]
     for quote in running_agents[-MAX_RUNNING_TASKS:]:
-        yield make_entry(f"a sub-agent was still at work: {quote.text}", quote.place)
+        yield make_entry(f"a sub-agent was still at work: {quote.text}", quote.position)
     background = []
     for run in facts.runs:
         if (
             _is_still_running(run)
-            and run.place.order > prompt_order
+            and run.position.order > prompt_order
             and not _is_finished_watch(facts, run)
             and not _has_run_again(facts, run)
         ):
@@ -336,7 +338,7 @@ def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestE
     for run in background[-MAX_RUNNING_TASKS:]:
         yield make_entry(
             f"a command was still running in the background: {shell.make_command_key(run.command)}",
-            run.place,
+            run.position,
         )
 
 
@@ -349,7 +351,7 @@ def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
     """Check whether later commands that ended include every simple command of a background command."""
     words = {part.words for part in shell.parse_simple_commands(run.command)}
     for later_run in facts.runs:
-        if later_run.place.order > run.place.order and not _is_still_running(later_run):
+        if later_run.position.order > run.position.order and not _is_still_running(later_run):
             later_parts = shell.parse_simple_commands(later_run.command)
             if words <= {part.words for part in later_parts}:
                 return True
@@ -359,8 +361,8 @@ def _has_run_again(facts: LineageFacts, run: ShellRun) -> bool:
 def _is_finished_watch(facts: LineageFacts, run: ShellRun) -> bool:
     """Check whether a command only watches something, and an answer came after the command."""
     last = facts.words_since_prompt
-    is_answered = last is not None and last.place.order > max(
-        run.place.order, facts.last_call_order
+    is_answered = last is not None and last.position.order > max(
+        run.position.order, facts.last_call_order
     )
     return is_answered and _WATCH_COMMAND.search(run.command) is not None
 
@@ -421,10 +423,10 @@ def _list_uncommitted_files_of_session(
         is_foreign = path not in states.states or not _was_changed_by_session(path, states)
         if is_foreign and not posixpath.isabs(path) and path.rstrip("/") not in folders:
             other_names.append(plain_line(path))
-    if other_names and states.last_status_place is not None:
+    if other_names and states.last_status_position is not None:
         yield make_entry(
             f"git status also lists: {_join_first_names(other_names)}",
-            states.last_status_place,
+            states.last_status_position,
             max_characters=MAX_ROW_CHARACTERS,
         )
 
@@ -490,14 +492,14 @@ def _list_unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
     if last_words is None:
         if prompt_order:
             yield make_entry(
-                _format_unanswered_request(facts, prompt_order), facts.prompts.quotes[-1].place
+                _format_unanswered_request(facts, prompt_order), facts.prompts.quotes[-1].position
             )
         return
     report = _find_report_after(facts, last_words)
     if report is not None:
         yield make_entry(
             "the last report of a sub-agent came after the last words and was not answered",
-            report.place,
+            report.position,
         )
 
 
@@ -514,14 +516,14 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
         and facts.closing_quotes
         and facts.closing_quotes[-1] is facts.interrupted_words
     ):
-        yield make_entry(TURN_CUT_SHORT, facts.closing_quotes[-1].place)
+        yield make_entry(TURN_CUT_SHORT, facts.closing_quotes[-1].position)
     elif last_words is None:
         yield from _list_interrupted_former_request(facts)
     if last_words is None or _find_report_after(facts, last_words) is not None:
         return
     interruption = _find_last_interruption(facts)
-    if facts.last_call_order > last_words.place.order:
-        yield make_entry(WORK_CONTINUED, last_words.place)
+    if facts.last_call_order > last_words.position.order:
+        yield make_entry(WORK_CONTINUED, last_words.position)
         return
     is_at_work = interruption is not None or bool(list(_list_running_work(facts, session_id)))
     if (
@@ -529,13 +531,13 @@ def _list_answered_request(facts: LineageFacts, session_id: str) -> Iterator[Dig
         and not names_next_step(last_words)
         and not prose.ends_with_question_or_offer(last_words.text)
     ):
-        yield make_entry("the last request was answered", last_words.place)
+        yield make_entry("the last request was answered", last_words.position)
 
 
 def _find_last_interruption(facts: LineageFacts) -> Quote | None:
     """Return the user's interruption if it came after the last prompt, else None."""
     interruption = facts.interruption
-    if interruption is not None and interruption.place.order > _find_last_prompt_order(facts):
+    if interruption is not None and interruption.position.order > _find_last_prompt_order(facts):
         return interruption
     return None
 
@@ -550,30 +552,31 @@ def _list_interrupted_former_request(facts: LineageFacts) -> Iterator[DigestEntr
     if interruption is None or len(facts.prompts.quotes) < 2:
         return
     former_prompt, last_prompt = facts.prompts.quotes[-2:]
-    if not former_prompt.place.order < interruption.place.order < last_prompt.place.order:
+    if not former_prompt.position.order < interruption.position.order < last_prompt.position.order:
         return
     if any(
-        former_prompt.place.order < run.place.order < interruption.place.order for run in facts.runs
+        former_prompt.position.order < run.position.order < interruption.position.order
+        for run in facts.runs
     ):
         yield make_entry(
             f"the user interrupted the work on the request before the last, "
-            f":{former_prompt.place.number}, which may be unfinished",
-            interruption.place,
+            f":{former_prompt.position.number}, which may be unfinished",
+            interruption.position,
         )
 
 
 def _find_report_after(facts: LineageFacts, quote: Quote) -> Quote | None:
     """Return the last report of a sub-agent if it came after the quoted words, else None."""
-    if facts.reports and facts.reports[-1].place.order > quote.place.order:
+    if facts.reports and facts.reports[-1].position.order > quote.position.order:
         return facts.reports[-1]
     return None
 
 
 def _format_unanswered_request(facts: LineageFacts, prompt_order: int) -> str:
     """Return a line that says that the last request was not answered, and how far the work on it went."""
-    run_count = sum(run.place.order > prompt_order for run in facts.runs)
+    run_count = sum(run.position.order > prompt_order for run in facts.runs)
     changed_count = len(
-        {change.path for change in facts.changes if change.place.order > prompt_order}
+        {change.path for change in facts.changes if change.position.order > prompt_order}
     )
     progress = [
         format_count(count, noun)
@@ -611,12 +614,12 @@ def _list_uncommitted_files(
 
 def _find_state_documents(
     facts: LineageFacts, paths: SessionPaths
-) -> list[tuple[str, RecordPlace]]:
+) -> list[tuple[str, RecordPosition]]:
     """Return the documents in which the session described the state of its work, the latest first.
 
     The plan from plan mode is included.
     """
-    documents: dict[str, RecordPlace] = {}
+    documents: dict[str, RecordPosition] = {}
     for change in reversed(facts.changes):
         if len(documents) == MAX_DOCUMENTS_TO_READ:
             break
@@ -625,5 +628,5 @@ def _find_state_documents(
             continue
         is_document = _STATE_DOCUMENT.search(path) is not None and "template" not in path
         if is_document or change.path == facts.plan_file:
-            documents[path] = change.place
+            documents[path] = change.position
     return list(documents.items())

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import MessageKind
-from resume_hooks.reading.digest.facts import PendingCall, RecordPlace, Refusal
+from resume_hooks.reading.digest.facts import PendingCall, RecordPosition, Refusal
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import WRITING_TOOLS, Record, get_string, list_objects
 
@@ -26,7 +26,7 @@ class OpenCall(NamedTuple):
     """A call, its position, and its ``text``: the name of the tool, then each argument below its name."""
 
     kind: MessageKind
-    place: RecordPlace
+    position: RecordPosition
     text: str
 
 
@@ -37,7 +37,7 @@ def find_open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
     """
     if facts.unanswered_call is not None and facts.unanswered_call.tool in _TOOLS_WITH_ARGUMENTS:
         call = facts.unanswered_call
-        yield OpenCall(MessageKind.PENDING, call.place, _format_call(call))
+        yield OpenCall(MessageKind.PENDING, call.position, _format_call(call))
     refusal = _find_open_refusal(facts)
     if refusal is not None:
         call = refusal.call
@@ -46,7 +46,7 @@ def find_open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
             kind = MessageKind.RETURNED
         else:
             kind = MessageKind.REFUSED
-        yield OpenCall(kind, call.place, _format_call(call))
+        yield OpenCall(kind, call.position, _format_call(call))
 
 
 def _find_open_refusal(facts: LineageFacts) -> Refusal | None:
@@ -57,7 +57,7 @@ def _find_open_refusal(facts: LineageFacts) -> Refusal | None:
         if not refusal.is_by_user or call.tool not in {*WRITING_TOOLS, PLAN_TOOL}:
             continue
         later_prompt_count = sum(
-            prompt.place.order > refusal.quote.place.order for prompt in facts.prompts.quotes
+            prompt.position.order > refusal.quote.position.order for prompt in facts.prompts.quotes
         )
         if later_prompt_count > MAX_PROMPTS_AFTER_REFUSAL or was_call_replaced(call, facts):
             return None
@@ -79,10 +79,10 @@ def find_newest_plan(facts: LineageFacts) -> PendingCall | None:
 def was_call_replaced(call: PendingCall, facts: LineageFacts) -> bool:
     """Check whether a later change of the same file, or a later plan, replaces a refused call."""
     if call.tool == PLAN_TOOL:
-        return any(plan.place.order > call.place.order for plan in facts.plans)
+        return any(plan.position.order > call.position.order for plan in facts.plans)
     later_paths = set()
     for change in facts.changes:
-        if change.place.order > call.place.order:
+        if change.position.order > call.position.order:
             later_paths.add(change.path)
     return not later_paths.isdisjoint(call.paths())
 

@@ -144,7 +144,7 @@ def list_instructions(
         return  # The instructions contain no file, only the client's list of skills.
     is_elsewhere = _is_work_elsewhere(facts)
     note = f"{WORK_ELSEWHERE_NOTE}; {RELOAD_NOTE}" if is_elsewhere else RELOAD_NOTE
-    yield make_entry(facts.instructions_name, instructions.place, note)
+    yield make_entry(facts.instructions_name, instructions.position, note)
     parts = _split_parts(body)
     if is_elsewhere:
         parts = [part for part in parts if any(map(_PERSONAL_HEADING.search, part.headings))]

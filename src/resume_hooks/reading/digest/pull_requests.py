@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
-from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.reading.digest.git_seen import ParsedRun, read_branch
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
@@ -40,18 +40,18 @@ class PullRequest(NamedTuple):
     url: str
     number: str
     branch: str
-    place: RecordPlace
+    position: RecordPosition
 
 
 class PullRequests(NamedTuple):
     """The pull requests of a session, the latest last.
 
-    ``end_places`` maps the number of each merged or closed pull request to the place of the command
-    that shows this.
+    ``end_positions`` maps the number of each merged or closed pull request to the position of the
+    command that shows this.
     """
 
     requests: list[PullRequest]
-    end_places: Mapping[str, RecordPlace]
+    end_positions: Mapping[str, RecordPosition]
     has_known_branch: bool
     """Whether a command of the session named the branch of a pull request."""
 
@@ -59,25 +59,25 @@ class PullRequests(NamedTuple):
         """Return the last pull request of a branch if it was not merged or closed, else None."""
         for request in reversed(self.requests):
             is_on_branch = request.branch == branch or not (request.branch or self.has_known_branch)
-            if is_on_branch and request.number not in self.end_places:
+            if is_on_branch and request.number not in self.end_positions:
                 return request
         return None
 
-    def has_wait_ended(self, text: str, place: RecordPlace) -> bool:
-        """Check whether a text waits for a pull request that was merged or closed after ``place``."""
+    def has_wait_ended(self, text: str, position: RecordPosition) -> bool:
+        """Check whether a text waits for a pull request that was merged or closed after ``position``."""
         if _WAITING_WORD.search(text) is None:
             return False
         numbers = [match[1] or match[2] for match in _PULL_REQUEST_REFERENCE.finditer(text)]
         end_orders = [
-            self.end_places[number].order for number in numbers if number in self.end_places
+            self.end_positions[number].order for number in numbers if number in self.end_positions
         ]
-        return any(place.order < end for end in end_orders)
+        return any(position.order < end for end in end_orders)
 
 
 def collect_pull_requests(commands: Iterable[ParsedRun]) -> PullRequests:
     """Return the pull requests in ``commands``, which are ordered oldest first."""
     requests: list[PullRequest] = []
-    end_places: dict[str, RecordPlace] = {}
+    end_positions: dict[str, RecordPosition] = {}
     branch = ""
     for run, parts in commands:
         if "git" in run.command:
@@ -86,10 +86,10 @@ def collect_pull_requests(commands: Iterable[ParsedRun]) -> PullRequests:
             continue
         calls = [words[2:] for words, _ in parts if words[:2] == ("gh", "pr") and len(words) > 2]
         for verb, *rest in calls:
-            _process_call(verb, rest, run, branch, requests, end_places)
+            _process_call(verb, rest, run, branch, requests, end_positions)
         if len(calls) == 1 and calls[0][0] == "view":
-            _process_view(calls[0][1:], run, end_places)
-    return PullRequests(requests, end_places, bool(branch))
+            _process_view(calls[0][1:], run, end_positions)
+    return PullRequests(requests, end_positions, bool(branch))
 
 
 def _process_call(
@@ -98,7 +98,7 @@ def _process_call(
     run: ShellRun,
     branch: str,
     requests: list[PullRequest],
-    end_places: dict[str, RecordPlace],
+    end_positions: dict[str, RecordPosition],
 ) -> None:
     """Process a call of ``gh pr``. It may create, merge or close a pull request."""
     number = _find_number(arguments)
@@ -106,19 +106,19 @@ def _process_call(
         if url_match := _PULL_REQUEST_URL.search(run.output):
             head_branch = _find_option_value(arguments, "--head", "-H") if verb == "create" else ""
             requests.append(
-                PullRequest(url_match[1], url_match[2], head_branch or branch, run.result_place)
+                PullRequest(url_match[1], url_match[2], head_branch or branch, run.result_position)
             )
     elif verb in {"merge", "close"} and "--auto" not in arguments:
         end_match = _END_MESSAGE.search(run.output)
         number = number or (end_match[1] if end_match else "")
         if number:
-            end_places[number] = run.result_place
+            end_positions[number] = run.result_position
     elif verb == "reopen":
-        end_places.pop(number, None)
+        end_positions.pop(number, None)
 
 
 def _process_view(
-    arguments: Sequence[str], run: ShellRun, end_places: dict[str, RecordPlace]
+    arguments: Sequence[str], run: ShellRun, end_positions: dict[str, RecordPosition]
 ) -> None:
     """Process a ``gh pr view`` if it shows that a pull request was merged or closed."""
     number = _find_number(arguments)
@@ -126,7 +126,7 @@ def _process_view(
     if not number and url_match is not None:
         number = url_match[2]
     if number and _END_STATE.search(run.output):
-        end_places.setdefault(number, run.result_place)
+        end_positions.setdefault(number, run.result_position)
 
 
 def _find_number(arguments: Sequence[str]) -> str:

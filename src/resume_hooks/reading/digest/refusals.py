@@ -47,7 +47,7 @@ def list_refusals(
         if has_user_words == with_words and not _was_allowed_later(refusal, facts, commands):
             subject = cut_line(_find_subject(call), MAX_SUBJECT_CHARACTERS)
             label = f"refused by {'the user' if is_by_user else 'a rule'}: {call.tool} {subject}".rstrip()
-            yield make_entry(f"{label}: {quote.text}".rstrip(": "), quote.place)
+            yield make_entry(f"{label}: {quote.text}".rstrip(": "), quote.position)
 
 
 def _find_subject(call: PendingCall) -> str:
@@ -66,13 +66,13 @@ def _was_allowed_later(
 
     A later call did the same if it changed the same file or ran the same commands.
     """
-    call, order = refusal.call, refusal.quote.place.order
+    call, order = refusal.call, refusal.quote.position.order
     if call.tool in WRITING_TOOLS:
         return was_call_replaced(call, facts)
     if call.tool == "AskUserQuestion" and not refusal.quote.text:
-        return any(quote.place.order > order for quote in facts.prompts.quotes)
+        return any(quote.position.order > order for quote in facts.prompts.quotes)
     if call.tool == "Bash":
-        later_commands = [command for command in commands if command.run.place.order > order]
+        later_commands = [command for command in commands if command.run.position.order > order]
         return _has_run_later(call.find_first_text("command"), later_commands)
     return False
 

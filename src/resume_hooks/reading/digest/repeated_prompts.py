@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from resume_hooks.reading.digest.facts import RecordPlace
+from resume_hooks.reading.digest.facts import RecordPosition
 from resume_hooks.reading.digest.prose import PASTE_END
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
@@ -20,12 +20,12 @@ class LaterPrompts:
     """The word sequences of the later prompts. Prompts are processed from the end of a session backwards."""
 
     def __init__(self) -> None:
-        self._places: dict[str, RecordPlace] = {}
+        self._positions: dict[str, RecordPosition] = {}
 
-    def shorten_prompt(self, text: str, place: RecordPlace) -> str:
+    def shorten_prompt(self, text: str, position: RecordPosition) -> str:
         """Return a prompt in which references replace the parts that a later prompt repeats.
 
-        Markup and line breaks may differ. The prompt, which is at ``place``, is then added to the
+        Markup and line breaks may differ. The prompt, which is at ``position``, is then added to the
         later prompts.
         """
         if len(text) < MIN_PROMPT_CHARACTERS:
@@ -41,16 +41,16 @@ class LaterPrompts:
         shown_end = 0
         for start, end in self._find_repeated_parts(sequences):
             first, last = words[start].start(), words[end - 1].end()
-            later_place = self._places[sequences[start]]
-            if later_place.session_id == place.session_id:
-                later_name = f":{later_place.number}"
+            later_position = self._positions[sequences[start]]
+            if later_position.session_id == position.session_id:
+                later_name = f":{later_position.number}"
             else:
                 later_name = "a later prompt"
             pieces.append(text[shown_end:first])
             pieces.append(f"[... {end - start:,} words as in {later_name} ...]")
             shown_end = last
         for sequence in sequences:
-            self._places.setdefault(sequence, place)
+            self._positions.setdefault(sequence, position)
         return "".join([*pieces, text[shown_end:]])
 
     def _find_repeated_parts(self, sequences: list[str]) -> list[tuple[int, int]]:
@@ -60,11 +60,15 @@ class LaterPrompts:
         """
         parts: list[tuple[int, int]] = []
         for start, sequence in enumerate(sequences):
-            place = self._places.get(sequence)
-            if place is None:
+            position = self._positions.get(sequence)
+            if position is None:
                 continue
             end = start + COMPARED_WORDS
-            if parts and start <= parts[-1][1] and place == self._places[sequences[parts[-1][0]]]:
+            if (
+                parts
+                and start <= parts[-1][1]
+                and position == self._positions[sequences[parts[-1][0]]]
+            ):
                 parts[-1] = (parts[-1][0], end)
             elif not parts or start >= parts[-1][1]:
                 parts.append((start, end))

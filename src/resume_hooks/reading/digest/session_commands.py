@@ -19,7 +19,7 @@ from resume_hooks.reading.digest.check_scopes import CheckRun, PassedChecks, sel
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.edited_files import EditedFiles
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
-from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, RecordPosition, ShellRun
 from resume_hooks.reading.digest.git_seen import find_run_folder
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.sections import UNKNOWN_STATUS
@@ -154,7 +154,7 @@ def list_working_commands(
         shown_command = redact_and_collect(command_text) if "\n" in command_text else command_text
         entry = make_entry(
             shell.make_runnable_command(shown_command, folder),
-            command.run.place,
+            command.run.position,
             note,
             MAX_COMMAND_CHARACTERS,
         )
@@ -187,8 +187,8 @@ def _choose_commands(
     for command in all_commands:
         if command.program:
             groups.setdefault(command.key, []).append(command)
-    last_order = commands[-1].run.place.order or 1 if commands else 1
-    passed_places = _find_passed_places(commands, edited_files)
+    last_order = commands[-1].run.position.order or 1 if commands else 1
+    passed_positions = _find_passed_positions(commands, edited_files)
     certain_runs = _list_certain_runs(commands, edited_files)
     check_runs = [_make_check_run(command) for command in all_commands if command.program]
     check_passes = PassedChecks(check_runs)
@@ -208,13 +208,13 @@ def _choose_commands(
                 continue
             score = (
                 min(len(runs), MAX_COUNTED_RUNS)
-                + MAX_COUNTED_RUNS * runs[-1].run.place.order / last_order
+                + MAX_COUNTED_RUNS * runs[-1].run.position.order / last_order
             )
             score += REQUEST_WORD_SCORE * _count_request_words(good_run, request_words)
             scored_runs.append(
                 (
                     -score,
-                    -good_run.run.place.order,
+                    -good_run.run.position.order,
                     good_run,
                     _format_runs_note(
                         [
@@ -223,7 +223,7 @@ def _choose_commands(
                         ],
                         runs[-1],
                         good_run,
-                        _find_last_pass(good_run, passed_places, edited_files),
+                        _find_last_pass(good_run, passed_positions, edited_files),
                         covering_pass,
                         edited_files,
                     ),
@@ -311,7 +311,7 @@ def _is_folder_gone(command: ShellCommand, removals: Sequence[tuple[str, int]]) 
         return True
     folder = command.run_folder
     later_removals = [
-        removed_folder for removed_folder, order in removals if command.run.place.order < order
+        removed_folder for removed_folder, order in removals if command.run.position.order < order
     ]
     return bool(folder) and any(
         f"{folder}/".startswith(f"{removed_folder}/") for removed_folder in later_removals
@@ -328,7 +328,7 @@ def _uses_removed_folder(
     command: ShellCommand, commands: Sequence[ShellCommand], removals: Sequence[tuple[str, int]]
 ) -> bool:
     """Check whether a command names a folder that was removed later and not used again."""
-    run_order = command.run.place.order
+    run_order = command.run.position.order
     removed_later: list[tuple[str, int]] = [
         (folder, order)
         for folder, order in removals
@@ -345,7 +345,7 @@ def _uses_removed_folder(
 def _has_worked_after(command: ShellCommand, order: int) -> bool:
     """Check whether a command ran after ``order``, succeeded, and did more than look or remove."""
     is_work = bool(command.program) and command.program.split()[0] != "rm"
-    return is_work and command.has_worked and command.run.place.order > order
+    return is_work and command.has_worked and command.run.position.order > order
 
 
 def _mentions_folder(command: ShellCommand, folder: str) -> bool:
@@ -386,11 +386,11 @@ def _is_verification_part(part: SimpleCommand) -> bool:
     return is_check_part(part) and any(_VERIFICATION_WORD.search(word) for word in words)
 
 
-def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPlace | None:
-    """Return the place of the result of the last check that passed or may have passed, or None."""
+def find_last_passed_check(commands: Sequence[ShellCommand]) -> RecordPosition | None:
+    """Return the position of the result of the last check that passed or may have passed, or None."""
     for command in reversed(commands):
         if command.may_have_worked and is_check(command):
-            return command.run.result_place
+            return command.run.result_position
     return None
 
 
@@ -523,13 +523,13 @@ _PartKey = tuple[str, tuple[str, ...]]
 
 
 class _PartRun(NamedTuple):
-    """The place at which a simple command ran or passed, and whether its exit status is known."""
+    """The position at which a simple command ran or passed, and whether its exit status is known."""
 
-    place: RecordPlace
+    position: RecordPosition
     has_known_status: bool
 
 
-def _find_passed_places(
+def _find_passed_positions(
     commands: Sequence[ShellCommand], edited_files: EditedFiles
 ) -> dict[_PartKey, _PartRun]:
     """Return the last success of each simple command in each checkout.
@@ -537,7 +537,7 @@ def _find_passed_places(
     The simple command ran alone, in a chain that succeeded, or in a chain in which only another
     part failed.
     """
-    passed_places: dict[_PartKey, _PartRun] = {}
+    passed_positions: dict[_PartKey, _PartRun] = {}
     for command in commands:
         checkout = edited_files.find_checkout(command.run_folder)
         has_known_status = command.has_worked and shell.does_status_cover_all_parts(
@@ -545,12 +545,12 @@ def _find_passed_places(
         )
         for part in command.parts:
             if has_known_status or _has_ended_well(part, command):
-                place = command.run.result_place
-                passed_places[checkout, part.words] = _PartRun(place, has_known_status)
+                position = command.run.result_position
+                passed_positions[checkout, part.words] = _PartRun(position, has_known_status)
             elif command.error_line and _runs_all_parts(command):
                 # This part of the command may be the one that failed.
-                passed_places.pop((checkout, part.words), None)
-    return passed_places
+                passed_positions.pop((checkout, part.words), None)
+    return passed_positions
 
 
 def _has_ended_well(part: SimpleCommand, command: ShellCommand) -> bool:
@@ -614,7 +614,7 @@ def _make_part_keys(
 
 
 def _find_last_pass(
-    command: ShellCommand, passed_places: Mapping[_PartKey, _PartRun], edited_files: EditedFiles
+    command: ShellCommand, passed_positions: Mapping[_PartKey, _PartRun], edited_files: EditedFiles
 ) -> _PartRun | None:
     """Return the last time at which all checks of a command had passed in its checkout, or None.
 
@@ -627,10 +627,10 @@ def _find_last_pass(
     pure_checks = [part for part in checks if not _FIX_OPTION.search(" ".join(part.words))]
     passes: list[_PartRun] = []
     for key in _make_part_keys(command, pure_checks or checks, edited_files):
-        if key not in passed_places:
+        if key not in passed_positions:
             return None
-        passes.append(passed_places[key])
-    return min(passes, key=lambda part_pass: part_pass.place.order, default=None)
+        passes.append(passed_positions[key])
+    return min(passes, key=lambda part_pass: part_pass.position.order, default=None)
 
 
 _FIX_OPTION = compile_lazily(r"[\s:-]fix(?=\s|\Z)")
@@ -667,7 +667,7 @@ def _format_runs_note(
     last_run: ShellCommand,
     good_run: ShellCommand,
     last_pass: _PartRun | None,
-    covering_pass: RecordPlace | None,
+    covering_pass: RecordPosition | None,
     edited_files: EditedFiles,
 ) -> str:
     notes = list(first_notes)
@@ -676,15 +676,18 @@ def _format_runs_note(
     if not good_run.has_worked:
         notes.append(UNKNOWN_STATUS)
     run_folder = good_run.run_folder
-    if last_pass is not None and last_pass.place.order > last_run.run.result_place.order:
+    if last_pass is not None and last_pass.position.order > last_run.run.result_position.order:
         is_weaker = good_run.has_worked and not last_pass.has_known_status
         status_note = UNKNOWN_STATUS if is_weaker else ""
-        notes += [f"passed in another command, :{last_pass.place.number}", status_note]
-        notes.append(edited_files.describe_edits_after_pass(last_pass.place, run_folder))
+        notes += [f"passed in another command, :{last_pass.position.number}", status_note]
+        notes.append(edited_files.describe_edits_after_pass(last_pass.position, run_folder))
         return ", ".join(filter(None, notes))
     label = "its last run"
-    if last_run is not good_run and last_run.run.place.session_id == good_run.run.place.session_id:
-        label = f"its last run, :{last_run.run.place.number},"
+    if (
+        last_run is not good_run
+        and last_run.run.position.session_id == good_run.run.position.session_id
+    ):
+        label = f"its last run, :{last_run.run.position.number},"
     if last_run.run.failed:
         notes.append(
             f"{label} failed{f', exit {last_run.run.status}' if last_run.run.status else ''}"
@@ -692,11 +695,11 @@ def _format_runs_note(
     elif last_run.error_line and last_run is not good_run:
         notes.append(f"{label} printed: {cut_line(last_run.error_line, MAX_LINE_CHARACTERS // 2)}")
     if is_verification(last_run):
-        result_place = last_run.run.result_place
+        result_position = last_run.run.result_position
         if not last_run.may_have_worked:
-            edits_note = edited_files.describe_edits_after_failure(result_place, run_folder)
+            edits_note = edited_files.describe_edits_after_failure(result_position, run_folder)
         else:
-            edits_note = edited_files.describe_edits_after_pass(result_place, run_folder)
+            edits_note = edited_files.describe_edits_after_pass(result_position, run_folder)
             if edits_note and covering_pass is not None:
                 notes.append(f"a check that covers it passed since, :{covering_pass.number}")
                 edits_note = edited_files.describe_edits_after_pass(covering_pass, run_folder)
@@ -712,7 +715,7 @@ def _make_check_run(command: ShellCommand) -> CheckRun:
 def _is_outdated(command: ShellCommand, edited_files: EditedFiles) -> bool:
     """Check whether files were edited after a check, so that its result may be outdated."""
     folder = command.run_folder
-    return bool(edited_files.describe_edits_after_pass(command.run.result_place, folder))
+    return bool(edited_files.describe_edits_after_pass(command.run.result_position, folder))
 
 
 def _is_probe(runs: Sequence[ShellCommand], *, is_replaced: bool) -> bool:

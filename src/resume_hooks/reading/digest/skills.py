@@ -106,7 +106,7 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
     first_active_order = find_turn_order(facts, MAX_SKILL_TURNS)
     for name, quote in [*facts.skills.items()][-MAX_SKILLS:]:
         has_moved_on = _has_new_request(facts, quote)
-        is_old = quote.place.order < first_active_order
+        is_old = quote.position.order < first_active_order
         if has_moved_on and (is_old or name.startswith("/")):
             continue
         steps = find_steps(quote.text)
@@ -119,14 +119,14 @@ def list_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
             step_index = _find_current_step(facts, quote, steps)
             passed_text = "\n".join(step.text for step in steps[: step_index or 0])
             yield make_entry(
-                name, quote.place, ACTIVE_SKILL_NOTE if step_index is None else STEP_REACHED_NOTE
+                name, quote.position, ACTIVE_SKILL_NOTE if step_index is None else STEP_REACHED_NOTE
             )
             for step in steps[step_index or 0 :]:
                 yield make_entry(
-                    step.shorten_text(), quote.place, f"of {name}", MAX_RULE_CHARACTERS
+                    step.shorten_text(), quote.position, f"of {name}", MAX_RULE_CHARACTERS
                 )
         else:
-            yield make_entry(name, quote.place, READ_SKILL_NOTE)
+            yield make_entry(name, quote.position, READ_SKILL_NOTE)
         yield from _list_rules(name, quote, passed_text)
 
 
@@ -142,7 +142,7 @@ def _list_rules(name: str, quote: Quote, passed_text: str) -> Iterator[DigestEnt
         if rule in rules or " ".join(rule.split()) in passed_text:
             continue
         rules.add(rule)
-        yield make_entry(rule, quote.place, f"of {name}", MAX_RULE_CHARACTERS)
+        yield make_entry(rule, quote.position, f"of {name}", MAX_RULE_CHARACTERS)
         if len(rules) == MAX_RULES:
             break
 
@@ -152,11 +152,11 @@ def _has_new_request(facts: LineageFacts, skill: Quote) -> bool:
 
     A short reply such as "yes" is not a new request.
     """
-    answer_places = {answer.place for answer in facts.answers}
+    answer_positions = {answer.position for answer in facts.answers}
     for quote in reversed(facts.prompts.quotes):
-        if quote.place.order <= skill.place.order:
+        if quote.position.order <= skill.position.order:
             return False
-        if quote.place in answer_places or quote.is_correction:
+        if quote.position in answer_positions or quote.is_correction:
             continue
         if quote.text.startswith("/") or not replies.is_simple_reply(quote.text):
             return True
@@ -183,7 +183,7 @@ def _find_final_answer(facts: LineageFacts) -> Quote | None:
         run.is_background and run.status is None and not run.failed for run in facts.runs
     )
     last_words = facts.words_since_prompt
-    if is_running or last_words is None or facts.last_call_order > last_words.place.order:
+    if is_running or last_words is None or facts.last_call_order > last_words.position.order:
         return None
     return last_words
 
@@ -260,11 +260,11 @@ def _list_programs(command: str) -> set[str]:
 
 def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillStep]) -> int | None:
     """Return the index of the step that a skill has reached, or None if the step is unknown."""
-    step_index, last_order = None, quote.place.order
-    commands = [(run.command, run.place.order) for run in facts.runs]
+    step_index, last_order = None, quote.position.order
+    commands = [(run.command, run.position.order) for run in facts.runs]
     if facts.unanswered_call is not None:
         commands.append(
-            (facts.unanswered_call.find_first_text("command"), facts.unanswered_call.place.order)
+            (facts.unanswered_call.find_first_text("command"), facts.unanswered_call.position.order)
         )
     for command, run_order in commands:
         if run_order < last_order:
@@ -275,10 +275,12 @@ def _find_current_step(facts: LineageFacts, quote: Quote, steps: Sequence[SkillS
                 step_index, last_order = index, run_order
                 break
     for reply in facts.assistant_quotes:
-        if reply.place.order >= last_order and (step_numbers := _STEP_MENTION.findall(reply.text)):
+        if reply.position.order >= last_order and (
+            step_numbers := _STEP_MENTION.findall(reply.text)
+        ):
             for index, step in enumerate(steps):
                 if step.number == int(step_numbers[-1]):
-                    step_index, last_order = index, reply.place.order
+                    step_index, last_order = index, reply.position.order
     return step_index
 
 

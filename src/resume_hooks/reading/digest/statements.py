@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_collect
-from resume_hooks.reading.digest.facts import Quote, RecordPlace
+from resume_hooks.reading.digest.facts import Quote, RecordPosition
 from resume_hooks.reading.digest.prose import is_question
 from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.reversals import find_binding_statements
@@ -260,14 +260,14 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
     the file no longer has the message with a demand and only a summary quotes it, the demand comes
     after the others. The constraints that the latest summary lists come last.
     """
-    demands: list[tuple[str, RecordPlace]] = []
+    demands: list[tuple[str, RecordPosition]] = []
     templates = _find_templates(facts.prompts.quotes)
-    chosen = _find_places_of_choices(facts)
+    chosen = _find_positions_of_choices(facts)
     for quote in (*_list_latest_quotes(facts.prompts.quotes), *_find_summarized_messages(facts)):
         if (
-            quote.place in facts.foreign_prompts
-            or quote.place in templates
-            or quote.place in chosen
+            quote.position in facts.foreign_prompts
+            or quote.position in templates
+            or quote.position in chosen
         ):
             continue
         sentences = list(prose.split_sentences(HEADING.sub("", _select_own_words(quote.text))))
@@ -276,29 +276,29 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
             if _is_binding(sentence) and not _only_adds_to_previous_sentence(sentences, index):
                 binding_indexes.append(index)
         for index in reversed(binding_indexes):
-            demands.append((_add_subject(sentences, index), quote.place))
+            demands.append((_add_subject(sentences, index), quote.position))
     beginnings: set[str] = set()
     for index in find_binding_statements([text for text, _ in demands]):
-        text, place = demands[index]
+        text, position = demands[index]
         beginning = text[:COMPARED_DEMAND_CHARACTERS].lower()
-        if beginning not in beginnings and not pull_requests.has_wait_ended(text, place):
+        if beginning not in beginnings and not pull_requests.has_wait_ended(text, position):
             beginnings.add(beginning)
-            yield make_entry(text, place)
+            yield make_entry(text, position)
     for quote in _find_summarized_rules(facts):
         beginning = quote.text[:COMPARED_DEMAND_CHARACTERS].lower()
         if beginning not in beginnings:
             beginnings.add(beginning)
-            yield make_entry(quote.text, quote.place, SUMMARIZED_NOTE)
+            yield make_entry(quote.text, quote.position, SUMMARIZED_NOTE)
 
 
-def _find_places_of_choices(facts: LineageFacts) -> frozenset[RecordPlace]:
+def _find_positions_of_choices(facts: LineageFacts) -> frozenset[RecordPosition]:
     """Return the records in which each of the user's answers is short enough to be listed as a choice."""
-    max_lengths: dict[RecordPlace, int] = {}
+    max_lengths: dict[RecordPosition, int] = {}
     for answer in facts.answers:
         choice = answer.text.rpartition(" -> ")[2]
-        max_lengths[answer.place] = max(max_lengths.get(answer.place, 0), len(choice))
+        max_lengths[answer.position] = max(max_lengths.get(answer.position, 0), len(choice))
     return frozenset(
-        place for place, length in max_lengths.items() if length <= MAX_CHOICE_CHARACTERS
+        position for position, length in max_lengths.items() if length <= MAX_CHOICE_CHARACTERS
     )
 
 
@@ -316,7 +316,7 @@ def _find_summarized_messages(facts: LineageFacts) -> Iterator[Quote]:
             for message_text in _QUOTED_MESSAGE.findall(row) or [prose.MARKUP.sub("", row)]:
                 beginning = " ".join(message_text.lower().split())[:COMPARED_CHARACTERS]
                 if beginning not in known_text:
-                    yield Quote(message_text, summary.place, summary.uuid)
+                    yield Quote(message_text, summary.position, summary.uuid)
 
 
 def _find_summarized_rules(facts: LineageFacts) -> Iterator[Quote]:
@@ -325,7 +325,7 @@ def _find_summarized_rules(facts: LineageFacts) -> Iterator[Quote]:
         rules = _SUMMARIZED_RULES.search(summary.text[:MAX_SUMMARY_CHARACTERS])
         if rules is not None:
             for row in rules[1].splitlines():
-                yield Quote(prose.MARKUP.sub("", row), summary.place, summary.uuid)
+                yield Quote(prose.MARKUP.sub("", row), summary.position, summary.uuid)
             return
 
 
@@ -409,7 +409,7 @@ def _add_subject(sentences: Sequence[str], index: int) -> str:
     return f"{sentences[index - 1]} {sentence}"
 
 
-def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
+def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPosition]:
     """Return the prompts that come from a template or were loaded, instead of typed.
 
     The rules in these prompts are not the user's. Such a prompt assigns a role, has tagged parts,
@@ -420,7 +420,7 @@ def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
         for quote in prompts
         if len(quote.text) >= MIN_TEMPLATE_CHARACTERS
     )
-    template_places: set[RecordPlace] = set()
+    template_positions: set[RecordPosition] = set()
     previous: Quote | None = None
     for quote in prompts:
         if len(quote.text) >= MIN_TEMPLATE_CHARACTERS:
@@ -428,7 +428,7 @@ def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
             is_loaded = (
                 previous is not None
                 and previous.text.startswith("/")
-                and quote.place.order - previous.place.order <= MAX_RECORDS_BEFORE_TEXT
+                and quote.position.order - previous.position.order <= MAX_RECORDS_BEFORE_TEXT
             )
             is_filled_in = (
                 beginnings[quote.text[:MIN_TEMPLATE_CHARACTERS]] > 1
@@ -436,9 +436,9 @@ def _find_templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
                 or len(_TAGGED_PART.findall(beginning)) >= MIN_TAGGED_PARTS
             )
             if is_loaded or is_filled_in:
-                template_places.add(quote.place)
+                template_positions.add(quote.position)
         previous = quote
-    return frozenset(template_places)
+    return frozenset(template_positions)
 
 
 def _select_own_words(text: str) -> str:
@@ -505,8 +505,8 @@ def list_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
     An older answer to the same question is left out.
     """
     answered_questions: set[str] = set()
-    for quote in sorted(facts.answers, key=lambda quote: -quote.place.order):
-        if quote.place in facts.foreign_prompts:
+    for quote in sorted(facts.answers, key=lambda quote: -quote.position.order):
+        if quote.position in facts.foreign_prompts:
             continue
         question, _, answer = quote.text.rpartition(" -> ")
         if question and question in answered_questions:
@@ -515,7 +515,7 @@ def list_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
         # The talk shows longer answers.
         if len(answer) <= MAX_CHOICE_CHARACTERS and not _is_counter_question(answer):
             note = _describe_later_mention(facts, quote)
-            yield make_entry(quote.text, quote.place, note, MAX_ANSWER_CHARACTERS)
+            yield make_entry(quote.text, quote.position, note, MAX_ANSWER_CHARACTERS)
 
 
 def _describe_later_mention(facts: LineageFacts, answer: Quote) -> str:
@@ -524,14 +524,14 @@ def _describe_later_mention(facts: LineageFacts, answer: Quote) -> str:
     The later prompt may overrule the answer in other words.
     """
     names = set(_DISTINCT_NAME.findall(answer.text))
-    answer_places = {quote.place for quote in facts.answers}
+    answer_positions = {quote.position for quote in facts.answers}
     for prompt in reversed(facts.prompts.quotes):
-        if prompt.place.order <= answer.place.order or not names:
+        if prompt.position.order <= answer.position.order or not names:
             return ""
         mentions = _DISTINCT_NAME.findall(prompt.text[:MAX_TYPED_CHARACTERS])
         shared_names = [name for name in mentions if name in names]
-        if shared_names and prompt.place not in answer_places:
-            return f"{shared_names[0]} is mentioned again in USER :{prompt.place.number}"
+        if shared_names and prompt.position not in answer_positions:
+            return f"{shared_names[0]} is mentioned again in USER :{prompt.position.number}"
     return ""
 
 
@@ -555,7 +555,7 @@ def find_turn_order(facts: LineageFacts, count: int) -> int:
     """
     prompts = facts.prompts.quotes
     if len(prompts) > count:
-        return prompts[-count].place.order
+        return prompts[-count].position.order
     return 0
 
 
@@ -564,12 +564,12 @@ def list_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
 
     They are the questions that a tool asked, and those at the end of the assistant's last words.
     """
-    yield from (make_entry(quote.text, quote.place) for quote in facts.questions)
+    yield from (make_entry(quote.text, quote.position) for quote in facts.questions)
     if quote := facts.words_since_prompt:
         sentences = prose.find_last_sentences(redact_and_collect(quote.text))
         for sentence in sentences[-prose.QUESTION_SENTENCES :]:
             if is_question(sentence):
-                yield make_entry(sentence, quote.place)
+                yield make_entry(sentence, quote.position)
 
 
 def _list_latest_quotes(quotes: Sequence[Quote]) -> Iterator[Quote]:

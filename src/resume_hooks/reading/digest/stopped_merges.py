@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import RecordPosition, ShellRun
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 _MERGING_COMMANDS = frozenset({"merge", "pull", "rebase", "cherry-pick", "revert", "am"})
@@ -40,12 +40,12 @@ class StoppedMerge(NamedTuple):
     """A merge that stopped.
 
     ``command`` is the git command. ``paths`` are the conflicting files, relative to the root of the
-    checkout. ``place`` is the position of the output that reports the conflicts.
+    checkout. ``position`` is the position of the output that reports the conflicts.
     """
 
     command: str
     paths: tuple[str, ...]
-    place: RecordPlace
+    position: RecordPosition
 
 
 def was_aborted(words: Sequence[str]) -> bool:
@@ -111,7 +111,7 @@ def _make_stopped_merge(
         command = former_stop.command
     else:
         command = " ".join(["git", *(word for word in words if not word.startswith("-"))])
-    return StoppedMerge(command, tuple(dict.fromkeys(paths)), run.result_place)
+    return StoppedMerge(command, tuple(dict.fromkeys(paths)), run.result_position)
 
 
 def _shows_no_merge(output: str) -> bool:

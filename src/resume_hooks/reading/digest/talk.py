@@ -16,7 +16,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import prose, replies
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import MessageKind, TalkMessage, redact_and_collect
-from resume_hooks.reading.digest.facts import Quote, RecordPlace
+from resume_hooks.reading.digest.facts import Quote, RecordPosition
 from resume_hooks.reading.digest.open_calls import find_open_calls
 from resume_hooks.reading.digest.repeated_prompts import LaterPrompts
 from resume_hooks.reading.digest.reversals import (
@@ -74,9 +74,9 @@ class _ChosenMessage(NamedTuple):
 
 def collect_talk(facts: LineageFacts) -> tuple[TalkMessage, ...]:
     """Return as many messages of a lineage as ``MAX_STORED_CHARACTERS`` allows, oldest first."""
-    chosen = sorted(_choose_messages(facts), key=lambda message: message.quote.place.order)
+    chosen = sorted(_choose_messages(facts), key=lambda message: message.quote.position.order)
     messages = [
-        TalkMessage(message.kind, str(message.quote.place), message.text) for message in chosen
+        TalkMessage(message.kind, str(message.quote.position), message.text) for message in chosen
     ]
     return tuple(_mark_former_plans(_mark_reversals(messages), facts.plans))
 
@@ -87,7 +87,7 @@ def count_remarks(facts: LineageFacts, messages: Sequence[TalkMessage]) -> int:
     They are words of the user, of the assistant or of the client's summaries.
     """
     spoken_refs = {
-        str(quote.place)
+        str(quote.position)
         for quote in chain(facts.prompts.quotes, facts.assistant_quotes, facts.summaries)
     }
     return len(spoken_refs.difference(message.ref for message in messages))
@@ -150,28 +150,28 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
 
     No other messages are redacted, because redaction takes most of the time.
     """
-    choices: dict[RecordPlace, list[str]] = {}
+    choices: dict[RecordPosition, list[str]] = {}
     for quote in facts.answers:
-        choices.setdefault(quote.place, []).append(quote.text)
-    prompt_places = {quote.place for quote in facts.prompts.quotes}
+        choices.setdefault(quote.position, []).append(quote.text)
+    prompt_positions = {quote.position for quote in facts.prompts.quotes}
     closing_quotes = [
         *facts.closing_quotes,
-        *(plan for plan in facts.plans[-1:] if plan.place not in prompt_places),
+        *(plan for plan in facts.plans[-1:] if plan.position not in prompt_positions),
     ]
     if facts.words_since_prompt is not None:
         closing_quotes.append(facts.words_since_prompt)
-    closing_quotes.sort(key=lambda quote: quote.place.order)
-    closing_keys = {(quote.place, quote.text) for quote in closing_quotes}
+    closing_quotes.sort(key=lambda quote: quote.position.order)
+    closing_keys = {(quote.position, quote.text) for quote in closing_quotes}
     narration = (
         quote
         for quote in reversed(facts.assistant_quotes)
-        if (quote.place, quote.text) not in closing_keys
+        if (quote.position, quote.text) not in closing_keys
     )
 
     def format_request(quote: Quote) -> str:
-        prompt_places = choices.get(quote.place)
-        if prompt_places:
-            return format_prompt("\n".join(prompt_places))
+        prompt_positions = choices.get(quote.position)
+        if prompt_positions:
+            return format_prompt("\n".join(prompt_positions))
         if replies.may_refer_to_answer(quote.full_text):
             return format_prompt(
                 replies.add_answered_words(quote.full_text, _find_previous_words(quote, facts))
@@ -187,11 +187,11 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
     later_prompts = LaterPrompts()
 
     def shorten_request(quote: Quote) -> str:
-        return later_prompts.shorten_prompt(format_request(quote), quote.place)
+        return later_prompts.shorten_prompt(format_request(quote), quote.position)
 
     choice.add_messages(reversed(facts.prompts.quotes), MessageKind.REQUEST, shorten_request)
     for call in find_open_calls(facts):
-        quote = Quote(call.text, call.place)
+        quote = Quote(call.text, call.position)
         choice.add_messages(
             [quote], call.kind, lambda quote: format_whole_text(quote.text, MAX_MESSAGE_CHARACTERS)
         )
@@ -221,10 +221,10 @@ def _choose_messages(facts: LineageFacts) -> list[_ChosenMessage]:
 
 def _find_plans_in_prompts(facts: LineageFacts) -> list[Quote]:
     """Return the approved plans that a prompt repeats as a whole."""
-    prompt_texts = {said.place: said.full_text for said in facts.prompts.quotes}
+    prompt_texts = {said.position: said.full_text for said in facts.prompts.quotes}
     plans = []
     for plan in facts.plans:
-        if plan.text and plan.text in prompt_texts.get(plan.place, ""):
+        if plan.text and plan.text in prompt_texts.get(plan.position, ""):
             plans.append(plan)
     return plans
 
@@ -233,15 +233,15 @@ def _replace_approved_plans(quote: Quote, plans: Sequence[Quote]) -> str:
     """Return the assistant's words, in which a reference replaces a plan that a later prompt repeats."""
     text = quote.text
     for plan in plans:
-        if plan.place.order > quote.place.order:
-            text = text.replace(plan.text, f"[the plan in the prompt :{plan.place.number}]")
+        if plan.position.order > quote.position.order:
+            text = text.replace(plan.text, f"[the plan in the prompt :{plan.position.number}]")
     return text
 
 
 def _find_previous_words(quote: Quote, facts: LineageFacts) -> str:
     """Return the assistant's last words before a prompt, or ``""``."""
     index = bisect_left(
-        facts.assistant_quotes, quote.place.order, key=lambda reply: reply.place.order
+        facts.assistant_quotes, quote.position.order, key=lambda reply: reply.position.order
     )
     if index:
         return redact_and_collect(facts.assistant_quotes[index - 1].text)
@@ -345,7 +345,7 @@ def _mark_former_plans(
     newer_refs: dict[str, str] = {}
     for old_plan, new_plan in pairwise(plans):
         if old_plan.text.strip() != new_plan.text.strip():
-            newer_refs[str(old_plan.place)] = str(new_plan.place)
+            newer_refs[str(old_plan.position)] = str(new_plan.position)
     for message in messages:
         ref = newer_refs.get(message.ref)
         title = ""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry
-from resume_hooks.reading.digest.facts import Quote, RecordPlace, Todo
+from resume_hooks.reading.digest.facts import Quote, RecordPosition, Todo
 from resume_hooks.reading.digest.next_steps import ends_with_announcement
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.pull_requests import PullRequests
@@ -51,7 +51,7 @@ def collect_todos(
     facts: LineageFacts,
     pull_requests: PullRequests,
     last_commit_order: int,
-    last_check: RecordPlace | None,
+    last_check: RecordPosition | None,
 ) -> TodoEntries:
     """Return the entries for unfinished todos. The todos of an overtaken list may be done.
 
@@ -66,7 +66,7 @@ def collect_todos(
     if not todos or is_abandoned:
         return TodoEntries()
     later_events = []
-    edit_count = sum(change.place.order > list_order for change in facts.changes)
+    edit_count = sum(change.position.order > list_order for change in facts.changes)
     if edit_count:
         later_events.append(format_count(edit_count, "edit"))
     if last_check is not None and last_check.order > list_order:
@@ -76,12 +76,12 @@ def collect_todos(
     answer = _find_overtaking_answer(facts, last_commit_order, last_check)
     later_reports: list[Quote] = []
     for report, _ in facts.reports_of_writers:
-        if report.place.order > list_order:
+        if report.position.order > list_order:
             later_reports.append(report)
     if answer is not None:
-        later_events.append(f"the answer at :{answer.place.number}")
+        later_events.append(f"the answer at :{answer.position.number}")
     elif edit_count and later_reports:
-        later_events.append(f"a sub-agent's report at :{later_reports[-1].place.number}")
+        later_events.append(f"a sub-agent's report at :{later_reports[-1].position.number}")
     if answer is not None or (edit_count and later_reports):
         return TodoEntries(overtaken_list=(_make_overtaken_entry(todos, later_events),))
     return TodoEntries(tuple(_list_open_todos(facts, todos, later_events)))
@@ -94,14 +94,14 @@ def _list_open_todos(
 
     Each entry also names the events after the list's last change, such as a commit.
     """
-    for text, status, place, _ in todos:
-        later_prompts = sum(quote.place.order > place.order for quote in facts.prompts.quotes)
+    for text, status, position, _ in todos:
+        later_prompts = sum(quote.position.order > position.order for quote in facts.prompts.quotes)
         notes = [status]
         if later_prompts:
             notes.append(f"noted {format_count(later_prompts, 'prompt')} before the end")
         if later_events:
             notes.append(f"list last changed before {_join_events(later_events)}")
-        yield make_entry(text, place, ", ".join(filter(None, notes)))
+        yield make_entry(text, position, ", ".join(filter(None, notes)))
 
 
 def _join_events(events: Sequence[str]) -> str:
@@ -123,7 +123,7 @@ def _make_overtaken_entry(todos: Sequence[Todo], later_events: Sequence[str]) ->
     return make_entry(
         f"the task list is out of date, last changed before {_join_events(later_events)}; unfinished then: "
         f"{', '.join(quotes)}",
-        max(todos, key=lambda todo: todo.updated_at).place,
+        max(todos, key=lambda todo: todo.updated_at).position,
     )
 
 
@@ -136,15 +136,15 @@ def _list_unfinished_todos(facts: LineageFacts, pull_requests: PullRequests) -> 
     done_order = 0
     for quote in _list_answers(facts):
         if _ALL_DONE_STATEMENT.search(quote.text[:MAX_DONE_CHARACTERS]):
-            done_order = max(done_order, quote.place.order)
+            done_order = max(done_order, quote.position.order)
     for todo in facts.todo_list.list_open_todos():
         is_over = todo.status == "in_progress" and todo.updated_at < done_order
-        if not is_over and not pull_requests.has_wait_ended(todo.text, todo.place):
+        if not is_over and not pull_requests.has_wait_ended(todo.text, todo.position):
             yield todo
 
 
 def _find_overtaking_answer(
-    facts: LineageFacts, last_commit_order: int, last_check: RecordPlace | None
+    facts: LineageFacts, last_commit_order: int, last_check: RecordPosition | None
 ) -> Quote | None:
     """Return the last answer if the work has overtaken the todo list, else None.
 
@@ -153,18 +153,18 @@ def _find_overtaking_answer(
     were edited for a later prompt, and the answer to it neither asks nor offers anything.
     """
     list_order = facts.todo_list.updated_at
-    edit_order = max((change.place.order for change in facts.changes), default=0)
+    edit_order = max((change.position.order for change in facts.changes), default=0)
     work_order = max(edit_order, last_check.order if last_check is not None else 0)
     has_later_prompt = any(
-        list_order < prompt.place.order < edit_order for prompt in facts.prompts.quotes
+        list_order < prompt.position.order < edit_order for prompt in facts.prompts.quotes
     )
     for answer in reversed(_list_answers(facts)):
         if last_commit_order > list_order:
-            is_overtaken = answer.place.order > last_commit_order
-        elif has_later_prompt and edit_order < answer.place.order:
+            is_overtaken = answer.position.order > last_commit_order
+        elif has_later_prompt and edit_order < answer.position.order:
             is_overtaken = not _asks_or_offers(answer)
         else:
-            is_later = list_order < work_order < answer.place.order
+            is_later = list_order < work_order < answer.position.order
             is_overtaken = is_later and _reports_finished_work(answer)
         if is_overtaken:
             return answer
@@ -186,6 +186,6 @@ def _list_answers(facts: LineageFacts) -> list[Quote]:
     """Return the assistant's last words of each finished turn, oldest first."""
     quotes = [quote for quote in facts.closing_quotes if quote is not facts.interrupted_words]
     last_words = facts.words_since_prompt
-    if last_words is not None and facts.last_call_order < last_words.place.order:
+    if last_words is not None and facts.last_call_order < last_words.position.order:
         quotes.append(last_words)
     return [quote for quote in quotes if not ends_with_announcement(quote)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.facts import PendingCall, RecordPlace
+from resume_hooks.reading.digest.facts import PendingCall, RecordPosition
 from resume_hooks.reading.digest.later_edits import list_edits
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts.records import get_string
@@ -24,13 +24,13 @@ _TODO_WORDS = ("TODO", "FIXME", "XXX")
 class WrittenText(NamedTuple):
     """A text about open work, or a whole plan, that a call wrote into a file.
 
-    ``path`` is the file, and ``folder`` the folder of the call. ``place`` is the call's position.
+    ``path`` is the file, and ``folder`` the folder of the call. ``position`` is the call's position.
     """
 
     text: str
     path: str
     folder: str
-    place: RecordPlace
+    position: RecordPosition
 
 
 class WrittenOpenWork:
@@ -88,7 +88,7 @@ class WrittenOpenWork:
             comment = _TODO_COMMENT.search(row)
             if comment is not None and row not in old_text:
                 comment_text = comment[1].strip()
-                written_text = WrittenText(comment_text, path, call.folder, call.place)
+                written_text = WrittenText(comment_text, path, call.folder, call.position)
                 self._comments[path, comment_text] = written_text
 
     def _process_plan(
@@ -100,11 +100,13 @@ class WrittenOpenWork:
         if not content and known_plan is not None and old_text in known_plan.text:
             text = known_plan.text.replace(old_text, new_text, 1)
         if text and len(text) <= MAX_PLAN_CHARACTERS:
-            self._plans[path] = WrittenText(text, path, call.folder, call.place)
+            self._plans[path] = WrittenText(text, path, call.folder, call.position)
 
     def list_comments(self) -> list[WrittenText]:
         """Return the TODO comments that still exist, the latest first."""
-        return sorted(self._comments.values(), key=lambda written_text: -written_text.place.order)
+        return sorted(
+            self._comments.values(), key=lambda written_text: -written_text.position.order
+        )
 
     def list_open_steps(self) -> list[WrittenText]:
         """Return the unchecked boxes of the last plan that has any."""
