@@ -19,7 +19,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.prose import split_sentences
-from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, find_claims, read_texts
+from resume_hooks.reading.summary_check import (
+    ABSENT_TEXT,
+    check_summary,
+    find_claims,
+    read_record_texts,
+)
 from resume_hooks.transcripts import records
 from tests.needs import corpus_sessions
 
@@ -89,7 +94,7 @@ def read_session(path: Path) -> Session:
 
 
 def _until(path: Path, end: int) -> Iterator[tuple[str, str]]:
-    for ref, text in read_texts(str(path), "0"):
+    for ref, text in read_record_texts(str(path), "0"):
         if ref and int(ref[2:]) >= end:
             return
         yield ref, text

@@ -13,7 +13,7 @@ from resume_hooks.reading.summary_check import ANY_WORD, find_claims, split_text
 
 def claims_of(sentence: str) -> list[str]:
     """Return the claims of a sentence, each claim once."""
-    return list(dict.fromkeys(claim.shown for claim in find_claims(sentence)))
+    return list(dict.fromkeys(claim.shown_text for claim in find_claims(sentence)))
 
 
 def has_all_claims(sentence: str, text: str) -> bool:
@@ -97,7 +97,7 @@ def test_a_sentence_supports_its_own_claims(sentence: str) -> None:
     words = {*split_text(sentence)}
     for claim in find_claims(sentence):
         assert {*claim.words} & {ANY_WORD, *words}
-        assert claim.shown
+        assert claim.shown_text
 
 
 @pytest.mark.parametrize(

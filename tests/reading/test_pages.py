@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.errors import UsageError
-from resume_hooks.reading.passages import has_content, read_around, read_page
+from resume_hooks.reading.passages import has_content, read_page, read_passages_around
 from resume_hooks.sessions.record_references import (
     RecordLines,
     Reference,
@@ -112,11 +112,11 @@ def test_a_page_around_a_record(tmp_path: Path) -> None:
     eighth, first = (
         find_referenced_line(Reference(SESSION, number), MIXED[0]) for number in (8, 0)
     )
-    earlier, later = read_around(MIXED[0], NAMES, eighth, 3, 2)
+    earlier, later = read_passages_around(MIXED[0], NAMES, eighth, 3, 2)
     assert [one.entry.number for one in earlier] == [1, 2, 6, 7]
     assert [one.entry.number for one in later] == [9, 10]
     assert [one.is_client_addition for one in earlier] == [False, False, False, True]
-    assert read_around(MIXED[0], NAMES, first, 3, 0) == ([], [])
+    assert read_passages_around(MIXED[0], NAMES, first, 3, 0) == ([], [])
 
 
 def test_a_result_names_a_call_on_an_earlier_page(tmp_path: Path) -> None:

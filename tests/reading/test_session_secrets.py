@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.reading.session_secrets import learn_file
+from resume_hooks.reading.session_secrets import learn_secrets_in_file
 from resume_hooks.redaction.known_secrets import Redactor
 from tests.builders import assistant, call, result, session_bytes, user
 
@@ -29,7 +29,7 @@ def redactor_of_output(folder: Path, command: str, output: str | list[dict[str, 
     path = folder / "session.jsonl"
     path.write_bytes(session_bytes(rows))
     redactor = Redactor()
-    learn_file(redactor, str(path))
+    learn_secrets_in_file(redactor, str(path))
     return redactor
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, read_texts
+from resume_hooks.reading.summary_check import ABSENT_TEXT, check_summary, read_record_texts
 from resume_hooks.sessions.lineage_block import CLOSING_MARKER, OPENING_MARKER
 from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 from tests.builders import (
@@ -142,7 +142,7 @@ def test_texts_that_count_as_evidence(tmp_path: Path) -> None:
         custom_title("SecretPlan"),
         user(command, uuid="f", parent="e"),
     ]
-    found = list(read_texts(write_session(tmp_path, SESSION, records), "11111111"))
+    found = list(read_record_texts(write_session(tmp_path, SESSION, records), "11111111"))
     assert [ref for ref, _ in found] == ["11111111:0", "11111111:1", "11111111:2", "", "11111111:7"]
     assert "make all" in found[1][1]
     assert found[3][1] == "as it was"

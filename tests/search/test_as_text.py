@@ -19,7 +19,7 @@ from resume_hooks.search.record_text import MAX_SENTENCES_CHARACTERS, Marker, ma
 from resume_hooks.search.record_text import display_text as bare_text
 from resume_hooks.search.result import SearchResult
 from resume_hooks.search.result_text import (
-    EVIDENCE,
+    EVIDENCE_WARNING,
     MAX_NAMED_WORDS,
     NOTHING_CLOSE_ADVICE,
     result_text,
@@ -82,7 +82,7 @@ def test_a_hit_has_its_commands() -> None:
         role="result",
     )
     assert result_text(result_with_hits(hit, HIT, total=12, how="without tests", helpers=2)) == (
-        f"resume-hooks search: linter · 12 turns · without tests · {EVIDENCE}\n"
+        f"resume-hooks search: linter · 12 turns · without tests · {EVIDENCE_WARNING}\n"
         "\n"
         f"Tune it · {SESSION}\n"
         f"  resume: cd /home/user/proj && claude --resume {SESSION}\n"
@@ -143,7 +143,10 @@ def test_the_text_without_hits_gives_advice() -> None:
     """The text of a search without hits names the words without a match and gives advice."""
     text = result_text(result_with_hits(how="no match for linter", helpers=1))
     assert text.split("\n") == [
-        f"resume-hooks search: {NOTHING_CLOSE_ADVICE} · linter · nothing found · no match for linter · {EVIDENCE}",
+        (
+            f"resume-hooks search: {NOTHING_CLOSE_ADVICE} · linter · nothing found · "
+            f"no match for linter · {EVIDENCE_WARNING}"
+        ),
         "",
         "Nothing found (no match for linter).",
         "1 headless run of one question left out: --helpers",

@@ -36,8 +36,8 @@ from resume_hooks.reading.passages import (
     PassageFile,
     TurnReader,
     make_passage,
-    read_around,
     read_page,
+    read_passages_around,
 )
 from resume_hooks.reading.render import Rendering, render_line
 from resume_hooks.sessions.agents.registry import agent_name_of_path, row_of_agent
@@ -288,7 +288,7 @@ def _print_record_with_neighbours(
         agent_name_of_path(requested_record.file, options.where),
     )
     names = names_of_transcript(session, options.where)
-    earlier_passages, later_passages = read_around(
+    earlier_passages, later_passages = read_passages_around(
         RecordLines(requested_record.file, requested_record.session_id),
         names,
         requested_record,

@@ -48,7 +48,7 @@ def passages_text(
         text_pieces.append(
             _make_text_piece(run, names)
             if run[0].is_client_addition
-            else run[0].piece(
+            else run[0].make_text_piece(
                 names,
                 max_characters,
                 with_turn=previous_passage is None or previous_passage.turn != run[0].turn,

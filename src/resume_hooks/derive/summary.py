@@ -48,7 +48,7 @@ from resume_hooks.reading.digest.opening import (
     format_whole_digest,
 )
 from resume_hooks.reading.passages import TurnReader
-from resume_hooks.reading.summary_check import CheckedSummary, check_summary, read_texts
+from resume_hooks.reading.summary_check import CheckedSummary, check_summary, read_record_texts
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import agent_of_path, readable_session
 from resume_hooks.sessions.held_links import remove_links
@@ -166,7 +166,7 @@ def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[
                 max_characters = (
                     MAX_MESSAGE_CHARACTERS if passage.is_spoken else MAX_OUTPUT_CHARACTERS
                 )
-                piece = passage.piece(names, max_characters, with_turn=True)
+                piece = passage.make_text_piece(names, max_characters, with_turn=True)
                 yield _ShownRecord(
                     row.number,
                     row.turn,
@@ -609,8 +609,8 @@ def _list_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tu
             and (path := parent.lineage_finder.find_transcript(ancestor)) is not None
         ):
             with suppress(SessionNotFound):  # The session was deleted in the meantime.
-                yield from read_texts(path, ancestor.session_id[:SHORT_ID_CHARACTERS])
-    yield from read_texts(parent.file, "")
+                yield from read_record_texts(path, ancestor.session_id[:SHORT_ID_CHARACTERS])
+    yield from read_record_texts(parent.file, "")
 
 
 def _list_record_numbers_in_digest(digest: Digest, session_id: str) -> frozenset[int]:

@@ -56,17 +56,18 @@ MAX_FILES = 20_000  # The maximum number of accompanying files of a session.
 MAX_SESSIONS = 1_000  # The maximum number of sessions in one bundle.
 # This text in a line shows that the line contains an image or other binary data.
 _MEDIA_MARK = b'"type":"base64"'
-ABOUT_SUFFIX = ".meta.json"  # the suffix of a sub-agent's metadata file
+ABOUT_SUFFIX = ".meta.json"  # The suffix of a sub-agent's metadata file.
 
 DAMAGED_KIND, OMITTED_KIND = "damaged-line", "file-checkpoint-left-behind"
-"""The types of records that replace an omitted line. So each other record keeps its line number."""
+"""The types of records that replace an omitted line, so that the other records keep their line
+numbers."""
 
 
 class HomeFolders:
     """Finds home folders in texts, also in the names of project folders.
 
-    It finds the usual home folders of any user, and the home folders of this user and of the
-    sessions at any path.
+    It finds home folders of any user in the usual locations, such as ``/home/ann``. It finds the
+    home folder of this user, and those in which the sessions worked, in any location.
     """
 
     def __init__(self, where: Where, folders: Iterable[str]) -> None:
@@ -91,30 +92,31 @@ class HomeFolders:
 
 
 class BundleRedactor:
-    """Removes secrets from a bundle and counts them in ``kinds``, by the kind of secret.
+    """Removes secrets from a bundle and counts them in ``counts_by_kind``.
 
-    If ``homes`` is given, home folders are also removed and counted in ``folders``. ``redactor``
-    knows the secrets that an earlier pass over the sessions found. They are removed everywhere.
-    ``pictures`` is the number of images and other binary files, which are not searched for secrets.
+    If ``homes`` is given, home folders are also removed, and ``folder_count`` counts them.
+    ``redactor`` knows the secrets that an earlier pass over the sessions found. They are removed
+    everywhere. ``media_count`` is the number of images and other binary files, which are not
+    searched for secrets.
     """
 
     def __init__(self, redactor: Redactor, homes: HomeFolders | None = None) -> None:
-        self.kinds: Counter[str] = Counter()
-        self.folders = 0
-        self.pictures = 0
+        self.counts_by_kind: Counter[str] = Counter()
+        self.folder_count = 0
+        self.media_count = 0
         self._redactor = redactor
         self._homes = homes
 
     def redact_record(self, body: bytes) -> bytes:
         """Return a record's line without secrets."""
-        self.pictures += body.count(_MEDIA_MARK)
+        self.media_count += body.count(_MEDIA_MARK)
         redacted = self._count_secrets(self._redactor.redact_line(body))
         if self._homes is None:
             return redacted
-        if b"\\/" in redacted:  # The path of a folder may start with this escape.
+        if b"\\/" in redacted:  # The path of a folder may start with an escaped slash.
             redacted = encode_record(parse_record(redacted) or {})
         text, count = self._homes.hide_homes(redacted.decode("utf-8", "surrogateescape"))
-        self.folders += count
+        self.folder_count += count
         if count:
             return text.encode("utf-8", "surrogateescape")
         return redacted
@@ -124,7 +126,7 @@ class BundleRedactor:
         redacted, count = self._count_secrets(self._redactor.redact_and_list_secrets(text)), 0
         if self._homes is not None:
             redacted, count = self._homes.hide_homes(redacted)
-        self.folders += count
+        self.folder_count += count
         return redacted
 
     def contains_secret(self, file_name: str) -> bool:
@@ -132,7 +134,7 @@ class BundleRedactor:
         return self._redactor.redact(file_name) != file_name
 
     def _count_secrets(self, result_and_secrets: tuple[Result, Sequence[Secret]]) -> Result:
-        self.kinds.update(secret.kind for secret in result_and_secrets[1])
+        self.counts_by_kind.update(secret.kind for secret in result_and_secrets[1])
         return result_and_secrets[0]
 
 
@@ -143,7 +145,7 @@ def export_bundle(
 
     If ``redactor`` is given, it removes the secrets. Raises SessionNotFound.
     """
-    yield make_opening_line(
+    yield make_bundle_first_line(
         {
             "exported_at": clock.now(),
             "by": f"resume-hooks {__version__}",
@@ -179,8 +181,8 @@ def export_bundle(
             ) from error
         yield b"\n" + FILES_ROW
         written_files = left_out_count = 0
-        for place, path in list_bundled_files(session):
-            row = _make_file_line(place, path, redactor)
+        for file_name, path in list_bundled_files(session):
+            row = _make_file_line(file_name, path, redactor)
             left_out_count += row is None
             if row is not None:
                 seal.add_row(row)
@@ -259,12 +261,14 @@ def _list_file_names(folder: str) -> list[str]:
         return []
 
 
-def _make_file_line(place: str, path: str, redactor: BundleRedactor | None) -> bytes | None:
+def _make_file_line(file_name: str, path: str, redactor: BundleRedactor | None) -> bytes | None:
     """Return a file as a line of the bundle, or None if the file must be left out.
 
     The content is a text if it is valid UTF-8, else it is base64.
     """
-    if replace_surrogates(place) != place or (redactor and redactor.contains_secret(place)):
+    if replace_surrogates(file_name) != file_name or (
+        redactor and redactor.contains_secret(file_name)
+    ):
         return None
     try:
         content = read_regular_file(path, MAX_FILE_BYTES)
@@ -274,15 +278,15 @@ def _make_file_line(place: str, path: str, redactor: BundleRedactor | None) -> b
         text = content.decode()
     except UnicodeDecodeError:
         if redactor:
-            redactor.pictures += 1
-        return orjson.dumps({"place": place, "base64": base64.b64encode(content).decode()})
+            redactor.media_count += 1
+        return orjson.dumps({"place": file_name, "base64": base64.b64encode(content).decode()})
     if redactor and path.endswith(".jsonl"):
         text = "\n".join(
             redactor.redact_record(line.encode()).decode() for line in text.split("\n")
         )
     elif redactor:
         text = redactor.redact_text(text)
-    return orjson.dumps({"place": place, "text": text})
+    return orjson.dumps({"place": file_name, "text": text})
 
 
 class BundleHead(NamedTuple):
@@ -337,6 +341,6 @@ def make_placeholder_record(kind: str) -> bytes:
     return orjson.dumps({"type": kind})
 
 
-def make_opening_line(facts: dict[str, Any]) -> bytes:
+def make_bundle_first_line(fields: dict[str, Any]) -> bytes:
     """Return the first line of a bundle."""
-    return orjson.dumps({BUNDLE_KEY: BUNDLE_VERSION, **facts})[:-1] + b',"sessions":[\n'
+    return orjson.dumps({BUNDLE_KEY: BUNDLE_VERSION, **fields})[:-1] + b',"sessions":[\n'

@@ -31,7 +31,7 @@ MIN_HINT_CHARACTERS = 3 * len(CUT_HINT)
 # because turn numbers have different lengths.
 GAP_TOLERANCE_CHARACTERS = 20
 
-_LINE_AT_MARGIN = re.compile(r"(?<=\n)(?=[^\s])")
+_UNINDENTED_LINE_START = re.compile(r"(?<=\n)(?=[^\s])")
 
 DescribeGap = Callable[[int, int], str]
 """A function that returns the line that replaces omitted pieces. It gets the indexes of the first
@@ -96,13 +96,14 @@ def find_page_end(text: str, start: int, max_characters: int) -> int:
         return len(text)
     half_page = start + max(1, max_characters // 2)
     margin_start = max(
-        (match.start() for match in _LINE_AT_MARGIN.finditer(text, half_page, end + 1)), default=0
+        (match.start() for match in _UNINDENTED_LINE_START.finditer(text, half_page, end + 1)),
+        default=0,
     )
     return margin_start or text.rfind("\n", half_page, end) + 1 or end
 
 
 def fit_pieces(
-    opening: str, pieces: Sequence[TextPiece], max_characters: int, gap: DescribeGap
+    opening: str, pieces: Sequence[TextPiece], max_characters: int, describe_gap: DescribeGap
 ) -> str:
     """Return ``opening`` and the pieces in at most ``max_characters`` characters (0: no limit).
 
@@ -126,7 +127,9 @@ def fit_pieces(
         text = "\n".join(
             [
                 opening,
-                *_format_pieces(pieces, is_kept, available_characters - len(opening) - 1, gap),
+                *_format_pieces(
+                    pieces, is_kept, available_characters - len(opening) - 1, describe_gap
+                ),
             ]
         )
         if len(text) < max_characters:
@@ -136,7 +139,7 @@ def fit_pieces(
 
 
 def fit_both_ends(
-    opening: str, blocks: Sequence[str], max_characters: int, gap: DescribeGap
+    opening: str, blocks: Sequence[str], max_characters: int, describe_gap: DescribeGap
 ) -> str:
     """Return ``opening`` and as many blocks from both ends as fit into ``max_characters`` (0: no limit)."""
     full_text = "\n".join([opening, *blocks])
@@ -144,7 +147,10 @@ def fit_both_ends(
         return cut_lines(full_text, max_characters) if max_characters else full_text
     first, last = 0, len(blocks)
     available_characters = (
-        max_characters - len(opening) - len(gap(0, len(blocks) - 1)) - GAP_TOLERANCE_CHARACTERS
+        max_characters
+        - len(opening)
+        - len(describe_gap(0, len(blocks) - 1))
+        - GAP_TOLERANCE_CHARACTERS
     )
     while first < last:
         takes_last = len(blocks) - last <= first
@@ -153,7 +159,8 @@ def fit_both_ends(
             break
         first, last = (first, last - 1) if takes_last else (first + 1, last)
     return cut_lines(
-        "\n".join([opening, *blocks[:first], gap(first, last - 1), *blocks[last:]]), max_characters
+        "\n".join([opening, *blocks[:first], describe_gap(first, last - 1), *blocks[last:]]),
+        max_characters,
     )
 
 
@@ -261,9 +268,9 @@ def _format_pieces(
     pieces: Sequence[TextPiece],
     is_kept: Sequence[bool],
     available_characters: int,
-    gap: DescribeGap,
+    describe_gap: DescribeGap,
 ) -> list[str]:
-    gaps = {start: gap(start, end) for start, end in _find_gaps(is_kept)}
+    gaps = {start: describe_gap(start, end) for start, end in _find_gaps(is_kept)}
     for line in gaps.values():
         available_characters -= len(line) + 1
     sizes, weights = [], []

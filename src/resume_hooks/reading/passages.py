@@ -2,11 +2,11 @@
 
 Each record is one passage. A call is one line, and the client's additions are only mentioned.
 
-Pages from the end of a file, and the records around a record, are read without counting turns. The
-time then depends on the length of the output and not on that of the file, and new lines do not
-change the page before a record. To find turns, errors and commands, the whole file is scanned once.
-The scan collects the calls and the position of each record. Texts are read from the file when they
-are needed.
+To read a page from the end of a file, or the records around a record, turns are not counted. So the
+time depends on the length of the output and not on that of the file. If lines are appended to the
+file, the page before a given record stays the same. To find turns, errors and commands, the whole
+file is scanned once. The scan collects the calls and the position of each record. Texts are read
+from the file when they are needed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from resume_hooks.reading.char_budget import (
 from resume_hooks.reading.render import (
     Rendering,
     block_text,
-    fields_text,
     find_calls_before,
+    format_fields,
     record_text,
     render_record,
 )
@@ -111,7 +111,7 @@ class Passage(NamedTuple):
         """The number of characters of the record's whole text, of which ``text`` may be a part."""
         return len(self.rendering.text)
 
-    def piece(
+    def make_text_piece(
         self, names: TranscriptNames, limit: int = 0, *, with_turn: bool = False
     ) -> TextPiece:
         """Return the passage, shortened for an output of ``limit`` characters (0: no limit)."""
@@ -293,7 +293,7 @@ def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: st
     call = own_calls.get(get_string(block, "id"))
     subject = call.target if call else ""
     subject_line = collapse_line(
-        plain_line(subject or fields_text(records.get_mapping(block, "input"))),
+        plain_line(subject or format_fields(records.get_mapping(block, "input"))),
         MAX_TARGET_CHARACTERS,
     )
     omitted = sum(map(len, records.iterate_strings(block.get("input")))) - len(subject_line)
@@ -349,7 +349,8 @@ def read_page(
         end = entries.size if before is None else before.offset
         rows = list(
             _limit_rows(
-                _records_with_content(entries, read_lines_backwards(stream, end)), max_records + 1
+                _find_records_with_content(entries, read_lines_backwards(stream, end)),
+                max_records + 1,
             )
         )
         return PassagePage(
@@ -358,16 +359,16 @@ def read_page(
         )
 
 
-def read_around(
+def read_passages_around(
     entries: RecordLines, names: TranscriptNames, entry: RecordLine, max_before: int, max_after: int
 ) -> tuple[list[Passage], list[Passage]]:
-    """Return records before and after a line, each with content: at most ``max_before`` and ``max_after``.
+    """Return up to ``max_before`` records before a line and up to ``max_after`` records after it.
 
-    The client's additions are included, but do not count.
+    Only records with content are returned. The client's additions are included, but do not count.
     """
     with open_transcript(entries.file) as stream:
         backwards = zip(read_lines_backwards(stream, entry.offset), count(entry.number - 1, -1))
-        rows = _records_with_content(
+        rows = _find_records_with_content(
             entries, (line._replace(number=number) for line, number in backwards)
         )
         earlier_rows = list(_limit_rows(rows, max_before, is_uncounted=is_added_by_client))[::-1]
@@ -375,7 +376,7 @@ def read_around(
         stream.seek(end)
         later_rows = list(
             _limit_rows(
-                _records_with_content(entries, read_lines(stream, end, entry.number + 1)),
+                _find_records_with_content(entries, read_lines(stream, end, entry.number + 1)),
                 max_after,
                 is_uncounted=is_added_by_client,
             )
@@ -408,7 +409,9 @@ def _read_passages(
     return passages
 
 
-def _records_with_content(entries: RecordLines, lines: Iterable[Line]) -> Iterator[RecordWithLine]:
+def _find_records_with_content(
+    entries: RecordLines, lines: Iterable[Line]
+) -> Iterator[RecordWithLine]:
     for line in lines:
         record = records.parse_record(line.body)
         if record is not None and has_content(record):
@@ -432,11 +435,15 @@ def _limit_rows(
 
 SHELL_TOOLS = frozenset({"Bash", "PowerShell"})  # The tools that run shell commands.
 
-_EXIT = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
+_EXIT_CODE = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
 
 
 class RecordRow(NamedTuple):
-    """A record with content: its line number and bytes in the file, its turn, and whether it is a failure."""
+    """A record with content: its line number, its bytes in the file, its turn, and its success.
+
+    ``offset`` and ``length`` are numbers of bytes. ``is_failure`` means that the record reports a
+    failure.
+    """
 
     number: int
     offset: int
@@ -465,17 +472,17 @@ class TurnReader:
     """Scans a transcript for its records by turn.
 
     ``rows`` are the records with content, ``turns`` is the number of turns, and ``size`` the number
-    of bytes that were read. ``watching`` are additional observers of the scan.
+    of bytes that were read. ``extra_observers`` are additional observers of the scan.
     """
 
-    def __init__(self, session: SessionFile, watching: Sequence[Observer] = ()) -> None:
+    def __init__(self, session: SessionFile, extra_observers: Sequence[Observer] = ()) -> None:
         self.session = session
         self.subagent = subagent_name(session.path) is not None
         self.rows: list[RecordRow] = []
         self.turns = 0
         self._commands: dict[str, ShellCall] = {}
         self._rows_by_call: dict[str, RecordRow] = {}
-        self.size = scan_transcript(session.file, observers=[self, *watching]).size
+        self.size = scan_transcript(session.file, observers=[self, *extra_observers]).size
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Process one record."""
@@ -601,5 +608,5 @@ def _find_command_outcome(record: Record, block: Record) -> tuple[str, int | Non
     text = records.result_text(block).lstrip()
     if text.startswith(records.REJECTION_BEGINNING):
         return "rejected", None
-    exit_match = _EXIT.match(text)
+    exit_match = _EXIT_CODE.match(text)
     return "failed", int(exit_match.group(1)) if exit_match else None

@@ -20,7 +20,7 @@ from resume_hooks.transcripts.lines import open_transcript, read_lines_backwards
 from resume_hooks.transcripts.records import Record, get_string
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 
-_ENVELOPE = frozenset(
+_ENVELOPE_FIELDS = frozenset(
     {"parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug", "uuid"}
     | {"type", "timestamp", "logicalParentUuid", "subtype"}
 )  # fmt: skip
@@ -48,7 +48,7 @@ class Rendering(NamedTuple):
 
 
 def render_line(record: Record, entry: RecordLine) -> Rendering:
-    """Render the record of a line. The calls of its results are searched for before the line."""
+    """Render the record of a line. If it contains results, their calls are read from the lines before it."""
     with open_transcript(entry.file) as stream:
         answered_calls = find_calls_before(stream, entry.offset, records.answered_calls(record))
     return render_record(record, answered_calls | tool_calls_of_record(record))
@@ -103,14 +103,14 @@ def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> 
             for part in records.list_objects(record.get("rendered"))
             if (text := get_string(part, "content"))
         ]
-        return "\n\n".join(sent_texts) or fields_text(records.get_mapping(record, "attachment"))
+        return "\n\n".join(sent_texts) or format_fields(records.get_mapping(record, "attachment"))
     if digest := parse_digest(record):
         return format_whole_digest(digest)
     if message := records.get_message(record):
         blocks = records.list_blocks(script_calls.add_result_text(record))
         # The record is from a plain export.
         if kind not in records.CHAIN_KINDS and "content" not in message:
-            return fields_text(
+            return format_fields(
                 {key: value for key, value in message.items() if key not in {"role", "tool_name"}}
             )
         has_several_results = len(records.list_results(record)) > 1
@@ -118,8 +118,8 @@ def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> 
             block_text(block, (calls or {}) if has_several_results else None) for block in blocks
         )
     system_text = get_string(record, "content") or get_string(record, "summary")
-    return system_text or fields_text(
-        {key: value for key, value in record.items() if key not in _ENVELOPE}
+    return system_text or format_fields(
+        {key: value for key, value in record.items() if key not in _ENVELOPE_FIELDS}
     )
 
 
@@ -153,8 +153,8 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
         return "\n".join([*parts, *map(block_text, records.result_blocks(block))])
     call_input = block.get("input")
     if block_type == records.CALL and isinstance(call_input, dict):
-        return f"[call of {get_string(block, 'name')}]\n{fields_text(call_input)}".rstrip("\n")
-    other_fields = fields_text(
+        return f"[call of {get_string(block, 'name')}]\n{format_fields(call_input)}".rstrip("\n")
+    other_fields = format_fields(
         {key: value for key, value in block.items() if key not in {"type", "id"}}
     )
     return f"[{block_type or 'a block of no kind'}]\n{other_fields}".rstrip("\n")
@@ -173,7 +173,7 @@ def _format_media(kind: str, block: Record) -> str:
     return f"[{', '.join(part for part in (kind, media_format, size, address) if part)}]"
 
 
-def fields_text(value: Mapping[str, object]) -> str:
+def format_fields(value: Mapping[str, object]) -> str:
     """Return fields as lines ``key: value``, and nested fields as lines ``key.inner: value``.
 
     A value of several lines starts on the next line.

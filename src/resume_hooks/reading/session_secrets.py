@@ -49,7 +49,7 @@ _MAX_PENDING_COMMANDS = 200
 
 
 class PrintedOutputs:
-    """Combines outputs with the commands that may have printed secrets.
+    """Puts the outputs of commands that may have printed secrets after these commands.
 
     The lines of one transcript are passed in order. The output of ``printenv DB_PASSWORD`` on its
     own is just a word, and in a transcript the command and the output are in separate records. The
@@ -68,7 +68,7 @@ class PrintedOutputs:
             yield from self._list_command_outputs(parse_record(line) or {})
 
     def find_offsets(self, block: bytes) -> list[int]:
-        """Return the offsets in a block of lines of commands that may print secrets, and of their outputs."""
+        """Return the offsets at which commands that may print secrets, and their outputs, start in ``block``."""
         offsets = [match.start() for match in _COMMAND_PATTERN.finditer(block)]
         if offsets or self._commands:
             offsets += [match.start() for match in _RESULT_PATTERN.finditer(block)]
@@ -109,13 +109,13 @@ def find_secrets_in_sessions(sessions: Iterable[SessionFile]) -> Redactor:
     """
     redactor = Redactor()
     for session in sessions:
-        learn_file(redactor, session.path)
+        learn_secrets_in_file(redactor, session.path)
         for path in _list_accompanying_files(session.path):
-            learn_file(redactor, path)
+            learn_secrets_in_file(redactor, path)
     return redactor
 
 
-def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
+def learn_secrets_in_file(redactor: Redactor, path: str, offset: int = 0) -> None:
     """Learn the secrets in a file, or in the lines of a transcript from the byte ``offset`` on.
 
     A line must start at ``offset``.
@@ -128,12 +128,12 @@ def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
         with open_regular(path) as stream:
             stream.seek(offset)
             for line in read_lines(stream, offset):
-                _learn_line(redactor, outputs, line.body)
+                _learn_secrets_in_line(redactor, outputs, line.body)
     except OSError:
         return
 
 
-def _learn_line(redactor: Redactor, outputs: PrintedOutputs, line: bytes) -> None:
+def _learn_secrets_in_line(redactor: Redactor, outputs: PrintedOutputs, line: bytes) -> None:
     """Learn the secrets in a line, including secrets that commands printed."""
     redactor.learn_line(line)
     for text in outputs.list_texts(line):
@@ -151,7 +151,7 @@ def find_secrets_in_ends(*session_ends: HeadTail, spared_strings: Iterable[str] 
         outputs = PrintedOutputs()
         for part in dict.fromkeys((ends.head[:END_BYTES], ends.tail[-END_BYTES:])):
             for line in part.splitlines():
-                _learn_line(redactor, outputs, line)
+                _learn_secrets_in_line(redactor, outputs, line)
     return redactor
 
 

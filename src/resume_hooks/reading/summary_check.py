@@ -54,7 +54,7 @@ _UNITS = ("", "s", "ms", "k", "kb", "mb", "gb", "x", "px", "st", "nd", "rd", "th
 them."""
 
 _THOUSAND = re.compile(r"(?<=[0-9])(?=(?:[0-9]{3})+\Z)")
-# After a number, neither a digit may follow nor the separator that follows a line number.
+# The text after a number must not start with a digit or with the separator after a line number.
 _NUMBER_END_PATTERN = rb"(?![0-9\t]|\xe2\x86\x92)"
 _LOOSE_NUMBER_PREFIX = re.compile(
     r"(?:~|\u2248|\babout|\baround|\broughly|\bover|\bnearly|\balmost|\blines?|[-\u2013])\s*\Z",
@@ -77,13 +77,13 @@ _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a"})
 class Claim(NamedTuple):
     """A text that is searched for in the records.
 
-    ``shown`` is the text in the form in which messages show it. A record can contain the claim only
+    ``shown_text`` is the text in the form in which messages show it. A record can contain the claim only
     if it contains one of ``words``. ``pattern`` must also match the record's text in lower case.
     The pattern starts with plain letters, which makes the search fast. It is None if a word from
     ``words`` is enough.
     """
 
-    shown: str
+    shown_text: str
     words: tuple[bytes, ...]
     pattern: re.Pattern[bytes] | None = None
 
@@ -199,8 +199,8 @@ def _make_part_claims(token: str) -> Iterator[Claim]:
 
 
 ABSENT_TEXT = "not in the transcript"
-# A record is near if it is at most this number of records later, such as the result of a call or
-# the comment on the result.
+# A record is near an earlier record if it is at most this number of records later. Examples are the
+# result of a call and the comment on the result.
 NEAR_RECORD_DISTANCE = 2
 MIN_COMMON_WORD_RECORDS = (
     500  # A word that occurs in this number of records is too frequent to locate a sentence.
@@ -264,8 +264,8 @@ class _Sentence(NamedTuple):
     @property
     def is_identifying(self) -> bool:
         """Whether the sentence's claims can identify a record. A single number cannot."""
-        shown = "".join(claim.shown for claim in self.claims)
-        return len(self.claims) > 1 or any(map(str.isalpha, shown))
+        shown_text = "".join(claim.shown_text for claim in self.claims)
+        return len(self.claims) > 1 or any(map(str.isalpha, shown_text))
 
 
 class _EvidenceIndex:
@@ -311,7 +311,7 @@ class _EvidenceIndex:
         record_sets = [self.records_by_claim[claim] for claim in sentence.claims]
         candidates = set.intersection(*record_sets)
         if not candidates:  # The claims may be in a call and in its result, which are two records.
-            candidates = set.intersection(*map(_add_near_numbers, record_sets))
+            candidates = set.intersection(*map(_add_preceding_numbers, record_sets))
         rare_places = [
             number
             for word in sentence.words
@@ -344,7 +344,7 @@ class _EvidenceIndex:
         return ""
 
 
-def read_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]]:
+def read_record_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]]:
     """Yield the reference and the text of each record with content.
 
     Summaries are skipped, including the summaries that this plugin wrote. If a text is the content
@@ -392,7 +392,7 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
             continue
         sentences += 1
         absent_names = [
-            claim.shown for claim in sentence.claims if not evidence.records_by_claim[claim]
+            claim.shown_text for claim in sentence.claims if not evidence.records_by_claim[claim]
         ]
         if absent_names:
             marked_count += 1
@@ -419,7 +419,7 @@ def _list_names(names: Iterable[str]) -> str:
 def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
     """Split a text into pieces. For each piece, also yield whether it is a sentence.
 
-    The pieces together are the text.
+    The joined pieces are the whole text.
     """
     is_fenced = False
     for row in text.splitlines(keepends=True):
@@ -447,8 +447,8 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
         yield row[len(stripped_row) :], False
 
 
-def _add_near_numbers(record_numbers: set[int]) -> set[int]:
-    """Return the numbers of records and of the ``NEAR_RECORD_DISTANCE`` records before each of them."""
+def _add_preceding_numbers(record_numbers: set[int]) -> set[int]:
+    """Return the numbers, and for each also the numbers of the ``NEAR_RECORD_DISTANCE`` records before it."""
     numbers: set[int] = set()
     for record_number in record_numbers:
         numbers.update(range(record_number - NEAR_RECORD_DISTANCE, record_number + 1))

@@ -317,7 +317,7 @@ def test_a_redacted_bundle_has_no_secrets(config_home: ConfigHome) -> None:
     taken = BundleRedactor(Redactor())
     content = b"".join(export_bundle([session], config_home.where, taken))
     assert TOKEN.encode() not in content
-    assert taken.kinds.total() == 6
+    assert taken.counts_by_kind.total() == 6
     assert orjson.loads(content)["redacted"] is True
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from resume_hooks.clock import format_minute
 from resume_hooks.hooks.session_list.rows import cut_to_columns, wrap_to_columns
 from resume_hooks.paths import Where
-from resume_hooks.reading.passages import Passage, PassageFile, make_passage, read_around
+from resume_hooks.reading.passages import Passage, PassageFile, make_passage, read_passages_around
 from resume_hooks.reading.render import render_line
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions.locate import resolve_transcript
@@ -74,7 +74,7 @@ def make_hit_page(
     hit_record = find_numbered_line(reference_parts, entries)
     record = hit_record.parse_record() or {}
     characters = (abs(number) + 2) * max(1, height)
-    earlier_passages, later_passages = read_around(
+    earlier_passages, later_passages = read_passages_around(
         entries, names, hit_record, characters, characters
     )
     hit_passage = make_passage(

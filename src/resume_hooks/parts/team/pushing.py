@@ -54,7 +54,7 @@ from resume_hooks.reading.bundle import list_bundled_files
 from resume_hooks.reading.session_secrets import (
     find_secrets_in_ends,
     find_secrets_in_sessions,
-    learn_file,
+    learn_secrets_in_file,
 )
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.load_rules import token_rules
@@ -286,7 +286,7 @@ class _SessionPush:
         redactor = find_secrets_in_ends(HeadTail(self._session.path))
         for name, path in list_files_to_push(self._session):
             progress = self._cursor.progress_by_file.get(name)
-            learn_file(
+            learn_secrets_in_file(
                 redactor,
                 path,
                 progress.offset if progress and begins_with_uploaded_part(progress, path) else 0,
@@ -413,7 +413,7 @@ class _SessionPush:
             "select c.first::text, c.records::text, c.sha, c.head from team.chunk c join team.part p on p.id = c.part"
             " where p.session = %s and p.name = %s order by c.first"
         )
-        learn_file(self._redactor, path)
+        learn_secrets_in_file(self._redactor, path)
         local_records, offset, line_number, chain_digest = (
             read_clean_records(path, self._redactor),
             0,

@@ -23,7 +23,7 @@ from resume_hooks.parts.share.export.parts import (
     CallPart,
     Part,
 )
-from resume_hooks.reading.render import fields_text
+from resume_hooks.reading.render import format_fields
 from resume_hooks.system.text import collapse_line, plain_line, plain_text
 from resume_hooks.transcripts.records import list_objects
 
@@ -134,7 +134,7 @@ def _format_input(call: CallPart) -> str:
     command = call.arguments.get("command")
     if isinstance(command, str):
         return fence_text(command, "sh")
-    return fence_text(fields_text(call.arguments))
+    return fence_text(format_fields(call.arguments))
 
 
 def _format_difference(old_text: str, new_text: str) -> str:

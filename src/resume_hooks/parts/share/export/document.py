@@ -134,7 +134,9 @@ class Document:
     def removed_secrets(self) -> dict[str, int] | None:
         """The number of removed secrets by kind, or None if nothing is removed."""
         if self._bundle_redactor:
-            return dict(self._export_redactor.removed_secrets + self._bundle_redactor.kinds)
+            return dict(
+                self._export_redactor.removed_secrets + self._bundle_redactor.counts_by_kind
+            )
         return None
 
     @property

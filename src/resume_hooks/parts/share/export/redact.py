@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import HomeFolders
-from resume_hooks.reading.render import fields_text
+from resume_hooks.reading.render import format_fields
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.transcripts.records import Record
 
@@ -99,7 +99,7 @@ class ExportRedactor:
         if isinstance(value, str):
             return self.redact_and_cut_text(value)
         if isinstance(value, (dict, list)) and depth > MAX_NESTING_DEPTH:
-            return self.redact_and_cut_text(fields_text({"": value}))
+            return self.redact_and_cut_text(format_fields({"": value}))
         if isinstance(value, dict):
             # The value is the data of an image. The format's module checks that it is not text.
             if value.get("type") == "base64":

@@ -72,7 +72,10 @@ class PackedBundle(NamedTuple):
         Raise SessionNotFound if a session's file has changed since its records were selected.
         """
         end_part = EndPart(
-            dict(self.redactor.kinds), self.redactor.pictures, 0, self.redactor.folders
+            dict(self.redactor.counts_by_kind),
+            self.redactor.media_count,
+            0,
+            self.redactor.folder_count,
         )
         return document.chunks(EmbeddedSession(end_part, self._encode_rows()))
 

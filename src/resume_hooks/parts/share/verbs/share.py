@@ -64,9 +64,9 @@ def share_session(options: ShareOptions) -> None:
     if is_confirmed and (repository := repository_root(os.path.dirname(path))):
         warnings = [*warnings, REPOSITORY_NOTE.format(root=repository)]
     receipt_data = build_receipt(document, path, written_file, is_written=is_confirmed) | {
-        "redacted": dict(bundle.redactor.kinds),
-        "folders": bundle.redactor.folders,
-        "images": bundle.redactor.pictures,
+        "redacted": dict(bundle.redactor.counts_by_kind),
+        "folders": bundle.redactor.folder_count,
+        "images": bundle.redactor.media_count,
         "packed": bundle.byte_count,
     }
     facts: list[tuple[str, object]] = [
@@ -90,9 +90,9 @@ def _count_removed_content(bundle: PackedBundle) -> list[tuple[str, object]]:
     """Return rows with the number of removed secrets, home folders and images."""
     redactor = bundle.redactor
     rows: list[tuple[str, object]] = [
-        ("secrets", format_removed_secrets(dict(redactor.kinds))),
-        ("home folders", f"{format_count(redactor.folders, 'place')}, shown as ~"),
+        ("secrets", format_removed_secrets(dict(redactor.counts_by_kind))),
+        ("home folders", f"{format_count(redactor.folder_count, 'place')}, shown as ~"),
     ]
     return rows + (
-        [("images", f"{redactor.pictures:,}, not searched")] if redactor.pictures else []
+        [("images", f"{redactor.media_count:,}, not searched")] if redactor.media_count else []
     )

@@ -47,7 +47,7 @@ from resume_hooks.parts.share.export.parts import (
     ThinkingPart,
     TurnHeader,
 )
-from resume_hooks.reading.render import fields_text
+from resume_hooks.reading.render import format_fields
 from resume_hooks.transcripts.records import (
     FILE_KEYS,
     Record,
@@ -416,7 +416,7 @@ def _build_plain_inputs(call: CallPart) -> Iterator[Html]:
         remaining_inputs = {
             key: value for key, value in remaining_inputs.items() if key not in FILE_KEYS
         }
-    if fields_markup := fields_text(remaining_inputs):
+    if fields_markup := format_fields(remaining_inputs):
         yield build_code_markup(fields_markup, "", "input")
 
 
