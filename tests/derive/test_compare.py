@@ -144,7 +144,7 @@ def test_estimates_with_a_warm_cache(config_home: ConfigHome) -> None:
     )
     assert rows[COMPACT].tokens_after == pytest.approx(BASE + TOKENS_AFTER_COMPACTION, abs=2)
     assert rows[COMPACT].uncached_tokens == rows[COMPACT].tokens_after - SHARED
-    # One request a turn: its own context, and 100 tokens more each time.
+    # Each turn sends one request with the whole context, and adds 100 tokens to it.
     assert rows[GO_ON].next_turn_cost == round(110_300 * 0.1)
     assert rows[HANDOFF].next_turn_cost == round(SHARED * 0.1 + rows[HANDOFF].uncached_tokens * 2)
     read, answer = 110_300 * 0.1, COMPACTION_SUMMARY_TOKENS * 5
@@ -206,7 +206,7 @@ def test_a_compaction_is_estimated_from_the_last_one(config_home: ConfigHome) ->
     found = estimates_by_name(compact)
     assert found[COMPACT].tokens_after == 42_000
     assert found[GO_ON].tokens_after == 42_000
-    # A summary also reads the records before it.
+    # The model that writes the summary of a rollover also reads the records before the compaction.
     assert found[ROLLOVER].uncached_tokens == found[ROLLOVER].tokens_after - SHARED + round(
         compact.ends.size / 4
     )
@@ -277,7 +277,7 @@ def test_the_recommended_strategy(
         (measured_context(190_000), 2_000, 12, 0),
         (measured_context(87_000), 2_000, 2, None),
         (measured_context(87_000), 0, 0, None),
-        # No count of the client covers what is sent after the compaction or what a prompt adds.
+        # The context size is only an estimate, so the number of prompts left is unknown.
         (measured_context(45_756)._replace(kind=ESTIMATED), 60, 12, None),
     ],
 )
@@ -308,7 +308,7 @@ def test_a_smaller_window_in_the_settings_is_used(config_home: ConfigHome) -> No
 
 
 def test_a_strategy_is_recommended_below_the_usual_level(config_home: ConfigHome) -> None:
-    """``recommend_strategy`` recommends a trim, even below the level at which the card does."""
+    """``recommend_strategy`` recommends a trim even below the level at which the card recommends one."""
     path = write_session(config_home.project(), SESSION, bulky_session())
     assert recommend_strategy(path, config_home.where).strategy == TRIM
 
@@ -336,7 +336,10 @@ def test_a_missing_or_foreign_file_is_reported(config_home: ConfigHome) -> None:
 
 
 def test_the_estimate_of_a_summary_matches_the_rollover() -> None:
-    """The constants of the comparison match those of the rollover, which it does not import."""
+    """The constants of the comparison match those of the rollover.
+
+    The comparison does not import the rollover's constants.
+    """
     assert ROLLOVER_SUMMARY_TOKENS * CHARACTERS_PER_TOKEN == MAX_SUMMARY_CHARACTERS
     assert SUMMARY_INPUT_TOKENS * CHARACTERS_PER_TOKEN == MAX_PART_BYTES * MAX_PARTS
 

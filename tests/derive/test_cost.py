@@ -1,4 +1,4 @@
-"""Tests that estimated costs agree with numbers computed by hand and with the full sum."""
+"""Tests that estimated costs agree with numbers computed by hand and with the sum of all requests."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from resume_hooks.transcripts.api_usage import (
     RecentRequests,
 )
 
-WARM = Strategy("go on", 100_000, 99_000, 1_000)
-COLD = Strategy("go on", 100_000, 0, 100_000)
-TRIM = Strategy("trim", 50_000, 20_000, 30_000)
+GOING_ON_WARM = Strategy("go on", 100_000, 99_000, 1_000)
+GOING_ON_COLD = Strategy("go on", 100_000, 0, 100_000)
+HALF_SIZE_TRIM = Strategy("trim", 50_000, 20_000, 30_000)
 """A copy of half the size that shares 20,000 tokens with the content of the cache."""
 
 
@@ -31,10 +31,10 @@ def requests_of_turns(requests: int, growth: int) -> RecentRequests:
     return RecentRequests(None, 0, 0, requests, growth)
 
 
-ONE = requests_of_turns(1, 0)
+ONE_REQUEST_PER_TURN = requests_of_turns(1, 0)
 
 
-def test_rates_are_the_published_ratios() -> None:
+def test_token_prices_have_the_published_ratios() -> None:
     """An input token costs 1, reading it from the cache 0.1, and writing it there 1.25 or 2."""
     assert rates_for_lifetime(DEFAULT_CACHE_SECONDS) == Rates(0.1, 1.25)
     assert rates_for_lifetime(LONG_CACHE_SECONDS) == Rates(0.1, 2.0)
@@ -44,12 +44,12 @@ def test_rates_are_the_published_ratios() -> None:
 @pytest.mark.parametrize(
     ("strategy", "lifetime", "expected"),
     [
-        (WARM, DEFAULT_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 1.25),
-        (WARM, LONG_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 2),
-        (COLD, DEFAULT_CACHE_SECONDS, 125_000),
-        (COLD, LONG_CACHE_SECONDS, 200_000),
-        (COLD, 0, 100_000),
-        (TRIM, DEFAULT_CACHE_SECONDS, 2_000 + 37_500),
+        (GOING_ON_WARM, DEFAULT_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 1.25),
+        (GOING_ON_WARM, LONG_CACHE_SECONDS, 99_000 * 0.1 + 1_000 * 2),
+        (GOING_ON_COLD, DEFAULT_CACHE_SECONDS, 125_000),
+        (GOING_ON_COLD, LONG_CACHE_SECONDS, 200_000),
+        (GOING_ON_COLD, 0, 100_000),
+        (HALF_SIZE_TRIM, DEFAULT_CACHE_SECONDS, 2_000 + 37_500),
         (
             Strategy("compact", 40_000, 18_000, 22_000, 1_000, 30_000),
             DEFAULT_CACHE_SECONDS,
@@ -70,7 +70,7 @@ def test_the_cost_of_two_turns() -> None:
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
     assert turns_cost(
-        TRIM, 2, requests_of_turns(2, 400), rates_for_lifetime(DEFAULT_CACHE_SECONDS)
+        HALF_SIZE_TRIM, 2, requests_of_turns(2, 400), rates_for_lifetime(DEFAULT_CACHE_SECONDS)
     ) == pytest.approx(39_500 + read + written)
 
 
@@ -79,34 +79,58 @@ def test_the_cost_of_two_turns() -> None:
     [
         # Warm: 39,500 against 11,150, and 5,000 saved by each later request. 28,350 / 5,000 = 5.67,
         # so six more.
-        (TRIM, WARM, DEFAULT_CACHE_SECONDS, ONE, 7),
-        (TRIM, WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(3, 9_000), 3),
-        (TRIM, WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(50, 9_000), 1),
+        (HALF_SIZE_TRIM, GOING_ON_WARM, DEFAULT_CACHE_SECONDS, ONE_REQUEST_PER_TURN, 7),
+        (HALF_SIZE_TRIM, GOING_ON_WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(3, 9_000), 3),
+        (HALF_SIZE_TRIM, GOING_ON_WARM, DEFAULT_CACHE_SECONDS, requests_of_turns(50, 9_000), 1),
         # Writing to an hour's cache costs more: 62,000 against 11,900. 50,100 / 5,000 = 10.02, so
         # eleven more.
-        (TRIM, WARM, LONG_CACHE_SECONDS, ONE, 12),
+        (HALF_SIZE_TRIM, GOING_ON_WARM, LONG_CACHE_SECONDS, ONE_REQUEST_PER_TURN, 12),
         # Cold: going on also writes 100,000 tokens, so the first request already pays off.
         (
-            TRIM._replace(cached_tokens=0, uncached_tokens=50_000),
-            COLD,
+            HALF_SIZE_TRIM._replace(cached_tokens=0, uncached_tokens=50_000),
+            GOING_ON_COLD,
             DEFAULT_CACHE_SECONDS,
-            ONE,
+            ONE_REQUEST_PER_TURN,
             1,
         ),
-        (TRIM._replace(cached_tokens=0, uncached_tokens=50_000), COLD, 0, ONE, 1),
+        (
+            HALF_SIZE_TRIM._replace(cached_tokens=0, uncached_tokens=50_000),
+            GOING_ON_COLD,
+            0,
+            ONE_REQUEST_PER_TURN,
+            1,
+        ),
         # If the new session is as large as the old one or larger, it never pays off.
-        (Strategy("trim", 100_000, 20_000, 80_000), WARM, DEFAULT_CACHE_SECONDS, ONE, None),
+        (
+            Strategy("trim", 100_000, 20_000, 80_000),
+            GOING_ON_WARM,
+            DEFAULT_CACHE_SECONDS,
+            ONE_REQUEST_PER_TURN,
+            None,
+        ),
         (
             Strategy("handoff", 120_000, 20_000, 100_000),
-            WARM,
+            GOING_ON_WARM,
             LONG_CACHE_SECONDS,
             requests_of_turns(9, 0),
             None,
         ),
         # The first costs are equal, and all later requests cost less.
-        (Strategy("x", 50_000, 99_000, 1_000), WARM, DEFAULT_CACHE_SECONDS, ONE, 2),
+        (
+            Strategy("x", 50_000, 99_000, 1_000),
+            GOING_ON_WARM,
+            DEFAULT_CACHE_SECONDS,
+            ONE_REQUEST_PER_TURN,
+            2,
+        ),
         # A model reads 60,000 tokens first: 99,500 against 11,150. 88,350 / 5,000 = 17.67.
-        (TRIM._replace(separate_cost=60_000), WARM, DEFAULT_CACHE_SECONDS, ONE, 19),
+        (
+            HALF_SIZE_TRIM._replace(separate_cost=60_000),
+            GOING_ON_WARM,
+            DEFAULT_CACHE_SECONDS,
+            ONE_REQUEST_PER_TURN,
+            19,
+        ),
     ],
 )
 def test_a_strategy_pays_off_after_a_number_of_turns(

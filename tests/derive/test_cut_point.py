@@ -46,7 +46,9 @@ from tests.builders import (
 )
 from tests.search.index.probe import uuid_of_text
 
-NAMES = {name: uuid_of_text(number) for number, name in enumerate(("p1", "a1", "p2", "a2"), 1)}
+UUIDS_BY_NAME = {
+    name: uuid_of_text(number) for number, name in enumerate(("p1", "a1", "p2", "a2"), 1)
+}
 
 
 def scan_records(folder: Path, records: list[Record]) -> Transcript:
@@ -81,42 +83,45 @@ def cut_before(seconds: float) -> CutBeforeInstant:
     return CutBeforeInstant(EPOCH + timedelta(seconds=seconds))
 
 
-FIRST = "p1 c1 c2 r1 r2"
-CUTS: dict[str, tuple[CutSelector, str]] = {
+FIRST_TURN_RECORDS = "p1 c1 c2 r1 r2"
+CUT_CASES: dict[str, tuple[CutSelector, str]] = {
     "a prompt": (CutAtRecord(0), "p1"),
-    "an answer": (CutAtRecord("a1"), f"{FIRST} a1"),
-    "an answer by its line": (CutAtRecord(5), f"{FIRST} a1"),
-    "an answer by its place": (CutAtRecord(RecordOffset(0, "a1")), f"{FIRST} a1"),
-    "a call takes its result along, and its siblings": (CutAtRecord("c1"), f"{FIRST} >"),
-    "a result takes the other results along": (CutAtRecord("r1"), f"{FIRST} >"),
-    "the last result is whole": (CutAtRecord("r2"), FIRST),
-    "the end": (CutAtRecord(8), f"{FIRST} a1 p2 a2"),
-    "a line that is no message": (CutAtRecord(6), f"{FIRST} a1"),
-    "a message": (CutAtMessage("msg_2"), f"{FIRST} a1"),
-    "a message with calls": (CutAtMessage("msg_1"), f"{FIRST} >"),
-    "the first turn": (CutAtTurn(1), f"{FIRST} a1"),
-    "the last turn": (CutAtTurn(2), f"{FIRST} a1 p2 a2"),
-    "the last turn, from the end": (CutAtTurn(-1), f"{FIRST} a1 p2 a2"),
-    "the last but one": (CutAtTurn(-2), f"{FIRST} a1"),
-    "before an instant": (cut_before(35), f"{FIRST} a1"),
-    "before the instant of a record": (cut_before(30), FIRST),
+    "an answer": (CutAtRecord("a1"), f"{FIRST_TURN_RECORDS} a1"),
+    "an answer by its line": (CutAtRecord(5), f"{FIRST_TURN_RECORDS} a1"),
+    "an answer by its place": (CutAtRecord(RecordOffset(0, "a1")), f"{FIRST_TURN_RECORDS} a1"),
+    "a call takes its result along, and its siblings": (
+        CutAtRecord("c1"),
+        f"{FIRST_TURN_RECORDS} >",
+    ),
+    "a result takes the other results along": (CutAtRecord("r1"), f"{FIRST_TURN_RECORDS} >"),
+    "the last result is whole": (CutAtRecord("r2"), FIRST_TURN_RECORDS),
+    "the end": (CutAtRecord(8), f"{FIRST_TURN_RECORDS} a1 p2 a2"),
+    "a line that is no message": (CutAtRecord(6), f"{FIRST_TURN_RECORDS} a1"),
+    "a message": (CutAtMessage("msg_2"), f"{FIRST_TURN_RECORDS} a1"),
+    "a message with calls": (CutAtMessage("msg_1"), f"{FIRST_TURN_RECORDS} >"),
+    "the first turn": (CutAtTurn(1), f"{FIRST_TURN_RECORDS} a1"),
+    "the last turn": (CutAtTurn(2), f"{FIRST_TURN_RECORDS} a1 p2 a2"),
+    "the last turn, from the end": (CutAtTurn(-1), f"{FIRST_TURN_RECORDS} a1 p2 a2"),
+    "the last but one": (CutAtTurn(-2), f"{FIRST_TURN_RECORDS} a1"),
+    "before an instant": (cut_before(35), f"{FIRST_TURN_RECORDS} a1"),
+    "before the instant of a record": (cut_before(30), FIRST_TURN_RECORDS),
     "an instant between calls and results goes back": (cut_before(15), "p1 <"),
     "an instant between results goes back": (cut_before(20.5), "p1 <"),
-    "an instant after all": (cut_before(1_000), f"{FIRST} a1 p2 a2"),
+    "an instant after all": (cut_before(1_000), f"{FIRST_TURN_RECORDS} a1 p2 a2"),
 }
 
 
-@pytest.mark.parametrize("name", CUTS)
+@pytest.mark.parametrize("name", CUT_CASES)
 def test_a_cut_keeps_the_records_up_to_its_position(name: str, tmp_path: Path) -> None:
     """A cut keeps the records up to its position and moves so that no call loses its result.
 
     A cut at a record moves forward, and a cut before an instant moves back.
     """
-    selector, expected = CUTS[name]
+    selector, expected = CUT_CASES[name]
     assert kept_records(cut_conversation(scan_records(tmp_path, two_turns()), selector)) == expected
 
 
-def test_a_cut_has_its_last_message_and_remarks(tmp_path: Path) -> None:
+def test_a_cut_names_its_last_message_and_has_remarks(tmp_path: Path) -> None:
     """A cut has its last message, its turn, and a remark if it moved or was not at a message."""
     transcript = scan_records(tmp_path, two_turns())
     found = cut_conversation(transcript, CutAtRecord("c1"))
@@ -133,7 +138,7 @@ def test_a_cut_has_its_last_message_and_remarks(tmp_path: Path) -> None:
     )
 
 
-REFUSED: dict[str, tuple[CutSelector, str]] = {
+MISSING_POSITIONS: dict[str, tuple[CutSelector, str]] = {
     "a line past the end": (CutAtRecord(9), "lines 0 to 8"),
     "a place past the end": (CutAtRecord(RecordOffset(10**9)), "lines 0 to 8"),
     "a uuid from elsewhere": (CutAtRecord(uuid_of_text(99)), "No record"),
@@ -146,10 +151,10 @@ REFUSED: dict[str, tuple[CutSelector, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", MISSING_POSITIONS)
 def test_a_missing_position_is_an_error(name: str, tmp_path: Path) -> None:
     """A cut at a missing position raises an error that names the existing ones."""
-    selector, expected = REFUSED[name]
+    selector, expected = MISSING_POSITIONS[name]
     with pytest.raises(UsageError) as raised:
         cut_conversation(scan_records(tmp_path, two_turns()), selector)
     assert expected in f"{raised.value.message} {raised.value.remedy}"
@@ -302,7 +307,7 @@ def test_a_cut_outside_the_scanned_part_needs_the_whole_file(tmp_path: Path) -> 
     assert found.turn is None
 
 
-WORDS: dict[str, CutSelector | Reference] = {
+PARSED_POSITIONS: dict[str, CutSelector | Reference] = {
     "41": CutAtRecord(41),
     f" {uuid_of_text(7)} ": CutAtRecord(uuid_of_text(7)),
     "msg_01AbC": CutAtMessage("msg_01AbC"),
@@ -311,10 +316,10 @@ WORDS: dict[str, CutSelector | Reference] = {
 }
 
 
-@pytest.mark.parametrize("text", WORDS)
+@pytest.mark.parametrize("text", PARSED_POSITIONS)
 def test_a_position_is_parsed(text: str) -> None:
     """A position is parsed as a line, a uuid, a message id, or a reference with a session."""
-    assert parse_cut(text) == WORDS[text]
+    assert parse_cut(text) == PARSED_POSITIONS[text]
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "5e12a303:", ":", "5e12a303:x", "1" * 20])

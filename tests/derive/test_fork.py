@@ -47,10 +47,10 @@ from tests.builders import (
 from tests.corpus import RealSession
 from tests.transcripts.chain_cases import CASES, Case
 
-LIMIT = 3_000_000
+MAX_SESSION_BYTES = 3_000_000
 """Maximum size of a real session in these tests, in bytes. Larger ones are in the benchmarks."""
 
-SNAPSHOT = {
+FILE_SNAPSHOT = {
     "type": "file-history-snapshot",
     "messageId": "r2",
     "snapshot": {
@@ -146,7 +146,10 @@ def test_a_fork_of_a_compacted_session_includes_kept_messages(config_home: Confi
 
 
 def test_a_fork_that_begins_with_an_answer_gets_a_lineage(config_home: ConfigHome) -> None:
-    """A fork that would begin with an answer begins with its lineage, because the API needs a user first."""
+    """A fork that would begin with an answer begins with its lineage.
+
+    The API refuses a conversation whose first message is not the user's.
+    """
     rows = [
         assistant("begun", uuid="a", parent="gone", ts=1),
         user("on", uuid="p", parent="a", ts=2),
@@ -172,7 +175,7 @@ def test_a_fork_of_a_fork_names_the_fork(config_home: ConfigHome) -> None:
 
 
 def test_a_fork_of_a_trimmed_session_keeps_its_originals(config_home: ConfigHome) -> None:
-    """A fork of a trimmed session, and its own fork, keep the placeholders and their originals."""
+    """A fork of a trimmed session keeps the placeholders and their originals, and so does its own fork."""
     rows = [
         *conversation(1),
         tool_use("c", uuid="c", parent="r1", ts=5, name="Bash", tool_input={"command": "ls"}),
@@ -199,7 +202,7 @@ def test_a_fork_of_a_trimmed_session_keeps_its_originals(config_home: ConfigHome
 
 
 def test_a_fork_before_a_compaction_estimates_its_size(config_home: ConfigHome) -> None:
-    """A fork before a compaction has an estimated size that includes the common beginning."""
+    """The estimated size of a fork before a compaction includes the client's system prompt and tools."""
     path = write_lines(
         config_home,
         [user("hi", uuid="u"), assistant("x" * 4_000, uuid="a", parent="u", tokens=31_000)],
@@ -222,7 +225,7 @@ def test_a_fork_before_a_compaction_estimates_its_size(config_home: ConfigHome) 
     assert made.tokens_after == pytest.approx(trimmed.tokens_after, rel=0.1)
 
 
-def test_a_cut_fork_has_the_tokens_counted_there(config_home: ConfigHome) -> None:
+def test_a_cut_fork_has_the_tokens_counted_at_the_cut(config_home: ConfigHome) -> None:
     """A cut fork has the tokens that were counted at the cut, and its receipt says if the cut moved."""
     rows = [
         *conversation(2),
@@ -242,7 +245,7 @@ def test_a_cut_fork_has_the_tokens_counted_there(config_home: ConfigHome) -> Non
 
 
 def test_a_fork_and_a_trim_report_the_same_size(config_home: ConfigHome) -> None:
-    """A fork's size is the same as for a trim and includes content after the last token count."""
+    """A fork and a trim report the same size, which includes content after the last token count."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     path = write_lines(config_home, rows)
     sent = plan.scan_session(locate.session_file(path)).context.tokens
@@ -264,21 +267,21 @@ def test_a_fork_copies_metadata(config_home: ConfigHome) -> None:
     moved = {"type": "relocated", "sessionId": SESSION, "relocatedCwd": CWD}
     tag = {"type": "tag", "tag": "mine", "sessionId": SESSION}
     path = write_lines(
-        config_home, [*conversation(2), SNAPSHOT, last_prompt("r3"), tag, note, moved]
+        config_home, [*conversation(2), FILE_SNAPSHOT, last_prompt("r3"), tag, note, moved]
     )
     made = fork_receipt(path)
     lines = file_lines(made.file)
-    assert orjson.dumps(SNAPSHOT) in lines
+    assert orjson.dumps(FILE_SNAPSHOT) in lines
     assert not any(b"last-prompt" in line for line in lines)
     assert {
         orjson.dumps({**row, "sessionId": made.session_id}) for row in (tag, note, moved)
     } <= set(lines)
-    assert orjson.dumps(SNAPSHOT) not in file_lines(fork_receipt(path, CutAtRecord("r1")).file)
+    assert orjson.dumps(FILE_SNAPSHOT) not in file_lines(fork_receipt(path, CutAtRecord("r1")).file)
 
 
 def test_a_fork_gets_outputs_and_named_backups(config_home: ConfigHome) -> None:
     """A fork gets the parent's outputs as links and copies of the backups that its records name."""
-    path = write_lines(config_home, [*conversation(2), SNAPSHOT])
+    path = write_lines(config_home, [*conversation(2), FILE_SNAPSHOT])
     backups = config_home.config / "file-history" / SESSION
     outputs = Path(path).with_suffix("") / "tool-results"
     for folder in (backups, outputs):
@@ -357,7 +360,7 @@ def test_a_fork_moves_to_another_home(config_home: ConfigHome, other_folder: Pat
     """
     rows = [
         *conversation(2),
-        SNAPSHOT,
+        FILE_SNAPSHOT,
         {"type": "worktree-state", "worktreeSession": {"x": 1}, "sessionId": SESSION},
     ]
     rows[2]["cwd"] = f"{CWD}/src"
@@ -402,7 +405,7 @@ def test_a_fork_to_another_home_omits_backups_of_existing_files(
     """
     (tmp_path / "old").mkdir()
     rows = [{**record, "cwd": str(tmp_path / "old")} for record in conversation(2)]
-    made = fork_receipt(write_lines(config_home, [*rows, SNAPSHOT]), home=str(other_folder))
+    made = fork_receipt(write_lines(config_home, [*rows, FILE_SNAPSHOT]), home=str(other_folder))
     assert b"file-history" not in Path(made.file).read_bytes()
     assert (
         f"file backups were not copied: they belong to the files below {tmp_path / 'old'}"
@@ -454,7 +457,7 @@ def test_a_compacted_session_moves_to_another_home(
     assert found[2]["message"]["content"].startswith(OPENING_MARKER)
 
 
-def test_a_file_outside_the_projects_moves_to_a_home(
+def test_a_fork_of_a_file_outside_the_projects_moves_to_a_home(
     config_home: ConfigHome, other_folder: Path, tmp_path: Path
 ) -> None:
     """A fork of a file outside the projects' folders has a warning, unless a home moves the fork."""
@@ -495,7 +498,7 @@ def test_every_session_of_the_corpus_can_be_forked(
     config_home: ConfigHome, real_session: RealSession
 ) -> None:
     """A whole fork, a cut fork and the fork of a fork of a real session have no new defects."""
-    if real_session.size > LIMIT:
+    if real_session.size > MAX_SESSION_BYTES:
         return
     path = real_session.copy_to(config_home.project())
     before = hashlib.sha256(path.read_bytes()).digest()

@@ -52,20 +52,20 @@ from tests.builders import (
 from tests.corpus import RealSession
 from tests.needs import REPO, need
 
-TAG = b'{"type":"tag","tag":"release","sessionId":"%s"}' % SESSION.encode()
-PR = (
+TAG_LINE = b'{"type":"tag","tag":"release","sessionId":"%s"}' % SESSION.encode()
+PULL_REQUEST_LINE = (
     b'{"type":"pr-link","sessionId":"%s","prNumber":72,"prUrl":"https://x.example/72"}'
     % SESSION.encode()
 )
-MODE = b'{"type":"mode","mode":"normal","sessionId":"%s"}' % SESSION.encode()
-TREE = (
+MODE_LINE = b'{"type":"mode","mode":"normal","sessionId":"%s"}' % SESSION.encode()
+WORKTREE_LINE = (
     b'{"type":"worktree-state","worktreeSession":{"path":"/w","sessionId":"%s"},"sessionId":"%s"}'
     % (
         SESSION.encode(),
         SESSION.encode(),
     )
 )
-ENVELOPE = [
+ENVELOPE_FIELDS = [
     "parentUuid",
     "isSidechain",
     "userType",
@@ -140,14 +140,14 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
         }
     }
     assert list(opening) == [
-        *ENVELOPE,
+        *ENVELOPE_FIELDS,
         "uuid",
         "timestamp",
         "message",
         "isCompactSummary",
         "isVisibleInTranscriptOnly",
     ]
-    assert list(answer) == [*ENVELOPE, "uuid", "timestamp", "message"]
+    assert list(answer) == [*ENVELOPE_FIELDS, "uuid", "timestamp", "message"]
     for record in (opening, answer):
         assert (record["entrypoint"], record["userType"], record["isSidechain"]) == (
             "cli",
@@ -214,18 +214,22 @@ def test_a_handoff_has_a_receipt_and_two_links(config_home: ConfigHome) -> None:
 
 def test_metadata_is_copied_byte_for_byte(config_home: ConfigHome) -> None:
     """The last tag, pull request, mode and worktree of the parent are copied with the child's id."""
-    older = TAG.replace(b"release", b"draft")
+    older = TAG_LINE.replace(b"release", b"draft")
     other = [
         b'{"type":"ai-title","aiTitle":"x","sessionId":"%s"}' % SESSION.encode(),
         b'{"type":"permission-mode","permissionMode":"plan","sessionId":"%s"}' % SESSION.encode(),
         b'{"type":"summary","summary":"x"}',
     ]
-    parent = write_parent(config_home, older, PR, TAG, MODE, *other, TREE)
+    parent = write_parent(
+        config_home, older, PULL_REQUEST_LINE, TAG_LINE, MODE_LINE, *other, WORKTREE_LINE
+    )
     receipt, _ = write_handoff(config_home, parent)
     lines = Path(receipt.file).read_bytes().splitlines()[4:]
     child = receipt.session_id.encode()
-    inner = TREE.replace(SESSION.encode(), child).replace(child, SESSION.encode(), 1)
-    expected = [one.replace(SESSION.encode(), child) for one in (TAG, PR, MODE)]
+    inner = WORKTREE_LINE.replace(SESSION.encode(), child).replace(child, SESSION.encode(), 1)
+    expected = [
+        one.replace(SESSION.encode(), child) for one in (TAG_LINE, PULL_REQUEST_LINE, MODE_LINE)
+    ]
     assert lines == [*expected, inner]
 
 
@@ -274,7 +278,7 @@ def test_an_invalid_folder_does_not_prevent_a_handoff(config_home: ConfigHome, c
     assert receipt.written
 
 
-def untouched_child(home: ConfigHome) -> str:
+def write_untouched_child(home: ConfigHome) -> str:
     """Return the path of a handoff without new prompts."""
     return write_handoff(home, write_parent(home))[0].file
 
@@ -287,7 +291,7 @@ def write_records(home: ConfigHome, *records: Any) -> str:
 @pytest.mark.parametrize(
     "make",
     [
-        untouched_child,
+        write_untouched_child,
         lambda home: write_records(home, custom_title("x")),
         lambda home: write_records(home, user("x", uuid="a", isMeta=True)),
         lambda home: write_records(
@@ -328,7 +332,7 @@ def test_a_handoff_can_be_written_to_another_folder(
     assert len(os.listdir(config_home.project())) == 1
 
 
-STEPS = {
+NEXT_STEPS = {
     "quotes": "say \"hi\" and 'bye' \\ `x` $(rm -rf /)",
     "newlines": "one\ntwo\r\n\nthree\ttabbed",
     "emoji": "ship it 🚀👩‍👩‍👧",
@@ -343,10 +347,10 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", NEXT_STEPS)
 def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str) -> None:
     """Any next step is kept word for word in the opening, and the child keeps its title."""
-    step = STEPS[name]
+    step = NEXT_STEPS[name]
     receipt, records = write_handoff(config_home, write_parent(config_home), next_step=step)
     assert records[OPENING_LINE]["message"]["content"].endswith(
         f"{CLOSING_MARKER}\n\n{NEXT_STEP_HEADING}\n{step}"
@@ -394,7 +398,7 @@ def test_a_too_long_next_step_is_refused(config_home: ConfigHome) -> None:
     assert folder_contents(config_home.root) == before
 
 
-def test_a_plan_does_not_need_its_parent(config_home: ConfigHome) -> None:
+def test_a_planned_child_is_written_without_its_parent(config_home: ConfigHome) -> None:
     """A planned child can be written after its parent was deleted."""
     parent = write_parent(config_home)
     decided = agents.plan_fresh(parent, config_home.where)
@@ -413,7 +417,7 @@ def test_a_missing_project_folder_is_an_error(config_home: ConfigHome) -> None:
     assert read_links(config_home.where) == []
 
 
-def test_a_plan_is_written_only_once(config_home: ConfigHome) -> None:
+def test_a_planned_child_is_written_only_once(config_home: ConfigHome) -> None:
     """Writing a plan a second time raises an error and leaves the first child unchanged."""
     decided = agents.plan_fresh(write_parent(config_home), config_home.where)
     write_child(decided, config_home.where)
@@ -423,7 +427,7 @@ def test_a_plan_is_written_only_once(config_home: ConfigHome) -> None:
     assert folder_contents(config_home.project()) == before
 
 
-REFUSED = """
+REFUSED_WRITE_SCRIPT = """
 import os, resource, signal, sys
 from resume_hooks.derive import agents; from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
@@ -453,7 +457,7 @@ def test_a_failed_write_leaves_no_files(config_home: ConfigHome, how: str) -> No
     before = folder_contents(config_home.project())
     environ = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
     done = subprocess.run(
-        [sys.executable, "-c", REFUSED, parent.path, how],
+        [sys.executable, "-c", REFUSED_WRITE_SCRIPT, parent.path, how],
         env=environ,
         capture_output=True,
         text=True,

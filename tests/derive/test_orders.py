@@ -48,9 +48,9 @@ from tests.builders import (
 from tests.corpus import FOREIGN
 from tests.needs import corpus_sessions
 
-STEPS = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff")
-BULK = "a line of output\n" * 400
-SUPPRESSED = "suppressed - "
+STEP_NAMES = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff")
+LONG_OUTPUT = "a line of output\n" * 400
+PLACEHOLDER_PHRASE = "suppressed - "
 
 
 class SimulatedClient:
@@ -65,11 +65,10 @@ class SimulatedClient:
         self.clock = 0.0
         self.parent: str | None = scan_transcript(str(self.path)).chain[-1].uuid if begun else None
 
-    @property
-    def next_instant(self) -> float:
-        """The current time, after a short wait.
+    def wait_for_next_instant(self) -> float:
+        """Wait briefly, and return the current time.
 
-        The wait lets a child's prompts follow its creation.
+        The wait makes a child's prompts later than the child itself.
         """
         time.sleep(0.002)
         self.clock = time.time()
@@ -83,7 +82,7 @@ class SimulatedClient:
 
     def next_record_fields(self) -> dict[str, Any]:
         """Return the fields of the next record: its uuid, parent, time and session."""
-        at = self.next_instant
+        at = self.wait_for_next_instant()
         uuid = str(uuid4())
         return {
             "uuid": uuid,
@@ -105,7 +104,7 @@ class SimulatedClient:
             )
         )
         self.append_record(
-            tool_result(f"call{number}", f"{number}\n{BULK}", **self.next_record_fields())
+            tool_result(f"call{number}", f"{number}\n{LONG_OUTPUT}", **self.next_record_fields())
         )
         self.append_record(
             assistant(f"Step {number} is done.", tokens=90_000, **self.next_record_fields())
@@ -235,7 +234,8 @@ def initial_sessions() -> list[Path | None]:
 
 
 given_session_and_steps = given(
-    st.sampled_from(initial_sessions()), st.lists(st.sampled_from(STEPS), min_size=1, max_size=6)
+    st.sampled_from(initial_sessions()),
+    st.lists(st.sampled_from(STEP_NAMES), min_size=1, max_size=6),
 )
 """Supplies a session to begin with and a list of steps."""
 
@@ -264,7 +264,8 @@ def test_each_turn_appears_once_after_any_steps(begun: Path | None, steps: list[
             assert max(Counter(entry.text for entry in entries).values(), default=0) <= 1
         client.untrim()
         whole |= {
-            f"call{number}": f"{number}\n{BULK}" for number in range(1, len(client.typed) + 1)
+            f"call{number}": f"{number}\n{LONG_OUTPUT}"
+            for number in range(1, len(client.typed) + 1)
         }
         changed = {
             call: text

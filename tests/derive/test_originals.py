@@ -36,11 +36,11 @@ from tests.builders import (
 )
 
 PARENT, CHILD, GRANDCHILD = session_id(1), session_id(2), session_id(3)
-WHOLE = tool_result("c1", "the whole output", uuid="r1", parent=None, session_id=PARENT)
+UNTRIMMED_RECORD = tool_result("c1", "the whole output", uuid="r1", parent=None, session_id=PARENT)
 
 
 def trimmed_record(file: str, index: int = 0, **other: object) -> Record:
-    """Return the trimmed form of ``WHOLE``, with its original on a line of that file."""
+    """Return the trimmed form of ``UNTRIMMED_RECORD``, with its original on a line of that file."""
     marks = Origin(session_id_from_path(file) or "", file, "r1", index).trim_fields(0)
     return {**tool_result("c1", "[placeholder]", uuid="r1", parent=None), **marks, **other}
 
@@ -64,7 +64,7 @@ def find_original_of(home: ConfigHome, record: Record, file: str | None = None) 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> str:
     """Write the session with the original on line 0."""
-    return write_session(config_home.project(), PARENT, [WHOLE])
+    return write_session(config_home.project(), PARENT, [UNTRIMMED_RECORD])
 
 
 def test_an_original_is_found_by_the_fields_of_the_trimmed_record(
@@ -124,7 +124,7 @@ def test_an_original_is_found_through_several_trims(config_home: ConfigHome, par
     assert find_original_of(config_home, trimmed_record(middle)) == f"{middle}:0"
 
 
-def test_circular_references_end_the_search(config_home: ConfigHome) -> None:
+def test_the_search_ends_at_circular_references(config_home: ConfigHome) -> None:
     """The search ends if trimmed records refer to each other or form a very long chain."""
     folder = config_home.project()
     one, two = (str(folder / f"{name}.jsonl") for name in (PARENT, CHILD))
@@ -132,7 +132,7 @@ def test_circular_references_end_the_search(config_home: ConfigHome) -> None:
     write_session(folder, CHILD, [trimmed_record(one)])
     assert find_original_of(config_home, trimmed_record(one)) is not None
     uuids = [f"r{number}" for number in range(MAX_CHAIN_RECORDS + 2)]
-    rows = [{**WHOLE, "uuid": uuid} for uuid in uuids]
+    rows = [{**UNTRIMMED_RECORD, "uuid": uuid} for uuid in uuids]
     for number, row in enumerate(rows[:-1]):
         row.update(Origin(PARENT, one, uuids[number + 1], number + 1).trim_fields(0))
     write_session(folder, PARENT, rows)
@@ -143,7 +143,7 @@ def test_circular_references_end_the_search(config_home: ConfigHome) -> None:
 @pytest.fixture
 def outside_session(tmp_path: Path) -> str:
     """Write a session with the wanted record outside the known folders."""
-    return write_session(tmp_path / "outside", PARENT, [WHOLE])
+    return write_session(tmp_path / "outside", PARENT, [UNTRIMMED_RECORD])
 
 
 def test_a_trimmed_record_cannot_lead_outside_known_folders(
@@ -196,14 +196,16 @@ def backup(config_home: ConfigHome) -> Path:
     """Write the backup of a trim in place, with the whole record."""
     path = Path(backup_folder(PARENT, config_home.where)) / "2026-01-31T09-30-00.000Z.jsonl"
     path.parent.mkdir(parents=True)
-    path.write_bytes(Path(write_session(config_home.root / "x", PARENT, [WHOLE])).read_bytes())
+    path.write_bytes(
+        Path(write_session(config_home.root / "x", PARENT, [UNTRIMMED_RECORD])).read_bytes()
+    )
     return path
 
 
 def test_an_original_is_found_in_a_backup(config_home: ConfigHome, backup: Path) -> None:
     """The original of a record that was trimmed in place is found in the session's backup.
 
-    This is also so for older children, and after the session was deleted.
+    It is also found for an older child, and after the session was deleted.
     """
     said = trimmed_record(str(backup), original_session_id=PARENT)
     session = write_session(config_home.project(), PARENT, [said])
@@ -262,7 +264,9 @@ def test_a_notice_of_another_tool_finds_the_original(
     assert find_original_of(config_home, record_with_notice(notice.format(parent))) == f"{parent}:0"
     inner = [{"type": "text", "text": notice.format(parent)}]
     assert (
-        find_original_of(config_home, {**WHOLE, "message": {"content": [result("c1", inner)]}})
+        find_original_of(
+            config_home, {**UNTRIMMED_RECORD, "message": {"content": [result("c1", inner)]}}
+        )
         == f"{parent}:0"
     )
     written = assistant([call("c1", "Write", content=notice.format(parent))], uuid="r1")
@@ -351,7 +355,7 @@ def test_a_reference_leads_to_a_backup_of_a_deleted_session(
         look_up_original(Reference("ffffffff", 0), "/", config_home.where)
     with pytest.raises(UsageError):
         look_up_original(
-            Reference(write_session(config_home.project(), CHILD, [WHOLE]), 9),
+            Reference(write_session(config_home.project(), CHILD, [UNTRIMMED_RECORD]), 9),
             "/",
             config_home.where,
         )
@@ -362,7 +366,7 @@ def test_restoring_a_record_replaces_its_contents() -> None:
 
     All other fields are kept.
     """
-    original = {**WHOLE, "toolUseResult": {"stdout": "x"}, "cwd": "/old", "version": "1"}
+    original = {**UNTRIMMED_RECORD, "toolUseResult": {"stdout": "x"}, "cwd": "/old", "version": "1"}
     trimmed = {**trimmed_record("/x.jsonl"), "cwd": "/new", "rendered": [{"content": "cut"}]}
     whole = restore_record(trimmed, original)
     assert whole is not None

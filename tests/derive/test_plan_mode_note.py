@@ -39,7 +39,7 @@ def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
 
 
 def test_the_opening_of_a_grandchild_names_the_plan(config_home: ConfigHome) -> None:
-    """The opening of a grandchild names the plan, although the child has none."""
+    """The opening of a grandchild names the plan, although the child's own records name no plan."""
     parent = write_session_with_plan(config_home, "# Parse dates\n")
     made = write_child(
         agents.plan_fresh(locate.session_file(parent), config_home.where, kind="handoff"),

@@ -60,7 +60,10 @@ def session_with_sizes(
 
 
 def test_a_small_size_cuts_the_talk(config_home: ConfigHome) -> None:
-    """A small size cuts the talk and states how much. A larger one has all of it and the latest calls."""
+    """A small size cuts the talk and states how many tokens are cut.
+
+    A larger size has the whole talk and the latest calls.
+    """
     _, dial = session_with_sizes(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]
     assert dial["1k"].measured_size.has_mainly_lists
@@ -107,7 +110,7 @@ def test_the_table_includes_the_size_of_the_setting(
     assert list(dial) == ["1k", "4k", "8k", "12k", "24k", "all"]
 
 
-def test_sizes_of_an_unread_session_are_maximums(config_home: ConfigHome) -> None:
+def test_the_sizes_of_an_unread_session_are_upper_limits(config_home: ConfigHome) -> None:
     """The sizes of a session that is too large to read are maximums without a number of cut tokens."""
     _, dial = session_with_sizes(config_home, 5, max_live_bytes=1_000)
     assert [each.measured_size.omitted_tokens for each in dial.values()] == [

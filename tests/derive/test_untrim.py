@@ -49,13 +49,14 @@ from tests.builders import (
 )
 from tests.corpus import RealSession
 
-EVERYTHING = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
-BULK = "many words, " * 100
+AGGRESSIVE_OPTIONS = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
+DEFAULT_OPTIONS = Options(min_savings=0)
+LONG_TEXT = "many words, " * 100
 LONG_AGO = 1_000_000_000.0
 
-DEFAULTS, AGGRESSIVE = Options(min_savings=0), EVERYTHING
-LARGE = 1_200_000
-"""Real sessions of more bytes are also tested with the aggressive options. There are about 15."""
+LARGE_SESSION_BYTES = 1_200_000
+"""Only real sessions with more bytes are also tested with the aggressive options, about 15
+sessions."""
 
 
 def bulky_session() -> list[Record]:
@@ -64,15 +65,20 @@ def bulky_session() -> list[Record]:
         "type": "image",
         "source": {"type": "base64", "media_type": "image/png", "data": "A" * 9_000},
     }
-    thought = {"type": "thinking", "thinking": BULK, "signature": "signed"}
+    thought = {"type": "thinking", "thinking": LONG_TEXT, "signature": "signed"}
     return [
-        user(f"read it: {BULK * 3}", uuid="u0"),
+        user(f"read it: {LONG_TEXT * 3}", uuid="u0"),
         assistant([call("c1", file_path="/x.py")], uuid="a2", parent="u0", ts=2, tokens=20_000),
         tool_result(
-            "c1", BULK, uuid="u3", parent="a2", ts=3, toolUseResult={"file": {"content": BULK}}
+            "c1",
+            LONG_TEXT,
+            uuid="u3",
+            parent="a2",
+            ts=3,
+            toolUseResult={"file": {"content": LONG_TEXT}},
         ),
         assistant(
-            [call("c2", "Write", content=BULK, file_path="/y.py")],
+            [call("c2", "Write", content=LONG_TEXT, file_path="/y.py")],
             uuid="a4",
             parent="u3",
             ts=4,
@@ -85,9 +91,9 @@ def bulky_session() -> list[Record]:
             ts=5,
             toolUseResult="x",
         ),
-        attachment(BULK, uuid="t6", parent="u5", ts=6),
+        attachment(LONG_TEXT, uuid="t6", parent="u5", ts=6),
         assistant([thought], uuid="a1", parent="t6", ts=7, message_id="m1", tokens=26_000),
-        assistant(BULK, uuid="a7", parent="a1", ts=7.5, message_id="m1", tokens=26_000),
+        assistant(LONG_TEXT, uuid="a7", parent="a1", ts=7.5, message_id="m1", tokens=26_000),
         user("and now?", uuid="u8", parent="a7", ts=8),
         assistant("done", uuid="a9", parent="u8", ts=9, tokens=29_000),
         custom_title("Fix the parser"),
@@ -102,7 +108,7 @@ def parent(config_home: ConfigHome) -> str:
     return path
 
 
-def write_trimmed_child(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
+def write_trimmed_child(path: str, home: ConfigHome, options: Options = AGGRESSIVE_OPTIONS) -> str:
     """Write a trimmed child of a session and return its file."""
     decided = plan.plan_trim(plan.scan_session(session_file(path)), home.where, options)
     return write_child(decided, home.where).file
@@ -172,14 +178,19 @@ def test_trim_and_untrim_count_the_same_records(config_home: ConfigHome, parent:
     A record with two trimmed pieces counts once.
     """
     edit = assistant(
-        [call("c2", "Edit", old_string=BULK, new_string=BULK * 2)], uuid="a4", parent="u3", ts=4
+        [call("c2", "Edit", old_string=LONG_TEXT, new_string=LONG_TEXT * 2)],
+        uuid="a4",
+        parent="u3",
+        ts=4,
     )
     write_session(
         os.path.dirname(parent),
         SESSION,
         [edit if row.get("uuid") == "a4" else row for row in bulky_session()],
     )
-    decided = plan.plan_trim(plan.scan_session(session_file(parent)), config_home.where, EVERYTHING)
+    decided = plan.plan_trim(
+        plan.scan_session(session_file(parent)), config_home.where, AGGRESSIVE_OPTIONS
+    )
     assert len(decided.choices) == 8
     assert format_totals(decided)[-1].endswith(" in 7 records")
     back = untrim.plan_untrim(
@@ -213,9 +224,15 @@ def test_trimming_an_untrimmed_child_saves_the_same(config_home: ConfigHome) -> 
     Neither child has token counts of its own.
     """
     path = write_session(config_home.project(), SESSION, session_with_thinking())
-    first = plan.plan_trim(plan.scan_session(session_file(path)), config_home.where, DEFAULTS)
-    back = write_untrimmed_child(write_trimmed_child(path, config_home, DEFAULTS), config_home).file
-    again = plan.plan_trim(plan.scan_session(session_file(back)), config_home.where, DEFAULTS)
+    first = plan.plan_trim(
+        plan.scan_session(session_file(path)), config_home.where, DEFAULT_OPTIONS
+    )
+    back = write_untrimmed_child(
+        write_trimmed_child(path, config_home, DEFAULT_OPTIONS), config_home
+    ).file
+    again = plan.plan_trim(
+        plan.scan_session(session_file(back)), config_home.where, DEFAULT_OPTIONS
+    )
     assert again.context_before.tokens == first.context_before.tokens
     assert again.savings.tokens == pytest.approx(first.savings.tokens, rel=0.02)
 
@@ -364,7 +381,7 @@ def test_untrim_refuses_an_original_without_the_call(config_home: ConfigHome, pa
     """A record with the same uuid but other blocks is not accepted as the original."""
     child = write_trimmed_child(parent, config_home)
     changed = [
-        assistant(BULK, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r
+        assistant(LONG_TEXT, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r
         for r in bulky_session()
     ]
     write_session(os.path.dirname(parent), SESSION, changed)
@@ -383,7 +400,7 @@ def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
         records.append(
             tool_result(
                 f"c{number}",
-                f"{number} {BULK}",
+                f"{number} {LONG_TEXT}",
                 uuid=f"r{number}",
                 parent=f"a{number}",
                 ts=2 * number + 2,
@@ -402,7 +419,7 @@ def test_untrim_restores_from_the_backups_of_trims_in_place(
 ) -> None:
     """After several trims in place, all originals are restored from the backups."""
     whole = live_contents(parent)
-    for options in (Options(keep_recent=0, only=("results",), min_savings=0), EVERYTHING):
+    for options in (Options(keep_recent=0, only=("results",), min_savings=0), AGGRESSIVE_OPTIONS):
         trim_in_place(session_file(parent), options, Caller(config_home.where), force=True)
     assert live_contents(parent) != whole
     receipt = write_untrimmed_child(parent, config_home, strict=True)
@@ -414,7 +431,7 @@ def test_untrim_restores_from_the_backups_of_trims_in_place(
 def test_untrim_finds_the_backup_of_a_trimmed_parent(config_home: ConfigHome, parent: str) -> None:
     """If the parent was trimmed in place later, its child is restored from the parent's backup."""
     whole, child = live_contents(parent), write_trimmed_child(parent, config_home)
-    trim_in_place(session_file(parent), EVERYTHING, Caller(config_home.where), force=True)
+    trim_in_place(session_file(parent), AGGRESSIVE_OPTIONS, Caller(config_home.where), force=True)
     receipt = write_untrimmed_child(child, config_home, strict=True)
     assert {
         uuid: found for uuid, found in live_contents(receipt.file).items() if uuid in whole
@@ -440,12 +457,12 @@ def test_untrim_omits_blocks_that_cannot_be_sent(config_home: ConfigHome) -> Non
     blocks = [
         {"type": "thinking", "thinking": "unsigned"},
         call("c0"),
-        call("c1", "Write", content=BULK),
+        call("c1", "Write", content=LONG_TEXT),
     ]
     records = [
         user("go", uuid="u0"),
         assistant(blocks, uuid="a1", parent="u0", ts=1),
-        tool_result("c1", BULK, uuid="u2", parent="a1", ts=2),
+        tool_result("c1", LONG_TEXT, uuid="u2", parent="a1", ts=2),
         user("and now?", uuid="u3", parent="u2", ts=3),
         assistant("done", uuid="a4", parent="u3", ts=4),
     ]
@@ -474,12 +491,12 @@ def test_a_child_that_differs_from_the_originals_is_not_kept(
     assert not os.path.exists(decided.draft.path)
 
 
-@pytest.mark.parametrize("options", [DEFAULTS, AGGRESSIVE], ids=["usual", "hard"])
+@pytest.mark.parametrize("options", [DEFAULT_OPTIONS, AGGRESSIVE_OPTIONS], ids=["usual", "hard"])
 def test_every_real_session_is_restored(
     config_home: ConfigHome, real_session: RealSession, options: Options
 ) -> None:
     """Trimming and untrimming a real session restores exactly the messages of its live conversation."""
-    if options is AGGRESSIVE and real_session.size <= LARGE:
+    if options is AGGRESSIVE_OPTIONS and real_session.size <= LARGE_SESSION_BYTES:
         return
     parent = str(real_session.copy_to(config_home.project()))
     try:

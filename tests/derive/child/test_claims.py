@@ -13,7 +13,7 @@ from resume_hooks.derive.child import claims
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.needs import REPO
 
-KILLED = """
+KILLED_FORK_SCRIPT = """
 import os, sys
 from resume_hooks.derive import fork
 from resume_hooks.derive.child import write_child
@@ -27,16 +27,18 @@ write_child.write_child(fork.plan_fork(session_file(sys.argv[1]), Where()), Wher
 @pytest.mark.part("secrets")
 @pytest.mark.parametrize("by", ["the next child", "a scrub", "a start"])
 def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) -> None:
-    """The next child, a scrub or a start removes the folder of a child whose command was killed.
+    """The folder that a killed command left for a child is removed, and the parent's files are kept.
 
-    The parent's files are kept.
+    The next command that writes a child removes it, and so does a scrub or the start of a session.
     """
     path = Path(write_session(config_home.project(), SESSION, conversation(3)))
     outputs = path.with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
     (outputs / "x.txt").write_text("a secret")
     environ = {**os.environ, **config_home.environ, "PYTHONPATH": str(REPO / "src")}
-    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], env=environ, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_FORK_SCRIPT, str(path)], env=environ, check=False
+    )
     assert done.returncode == 9
     left = [
         each for each in config_home.project().iterdir() if each.is_dir() and each.name != SESSION
@@ -58,7 +60,10 @@ def test_files_of_a_killed_fork_are_removed(config_home: ConfigHome, by: str) ->
 
 
 def test_the_cleanup_keeps_other_folders(config_home: ConfigHome) -> None:
-    """The cleanup keeps folders of running processes, of existing sessions, and of invalid notes."""
+    """The cleanup keeps the folders of running processes and of existing sessions.
+
+    It ignores files in its own folder whose names are invalid.
+    """
     folder = config_home.config / "resume-hooks" / "making"
     folder.mkdir(parents=True)
     folder.parent.chmod(0o700)

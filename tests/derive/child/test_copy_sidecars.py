@@ -1,4 +1,4 @@
-"""Tests of copying the files next to a transcript for a child, and of removing them if it fails."""
+"""Tests of copying the files next to a transcript for a child, and of removing the copies if it fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import ChildAttributes
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
-CHILD = session_id(7)
+CHILD_ID = session_id(7)
 
 
 class SessionWithSidecars:
@@ -25,8 +25,8 @@ class SessionWithSidecars:
         self.path = Path(write_session(home.project(), SESSION, conversation(1)))
         self.outputs = self.path.with_suffix("") / "tool-results"
         self.history = home.config / "file-history" / SESSION
-        self.child = home.project() / f"{CHILD}.jsonl"
-        self.linked = [self.child.with_suffix("") / "tool-results", self.history.parent / CHILD]
+        self.child = home.project() / f"{CHILD_ID}.jsonl"
+        self.linked = [self.child.with_suffix("") / "tool-results", self.history.parent / CHILD_ID]
 
     def write_sidecars(self) -> None:
         """Write a large output and a backup for the session."""
@@ -38,7 +38,7 @@ class SessionWithSidecars:
 
     def copy_sidecars(self, *, fails: bool = False) -> list[str]:
         """Copy the sidecars and return the failures. With ``fails``, writing the child is interrupted."""
-        setting = ChildAttributes(CHILD, "", "", "", "")
+        setting = ChildAttributes(CHILD_ID, "", "", "", "")
         child = Draft(
             "fork", setting, str(self.child), "child", parent=session_file(str(self.path))
         )
@@ -50,14 +50,16 @@ class SessionWithSidecars:
 
 @pytest.fixture
 def session_with_sidecars(config_home: ConfigHome) -> SessionWithSidecars:
-    """Return a session for sidecars in a config home of its own."""
+    """Return a session whose sidecars the tests copy, in a config home of its own."""
     return SessionWithSidecars(config_home)
 
 
-def test_outputs_are_linked_and_backups_copied(session_with_sidecars: SessionWithSidecars) -> None:
-    """A child's outputs are hard links and its backups are copies, with the same modes and times.
+def test_outputs_are_linked_and_backups_are_copied(
+    session_with_sidecars: SessionWithSidecars,
+) -> None:
+    """A child's outputs are hard links, and its backups are copies with the same modes and times.
 
-    The folders of both are private.
+    The folders of outputs and backups are private.
     """
     session_with_sidecars.write_sidecars()
     assert session_with_sidecars.copy_sidecars() == []
@@ -104,7 +106,7 @@ def test_backup_names_are_found_in_snapshots_and_deltas() -> None:
 def test_a_session_without_sidecars_gets_no_folders(
     session_with_sidecars: SessionWithSidecars,
 ) -> None:
-    """The child of a session without sidecars, or with an empty folder of them, gets no folders."""
+    """If a session has no sidecars, or only an empty folder for them, its child gets no folders."""
     session_with_sidecars.outputs.mkdir(parents=True)
     before = sorted(session_with_sidecars.home.root.rglob("*"))
     assert session_with_sidecars.copy_sidecars() == []

@@ -26,7 +26,7 @@ from tests.builders import (
 
 PARENT = session_id(1)
 LONG_AGO = "2020-01-01T00:00:00.000Z"
-LATER = "2999-01-01T00:00:00.000Z"
+FAR_FUTURE = "2999-01-01T00:00:00.000Z"
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def parent(config_home: ConfigHome) -> locate.SessionFile:
     return locate.session_file(str(write_session(config_home.project(), PARENT, records)))
 
 
-def loaded(parent: locate.SessionFile, home: ConfigHome) -> Session:
+def load_parent(parent: locate.SessionFile, home: ConfigHome) -> Session:
     """Return the parent with its current content."""
     return Session.from_file(parent, home.where)
 
@@ -59,9 +59,14 @@ def write_handoff(
 def test_the_same_next_step_finds_the_existing_child(
     parent: locate.SessionFile, config_home: ConfigHome, step: str, again: str
 ) -> None:
-    """A handoff with the same next step, or again without one, returns the existing child unwritten."""
+    """A second handoff with the same next step returns the existing child and writes no file.
+
+    This is also so if neither handoff has a next step.
+    """
     child = write_handoff(parent, config_home, step)
-    found = find_existing_child(loaded(parent, config_home), "handoff", config_home.where, again)
+    found = find_existing_child(
+        load_parent(parent, config_home), "handoff", config_home.where, again
+    )
     assert found is not None
     assert (found.session_id, found.written) == (child, False)
 
@@ -78,36 +83,42 @@ def test_a_handoff_and_a_trim_report_the_same_size(config_home: ConfigHome) -> N
     made = write_child(
         agents.plan_fresh(parent, config_home.where, kind="handoff"), config_home.where
     )
-    found = find_existing_child(loaded(parent, config_home), "handoff", config_home.where)
+    found = find_existing_child(load_parent(parent, config_home), "handoff", config_home.where)
     assert found is not None
     assert made.tokens_before == found.tokens_before == sent
 
 
-def test_another_next_step_finds_no_child(
+def test_a_handoff_with_another_next_step_finds_no_child(
     parent: locate.SessionFile, config_home: ConfigHome
 ) -> None:
-    """A handoff with another next step, or an existing rollover, does not count as the same child."""
+    """A handoff with another next step does not return the existing child.
+
+    A handoff does not return an existing rollover either.
+    """
     write_handoff(parent, config_home)
     for step in ("", "fix", "the tests", "fix the tests now"):
         assert (
-            find_existing_child(loaded(parent, config_home), "handoff", config_home.where, step)
+            find_existing_child(
+                load_parent(parent, config_home), "handoff", config_home.where, step
+            )
             is None
         )
     write_handoff(parent, config_home, "", kind="rollover")
     assert (
-        find_existing_child(loaded(parent, config_home), "handoff", config_home.where, "") is None
+        find_existing_child(load_parent(parent, config_home), "handoff", config_home.where, "")
+        is None
     )
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        [user("and this", uuid="u2", parent="a1", ts=LATER)],
-        [assistant("and more", uuid="a2", parent="a1", ts=LATER)],
+        [user("and this", uuid="u2", parent="a1", ts=FAR_FUTURE)],
+        [assistant("and more", uuid="a2", parent="a1", ts=FAR_FUTURE)],
         [
-            user("migrate to another database", uuid="u2", parent="a1", ts=LATER),
+            user("migrate to another database", uuid="u2", parent="a1", ts=FAR_FUTURE),
             *(
-                user([result("t", "x" * 8_000)], uuid=f"w{n}", parent="u2", ts=LATER)
+                user([result("t", "x" * 8_000)], uuid=f"w{n}", parent="u2", ts=FAR_FUTURE)
                 for n in range(20)
             ),
         ],
@@ -127,7 +138,7 @@ def test_new_work_in_the_parent_finds_no_child(
         stream.write(session_bytes(more))
     assert (
         find_existing_child(
-            loaded(parent, config_home), "handoff", config_home.where, "fix the tests"
+            load_parent(parent, config_home), "handoff", config_home.where, "fix the tests"
         )
         is None
     )
@@ -139,18 +150,18 @@ def test_a_continued_or_deleted_child_is_not_found(
     """A child that the user continued or deleted is not returned."""
     child = config_home.project() / f"{write_handoff(parent, config_home)}.jsonl"
     untouched = child.read_bytes()
-    write_session(config_home.project(), session_id(2), [user("hello", uuid="x", ts=LATER)])
+    write_session(config_home.project(), session_id(2), [user("hello", uuid="x", ts=FAR_FUTURE)])
     child.write_bytes(untouched + (config_home.project() / f"{session_id(2)}.jsonl").read_bytes())
     assert (
         find_existing_child(
-            loaded(parent, config_home), "handoff", config_home.where, "fix the tests"
+            load_parent(parent, config_home), "handoff", config_home.where, "fix the tests"
         )
         is None
     )
     child.unlink()
     assert (
         find_existing_child(
-            loaded(parent, config_home), "handoff", config_home.where, "fix the tests"
+            load_parent(parent, config_home), "handoff", config_home.where, "fix the tests"
         )
         is None
     )

@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.derive.child.inherited_metadata import plan_relocation
 from tests.builders import Record
 
-PATHS = {
+MOVED_PATHS = {
     "/old/proj": "/new",
     "/old/proj/": "/new",
     "/old/proj/src/a b": "/new/src/a b",
@@ -23,10 +23,10 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", MOVED_PATHS)
 def test_a_path_below_the_old_home_is_moved(path: str) -> None:
     """A path below the old folder is moved. A path that only begins with the same letters is kept."""
-    assert plan_relocation("/old/proj", "/new").move_path(path) == PATHS[path]
+    assert plan_relocation("/old/proj", "/new").move_path(path) == MOVED_PATHS[path]
 
 
 @pytest.mark.parametrize("old", ["", "/", "relative", "/a\0b"])
@@ -54,7 +54,7 @@ def test_a_linked_old_home_is_moved_by_its_real_path(tmp_path: Path) -> None:
     )
 
 
-LINES = {
+MOVED_LINES = {
     "moved": (b'{"a":1.50,"cwd":"/old/proj/x","b":2}', b'{"a":1.50,"cwd":"/new/x","b":2}'),
     "elsewhere": (b'{"a":1.50,"cwd":"/tmp"}', b'{"a":1.50,"cwd":"/tmp"}'),
     "none": (b'{"a":1.50}', b'{"a":1.50}'),
@@ -67,10 +67,10 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", MOVED_LINES)
 def test_only_the_folder_of_a_line_changes(name: str) -> None:
     """Only the folder of the record itself is changed in a line, and all other bytes are kept."""
-    before, after = LINES[name]
+    before, after = MOVED_LINES[name]
     assert plan_relocation("/old/proj", "/new").move_line(before) == after
 
 
@@ -78,14 +78,14 @@ def test_only_the_folder_of_a_line_changes(name: str) -> None:
     "body", [b'{"cwd":"/tmp"}', b'{"a":1}', b'{"cwd":7}', b'{"cwd":"/old/proj"}']
 )
 def test_the_first_line_names_the_new_home(body: bytes) -> None:
-    """The first line names the new folder, even if it had none, because lists read it from there."""
+    """The first line names the new folder, even if the line had no folder before."""
     assert (
         json.loads(plan_relocation("/old/proj", "/new").move_line(body, first=True))["cwd"]
         == "/new"
     )
 
 
-SNAPSHOTS: dict[str, tuple[Record, Record]] = {
+MOVED_SNAPSHOTS: dict[str, tuple[Record, Record]] = {
     "a delta": (
         {"trackingPath": "../b/x", "backup": {"realParentDir": "/old/b"}},
         {"trackingPath": "/old/b/x", "backup": {"realParentDir": "/old/b"}},
@@ -107,8 +107,8 @@ SNAPSHOTS: dict[str, tuple[Record, Record]] = {
 }
 
 
-@pytest.mark.parametrize("name", SNAPSHOTS)
+@pytest.mark.parametrize("name", MOVED_SNAPSHOTS)
 def test_a_snapshot_names_the_files_in_the_new_home(name: str) -> None:
     """A file snapshot names files in the new folder. A damaged snapshot is unchanged."""
-    before, after = SNAPSHOTS[name]
+    before, after = MOVED_SNAPSHOTS[name]
     assert plan_relocation("/old/proj", "/new").move_snapshot(before) == after

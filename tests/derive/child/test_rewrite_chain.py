@@ -46,9 +46,9 @@ from tests.builders import (
     user,
 )
 
-CHILD = session_id(5)
-SETTING = ChildAttributes(CHILD, CWD, "main", VERSION, instant(10_000))
-BLOCK = f"{OPENING_MARKER}\nnew\n{CLOSING_MARKER}"
+CHILD_ID = session_id(5)
+CHILD_ATTRIBUTES = ChildAttributes(CHILD_ID, CWD, "main", VERSION, instant(10_000))
+LINEAGE_BLOCK = f"{OPENING_MARKER}\nnew\n{CLOSING_MARKER}"
 
 
 def plan_rewrite(
@@ -61,25 +61,28 @@ def plan_rewrite(
     transcript = scan_transcript(str(path), observers=[survey])
     how = {
         "head": b'{"head":1}',
-        "lineage": BLOCK,
+        "lineage": LINEAGE_BLOCK,
         "edits": edits,
         "clears_token_counts": True,
         **more,
     }
     return plan_chain_rewrite(
-        Draft("trim", SETTING, str(folder / "child.tmp"), "child"), transcript, survey, **how
+        Draft("trim", CHILD_ATTRIBUTES, str(folder / "child.tmp"), "child"),
+        transcript,
+        survey,
+        **how,
     )
 
 
 def child_lines(
     folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
 ) -> list[bytes]:
-    """Return the lines of a child without their ends, after the child passed its checks."""
+    """Return the lines of a child without line breaks, after the child passed its checks."""
     found = list(plan_rewrite(folder, rows, edits, **more).lines())
     path = folder / "child.tmp"
     path.write_bytes(b"".join(found))
     path.chmod(0o600)
-    assert [check.name for check in check_session(str(path), CHILD) if not check.ok] == []
+    assert [check.name for check in check_session(str(path), CHILD_ID) if not check.ok] == []
     return [body.removesuffix(b"\n") for body in found]
 
 
@@ -88,10 +91,10 @@ def child_records(
 ) -> list[Record]:
     """Return the child's records with uuids, without the lineage."""
     whole = [parse_record(body) or {} for body in child_lines(folder, rows, edits, **more)]
-    return [row for row in whole if "uuid" in row and join_text_blocks(row) != BLOCK]
+    return [row for row in whole if "uuid" in row and join_text_blocks(row) != LINEAGE_BLOCK]
 
 
-def uuids(rows: list[Record]) -> list[str]:
+def record_uuids(rows: list[Record]) -> list[str]:
     """Return the uuids of the records."""
     return [row["uuid"] for row in rows]
 
@@ -106,7 +109,7 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
     lineage = parse_record(found[1])
     assert lineage is not None
     assert found[0] == b'{"head":1}'
-    wanted = [line(row).replace(SESSION.encode(), CHILD.encode()) for row in rows]
+    wanted = [line(row).replace(SESSION.encode(), CHILD_ID.encode()) for row in rows]
     wanted[0] = wanted[0].replace(
         b'"parentUuid":null', f'"parentUuid":"{lineage["uuid"]}"'.encode()
     )
@@ -141,8 +144,8 @@ def test_each_record_follows_the_previous_one(tmp_path: Path, count: int) -> Non
     rows.append(assistant("done", uuid="end", parent=f"r{count - 1}", ts=20))
     found = child_records(tmp_path, rows)
     calls, results = [f"a{n}" for n in range(count)], [f"r{n}" for n in range(count)]
-    assert uuids(found) == ["u", *calls, *results, "end"]
-    assert [row["parentUuid"] for row in found[1:]] == uuids(found)[:-1]
+    assert record_uuids(found) == ["u", *calls, *results, "end"]
+    assert [row["parentUuid"] for row in found[1:]] == record_uuids(found)[:-1]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +177,7 @@ def test_the_last_kept_record_has_the_latest_timestamp(tmp_path: Path) -> None:
     rows = [*conversation(1), assistant(" ", uuid="z", parent="r1", ts=1)]
     rows[1]["timestamp"] = rows[0]["timestamp"]
     found = child_records(tmp_path, rows)
-    assert uuids(found) == ["r0", "r1"]
+    assert record_uuids(found) == ["r0", "r1"]
     assert found[1]["timestamp"] == instant(0.001)
 
 
@@ -209,31 +212,38 @@ def test_an_edit_may_remove_a_record(tmp_path: Path) -> None:
     """
     rows = conversation(2)
     found = child_records(tmp_path, rows, {0: lambda record: None, 1: lambda record: None})
-    assert uuids(found) == ["r2", "r3"]
+    assert record_uuids(found) == ["r2", "r3"]
     assert (
         join_text_blocks(
             parse_record(child_lines(tmp_path, rows, {0: lambda record: None})[1]) or {}
         )
-        == BLOCK
+        == LINEAGE_BLOCK
     )
 
 
-def hook_message(text: str) -> Record:
+def session_start_message(text: str) -> Record:
     """Return the record of a message that a hook shows when a session starts."""
     body = {"type": "hook_system_message", "content": text, "hookName": "SessionStart:resume"}
     return attachment("", uuid="s", parent="a0") | {"attachment": body}
 
 
-COLD = "resume-hooks: The prompt cache expired; your next prompt resends all 124,878 tokens"
+COLD_CACHE_NOTICE = (
+    "resume-hooks: The prompt cache expired; your next prompt resends all 124,878 tokens"
+)
 
 
 @pytest.mark.parametrize(
     ("record", "stays"),
     [
-        (system("informational", uuid="s", parent="a0", content=COLD), False),
-        (hook_message(COLD), False),
-        (hook_message("x"), True),
-        (system("informational", uuid="s", parent="a0", content=f"Not ours. {COLD}"), True),
+        (system("informational", uuid="s", parent="a0", content=COLD_CACHE_NOTICE), False),
+        (session_start_message(COLD_CACHE_NOTICE), False),
+        (session_start_message("x"), True),
+        (
+            system(
+                "informational", uuid="s", parent="a0", content=f"Not ours. {COLD_CACHE_NOTICE}"
+            ),
+            True,
+        ),
         (
             system(
                 "informational",
@@ -263,12 +273,15 @@ def test_notices_about_the_parent_are_not_copied(
         assistant("done", uuid="a1", parent="u1", ts=4),
     ]
     found = child_records(tmp_path, rows)
-    assert uuids(found) == ["u0", "a0", *(["s"] if stays else []), "u1", "a1"]
-    assert [row["parentUuid"] for row in found[1:]] == uuids(found)[:-1]
+    assert record_uuids(found) == ["u0", "a0", *(["s"] if stays else []), "u1", "a1"]
+    assert [row["parentUuid"] for row in found[1:]] == record_uuids(found)[:-1]
 
 
 def test_unmatched_calls_and_results_are_removed(tmp_path: Path) -> None:
-    """A call or a result without its counterpart is removed, with its record if nothing else is in it."""
+    """A call without a result, or a result without a call, is removed.
+
+    Its record is removed too if it has no other block.
+    """
     rows = [
         user("go", uuid="u"),
         assistant([{"type": "text", "text": "try"}, call("t1")], uuid="a", parent="u", ts=1),
@@ -279,7 +292,7 @@ def test_unmatched_calls_and_results_are_removed(tmp_path: Path) -> None:
     ]
     rows.append(assistant("so", uuid="d", parent="c", ts=4))
     found = child_records(tmp_path, rows)
-    assert uuids(found) == ["u", "a", "b", "d"]
+    assert record_uuids(found) == ["u", "a", "b", "d"]
     assert found[1]["message"]["content"] == [{"type": "text", "text": "try"}]
 
 
@@ -296,14 +309,14 @@ def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
     rows = [*conversation(2), *marks, user("on", uuid="n", parent="s", ts=7)]
     whole = [parse_record(body) or {} for body in child_lines(tmp_path, rows)]
     chain = [row for row in whole if "uuid" in row]
-    assert [row["uuid"] for row in chain if join_text_blocks(row) != BLOCK] == [
+    assert [row["uuid"] for row in chain if join_text_blocks(row) != LINEAGE_BLOCK] == [
         "b",
         "s",
         "r2",
         "r3",
         "n",
     ]
-    assert join_text_blocks(chain[2]) == BLOCK
+    assert join_text_blocks(chain[2]) == LINEAGE_BLOCK
     assert chain[0]["parentUuid"] is None
     assert chain[0]["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
 
@@ -316,8 +329,8 @@ def test_the_lineage_in_an_opening_is_replaced(tmp_path: Path, marks: dict[str, 
     said = f"{OPENING_MARKER}\nold\n{CLOSING_MARKER}\n\nNext step, as the user put it:\ngo on"
     rows = [user(said, uuid="o", **marks), assistant("card", uuid="a", parent="o", ts=1)]
     found = child_records(tmp_path, rows)
-    assert uuids(found) == ["o", "a"]
-    assert join_text_blocks(found[0]) == f"{BLOCK}\n\nNext step, as the user put it:\ngo on"
+    assert record_uuids(found) == ["o", "a"]
+    assert join_text_blocks(found[0]) == f"{LINEAGE_BLOCK}\n\nNext step, as the user put it:\ngo on"
 
 
 @pytest.mark.parametrize(
@@ -340,7 +353,7 @@ def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
         user("go", uuid="own", sentAsUuid="sent"),
         assistant("x", uuid="a", parent="sent", ts=1),
     ]
-    assert uuids(child_records(tmp_path, rows)) == ["sent", "a"]
+    assert record_uuids(child_records(tmp_path, rows)) == ["sent", "a"]
 
 
 @pytest.mark.parametrize("value", [None, "", 5, "else"])
@@ -350,7 +363,7 @@ def test_a_record_gets_the_childs_session_id(tmp_path: Path, value: object) -> N
     rows[1]["sessionId"] = value
     del rows[2]["sessionId"]
     found = child_records(tmp_path, rows)
-    assert [row.get("sessionId") for row in found] == [CHILD, CHILD, None, CHILD]
+    assert [row.get("sessionId") for row in found] == [CHILD_ID, CHILD_ID, None, CHILD_ID]
 
 
 @pytest.mark.parametrize(

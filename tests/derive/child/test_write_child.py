@@ -47,7 +47,7 @@ from tests.builders import (
     write_session,
 )
 
-AT_ONCE = """
+SIMULTANEOUS_HANDOFF_SCRIPT = """
 import sys
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
@@ -70,9 +70,9 @@ def parent(config_home: ConfigHome) -> SessionFile:
     return locate.session_file(write_session(config_home.project(), SESSION, records))
 
 
-Plan = Callable[[SessionFile, ConfigHome], ChildPlan]
+Planner = Callable[[SessionFile, ConfigHome], ChildPlan]
 
-PLANS: dict[str, Plan] = {
+PLANNERS: dict[str, Planner] = {
     "handoff": lambda parent, home: agents.plan_fresh(parent, home.where, kind="handoff"),
     "fork": lambda parent, home: fork.plan_fork(parent, home.where),
     "rehome": lambda parent, home: fork.plan_fork(parent, home.where, home=str(home.root)),
@@ -84,24 +84,24 @@ PLANS: dict[str, Plan] = {
 }
 
 
-@pytest.fixture(params=PLANS.items(), ids=lambda pair: pair[0])
-def kind_and_plan(request: pytest.FixtureRequest) -> tuple[str, Plan]:
+@pytest.fixture(params=PLANNERS.items(), ids=lambda pair: pair[0])
+def kind_and_planner(request: pytest.FixtureRequest) -> tuple[str, Planner]:
     """Return each kind of child with the function that plans it."""
     kind, plan = request.param
     return kind, plan
 
 
 @pytest.fixture(
-    params=[pair for pair in PLANS.items() if pair[0] != "untrim"], ids=lambda pair: pair[0]
+    params=[pair for pair in PLANNERS.items() if pair[0] != "untrim"], ids=lambda pair: pair[0]
 )
-def writable_kind_and_plan(request: pytest.FixtureRequest) -> tuple[str, Plan]:
+def writable_kind_and_planner(request: pytest.FixtureRequest) -> tuple[str, Planner]:
     """Return each kind of child except untrim with the function that plans it."""
     kind, plan = request.param
     return kind, plan
 
 
 def test_planning_a_child_writes_nothing(
-    kind_and_plan: tuple[str, Plan],
+    kind_and_planner: tuple[str, Planner],
     parent: SessionFile,
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
@@ -110,7 +110,7 @@ def test_planning_a_child_writes_nothing(
     monkeypatch.setattr("resume_hooks.storage.locks.lock_descriptor", pytest.fail)
     monkeypatch.setattr(child_titles, "lock_descriptor", pytest.fail)
     before = {path: path.stat().st_mtime_ns for path in config_home.root.rglob("*")}
-    kind, plan_of = kind_and_plan
+    kind, plan_of = kind_and_planner
     plan = plan_of(parent, config_home)
     shown = write_if_worthwhile(plan, config_home.where, dry_run=True)
     assert not shown.written
@@ -119,7 +119,7 @@ def test_planning_a_child_writes_nothing(
 
 
 def test_a_child_is_private_checked_and_linked(
-    writable_kind_and_plan: tuple[str, Plan], parent: SessionFile, config_home: ConfigHome
+    writable_kind_and_planner: tuple[str, Planner], parent: SessionFile, config_home: ConfigHome
 ) -> None:
     """A written child is private, passes its checks, and is linked to its parent.
 
@@ -127,7 +127,7 @@ def test_a_child_is_private_checked_and_linked(
     """
     os.utime(parent.path, (1_000, 1_000))
     before = Path(parent.path).read_bytes()
-    kind, plan_of = writable_kind_and_plan
+    kind, plan_of = writable_kind_and_planner
     made = write_child(plan_of(parent, config_home), config_home.where)
     assert (Path(parent.path).read_bytes(), os.stat(parent.path).st_mtime) == (before, 1_000)
     assert os.path.basename(made.file) == f"{made.session_id}.jsonl"
@@ -153,13 +153,13 @@ def test_a_child_is_private_checked_and_linked(
 
 
 def test_a_failed_check_leaves_no_child(
-    writable_kind_and_plan: tuple[str, Plan],
+    writable_kind_and_planner: tuple[str, Planner],
     parent: SessionFile,
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """If a check fails, no file, folder or link of the child is left."""
-    plan = writable_kind_and_plan[1](parent, config_home)
+    plan = writable_kind_and_planner[1](parent, config_home)
     before = set(config_home.root.rglob("*"))
     monkeypatch.setattr(type(plan), "run_checks", lambda *_: [Check("broken", ok=False)])
     with pytest.raises(CheckFailed):
@@ -167,13 +167,13 @@ def test_a_failed_check_leaves_no_child(
     assert set(config_home.root.rglob("*")) == before
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PLANS if kind not in {"repair", "untrim"}])
+@pytest.mark.parametrize("kind", [kind for kind in PLANNERS if kind not in {"repair", "untrim"}])
 def test_a_subagent_cannot_have_a_child(kind: str, config_home: ConfigHome) -> None:
     """A child of a sub-agent's transcript is refused with an error."""
     records = [{**record, "isSidechain": True} for record in conversation(1)]
     agent = locate.session_file(write_session(config_home.project(), SESSION, records))
     with pytest.raises((UsageError, NothingToFork, NothingToTrim)):
-        PLANS[kind](agent, config_home)
+        PLANNERS[kind](agent, config_home)
 
 
 def test_a_title_is_chosen_when_the_child_is_written(
@@ -229,7 +229,9 @@ def test_ten_simultaneous_children_get_ten_titles(
     environ = {**config_home.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [
-        subprocess.Popen([sys.executable, "-c", AT_ONCE, parent.path], env=environ, **pipes)  # type: ignore[call-overload]
+        subprocess.Popen(
+            [sys.executable, "-c", SIMULTANEOUS_HANDOFF_SCRIPT, parent.path], env=environ, **pipes
+        )  # type: ignore[call-overload]
         for _ in range(10)
     ]
     for process in processes:
@@ -251,25 +253,25 @@ def test_consecutive_answers_are_reported(kind: str, config_home: ConfigHome) ->
     more = assistant("and then", uuid="b", parent="lost", ts=4, tokens=1_300, message_id="m2")
     records: list[Record | bytes] = [*conversation(1), b'{"type":"user","uuid":"lost', more]
     damaged = locate.session_file(write_session(config_home.project(), SESSION, records))
-    (warning,) = write_child(PLANS[kind](damaged, config_home), config_home.where).warnings
+    (warning,) = write_child(PLANNERS[kind](damaged, config_home), config_home.where).warnings
     assert warning.startswith("1 answer directly after another")
     records = [
         *conversation(1),
         {**more, "parentUuid": "r1"},
     ]  # Two answers as a client may write them, with no prompt lost between them.
     sound = locate.session_file(write_session(config_home.project(), SESSION, records))
-    assert write_child(PLANS[kind](sound, config_home), config_home.where).warnings == ()
+    assert write_child(PLANNERS[kind](sound, config_home), config_home.where).warnings == ()
 
 
-CHILD = session_id(2)
+CHILD_ID = session_id(2)
 
 
 @settings(max_examples=40)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
-def test_the_printed_command_quotes_any_folder(folder: str) -> None:
+def test_the_printed_command_quotes_the_folder_correctly(folder: str) -> None:
     """The command in a receipt quotes any folder, so the shell reads the folder's exact name."""
-    word, _, rest = resume_command(folder, CHILD).removeprefix("cd ").rpartition(" && ")
-    assert rest == f"claude --resume {CHILD}"
+    word, _, rest = resume_command(folder, CHILD_ID).removeprefix("cd ").rpartition(" && ")
+    assert rest == f"claude --resume {CHILD_ID}"
     assert plain_line(word) == word
     done = subprocess.run(["bash", "-c", f"printf '%s\\0' {word}"], capture_output=True, check=True)
     assert done.stdout.decode() == f"{folder}\0"
@@ -279,11 +281,11 @@ def test_the_printed_command_quotes_any_folder(folder: str) -> None:
 def test_a_receipt_has_every_documented_field(written: bool) -> None:
     """The JSON form of a receipt has the fields that the contract lists."""
     receipt = Receipt(
-        CHILD, "/f", "t", session_id(1), "/p", "trim", written, "/w", 9, 3, 24, 1,
+        CHILD_ID, "/f", "t", session_id(1), "/p", "trim", written, "/w", 9, 3, 24, 1,
         (Check("a", ok=True),), ("w",)
     )  # fmt: skip
     assert ReceiptSchema.model_validate(receipt).model_dump() == {
-        "session_id": CHILD,
+        "session_id": CHILD_ID,
         "file": "/f",
         "title": "t",
         "parent_session_id": session_id(1),
@@ -296,5 +298,8 @@ def test_a_receipt_has_every_documented_field(written: bool) -> None:
         "chars_saved": 24,
         "tools_trimmed": 1,
         "checks": [{"name": "a", "ok": True}],
-        "commands": {"in_client": f"/resume {CHILD}", "shell": f"cd /w && claude --resume {CHILD}"},
+        "commands": {
+            "in_client": f"/resume {CHILD_ID}",
+            "shell": f"cd /w && claude --resume {CHILD_ID}",
+        },
     }

@@ -22,8 +22,8 @@ from resume_hooks.system.text import plain_text
 from tests.builders import Record, call, result
 from tests.transcripts.test_media_tokens import FORMS, PNG
 
-PDF = b"%PDF-1.7\n"
-SAID = {"type": "text", "text": "hi"}
+PDF_BYTES = b"%PDF-1.7\n"
+TEXT_BLOCK = {"type": "text", "text": "hi"}
 
 
 def media_block(
@@ -42,7 +42,7 @@ def filter_one_block(block: object, role: str = "user") -> Record:
     return found
 
 
-def note_for(what: str) -> Record:
+def replacement_note(what: str) -> Record:
     """Return the note that replaces a block."""
     return {"type": "text", "text": f"[{what} was left out]"}
 
@@ -50,18 +50,21 @@ def note_for(what: str) -> Record:
 @pytest.mark.parametrize(
     ("role", "block"),
     [
-        ("user", SAID),
+        ("user", TEXT_BLOCK),
         ("user", result("c")),
         (
             "user",
-            result("c", [SAID, media_block(PNG)], is_error=False)
-            | {"is_error": True, "content": [SAID]},
+            result("c", [TEXT_BLOCK, media_block(PNG)], is_error=False)
+            | {"is_error": True, "content": [TEXT_BLOCK]},
         ),
-        ("user", result("c", [media_block(PNG), media_block(PDF, "application/pdf", "document")])),
+        (
+            "user",
+            result("c", [media_block(PNG), media_block(PDF_BYTES, "application/pdf", "document")]),
+        ),
         ("user", media_block("words", "text/plain", "document", "text")),
-        ("user", media_block(PDF, "application/pdf", "document")),
+        ("user", media_block(PDF_BYTES, "application/pdf", "document")),
         *(("user", media_block(data, f"image/{name.split()[0]}")) for name, data in FORMS.items()),
-        ("assistant", SAID),
+        ("assistant", TEXT_BLOCK),
         ("assistant", {"type": "thinking", "thinking": "hm", "signature": "s"}),
         ("assistant", {"type": "redacted_thinking", "data": "x"}),
         ("assistant", {**call("toolu_01-_", "mcp__a-b__c", x=[1]), "caller": {"type": "direct"}}),
@@ -98,7 +101,7 @@ def test_known_fields_are_kept_in_order(role: str, block: Record) -> None:
 )
 def test_unknown_kinds_are_replaced_by_a_note(role: str, kind: str) -> None:
     """A block of an unknown kind, or of a kind that the role can't have, is replaced by a note."""
-    assert filter_one_block({"type": kind, "id": "x", "input": {}}, role) == note_for(
+    assert filter_one_block({"type": kind, "id": "x", "input": {}}, role) == replacement_note(
         f"A block of the kind {kind}"
     )
 
@@ -109,12 +112,16 @@ def test_a_block_without_a_kind_is_replaced_by_a_note() -> None:
     Content that is neither a text nor a list is replaced by a note too.
     """
     assert (
-        filter_one_block({"type": 5}) == filter_one_block({}) == note_for("A block without a kind")
+        filter_one_block({"type": 5})
+        == filter_one_block({})
+        == replacement_note("A block without a kind")
     )
-    assert filter_content(["x", 5, None, SAID], "user") == [SAID]
+    assert filter_content(["x", 5, None, TEXT_BLOCK], "user") == [TEXT_BLOCK]
     assert filter_one_block({"type": "\x1b[31m" + "x" * 900})["text"].count("x") == 200
     for content in (None, 5, {"a": 1}):
-        assert filter_content(content, "assistant") == [note_for("Content in an unknown format")]
+        assert filter_content(content, "assistant") == [
+            replacement_note("Content in an unknown format")
+        ]
 
 
 @pytest.mark.parametrize("unfit", ["", "bad id/../x!", "toolu_1\n", "ü", "x" * 129])
@@ -153,7 +160,7 @@ def test_an_invalid_tool_name_is_replaced(name: object, fit: str) -> None:
     ("given", "fit"),
     [("str", {"input": "str"}), (None, {}), ([1], {"input": [1]}), (0, {"input": 0})],
 )
-def test_an_input_becomes_an_object(given: object, fit: Record) -> None:
+def test_an_invalid_input_becomes_an_object(given: object, fit: Record) -> None:
     """A tool's input that is not an object is put into an object."""
     assert filter_one_block({**call("c"), "input": given}, "assistant")["input"] == fit
     assert (
@@ -161,7 +168,7 @@ def test_an_input_becomes_an_object(given: object, fit: Record) -> None:
     )
 
 
-def test_only_the_model_is_kept_as_a_caller() -> None:
+def test_only_the_model_is_kept_as_the_caller_of_a_tool() -> None:
     """The field ``caller`` is kept only if it says that the model called the tool."""
     for caller in (
         {"type": "code_execution_20250825", "tool_id": "x"},
@@ -174,7 +181,7 @@ def test_only_the_model_is_kept_as_a_caller() -> None:
 def test_a_result_keeps_text_and_valid_blocks() -> None:
     """A tool result keeps its text and valid blocks, without blank text.
 
-    The mark of an error is kept only if all its content is text.
+    The flag ``is_error`` is dropped if it is not a boolean or if the result also has an image.
     """
     assert filter_one_block(result("c", []))["content"] == []
     assert filter_one_block({**result("c"), "content": None})["content"] == ""
@@ -183,18 +190,20 @@ def test_a_result_keeps_text_and_valid_blocks() -> None:
         == "[Content in an unknown format was left out]"
     )
     assert "is_error" not in filter_one_block({**result("c"), "is_error": "yes"})
-    assert "is_error" not in filter_one_block(result("c", [SAID, media_block(PNG)], is_error=True))
+    assert "is_error" not in filter_one_block(
+        result("c", [TEXT_BLOCK, media_block(PNG)], is_error=True)
+    )
     blocks = [
         {"type": "text", "text": " "},
-        {**SAID, "cache_control": 1},
+        {**TEXT_BLOCK, "cache_control": 1},
         {"type": "tool_reference"},
         result("d"),
         7,
     ]
     assert filter_one_block(result("c", blocks))["content"] == [  # type: ignore[arg-type]
-        SAID,
-        note_for("A block of the kind tool_reference"),
-        note_for("A block of the kind tool_result"),
+        TEXT_BLOCK,
+        replacement_note("A block of the kind tool_reference"),
+        replacement_note("A block of the kind tool_result"),
     ]
 
 
@@ -218,31 +227,31 @@ def test_a_result_keeps_text_and_valid_blocks() -> None:
 )
 def test_an_invalid_image_is_replaced_by_a_note(block: Record) -> None:
     """An image with a wrong type, size or encoding is replaced by a note, because the API refuses it."""
-    assert filter_one_block(block) == note_for("An image in a form that can't be sent")
+    assert filter_one_block(block) == replacement_note("An image in a form that can't be sent")
 
 
 def test_linked_media_are_replaced_by_a_note() -> None:
     """An image or a document with an address or a file id is replaced by a note that names it."""
     url = {"type": "image", "source": {"type": "url", "url": "http://169.254.169.254/\x1b[2J"}}
-    assert filter_one_block(url) == note_for("An image from http://169.254.169.254/")
+    assert filter_one_block(url) == replacement_note("An image from http://169.254.169.254/")
     file = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
-    assert filter_one_block(file) == note_for("A document from file_1")
-    assert filter_one_block(media_block(b"words", "application/pdf", "document")) == note_for(
-        "A document in a form that can't be sent"
-    )
-    assert filter_one_block(media_block(" ", "text/plain", "document", "text")) == note_for(
+    assert filter_one_block(file) == replacement_note("A document from file_1")
+    assert filter_one_block(
+        media_block(b"words", "application/pdf", "document")
+    ) == replacement_note("A document in a form that can't be sent")
+    assert filter_one_block(media_block(" ", "text/plain", "document", "text")) == replacement_note(
         "A document in a form that can't be sent"
     )
 
 
-JSON = st.recursive(
+JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
     ),
     max_leaves=6,
 )
-KINDS = [
+BLOCK_TYPES = [
     "text",
     "thinking",
     "redacted_thinking",
@@ -252,7 +261,7 @@ KINDS = [
     "document",
     "evil",
 ]
-FIELDS = [
+BLOCK_FIELDS = [
     "text",
     "thinking",
     "signature",
@@ -265,9 +274,10 @@ FIELDS = [
     "source",
     "caller",
 ]
-BLOCKS = st.recursive(
+GENERATED_BLOCKS = st.recursive(
     st.fixed_dictionaries(
-        {"type": st.sampled_from(KINDS)}, optional={**dict.fromkeys(FIELDS, JSON), "content": JSON}
+        {"type": st.sampled_from(BLOCK_TYPES)},
+        optional={**dict.fromkeys(BLOCK_FIELDS, JSON_VALUES), "content": JSON_VALUES},
     ),
     lambda inner: st.fixed_dictionaries(
         {"type": st.just("tool_result"), "content": st.lists(inner, max_size=3)}
@@ -326,13 +336,13 @@ def has_reminder_tag(content: object) -> bool:
     return re.search(r"</?system-reminder", letters, re.IGNORECASE) is not None
 
 
-TEXTS = st.lists(
+REMINDER_PIECES = st.lists(
     st.sampled_from(["<", "\uff1c", "/", " ", "system-reminder", "\x00", "\u0338", ">", "x"]),
     max_size=8,
 )
 
 
-@given(TEXTS)
+@given(REMINDER_PIECES)
 def test_no_spelling_of_a_reminder_remains(parts: list[str]) -> None:
     """No spelling of a reminder tag is left in a filtered text, and filtering again changes nothing."""
     found = filter_content("".join(parts), "user")
@@ -342,7 +352,10 @@ def test_no_spelling_of_a_reminder_remains(parts: list[str]) -> None:
     assert filter_content(found, "user") == found
 
 
-@given(st.lists(BLOCKS | JSON, max_size=4) | JSON, st.sampled_from(["user", "assistant", "queued"]))
+@given(
+    st.lists(GENERATED_BLOCKS | JSON_VALUES, max_size=4) | JSON_VALUES,
+    st.sampled_from(["user", "assistant", "queued"]),
+)
 def test_filtering_any_content_twice_changes_nothing(content: Any, role: str) -> None:
     """Filtering any content twice is the same as once, and only values that are not blocks are lost."""
     found = filter_content(content, role)

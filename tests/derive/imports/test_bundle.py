@@ -49,7 +49,7 @@ from tests.builders import (
 from tests.crashes import crashes
 from tests.needs import corpus_sessions
 
-ONE = session_id(1)
+FIRST_ID = session_id(1)
 TOKEN = "ghp_" + "R7kQ2mZx9Tb4Lw8Vn3Yc6Hd1Jf5Gs0Pa2BuE"
 
 
@@ -99,11 +99,11 @@ def import_bundle(
 def session_records() -> list[Record | bytes]:
     """Return a session with a call, a title and a damaged line."""
     return [
-        user("fix the parser", uuid="a", session_id=ONE),
-        tool_use("t1", uuid="b", parent="a", ts=1, session_id=ONE),
-        tool_result("t1", uuid="c", parent="b", ts=2, session_id=ONE),
+        user("fix the parser", uuid="a", session_id=FIRST_ID),
+        tool_use("t1", uuid="b", parent="a", ts=1, session_id=FIRST_ID),
+        tool_result("t1", uuid="c", parent="b", ts=2, session_id=FIRST_ID),
         b'{"broken": ',
-        custom_title("Parser", session_id=ONE),
+        custom_title("Parser", session_id=FIRST_ID),
     ]
 
 
@@ -121,7 +121,7 @@ def write_sidecars(session: SessionFile) -> Path:
     (own / "tool-results" / "out.txt").write_text("long output\n")
     (own / "tool-results" / "raw.bin").write_bytes(b"\xff\x00\xfe")
     (own / "subagents" / "agent-a1.jsonl").write_bytes(
-        session_bytes([user("look", uuid="x", session_id=ONE)])
+        session_bytes([user("look", uuid="x", session_id=FIRST_ID)])
     )
     (own / "subagents" / "agent-a1.meta.json").write_text('{"agentType":"x"}')
     (own / "tool-results" / "link").symlink_to("/etc/passwd")
@@ -133,12 +133,12 @@ def test_a_bundle_is_one_json_document(config_home: ConfigHome) -> None:
 
     A damaged line has a record of its own, and a link is left out.
     """
-    session = write_project_session(config_home, session_records(), ONE)
+    session = write_project_session(config_home, session_records(), FIRST_ID)
     write_sidecars(session)
     whole = orjson.loads(write_bundle(config_home, session).read_bytes())
     assert (whole["resume_hooks_bundle"], whole["redacted"]) == (2, False)
     (only,) = whole["sessions"]
-    assert only["session"]["session_id"] == ONE
+    assert only["session"]["session_id"] == FIRST_ID
     assert (only["session"]["title"], only["session"]["cwd"]) == ("Parser", CWD)
     types = ["user", "assistant", "user", "damaged-line", "custom-title"]
     assert [record["type"] for record in only["records"]] == types
@@ -156,11 +156,11 @@ def test_a_whole_session_is_imported_in_another_home(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """An imported session keeps its id, its records and its other files, and names the new folder."""
-    session = write_project_session(config_home, session_records(), ONE)
+    session = write_project_session(config_home, session_records(), FIRST_ID)
     own = write_sidecars(session)
     (came,) = import_bundle(write_bundle(config_home, session), second_home)
     path = Path(came.receipt.file)
-    assert path.name == f"{ONE}.jsonl"
+    assert path.name == f"{FIRST_ID}.jsonl"
     assert path.parent == second_home.config / "projects" / project_key(
         str(second_home.root / "work")
     )
@@ -183,13 +183,13 @@ def test_an_imported_lineage_stays_connected(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """An imported fork names its imported parent by id and file."""
-    root = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
+    root = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     child = locate.session_file(made.file)
     found = import_bundle(write_bundle(config_home, root, child), second_home)
     rows = LineageFinder(second_home.where).find_lineage(found[1].receipt.file)
     assert [(row.session_id, row.status, row.kind) for row in rows] == [
-        (ONE, "present", "original"),
+        (FIRST_ID, "present", "original"),
         (made.session_id, "present", "fork"),
     ]
     first = orjson.loads(Path(found[1].receipt.file).read_bytes().splitlines()[0])[
@@ -205,18 +205,20 @@ def test_an_import_uses_a_new_id_if_the_old_one_exists(
 
     Its child refers to the new id, and the existing session is unchanged.
     """
-    root = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
+    root = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
-    taken = Path(write_project_session(second_home, conversation(2, session_id=ONE), ONE).path)
+    taken = Path(
+        write_project_session(second_home, conversation(2, session_id=FIRST_ID), FIRST_ID).path
+    )
     before = taken.read_bytes()
     first, second = import_bundle(
         write_bundle(config_home, root, locate.session_file(made.file)), second_home
     )
     assert taken.read_bytes() == before
-    assert first.session_id != ONE
+    assert first.session_id != FIRST_ID
     assert second.session_id == made.session_id
-    assert ONE.encode() not in Path(first.receipt.file).read_bytes()
-    assert ONE.encode() not in Path(second.receipt.file).read_bytes()
+    assert FIRST_ID.encode() not in Path(first.receipt.file).read_bytes()
+    assert FIRST_ID.encode() not in Path(second.receipt.file).read_bytes()
     rows = LineageFinder(second_home.where).find_lineage(second.receipt.file)
     assert [row.session_id for row in rows] == [first.session_id, second.session_id]
 
@@ -224,12 +226,12 @@ def test_an_import_uses_a_new_id_if_the_old_one_exists(
 def test_importing_a_bundle_twice_changes_nothing(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
-    """A second import of a bundle finds the existing session. With ``force`` it makes another."""
-    session = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
+    """A second import of a bundle finds the existing session. With ``force``, it makes a second session."""
+    session = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
     path = write_bundle(config_home, session)
     (first,) = import_bundle(path, second_home)
     (again,) = import_bundle(path, second_home)
-    assert (again.existed_before, again.session_id, again.receipt.written) == (True, ONE, False)
+    assert (again.existed_before, again.session_id, again.receipt.written) == (True, FIRST_ID, False)
     (forced,) = import_bundle(path, second_home, force=True)
     assert (forced.existed_before, forced.receipt.written) == (False, True)
     assert forced.session_id != first.session_id
@@ -243,11 +245,11 @@ def test_an_import_of_conversations_makes_new_sessions(
 
     A second import finds these sessions.
     """
-    root = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
+    root = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = write_bundle(config_home, root, locate.session_file(made.file))
     first, second = import_bundle(path, second_home, whole=False)
-    assert {first.session_id, second.session_id}.isdisjoint({ONE, made.session_id})
+    assert {first.session_id, second.session_id}.isdisjoint({FIRST_ID, made.session_id})
     rows = LineageFinder(second_home.where).find_lineage(second.receipt.file)
     assert [row.session_id for row in rows] == [first.session_id, second.session_id]
     again = import_bundle(path, second_home, whole=False)
@@ -259,7 +261,7 @@ def test_a_dry_run_of_an_import_writes_nothing(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """A dry run writes no session, whether it imports whole sessions or conversations."""
-    session = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
+    session = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
     path = write_bundle(config_home, session)
     for as_it_was in (True, False):
         (came,) = import_bundle(path, second_home, whole=as_it_was, dry_run=True)
@@ -272,19 +274,19 @@ def test_a_failed_session_cancels_the_whole_import(
     config_home: ConfigHome, second_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If one session of a bundle fails, none of its sessions are imported."""
-    one = write_project_session(config_home, session_records(), ONE)
+    one = write_project_session(config_home, session_records(), FIRST_ID)
     write_sidecars(one)
     two = write_project_session(
         config_home, conversation(2, session_id=session_id(2)), session_id(2)
     )
     path = write_bundle(config_home, one, two)
 
-    def fail_for_second(decided: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
+    def fail_second_import(decided: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
         if decided.draft.session_id == two.session_id:
             raise CheckFailed("no", "no")
         return write_if_worthwhile(decided, where, dry_run=dry_run)
 
-    monkeypatch.setattr(verb_caller, "write_if_worthwhile", fail_for_second)
+    monkeypatch.setattr(verb_caller, "write_if_worthwhile", fail_second_import)
     with pytest.raises(CheckFailed):
         import_bundle(path, second_home)
     assert [p for p in (second_home.config / "projects").rglob("*") if p.is_file()] == []
@@ -296,23 +298,23 @@ def test_a_failed_session_cancels_the_whole_import(
 def test_a_redacted_bundle_has_no_secrets(config_home: ConfigHome) -> None:
     """A redacted bundle has no secret in records, titles, outputs or sub-agents, and counts them."""
     records = [
-        user(f"use {TOKEN} please", uuid="a", session_id=ONE),
+        user(f"use {TOKEN} please", uuid="a", session_id=FIRST_ID),
         tool_use(
             "t1",
             uuid="b",
             parent="a",
             ts=1,
-            session_id=ONE,
+            session_id=FIRST_ID,
             name="Bash",
             tool_input={"command": f"x {TOKEN}"},
         ),
-        custom_title(f"with {TOKEN}", session_id=ONE),
+        custom_title(f"with {TOKEN}", session_id=FIRST_ID),
     ]
-    session = write_project_session(config_home, records, ONE)
+    session = write_project_session(config_home, records, FIRST_ID)
     own = write_sidecars(session)
     (own / "tool-results" / "out.txt").write_text(f"it is\n{TOKEN}\n")
     (own / "subagents" / "agent-a1.jsonl").write_bytes(
-        session_bytes([user(TOKEN, uuid="x", session_id=ONE)])
+        session_bytes([user(TOKEN, uuid="x", session_id=FIRST_ID)])
     )
     taken = BundleRedactor(Redactor())
     content = b"".join(export_bundle([session], config_home.where, taken))
@@ -321,12 +323,12 @@ def test_a_redacted_bundle_has_no_secrets(config_home: ConfigHome) -> None:
     assert orjson.loads(content)["redacted"] is True
 
 
-def replacing(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+def text_replacer(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
     """Return a function that replaces a text in a bundle."""
     return lambda content: content.replace(old, new, 1)
 
 
-def removing_rows(said: bytes) -> Callable[[bytes], bytes]:
+def row_remover(said: bytes) -> Callable[[bytes], bytes]:
     """Return a function that removes the rows of a bundle that contain a text."""
     return lambda content: b"".join(
         row for row in content.splitlines(keepends=True) if said not in row
@@ -339,42 +341,42 @@ def repeat_session(content: bytes) -> bytes:
     return b"".join(rows[:-1]).removesuffix(b"\n") + b",\n" + b"".join(rows[1:])
 
 
-DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+WAYS_TO_DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "torn": lambda content: content[:-3],
     "half": lambda content: content[: len(content) // 2],
-    "a record less": removing_rows(b"fix the parser"),
-    "a record changed": replacing(b"fix the parser", b"fix the lexer!"),
-    "newer": replacing(b'bundle":2', b'bundle":3'),
+    "a record less": row_remover(b"fix the parser"),
+    "a record changed": text_replacer(b"fix the parser", b"fix the lexer!"),
+    "newer": text_replacer(b'bundle":2', b'bundle":3'),
     "more behind": lambda content: content + b"{}\n",
     "an id that is a path": lambda content: content.replace(
-        ONE.encode(), b"../" + ONE.encode()[3:]
+        FIRST_ID.encode(), b"../" + FIRST_ID.encode()[3:]
     ),
     "no sessions": lambda content: re.sub(
         rb"(?s)\n.*\n(?=.)", b"\n", content
-    ),  # Leaves the first and the last row.
+    ),  # Keeps only the first and the last row.
     "written anew": lambda content: orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2),
     "twice the same": repeat_session,
-    "a number for a title": replacing(b'"title":"Parser"', b'"title":7'),
-    "another title": replacing(b'"title":"Parser"', b'"title":"Larser"'),
-    "another folder": replacing(b'"cwd":"/', b'"cwd":"/x'),
-    "a file changed": replacing(b"long output", b"lung output"),
-    "a file elsewhere": replacing(b"tool-results/out.txt", b"tool-results/oot.txt"),
-    "a file less": removing_rows(b"tool-results/out.txt"),
-    "fewer left out": replacing(b'"left_out":0', b'"left_out":1'),
+    "a number for a title": text_replacer(b'"title":"Parser"', b'"title":7'),
+    "another title": text_replacer(b'"title":"Parser"', b'"title":"Larser"'),
+    "another folder": text_replacer(b'"cwd":"/', b'"cwd":"/x'),
+    "a file changed": text_replacer(b"long output", b"lung output"),
+    "a file elsewhere": text_replacer(b"tool-results/out.txt", b"tool-results/oot.txt"),
+    "a file less": row_remover(b"tool-results/out.txt"),
+    "fewer left out": text_replacer(b'"left_out":0', b'"left_out":1'),
     "no seal": lambda content: re.sub(rb',"seal":"[0-9a-f]{64}"', b"", content),
 }
 """Ways to damage a bundle, by name."""
 
 
-@pytest.mark.parametrize("way", DAMAGE)
+@pytest.mark.parametrize("way", WAYS_TO_DAMAGE)
 def test_a_damaged_bundle_is_refused(
     way: str, config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """A damaged bundle is refused with ``ImportFailed``, and no session is written."""
-    session = write_project_session(config_home, session_records(), ONE)
+    session = write_project_session(config_home, session_records(), FIRST_ID)
     write_sidecars(session)
     path = write_bundle(config_home, session)
-    damaged = DAMAGE[way](path.read_bytes())
+    damaged = WAYS_TO_DAMAGE[way](path.read_bytes())
     assert damaged != path.read_bytes()
     path.write_bytes(damaged)
     with pytest.raises(ImportFailed):
@@ -391,7 +393,7 @@ def test_a_file_with_an_invalid_path_is_not_imported(
     place: str, config_home: ConfigHome, second_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of a bundle with a path outside the expected folders is not written."""
-    session = write_project_session(config_home, session_records(), ONE)
+    session = write_project_session(config_home, session_records(), FIRST_ID)
     write_sidecars(session)
     path = write_bundle(config_home, session)
     monkeypatch.setattr(BundleSeal, "seal_sums", lambda _, sums: sums)
@@ -411,7 +413,7 @@ def test_a_session_without_a_conversation_is_not_imported(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """A session without a conversation is refused with ``NotATranscript``."""
-    session = write_project_session(config_home, [custom_title("x", session_id=ONE)], ONE)
+    session = write_project_session(config_home, [custom_title("x", session_id=FIRST_ID)], FIRST_ID)
     with pytest.raises(NotATranscript):
         import_bundle(write_bundle(config_home, session), second_home, whole=False)
 
@@ -424,7 +426,7 @@ def test_every_session_of_the_corpus_survives_an_import(
     folder = config_home.config / "projects" / path.parent.name
     folder.mkdir(parents=True)
     copy = Path(
-        shutil.copyfile(path, folder / (path.name if len(path.stem) == 36 else f"{ONE}.jsonl"))
+        shutil.copyfile(path, folder / (path.name if len(path.stem) == 36 else f"{FIRST_ID}.jsonl"))
     )
     session = locate.session_file(str(copy))
     (came,) = import_bundle(write_bundle(config_home, session), second_home)
@@ -443,7 +445,7 @@ def test_an_import_killed_at_any_step_is_completed_by_the_next(
 
     No other files are left.
     """
-    session = write_project_session(config_home, conversation(2, session_id=ONE), ONE)
+    session = write_project_session(config_home, conversation(2, session_id=FIRST_ID), FIRST_ID)
     outputs = Path(session.path).with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
     for name in ("one", "two"):
@@ -466,7 +468,7 @@ def test_an_import_killed_at_any_step_is_completed_by_the_next(
             name for name in files if not name.startswith(".resume-hooks-")
         ]  # The next write removes these leftovers.
         assert files == sorted(
-            [f"{ONE}.jsonl", f"{ONE}/tool-results/one", f"{ONE}/tool-results/two"]
+            [f"{FIRST_ID}.jsonl", f"{FIRST_ID}/tool-results/one", f"{FIRST_ID}/tool-results/two"]
         )
 
 
@@ -475,7 +477,7 @@ def test_simultaneous_imports_make_one_session(
 ) -> None:
     """Several imports of a bundle at the same time make one session, which the later ones find."""
     session = locate.session_file(
-        write_session(config_home.project(), ONE, conversation(2, session_id=ONE))
+        write_session(config_home.project(), FIRST_ID, conversation(2, session_id=FIRST_ID))
     )
     path = write_bundle(config_home, session)
     for whole, made in ((True, 1), (False, 2)):
@@ -498,10 +500,10 @@ def test_a_repeated_import_finds_the_session_with_the_new_id(
     With ``force`` it makes another session.
     """
     session = locate.session_file(
-        write_session(config_home.project(), ONE, conversation(2, session_id=ONE))
+        write_session(config_home.project(), FIRST_ID, conversation(2, session_id=FIRST_ID))
     )
     path = write_bundle(config_home, session)
-    write_session(second_home.project("/elsewhere"), ONE, conversation(5, session_id=ONE))
+    write_session(second_home.project("/elsewhere"), FIRST_ID, conversation(5, session_id=FIRST_ID))
     (first,) = import_bundle(path, second_home)
     (again,) = import_bundle(path, second_home)
     assert (first.existed_before, again.existed_before, again.session_id) == (
@@ -509,7 +511,7 @@ def test_a_repeated_import_finds_the_session_with_the_new_id(
         True,
         first.session_id,
     )
-    assert first.session_id != ONE
+    assert first.session_id != FIRST_ID
     (forced,) = import_bundle(path, second_home, force=True)
     assert (forced.existed_before, forced.session_id == first.session_id) == (False, False)
 
@@ -518,7 +520,7 @@ def test_an_imported_child_counts_as_imported(
     config_home: ConfigHome, second_home: ConfigHome
 ) -> None:
     """An imported child is recorded as an import, even if the bundle says that it is a ``back``."""
-    root = write_project_session(config_home, conversation(3, session_id=ONE), ONE)
+    root = write_project_session(config_home, conversation(3, session_id=FIRST_ID), FIRST_ID)
     made = write_child(fork.plan_fork(root, config_home.where), config_home.where)
     path = write_bundle(config_home, root, locate.session_file(made.file))
     spec, caller = ImportSpec(str(second_home.root)), Caller(second_home.where)

@@ -55,7 +55,7 @@ from tests.builders import (
 )
 from tests.needs import corpus_folder, corpus_sessions
 
-NAME = "https://example.com/x.jsonl"
+SOURCE_NAME = "https://example.com/x.jsonl"
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def target_folder(config_home: ConfigHome) -> str:
 
 
 def import_source(
-    home: ConfigHome, records: Iterable[Record | bytes] | bytes, name: str = NAME
+    home: ConfigHome, records: Iterable[Record | bytes] | bytes, name: str = SOURCE_NAME
 ) -> ImportSource:
     """Write foreign content to a file and return it as an import source."""
     content = records if isinstance(records, bytes) else session_bytes(records)
@@ -80,7 +80,7 @@ def import_records(
     home: ConfigHome,
     target_folder: str,
     records: Iterable[Record | bytes] | bytes,
-    name: str = NAME,
+    name: str = SOURCE_NAME,
 ) -> Receipt:
     """Import these records and return the receipt."""
     came = import_source(home, records, name)
@@ -136,7 +136,7 @@ def test_an_import_names_its_source_in_the_first_line(
         "imported_at",
         "source_bytes",
     ]
-    assert first["import_metadata"]["imported_from"] == NAME
+    assert first["import_metadata"]["imported_from"] == SOURCE_NAME
     assert read_parent(receipt.file) is None
     assert read_links(config_home.where) == []
     (alone,) = LineageFinder(config_home.where).find_lineage(receipt.file)
@@ -204,7 +204,7 @@ def test_an_import_begins_with_an_introduction(config_home: ConfigHome, target_f
         ]
         content = rows[0]["message"]["content"]
         assert content.startswith(
-            f"The conversation below took place elsewhere and was imported from {NAME} on "
+            f"The conversation below took place elsewhere and was imported from {SOURCE_NAME} on "
         )
         assert "/home/stranger" not in content
     assert content.endswith("\n\nNext step, as the user put it:\nGo")
@@ -380,7 +380,7 @@ def test_a_file_that_is_not_a_transcript_is_refused(
     """A file that is not a transcript is refused with an error that says what the file is."""
     with pytest.raises(NotATranscript, match=why) as failed:
         importing.plan_import(import_source(config_home, content), target_folder, config_home.where)
-    assert failed.value.message.startswith(NAME)
+    assert failed.value.message.startswith(SOURCE_NAME)
     assert os.listdir(config_home.config / "projects") == []
 
 

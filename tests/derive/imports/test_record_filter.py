@@ -18,17 +18,17 @@ from resume_hooks.derive.imports.record_filter import (
 )
 from resume_hooks.sessions.opening_layout import ChildAttributes
 from tests.builders import assistant, attachment, boundary, progress, result, system, user
-from tests.derive.imports.test_block_filter import JSON
+from tests.derive.imports.test_block_filter import JSON_VALUES
 
 CHILD_ATTRIBUTES = ChildAttributes(
     "00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z"
 )
-FILTER_RECORD = ConversationFilter(CHILD_ATTRIBUTES)
+filter_record = ConversationFilter(CHILD_ATTRIBUTES)
 
 
-def imported_record(record: dict[str, Any]) -> dict[str, Any]:
+def filtered_record(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record as the filter changes it."""
-    found = FILTER_RECORD(record)
+    found = filter_record(record)
     assert found is not None
     return found
 
@@ -36,7 +36,7 @@ def imported_record(record: dict[str, Any]) -> dict[str, Any]:
 def test_message_blocks_are_kept() -> None:
     """The blocks of a message are kept with its id and role, and its token counts are zero."""
     thought = {"type": "thinking", "thinking": "hm", "signature": "sig"}
-    answer = imported_record(
+    answer = filtered_record(
         assistant(
             [thought, {"type": "text", "text": "yes"}], uuid="a", message_id="m1", tokens=50_000
         )
@@ -44,30 +44,30 @@ def test_message_blocks_are_kept() -> None:
     assert answer["message"]["content"] == [thought, {"type": "text", "text": "yes"}]
     assert (answer["message"]["id"], answer["message"]["role"]) == ("m1", "assistant")
     assert set(answer["message"]["usage"].values()) == {0}
-    prompt = imported_record(user("hello", uuid="u", isMeta=True, isCompactSummary="yes"))
+    prompt = filtered_record(user("hello", uuid="u", isMeta=True, isCompactSummary="yes"))
     assert prompt["message"] == {"role": "user", "content": "hello"}
     assert (prompt["isMeta"], "isCompactSummary" in prompt) == (True, False)
 
 
-def test_the_result_for_the_screen_is_dropped() -> None:
+def test_the_output_for_the_screen_is_dropped() -> None:
     """The field ``toolUseResult`` is dropped, because a malformed one crashes client 2.1.42.
 
-    It also names tasks and agents of the other machine.
+    The field may also contain ids of tasks and agents of another machine.
     """
     for shown in ({"stdout": "ok"}, {"structuredPatch": [{"lines": "x"}]}, "Error: no", [1]):
-        kept = imported_record(user([result("c")], uuid="u", toolUseResult=shown))
+        kept = filtered_record(user([result("c")], uuid="u", toolUseResult=shown))
         assert kept["message"]["content"] == [result("c")]
         assert "toolUseResult" not in kept
 
 
-def test_a_record_of_a_task_keeps_its_origin() -> None:
+def test_a_task_notification_keeps_its_origin() -> None:
     """The kind ``task-notification`` of a record's origin is kept. All other fields and kinds are dropped."""
     origin = {"kind": "task-notification", "runId": "x", "producer": "y"}
-    assert imported_record(user("x", uuid="u", origin=origin))["origin"] == {
+    assert filtered_record(user("x", uuid="u", origin=origin))["origin"] == {
         "kind": "task-notification"
     }
     for other in ({"kind": "human"}, "task-notification", {"kind": ["task-notification"]}, None):
-        assert "origin" not in imported_record(user("x", uuid="u", origin=other))
+        assert "origin" not in filtered_record(user("x", uuid="u", origin=other))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_record_of_a_task_keeps_its_origin() -> None:
 def test_attachments_are_dropped(kind: str) -> None:
     """Attachments are dropped, because the newest client sends them as text of the system."""
     assert (
-        FILTER_RECORD({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}})
+        filter_record({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}})
         is None
     )
 
@@ -90,14 +90,14 @@ def test_queued_prompts_are_kept() -> None:
         "commandMode": "prompt",
         "origin": {"kind": "channel"},
     }
-    assert imported_record({**row, "attachment": typed})["attachment"] == {
+    assert filtered_record({**row, "attachment": typed})["attachment"] == {
         "type": "queued_command",
         "prompt": "wait",
         "commandMode": "prompt",
     }
-    assert "rendered" not in imported_record({**row, "attachment": typed})
+    assert "rendered" not in filtered_record({**row, "attachment": typed})
     assert (
-        FILTER_RECORD({**row, "attachment": {**typed, "commandMode": "task-notification"}}) is None
+        filter_record({**row, "attachment": {**typed, "commandMode": "task-notification"}}) is None
     )
 
 
@@ -111,7 +111,7 @@ def test_a_queued_prompt_keeps_valid_blocks() -> None:
         (None, [{"type": "text", "text": "[Content in an unknown format was left out]"}]),
     ):
         queued = {**row, "attachment": {"type": "queued_command", "prompt": prompt}}
-        found = imported_record(queued)
+        found = filtered_record(queued)
         assert found["attachment"]["prompt"] == kept
         assert (has_valid_content(queued), has_valid_content(found)) == (False, True)
 
@@ -121,16 +121,16 @@ def test_boundaries_and_local_commands_are_kept() -> None:
 
     Other system records are dropped.
     """
-    kept = imported_record(
+    kept = filtered_record(
         boundary(uuid="b", segment={"headUuid": "x"}, preserved={"uuids": ["x"]})
     )
     assert kept["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
-    assert imported_record(system("local_command", uuid="s", content="<local-command-stdout>"))[
+    assert filtered_record(system("local_command", uuid="s", content="<local-command-stdout>"))[
         "content"
     ]
     for subtype in ("informational", "api_error", "stop_hook_summary", "of tomorrow"):
-        assert FILTER_RECORD(system(subtype, uuid="s", content="x")) is None
-    assert FILTER_RECORD(progress(uuid="p", parent=None)) is None
+        assert filter_record(system(subtype, uuid="s", content="x")) is None
+    assert filter_record(progress(uuid="p", parent=None)) is None
 
 
 def test_hidden_records_are_counted() -> None:
@@ -144,17 +144,19 @@ def test_hidden_records_are_counted() -> None:
     assert not is_hidden(user("x", uuid="u"))
 
 
-NAMES = st.sampled_from([*sorted(ALLOWED_FIELDS), "rendered", "permissionMode", "x"])
-KINDS = st.sampled_from(["user", "assistant", "system", "attachment", "progress", "mode"])
+FIELD_NAMES = st.sampled_from([*sorted(ALLOWED_FIELDS), "rendered", "permissionMode", "x"])
+RECORD_TYPES = st.sampled_from(["user", "assistant", "system", "attachment", "progress", "mode"])
 
 
 @given(
-    st.dictionaries(NAMES, JSON), KINDS, st.sampled_from(["compact_boundary", "local_command", "x"])
+    st.dictionaries(FIELD_NAMES, JSON_VALUES),
+    RECORD_TYPES,
+    st.sampled_from(["compact_boundary", "local_command", "x"]),
 )
 def test_any_record_is_filtered_or_dropped(record: dict[str, Any], kind: str, subtype: str) -> None:
     """Any record is dropped or filtered to known fields with valid content and the new folder."""
     whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}
-    found = FILTER_RECORD(whole)
+    found = filter_record(whole)
     assert (found is not None) == is_conversation(whole)
     if found is not None:
         assert found.keys() <= ALLOWED_FIELDS

@@ -36,7 +36,10 @@ def answer_word(text: str, **fields: object) -> str:
 
 
 def test_the_prompt_has_the_schema_and_a_fence() -> None:
-    """The prompt has the answer's schema, and the text in a fence without secrets and control characters."""
+    """The prompt has the answer's schema, and the material between two lines with a random number.
+
+    The material has no secrets and no control characters.
+    """
     text = make_forked_prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", WordAnswer)
     assert text.startswith("Find the word.")
     assert json.dumps(WordAnswer.model_json_schema()) in text
@@ -117,7 +120,7 @@ def test_a_refusal_is_reported_on_one_short_line(fields: dict[str, Any], why: st
     assert len(failed.value.message) < 300
 
 
-def test_the_reported_cost_is_shown() -> None:
+def test_the_reported_token_counts_are_shown() -> None:
     """The reported token counts are shown. Missing or invalid counts are left out."""
     usage = {
         "cache_read_input_tokens": 41_000,

@@ -10,8 +10,8 @@ from resume_hooks.errors import HeadlessFailed
 
 Answer = dict[str, Any] | HeadlessFailed | Callable[[], dict[str, Any]]
 
-PLAIN: dict[str, Any] = {"goal": "Mend the parser.", "state": "Half of it is done."}
-"""The least that a summary must contain."""
+MINIMAL_SUMMARY: dict[str, Any] = {"goal": "Mend the parser.", "state": "Half of it is done."}
+"""The shortest valid summary."""
 
 
 class ModelCall(NamedTuple):
@@ -23,16 +23,22 @@ class ModelCall(NamedTuple):
 
 
 class ScriptedModel:
-    """A model that gives its answers one by one and repeats the last. ``calls`` has its input."""
+    """A model that gives its answers one by one and repeats the last answer.
 
-    def __init__(self, answers: Sequence[Answer] = (PLAIN,)) -> None:
+    ``calls`` has the arguments of each call.
+    """
+
+    def __init__(self, answers: Sequence[Answer] = (MINIMAL_SUMMARY,)) -> None:
         self.calls: list[ModelCall] = []
         self._answers = list(answers)
 
     def ask(
         self, instructions: str, text: str, form: type[AnswerType], *, limit: float
     ) -> Reply[AnswerType]:
-        """Return the next answer in the requested form. A function is called for its answer."""
+        """Return the next answer in the requested form.
+
+        If the next answer is a function, the function is called for the answer.
+        """
         self.calls.append(ModelCall(instructions, text, limit))
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, HeadlessFailed):

@@ -34,7 +34,7 @@ from tests.builders import (
     write_session,
 )
 from tests.crashes import crashes
-from tests.derive.summary.models import PLAIN, Answer, ScriptedModel
+from tests.derive.summary.models import MINIMAL_SUMMARY, Answer, ScriptedModel
 
 CARD_LINE = DIGEST_LINE + 1
 
@@ -53,7 +53,7 @@ def roll_over(
     home: ConfigHome, parent: Path, *answers: Answer, wish: str = ""
 ) -> tuple[SummaryOutcome, ScriptedModel]:
     """Roll over a session with a model that gives these answers."""
-    model = ScriptedModel(answers or [PLAIN])
+    model = ScriptedModel(answers or [MINIMAL_SUMMARY])
     begun = summaries.plan_rollover(locate.session_file(str(parent)), home.where, wish=wish)
     written = summaries.write_rollover(begun, home.where)
     outcome = summaries.add_summary(
@@ -74,7 +74,7 @@ def other_files(home: ConfigHome, parent: Path) -> list[str]:
     return sorted([*beside, *(str(path) for path in backups.rglob("*"))])
 
 
-def test_the_summary_is_in_the_child(config_home: ConfigHome, parent: Path) -> None:
+def test_a_rollover_adds_the_summary_to_the_child(config_home: ConfigHome, parent: Path) -> None:
     """The opening has the lineage, the summary and the digest, and the card mentions the summary.
 
     The parent is unchanged, and no other file is left.
@@ -147,7 +147,7 @@ def answer_after_change(parent: Path, change_child: Callable[[Path], None]) -> A
     def answer() -> dict[str, Any]:
         (child,) = (path for path in parent.parent.iterdir() if path != parent)
         change_child(child)
-        return PLAIN
+        return MINIMAL_SUMMARY
 
     return answer
 
@@ -189,7 +189,7 @@ def test_adding_a_summary_killed_at_any_step_leaves_a_whole_child(
 
     def prepare() -> Callable[[], object]:
         child.write_bytes(digest)
-        calls = ModelCalls(ScriptedModel([PLAIN]), 60, lambda _n, _c: None)
+        calls = ModelCalls(ScriptedModel([MINIMAL_SUMMARY]), 60, lambda _n, _c: None)
         return lambda: summaries.add_summary(begun, written, calls, config_home.where)
 
     for _ in crashes(prepare):
@@ -232,7 +232,7 @@ def test_a_parent_may_continue_during_a_rollover(config_home: ConfigHome, parent
     def continue_parent() -> dict[str, Any]:
         with parent.open("ab") as stream:
             stream.write(line(assistant("more", uuid="x", parent="r3", ts=90)) + b"\n")
-        return PLAIN
+        return MINIMAL_SUMMARY
 
     outcome, _ = roll_over(config_home, parent, continue_parent)
     assert outcome.failure == ""
@@ -260,7 +260,7 @@ def test_a_summary_may_refer_to_records_in_the_digest(
 ) -> None:
     """A summary's reference to a record of the session is kept, and one beyond its end is dropped."""
     outcome, _ = roll_over(
-        config_home, parent, {**PLAIN, "done": [{"text": "It.", "records": [0, 4711]}]}
+        config_home, parent, {**MINIMAL_SUMMARY, "done": [{"text": "It.", "records": [0, 4711]}]}
     )
     assert (
         "  - It. (:0)\n" in file_records(outcome.receipt.file)[OPENING_LINE]["message"]["content"]
@@ -268,9 +268,9 @@ def test_a_summary_may_refer_to_records_in_the_digest(
 
 
 def test_each_sentence_of_a_summary_is_checked(config_home: ConfigHome) -> None:
-    """A sentence that a record confirms gets a reference, and another one is marked.
+    """A sentence of a summary gets a reference if a record confirms it, and a remark if none does.
 
-    A compaction's summary confirms nothing.
+    The summary of a compaction confirms nothing.
     """
     rows = [
         user("mend the tabs in src/parser.py", uuid="a"),
@@ -316,7 +316,7 @@ def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent:
         rows.append(assistant("done", uuid="y", parent="x", ts=9e8 + 1, session_id=child.stem))
         stream.write(b"".join(line(row) + b"\n" for row in rows))
     said = {
-        **PLAIN,
+        **MINIMAL_SUMMARY,
         "facts": [
             {"text": 'The assistant said "this is answer 3".'},
             {"text": "`scripted` wrote it."},
@@ -331,10 +331,10 @@ def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent:
 
 
 def test_a_checked_sentence_shows_no_secret(config_home: ConfigHome, parent: Path) -> None:
-    """A secret in a sentence of the summary is removed, also from the mark after the sentence."""
+    """A secret in a sentence of the summary is removed, also from the remark after the sentence."""
     secret = f"ghp_{'a1B2c3D4e5' * 4}"[:40]
     outcome, _ = roll_over(
-        config_home, parent, {**PLAIN, "facts": [{"text": f"The token is {secret}."}]}
+        config_home, parent, {**MINIMAL_SUMMARY, "facts": [{"text": f"The token is {secret}."}]}
     )
     text = file_records(outcome.receipt.file)[OPENING_LINE]["message"]["content"]
     assert secret[:12] not in text

@@ -1,4 +1,7 @@
-"""Tests of the calls for a summary: one for a small session, or one for each part and a last one."""
+"""Tests of asking a model for a summary: a small session takes one call.
+
+A long session takes a call for each part and a final call.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ from resume_hooks.derive.summary import (
 )
 from resume_hooks.errors import HeadlessFailed
 from tests.builders import SESSION
-from tests.derive.summary.models import PLAIN, ScriptedModel
+from tests.derive.summary.models import MINIMAL_SUMMARY, ScriptedModel
 
-ONE = SummaryMaterial(SESSION, 2, (SummaryPart("ONLY PART", frozenset({1, 2})),))
-THREE = SummaryMaterial(
+ONE_PART_MATERIAL = SummaryMaterial(SESSION, 2, (SummaryPart("ONLY PART", frozenset({1, 2})),))
+THREE_PART_MATERIAL = SummaryMaterial(
     SESSION, 3, tuple(SummaryPart(f"PART {n}", frozenset({n})) for n in (1, 2, 3))
 )
 
@@ -39,9 +42,9 @@ def summarise(
 def test_a_small_session_needs_one_call() -> None:
     """A small session is summarised in one call with its records and the digest."""
     model = ScriptedModel()
-    found, told = summarise(model, ONE)
+    found, told = summarise(model, ONE_PART_MATERIAL)
     (call,) = model.calls
-    assert found == Summary.model_validate(PLAIN)
+    assert found == Summary.model_validate(MINIMAL_SUMMARY)
     assert call.text == "ONLY PART\n\nTHE DIGEST"
     assert 99 < call.limit <= 100
     assert told == ["1/1"]
@@ -56,8 +59,8 @@ def test_a_long_session_is_summarised_in_parts() -> None:
         {"goal": f"goal {n}", "state": "", "done": [{"text": "It.", "records": [n, 99]}]}
         for n in (1, 2, 3)
     ]
-    model = ScriptedModel([*answers, PLAIN])
-    found, told = summarise(model, THREE)
+    model = ScriptedModel([*answers, MINIMAL_SUMMARY])
+    found, told = summarise(model, THREE_PART_MATERIAL)
     assert [call.text for call in model.calls[:3]] == ["PART 1", "PART 2", "PART 3"]
     assert "part 2 of 3" in model.calls[1].instructions
     last = model.calls[3].text
@@ -71,7 +74,7 @@ def test_a_long_session_is_summarised_in_parts() -> None:
 def test_the_users_wish_is_in_the_instructions() -> None:
     """The user's wish is in the instructions of every call and never in the material."""
     model = ScriptedModel()
-    summarise(model, THREE, "focus on auth")
+    summarise(model, THREE_PART_MATERIAL, "focus on auth")
     assert all(
         call.instructions.endswith(f"{WISH_INTRODUCTION}\nfocus on auth") for call in model.calls
     )
@@ -81,18 +84,18 @@ def test_the_users_wish_is_in_the_instructions() -> None:
 def test_one_failed_part_fails_the_summary() -> None:
     """If one part fails, the summary fails."""
     with pytest.raises(HeadlessFailed, match="broke"):
-        summarise(ScriptedModel([PLAIN, HeadlessFailed("it broke")]), THREE)
+        summarise(ScriptedModel([MINIMAL_SUMMARY, HeadlessFailed("it broke")]), THREE_PART_MATERIAL)
 
 
 def test_the_time_limit_covers_all_calls() -> None:
     """The time limit covers all calls, so no call begins after it."""
     model = ScriptedModel()
     with pytest.raises(HeadlessFailed, match="it took over 0 s: 0 of 1 call answered"):
-        summarise(model, ONE, limit=0)
+        summarise(model, ONE_PART_MATERIAL, limit=0)
     assert model.calls == []
 
 
-def test_a_session_without_material_asks_no_model() -> None:
+def test_no_model_is_asked_about_a_session_without_material() -> None:
     """A session without material raises an error and asks no model."""
     with pytest.raises(HeadlessFailed, match="nothing to summarize"):
         summarise(ScriptedModel(), SummaryMaterial(SESSION, 0, ()))

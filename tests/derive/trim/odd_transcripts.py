@@ -45,7 +45,7 @@ class TranscriptMaker:
         return self.draw(st.sampled_from(choices))
 
     def text(self) -> str:
-        """Return one of the texts that matter for a trim."""
+        """Return one of ``TEXTS``, for example an empty, a short or a long text."""
         return str(self.pick(*TEXTS))
 
     def add(
@@ -179,7 +179,7 @@ def _add_calls_in_one_record(make: TranscriptMaker) -> None:
     make.user([{"type": "text", "text": " "}, *(make.result_block(call) for call in calls)])
 
 
-def _add_asides(make: TranscriptMaker) -> None:
+def _add_side_records(make: TranscriptMaker) -> None:
     make.add("progress", data={"type": "hook_progress"})
     if make.pick(True, False):
         uuid = f"att-{make.count}"
@@ -308,10 +308,10 @@ def _add_odd_bytes(make: TranscriptMaker) -> None:
     make.parent = f"{trouble}-{make.count}"
 
 
-STEPS = (
+STEP_FUNCTIONS = (
     _add_turn, _add_turn, _add_thinking, _add_tool_call, _add_tool_call, _add_tool_call, _add_parallel_calls,
-    _add_parallel_calls, _add_calls_in_one_record, _add_asides, _add_broken_pair, _add_odd_message, _add_compaction,
-    _add_odd_link, _add_metadata, _add_odd_bytes,
+    _add_parallel_calls, _add_calls_in_one_record, _add_side_records, _add_broken_pair, _add_odd_message,
+    _add_compaction, _add_odd_link, _add_metadata, _add_odd_bytes,
 )  # fmt: skip
 
 
@@ -320,7 +320,7 @@ def transcripts(draw: Callable[..., Any]) -> bytes:
     """Generate the bytes of a session."""
     make = TranscriptMaker(draw)
     _add_turn(make)
-    for step in draw(st.lists(st.sampled_from(STEPS), max_size=14)):
+    for step in draw(st.lists(st.sampled_from(STEP_FUNCTIONS), max_size=14)):
         step(make)
     if make.lines and make.pick(True, False, False):
         first = make.lines[0]

@@ -17,7 +17,7 @@ from resume_hooks.transcripts.records import Record, parse_record
 from tests import builders
 from tests.builders import SESSION, ConfigHome
 
-LONG = "long output line\n" * 100
+LONG_OUTPUT = "long output line\n" * 100
 """This text of 1,700 characters exceeds every threshold of these tests."""
 
 
@@ -45,7 +45,7 @@ class Chain:
         """Append a call without its result."""
         return self.answer([builders.call(call, tool, **given)])
 
-    def result(self, call: str, content: Any = LONG, **more: Any) -> Chain:
+    def result(self, call: str, content: Any = LONG_OUTPUT, **more: Any) -> Chain:
         """Append a result without its call. ``more`` has additional fields of the result block."""
         self.rows.append(builders.user([builders.result(call, content, **more)], **self._next()))
         return self
@@ -54,7 +54,7 @@ class Chain:
         self,
         call: str,
         tool: str = "Read",
-        content: Any = LONG,
+        content: Any = LONG_OUTPUT,
         /,
         *,
         error: bool = False,

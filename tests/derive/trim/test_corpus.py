@@ -20,7 +20,7 @@ from tests.corpus import RealSession
 from tests.derive.trim.sessions import chain_rewrite
 from tests.needs import corpus, corpus_sessions
 
-SETTINGS = {
+OPTIONS_BY_NAME = {
     "defaults": Options(),
     "all that may go": Options(threshold=100, keep_recent=0, assistant=1_000),
     "one tool": Options(tools=("bash",)),
@@ -78,7 +78,7 @@ def test_a_real_session_is_trimmed_at_three_settings(
             plan.scan_session(session_file(str(path)))
         return
     scanned = plan.scan_session(session_file(str(path)))
-    for how in SETTINGS.values():
+    for how in OPTIONS_BY_NAME.values():
         assert_child_is_trimmed(config_home, scanned, how)
     assert (path.stat().st_size, path.stat().st_mtime_ns) == before
 

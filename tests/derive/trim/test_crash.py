@@ -19,7 +19,7 @@ from tests.builders import SESSION, ConfigHome
 from tests.crashes import crashes, exit_code_of_fork, limit_file_size, without_root_rights
 from tests.derive.trim.sessions import Chain, plan_trim_of_file, write_project_session
 
-REFUSED = 7
+WRITE_REFUSED_EXIT_CODE = 7
 """Exit code of a process in which writing was refused."""
 
 
@@ -169,9 +169,9 @@ def test_a_trim_fails_on_a_full_disk_or_in_a_read_only_folder(room: int | None) 
                     limit_file_size(room)
                     write_child(decided, home.where)
             except WriteFailed:
-                os._exit(REFUSED)
+                os._exit(WRITE_REFUSED_EXIT_CODE)
 
-        assert exit_code_of_fork(write_with_error_code) == REFUSED
+        assert exit_code_of_fork(write_with_error_code) == WRITE_REFUSED_EXIT_CODE
         found = files_after_attempt(home, decided)
         assert (found["child"], found["companions"], found["temporary"]) == (False, [], [])
         assert not Path(decided.draft.path).with_suffix("").exists()

@@ -41,7 +41,7 @@ from tests.builders import (
     summary,
 )
 from tests.derive.trim.sessions import (
-    LONG,
+    LONG_OUTPUT,
     Chain,
     file_records,
     plan_trim_of_file,
@@ -50,7 +50,7 @@ from tests.derive.trim.sessions import (
     write_project_session,
 )
 
-SHORT = "short output " * 20
+SHORT_OUTPUT = "short output " * 20
 """This text of 260 characters is below the usual threshold and above a stricter one."""
 
 
@@ -59,8 +59,8 @@ def write_parser_session(home: ConfigHome, session_id: str = SESSION) -> Path:
     chain = (
         Chain()
         .ask("fix the parser")
-        .tool("t1", "Read", LONG, file_path="/a")
-        .tool("t2", "Bash", SHORT)
+        .tool("t1", "Read", LONG_OUTPUT, file_path="/a")
+        .tool("t2", "Bash", SHORT_OUTPUT)
         .turns(1)
     )
     return write_project_session(home, [*chain.rows, custom_title("The parser")], session_id)
@@ -142,7 +142,7 @@ def test_a_record_trimmed_twice_names_its_original(
     config_home: ConfigHome,
 ) -> None:
     """If two results of one record are trimmed one after the other, both refer to the original."""
-    results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
+    results = [builders.result("t1", LONG_OUTPUT), builders.result("t2", SHORT_OUTPUT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
     path = write_project_session(config_home, chain)
     again = trim_file(config_home, trim_file(config_home, path), threshold=200)
@@ -179,7 +179,7 @@ def test_fields_of_another_tool_name_the_session_of_their_file(config_home: Conf
 def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -> None:
     """If the session with the original was deleted, a second trim refers to the existing record."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
-    results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
+    results = [builders.result("t1", LONG_OUTPUT), builders.result("t2", SHORT_OUTPUT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
     path = write_project_session(config_home, chain)
     child = trim_file(config_home, path)
@@ -187,7 +187,10 @@ def test_a_reference_to_a_deleted_session_is_replaced(config_home: ConfigHome) -
     again = trim_file(config_home, child, threshold=200)
     row = records_by_uuid(again)["c2"]
     assert row["original_session_id"] == child.stem
-    assert file_records(child)[row["original_index"]]["message"]["content"][1]["content"] == SHORT
+    assert (
+        file_records(child)[row["original_index"]]["message"]["content"][1]["content"]
+        == SHORT_OUTPUT
+    )
     found = look_up_original(
         parse_reference(f"{again.stem}:{file_records(again).index(row)}"),
         builders.CWD,
@@ -286,7 +289,7 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
 
 
 def test_a_snapshot_gets_the_childs_session_id(config_home: ConfigHome) -> None:
-    """The session id in a file snapshot becomes the child's. Present clients write none."""
+    """A session id in a file snapshot becomes the child's id. Current clients write no session id there."""
     path = write_project_session(
         config_home, [*Chain().ask().tool("t1").rows, file_snapshot("c0", sessionId=SESSION)]
     )
@@ -384,7 +387,7 @@ def test_a_trimmed_child_has_no_token_counts(config_home: ConfigHome) -> None:
     assert not any(node.context_tokens for node in scan_transcript(str(child)).chain)
 
 
-def test_the_numbers_of_a_trim_are_consistent(config_home: ConfigHome) -> None:
+def test_the_savings_of_a_trim_add_up(config_home: ConfigHome) -> None:
     """The savings of all rules, of all tools and of the whole trim are equal."""
     chain = Chain().ask().answer("a", tokens=10_000)
     for number in range(4):
@@ -408,25 +411,25 @@ def test_the_numbers_of_a_trim_are_consistent(config_home: ConfigHome) -> None:
     )
 
 
-OUTPUT = "output of a command " * 400
+COMMAND_OUTPUT = "output of a command " * 400
 
 
-def counted_session(home: ConfigHome) -> Path:
+def session_with_token_counts(home: ConfigHome) -> Path:
     """Write ten turns of 2,000 tokens each, with four characters a token."""
     chain, tokens = Chain(), 20_000
     for turn in range(10):
         chain.ask(f"question {turn}").answer(
             [builders.call(f"t{turn}", "Bash", command="ls")], tokens=tokens
         )
-        chain.result(f"t{turn}", OUTPUT)
-        tokens += len(OUTPUT) // 4
+        chain.result(f"t{turn}", COMMAND_OUTPUT)
+        tokens += len(COMMAND_OUTPUT) // 4
         chain.answer("done", tokens=tokens)
     return Path(builders.write_session(home.project(), builders.SESSION, chain.rows))
 
 
 def test_a_trimmed_child_states_its_size(config_home: ConfigHome) -> None:
     """The stated size of a trimmed child is the same in its file, the receipt and a second trim."""
-    path = counted_session(config_home)
+    path = session_with_token_counts(config_home)
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()
     )
@@ -442,7 +445,7 @@ def test_a_trimmed_child_states_its_size(config_home: ConfigHome) -> None:
 
 def test_an_untrimmed_child_states_its_former_size(config_home: ConfigHome) -> None:
     """The size of an untrimmed child is the size before the trim."""
-    path = counted_session(config_home)
+    path = session_with_token_counts(config_home)
     decided = plan.plan_trim(
         plan.scan_session(session_file(str(path))), config_home.where, Options()
     )
@@ -457,7 +460,7 @@ def test_an_untrimmed_child_states_its_former_size(config_home: ConfigHome) -> N
 
 def test_a_lower_token_count_is_used(config_home: ConfigHome) -> None:
     """If the last token count is lower than the earlier ones, the lower count is used."""
-    path = counted_session(config_home)
+    path = session_with_token_counts(config_home)
     rows = [builders.user("go on", uuid="u", parent="c39", ts=50)]
     rows.append(builders.assistant("yes", uuid="v", parent="u", ts=51, tokens=25_000))
     with path.open("ab") as stream:
@@ -467,6 +470,6 @@ def test_a_lower_token_count_is_used(config_home: ConfigHome) -> None:
 
 def test_a_trim_names_an_unknown_tool(config_home: ConfigHome) -> None:
     """A trim reports a filter that matches no tool of the session."""
-    scanned = plan.scan_session(session_file(str(counted_session(config_home))))
+    scanned = plan.scan_session(session_file(str(session_with_token_counts(config_home))))
     decision = decide_trim(scanned, Options(tools=("bsh", "bash")), config_home.where)
     assert decision.unknown_tools == ("bsh",)

@@ -30,7 +30,7 @@ from tests.builders import SESSION
 from tests.derive.trim.odd_transcripts import transcripts, trim_options
 from tests.derive.trim.sessions import chain_rewrite, value_at
 
-VARIABLE = re.compile(
+CHANGEABLE_FIELDS = re.compile(
     rb'"(?:sessionId":(?:"[^"]*"|null)|parentUuid":(?:"[^"]*"|null)|timestamp":"[^"]*"|\w+_tokens":\d+)'
 )
 """Matches the fields that may change in a line without an edit."""
@@ -111,7 +111,7 @@ def assert_other_lines_are_unchanged(case: TrimmedCase, child: Transcript) -> No
         raw = record_line(case.parent, node)
         if node.number in chain_rewrite(case.plan).edits or node.has_sent_uuid or b'": ' in raw:
             continue
-        if VARIABLE.sub(b"", raw) != VARIABLE.sub(b"", there[node.uuid]):
+        if CHANGEABLE_FIELDS.sub(b"", raw) != CHANGEABLE_FIELDS.sub(b"", there[node.uuid]):
             old, new = parse_record(raw) or {}, parse_record(there[node.uuid]) or {}
             assert {
                 "timestamp",
@@ -151,7 +151,7 @@ def assert_thinking_unchanged(case: TrimmedCase, child: Transcript) -> None:
     """Check that every thinking block of the child is one of the parent's."""
     parent = scan_transcript(str(case.parent))
 
-    def thinking_of(transcript: Transcript) -> list[Record]:
+    def thinking_in(transcript: Transcript) -> list[Record]:
         return [
             block
             for node in transcript.chain
@@ -159,8 +159,8 @@ def assert_thinking_unchanged(case: TrimmedCase, child: Transcript) -> None:
             if block.get("type") in {"thinking", "redacted_thinking"}
         ]
 
-    known = thinking_of(parent)
-    assert all(thought in known for thought in thinking_of(child))
+    known = thinking_in(parent)
+    assert all(thought in known for thought in thinking_in(child))
 
 
 @settings(
@@ -182,7 +182,7 @@ def test_every_trim_is_valid_and_repeatable(data: bytes, how: Options) -> None:
         assert_thinking_unchanged(case, child)
         if (
             not chain_rewrite(case.plan).linear_chain.dropped_calls
-        ):  # A result that was dropped may have changed how its call was rated.
+        ):  # After a result was dropped, the second trim may apply another rule to its call.
             assert case.plan_trim(case.child, how).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 

@@ -16,7 +16,7 @@ from tests import builders
 from tests.builders import SESSION, ConfigHome, Record
 from tests.derive.trim.odd_transcripts import IMAGE
 from tests.derive.trim.sessions import (
-    LONG,
+    LONG_OUTPUT,
     Chain,
     plan_trim_of_file,
     records_by_uuid,
@@ -25,11 +25,11 @@ from tests.derive.trim.sessions import (
     write_project_session,
 )
 
-AT = SESSION[:8]
-OTHER = "another output line\n" * 100
-SIGNED = {"type": "thinking", "thinking": "hmm " * 100, "signature": "c2ln" * 100}
-SAID = "The answer to it all is this. " * 40
-FILE = {"type": "file", "content": {"file": {"content": LONG}}}
+SHORT_ID = SESSION[:8]
+OTHER_OUTPUT = "another output line\n" * 100
+SIGNED_THINKING = {"type": "thinking", "thinking": "hmm " * 100, "signature": "c2ln" * 100}
+LONG_ANSWER = "The answer to it all is this. " * 40
+FILE_ATTACHMENT = {"type": "file", "content": {"file": {"content": LONG_OUTPUT}}}
 
 
 class KeptCase(NamedTuple):
@@ -42,7 +42,10 @@ class KeptCase(NamedTuple):
 
 
 class CutCase(NamedTuple):
-    """A session and a value in it after a rule was applied. ``path`` is a uuid and then keys."""
+    """A session to which a rule is applied, and the expected value after it.
+
+    ``path`` leads to the value: the uuid of a record, and then the keys in the record.
+    """
 
     rule: str
     what: str
@@ -69,18 +72,16 @@ def cut_case(
     return CutCase(rule, what, chain, path, after, how)
 
 
-def question() -> Chain:
-    """Return a chain that begins with a prompt."""
-    return Chain().ask("question")
+def output_chain(*rows: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
+    """Return a function that makes a chain of calls with long outputs and a turn after them.
 
-
-def outputs(*rows: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
-    """Return a function that makes calls with long outputs, by id, tool and input, and a turn after them."""
+    ``rows`` has the id, tool and input of each call.
+    """
 
     def chain() -> Chain:
-        made = question()
+        made = Chain().ask()
         for number, (call, tool, given) in enumerate(rows):
-            made.tool(call, tool, f"{number} {LONG}", **given)
+            made.tool(call, tool, f"{number} {LONG_OUTPUT}", **given)
         return made.turns(1)
 
     return chain
@@ -89,195 +90,211 @@ def outputs(*rows: tuple[str, str, dict[str, Any]]) -> Callable[[], Chain]:
 def placeholder(tool: str, size: str, why: str = "") -> str:
     """Return the placeholder of a tool's result on line 2."""
     why = why and f"; {why}"
-    return f"[Results from {tool} tool suppressed - original content was {size} characters; original: {AT}:2{why}]"
+    return (
+        f"[Results from {tool} tool suppressed - "
+        f"original content was {size} characters; original: {SHORT_ID}:2{why}]"
+    )
 
 
-PRINTED = "[Results from a tool suppressed - original content was 9 tokens]"
-OUTPUT = ("c2", "message", "content", 0, "content")
-A: dict[str, Any] = {"file_path": "/a"}
-PART: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
+PRINTED_PLACEHOLDER = "[Results from a tool suppressed - original content was 9 tokens]"
+OUTPUT_PATH = ("c2", "message", "content", 0, "content")
+FILE_A: dict[str, Any] = {"file_path": "/a"}
+PART_OF_A: dict[str, Any] = {"file_path": "/a", "offset": 5, "limit": 9}
 
-KEPT = [
-    kept_case("superseded", "the last read is the one that counts", outputs(("t1", "Read", A))),
-    kept_case("superseded", "another file was read", outputs(("t1", "Read", A), ("t2", "Read", {"file_path": "/b"}))),
+KEPT_CASES = [
+    kept_case("superseded", "the last read is the one that counts", output_chain(("t1", "Read", FILE_A))),
+    kept_case("superseded", "another file was read",
+         output_chain(("t1", "Read", FILE_A), ("t2", "Read", {"file_path": "/b"}))),
     kept_case("superseded", "a part read later does not hold the rest",
-         outputs(("t1", "Read", A), ("t2", "Read", PART))),
+         output_chain(("t1", "Read", FILE_A), ("t2", "Read", PART_OF_A))),
     kept_case("superseded", "another part was read later",
-         outputs(("t1", "Read", PART), ("t2", "Read", {**PART, "offset": 50}))),
+         output_chain(("t1", "Read", PART_OF_A), ("t2", "Read", {**PART_OF_A, "offset": 50}))),
     kept_case("superseded", "a whole read does not reach so far",
-         outputs(("t1", "Read", {**PART, "offset": 1_995}), ("t2", "Read", A))),
+         output_chain(("t1", "Read", {**PART_OF_A, "offset": 1_995}), ("t2", "Read", FILE_A))),
     kept_case("superseded", "a whole read of a PDF shows no page for certain",
-         outputs(("t1", "Read", {"file_path": "/a", "pages": "1-5"}), ("t2", "Read", A))),
-    kept_case("superseded", "the change came before the read", outputs(("t1", "Edit", A), ("t2", "Read", A))),
+         output_chain(("t1", "Read", {"file_path": "/a", "pages": "1-5"}), ("t2", "Read", FILE_A))),
+    kept_case("superseded", "the change came before the read",
+         output_chain(("t1", "Edit", FILE_A), ("t2", "Read", FILE_A))),
     kept_case("superseded", "the later read failed",
-         lambda: question().tool("t1", **A).tool("t2", "Read", "gone", error=True, **A).turns(1)),
+         lambda: Chain().ask().tool("t1", **FILE_A).tool("t2", "Read", "gone", error=True, **FILE_A).turns(1)),
     kept_case("superseded", "the change failed",
-         lambda: question().tool("t1", **A).tool("t2", "Edit", "no match", error=True, **A).turns(1)),
+         lambda: Chain().ask().tool("t1", **FILE_A).tool("t2", "Edit", "no match", error=True, **FILE_A).turns(1)),
     kept_case("superseded", "the later read is still waited for",
-         lambda: question().tool("t1", **A).call("t2", "Read", **A)),
-    kept_case("superseded", "a search is no read", outputs(("t1", "Grep", {"path": "/a"}), ("t2", "Read", A))),
-    kept_case("superseded", "both were made at once, in one record", lambda: question()
-         .answer([builders.call("t1", "Read", **A), builders.call("t2", "Edit", **A)]).result("t1").result("t2")),
-    kept_case("repeats", "the outputs differ", outputs(("t1", "Bash", {}), ("t2", "Bash", {}))),
+         lambda: Chain().ask().tool("t1", **FILE_A).call("t2", "Read", **FILE_A)),
+    kept_case("superseded", "a search is no read",
+         output_chain(("t1", "Grep", {"path": "/a"}), ("t2", "Read", FILE_A))),
+    kept_case("superseded", "both were made at once, in one record", lambda: Chain().ask()
+         .answer([builders.call("t1", "Read", **FILE_A), builders.call("t2", "Edit", **FILE_A)])
+         .result("t1").result("t2")),
+    kept_case("repeats", "the outputs differ", output_chain(("t1", "Bash", {}), ("t2", "Bash", {}))),
     kept_case("repeats", "another tool said the same",
-         lambda: question().tool("t1", "Bash").tool("t2", "Grep").turns(1)),
-    kept_case("repeats", "below its placeholder", lambda: question().tool("t1", "Bash", "ok").tool("t2", "Bash", "ok")),
+         lambda: Chain().ask().tool("t1", "Bash").tool("t2", "Grep").turns(1)),
+    kept_case("repeats", "below its placeholder",
+         lambda: Chain().ask().tool("t1", "Bash", "ok").tool("t2", "Bash", "ok")),
     kept_case("failures", "it was never done again",
-         lambda: question().tool("t1", "Bash", error=True, command="x").turns(1)),
+         lambda: Chain().ask().tool("t1", "Bash", error=True, command="x").turns(1)),
     kept_case("failures", "it failed again",
-         lambda: question().tool("t1", "Bash", error=True, command="x")
-           .tool("t2", "Bash", OTHER, error=True, command="x")),
+         lambda: Chain().ask().tool("t1", "Bash", error=True, command="x")
+           .tool("t2", "Bash", OTHER_OUTPUT, error=True, command="x")),
     kept_case("failures", "something else succeeded",
-         lambda: question().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", command="y")),
+         lambda: Chain().ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", command="y")),
     kept_case("failures", "the success came first",
-         lambda: question().tool("t1", "Bash", command="x").tool("t2", "Bash", error=True, command="x")),
+         lambda: Chain().ask().tool("t1", "Bash", command="x").tool("t2", "Bash", error=True, command="x")),
     kept_case("failures", "another tool succeeded on it",
-         lambda: question().tool("t1", "Edit", error=True, **A).tool("t2", "Read", **A)),
+         lambda: Chain().ask().tool("t1", "Edit", error=True, **FILE_A).tool("t2", "Read", **FILE_A)),
     kept_case("thinking", "the last turn keeps its own",
-         lambda: question().turns(2).ask("last").answer([SIGNED], message_id="m").answer(message_id="m")),
+         lambda: Chain().ask().turns(2).ask("last").answer([SIGNED_THINKING], message_id="m").answer(message_id="m")),
     kept_case("thinking", "an answer of nothing else: empty, it would be sent",
-         lambda: question().answer([SIGNED]).answer().turns(2)),
+         lambda: Chain().ask().answer([SIGNED_THINKING]).answer().turns(2)),
     kept_case("thinking", "a prompt that was queued starts no turn before it is answered",
-         lambda: question().answer([SIGNED, {"type": "text", "text": "so"}]).tool("t1").ask("queued")),
+         lambda: Chain().ask().answer([SIGNED_THINKING, {"type": "text", "text": "so"}]).tool("t1").ask("queued")),
     kept_case("thinking", "encrypted thoughts tell no size",
-         lambda: question().answer([{"type": "redacted_thinking", "data": "x" * 900}]).answer().turns(2)),
+         lambda: Chain().ask().answer([{"type": "redacted_thinking", "data": "x" * 900}]).answer().turns(2)),
     kept_case("attachments", "under the threshold",
-         lambda: question().attach(attachment={**FILE}).answer(), threshold=2_000),
+         lambda: Chain().ask().attach(attachment={**FILE_ATTACHMENT}).answer(), threshold=2_000),
     kept_case("attachments", "a listing that is never sent again",
-         lambda: question().attach(attachment={"type": "skill_listing", "content": LONG}).answer()),
+         lambda: Chain().ask().attach(attachment={"type": "skill_listing", "content": LONG_OUTPUT}).answer()),
     kept_case("attachments", "the user's own words",
-         lambda: question().attach(attachment={"type": "queued_command", "prompt": LONG}).answer()),
+         lambda: Chain().ask().attach(attachment={"type": "queued_command", "prompt": LONG_OUTPUT}).answer()),
     kept_case("attachments", "a kind that nobody knows",
-         lambda: question().attach(attachment={"type": "new", "content": LONG}).answer()),
+         lambda: Chain().ask().attach(attachment={"type": "new", "content": LONG_OUTPUT}).answer()),
     kept_case("media", "not sent along: it lies at an address",
-         lambda: question().ask([{"type": "document", "source": {"type": "url", "url": "https://x"}}]).answer()),
-    kept_case("media", "no source at all", lambda: question().ask([{"type": "image"}]).answer()),
-    kept_case("results", "at the threshold, not over it", lambda: question().tool("t1", "Read", "x" * 500)),
-    kept_case("results", "at the threshold of its tool", lambda: question().tool("t1"), thresholds={"read": 1_700}),
+         lambda: Chain().ask().ask([{"type": "document", "source": {"type": "url", "url": "https://x"}}]).answer()),
+    kept_case("media", "no source at all", lambda: Chain().ask().ask([{"type": "image"}]).answer()),
+    kept_case("results", "at the threshold, not over it", lambda: Chain().ask().tool("t1", "Read", "x" * 500)),
+    kept_case("results", "at the threshold of its tool", lambda: Chain().ask().tool("t1"), thresholds={"read": 1_700}),
     kept_case("results", "a placeholder already",
-         lambda: question().tool("t1", "Read",
+         lambda: Chain().ask().tool("t1", "Read",
            "[Results from a tool suppressed - original content was 9,000 characters]"),
          threshold=0),
     kept_case("results", "the notice of another tool",
-         lambda: question().tool("t1", "Read", f"{LONG}\n\n[...truncated - original content was 9,000 characters]")),
+         lambda: Chain().ask().tool(
+             "t1", "Read", f"{LONG_OUTPUT}\n\n[...truncated - original content was 9,000 characters]")),
     kept_case("results", "what the user said to a refused call",
-         lambda: question().tool("t1", "Bash", f"The user doesn't want to proceed. {LONG}", error=True)),
-    kept_case("results", "the user's own choices", lambda: question().tool("t1", "AskUserQuestion")),
-    kept_case("results", "schemas that the client loads", lambda: question().tool("t1", "ToolSearch")),
-    kept_case("inputs", "under the threshold", lambda: question().tool("t1", "Write", "ok", content="short", **A)),
+         lambda: Chain().ask().tool("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}", error=True)),
+    kept_case("results", "the user's own choices", lambda: Chain().ask().tool("t1", "AskUserQuestion")),
+    kept_case("results", "schemas that the client loads", lambda: Chain().ask().tool("t1", "ToolSearch")),
+    kept_case("inputs", "under the threshold",
+         lambda: Chain().ask().tool("t1", "Write", "ok", content="short", **FILE_A)),
     kept_case("inputs", "a long description is no content",
-         lambda: question().tool("t1", "Bash", "ok", description=LONG)),
-    kept_case("inputs", "the words that an agent was given", lambda: question().tool("t1", "Task", "ok", prompt=LONG)),
+         lambda: Chain().ask().tool("t1", "Bash", "ok", description=LONG_OUTPUT)),
+    kept_case("inputs", "the words that an agent was given",
+         lambda: Chain().ask().tool("t1", "Task", "ok", prompt=LONG_OUTPUT)),
     kept_case("inputs", "nobody answered: it may be wanted yet",
-         lambda: question().call("t1", "Write", content=LONG, **A)),
+         lambda: Chain().ask().call("t1", "Write", content=LONG_OUTPUT, **FILE_A)),
     kept_case("inputs", "no object",
-         lambda: question().answer([{**builders.call("t1", "Write"), "input": LONG}]).result("t1", "ok")),
+         lambda: Chain().ask().answer([{**builders.call("t1", "Write"), "input": LONG_OUTPUT}]).result("t1", "ok")),
     kept_case("pasted", "four times the threshold is typed", lambda: Chain().ask("x" * 2_000).answer()),
     kept_case("pasted", "what stays is longer than what goes", lambda: Chain().ask("x" * 870).answer(), threshold=100),
-    kept_case("pasted", "the client's own remark", lambda: question().ask(LONG * 3, isMeta=True).answer()),
-    kept_case("pasted", "a summary", lambda: question().ask(LONG * 3, isCompactSummary=True).answer()),
-    kept_case("assistant", "short answers don't count", lambda: question().answer("short"), assistant=5),
-    kept_case("assistant", "the last ones stay", lambda: question().answer(SAID), assistant=-1),
-    kept_case("assistant", "one was trimmed before, and one was asked for", lambda: question().answer(
-         "[Claude response trimmed - original was 900 characters; original: 1a2b3c4d:5]").answer(SAID), assistant=1),
+    kept_case("pasted", "the client's own remark", lambda: Chain().ask().ask(LONG_OUTPUT * 3, isMeta=True).answer()),
+    kept_case("pasted", "a summary", lambda: Chain().ask().ask(LONG_OUTPUT * 3, isCompactSummary=True).answer()),
+    kept_case("assistant", "short answers don't count", lambda: Chain().ask().answer("short"), assistant=5),
+    kept_case("assistant", "the last ones stay", lambda: Chain().ask().answer(LONG_ANSWER), assistant=-1),
+    kept_case("assistant", "one was trimmed before, and one was asked for", lambda: Chain().ask().answer(
+         "[Claude response trimmed - original was 900 characters; original: 1a2b3c4d:5]")
+         .answer(LONG_ANSWER), assistant=1),
 ]  # fmt: skip
 
-CUT = [
-    cut_case("superseded", "a file read again", outputs(("t1", "Read", A), ("t2", "Read", A)),
-        OUTPUT, placeholder("Read", "1,702", "the file was read again later")),
-    cut_case("superseded", "a part before the whole", outputs(("t1", "Read", PART), ("t2", "Read", A)),
-        OUTPUT, placeholder("Read", "1,702", "the file was read again later")),
-    cut_case("superseded", "a file changed later", outputs(("t1", "Read", A), ("t2", "Edit", A)),
-        OUTPUT, placeholder("Read", "1,702", "the file was changed later")),
-    cut_case("repeats", "the earlier of two", lambda: question().tool("t1", "Bash").tool("t2", "Bash").turns(1),
-        OUTPUT, placeholder("Bash", "1,700", "the same output was repeated later")),
-    cut_case("repeats", "the later of two stays", lambda: question().tool("t1", "Bash").tool("t2", "Bash").turns(1),
-        ("c4", "message", "content", 0, "content"), LONG),
+CUT_CASES = [
+    cut_case("superseded", "a file read again", output_chain(("t1", "Read", FILE_A), ("t2", "Read", FILE_A)),
+        OUTPUT_PATH, placeholder("Read", "1,702", "the file was read again later")),
+    cut_case("superseded", "a part before the whole", output_chain(("t1", "Read", PART_OF_A), ("t2", "Read", FILE_A)),
+        OUTPUT_PATH, placeholder("Read", "1,702", "the file was read again later")),
+    cut_case("superseded", "a file changed later", output_chain(("t1", "Read", FILE_A), ("t2", "Edit", FILE_A)),
+        OUTPUT_PATH, placeholder("Read", "1,702", "the file was changed later")),
+    cut_case("repeats", "the earlier of two", lambda: Chain().ask().tool("t1", "Bash").tool("t2", "Bash").turns(1),
+        OUTPUT_PATH, placeholder("Bash", "1,700", "the same output was repeated later")),
+    cut_case("repeats", "the later of two stays", lambda: Chain().ask().tool("t1", "Bash").tool("t2", "Bash").turns(1),
+        ("c4", "message", "content", 0, "content"), LONG_OUTPUT),
     cut_case("failures", "an error before a success",
-        lambda: question().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", OTHER, command="x"),
-        OUTPUT, placeholder("Bash", "1,700", "failed, and later succeeded")),
+        lambda: Chain().ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", OTHER_OUTPUT, command="x"),
+        OUTPUT_PATH, placeholder("Bash", "1,700", "failed, and later succeeded")),
     cut_case("failures", "it stays an error",
-        lambda: question().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", OTHER, command="x"),
+        lambda: Chain().ask().tool("t1", "Bash", error=True, command="x").tool("t2", "Bash", OTHER_OUTPUT, command="x"),
         ("c2", "message", "content", 0, "is_error"), True),
     cut_case("thinking", "whole, and nothing in its place",
-        lambda: question().answer([SIGNED], message_id="m").answer(message_id="m").turns(2),
+        lambda: Chain().ask().answer([SIGNED_THINKING], message_id="m").answer(message_id="m").turns(2),
         ("c1", "message", "content"), []),
     cut_case("thinking", "what is said beside it stays",
-        lambda: question().answer([SIGNED, {"type": "text", "text": "so"}]).turns(2),
+        lambda: Chain().ask().answer([SIGNED_THINKING, {"type": "text", "text": "so"}]).turns(2),
         ("c1", "message", "content"), [{"type": "text", "text": "so"}]),
-    cut_case("attachments", "a file", lambda: question().attach(attachment={**FILE}).answer(),
+    cut_case("attachments", "a file", lambda: Chain().ask().attach(attachment={**FILE_ATTACHMENT}).answer(),
         ("c1", "attachment", "content", "file", "content"),
-        f"[Attachment suppressed - original content was 1,700 characters; original: {AT}:1]"),
+        f"[Attachment suppressed - original content was 1,700 characters; original: {SHORT_ID}:1]"),
     cut_case("attachments", "what is sent for it",
-        lambda: question().attach(attachment=FILE, rendered=[{"content": LONG}]).answer(),
+        lambda: Chain().ask().attach(attachment=FILE_ATTACHMENT, rendered=[{"content": LONG_OUTPUT}]).answer(),
         ("c1", "rendered", 0, "content"),
-        f"[Attachment suppressed - original content was 1,700 characters; original: {AT}:1]"),
-    cut_case("media", "an image in a prompt", lambda: question().ask([IMAGE, {"type": "text", "text": "see"}]).answer(),
+        f"[Attachment suppressed - original content was 1,700 characters; original: {SHORT_ID}:1]"),
+    cut_case("media", "an image in a prompt",
+         lambda: Chain().ask().ask([IMAGE, {"type": "text", "text": "see"}]).answer(),
         ("c1", "message", "content", 0),
         {"type": "text",
-         "text": f"[Image or document suppressed - original content was 960 tokens; original: {AT}:1]"}),
-    cut_case("media", "an image in a result", lambda: question().tool("t1", "Read", [IMAGE]),
-        (*OUTPUT, 0, "text"),
-        f"[Image or document suppressed - original content was 960 tokens; original: {AT}:2]"),
+         "text": f"[Image or document suppressed - original content was 960 tokens; original: {SHORT_ID}:1]"}),
+    cut_case("media", "an image in a result", lambda: Chain().ask().tool("t1", "Read", [IMAGE]),
+        (*OUTPUT_PATH, 0, "text"),
+        f"[Image or document suppressed - original content was 960 tokens; original: {SHORT_ID}:2]"),
     cut_case("results", "a plain output",
-         lambda: question().tool("t1", "Read", "x" * 501), OUTPUT, placeholder("Read", "501")),
+         lambda: Chain().ask().tool("t1", "Read", "x" * 501), OUTPUT_PATH, placeholder("Read", "501")),
     cut_case("results", "a text within blocks",
-         lambda: question().tool("t1", "mcp__x__y", [{"type": "text", "text": LONG}]),
-        (*OUTPUT, 0, "text"), placeholder("mcp__x__y", "1,700")),
-    cut_case("results", "a tool that was named", lambda: question().tool("t1", "ToolSearch"),
-        OUTPUT, placeholder("ToolSearch", "1,700"), tools=("toolsearch",)),
+         lambda: Chain().ask().tool("t1", "mcp__x__y", [{"type": "text", "text": LONG_OUTPUT}]),
+        (*OUTPUT_PATH, 0, "text"), placeholder("mcp__x__y", "1,700")),
+    cut_case("results", "a tool that was named", lambda: Chain().ask().tool("t1", "ToolSearch"),
+        OUTPUT_PATH, placeholder("ToolSearch", "1,700"), tools=("toolsearch",)),
     cut_case("results", "what a program prints behind a placeholder",
-        lambda: question().tool("t1", "Bash", f"{PRINTED}\n{LONG}"),
-        OUTPUT, placeholder("Bash", f"{len(PRINTED) + 1 + len(LONG):,}")),
+        lambda: Chain().ask().tool("t1", "Bash", f"{PRINTED_PLACEHOLDER}\n{LONG_OUTPUT}"),
+        OUTPUT_PATH, placeholder("Bash", f"{len(PRINTED_PLACEHOLDER) + 1 + len(LONG_OUTPUT):,}")),
     cut_case("results", "an output that begins like a refusal",
-        lambda: question().tool("t1", "Bash", f"The user doesn't want to proceed. {LONG}"),
-        OUTPUT, placeholder("Bash", f"{34 + len(LONG):,}")),
+        lambda: Chain().ask().tool("t1", "Bash", f"The user doesn't want to proceed. {LONG_OUTPUT}"),
+        OUTPUT_PATH, placeholder("Bash", f"{34 + len(LONG_OUTPUT):,}")),
     cut_case("inputs", "a file that was written",
-        lambda: question().tool("t1", "Write", "ok", content=LONG, file_path="/nowhere/a"),
+        lambda: Chain().ask().tool("t1", "Write", "ok", content=LONG_OUTPUT, file_path="/nowhere/a"),
         ("c1", "message", "content", 0, "input", "content"),
-        f"[Input of Write tool suppressed - original content was 1,700 characters; original: {AT}:1]"),
+        f"[Input of Write tool suppressed - original content was 1,700 characters; original: {SHORT_ID}:1]"),
     cut_case("inputs", "each edit of many",
-        lambda: question().tool("t1", "MultiEdit", "ok", edits=[{"old_string": "x", "new_string": LONG}], **A),
+        lambda: Chain().ask().tool(
+            "t1", "MultiEdit", "ok", edits=[{"old_string": "x", "new_string": LONG_OUTPUT}], **FILE_A),
         ("c1", "message", "content", 0, "input", "edits", 0, "new_string"),
-        f"[Input of MultiEdit tool suppressed - original content was 1,700 characters; original: {AT}:1]"),
+        f"[Input of MultiEdit tool suppressed - original content was 1,700 characters; original: {SHORT_ID}:1]"),
     cut_case("inputs", "a command keeps its beginning",
-        lambda: question().tool("t1", "Bash", "ok", command="echo " + "x" * 700),
+        lambda: Chain().ask().tool("t1", "Bash", "ok", command="echo " + "x" * 700),
         ("c1", "message", "content", 0, "input", "command"),
-        f"echo {'x' * 115} [Input of Bash tool suppressed - original content was 705 characters; original: {AT}:1]"),
+        f"echo {'x' * 115} "
+        f"[Input of Bash tool suppressed - original content was 705 characters; original: {SHORT_ID}:1]"),
     cut_case("pasted", "both ends stay", lambda: Chain().ask("a" * 600 + "b" * 1_500 + "c" * 400).answer(),
         ("c0", "message", "content"),
         "a" * 500
-        + f"\n[Pasted text suppressed - original content was 1,700 characters; original: {AT}:0]\n" + "c" * 300),
-    cut_case("assistant", "the first ones", lambda: question().answer(SAID).ask().answer(SAID),
+        + f"\n[Pasted text suppressed - original content was 1,700 characters; original: {SHORT_ID}:0]\n" + "c" * 300),
+    cut_case("assistant", "the first ones", lambda: Chain().ask().answer(LONG_ANSWER).ask().answer(LONG_ANSWER),
         ("c1", "message", "content", 0, "text"),
-        f"[Claude response trimmed - original was 1,200 characters; original: {AT}:1]", assistant=1),
-    cut_case("assistant", "but no more", lambda: question().answer(SAID).ask().answer(SAID),
+        f"[Claude response trimmed - original was 1,200 characters; original: {SHORT_ID}:1]", assistant=1),
+    cut_case("assistant", "but no more", lambda: Chain().ask().answer(LONG_ANSWER).ask().answer(LONG_ANSWER),
         ("c3", "message", "content", 0, "text"),
-        SAID, assistant=1),
-    cut_case("assistant", "all but the last", lambda: question().answer(SAID).ask().answer(SAID),
+        LONG_ANSWER, assistant=1),
+    cut_case("assistant", "all but the last", lambda: Chain().ask().answer(LONG_ANSWER).ask().answer(LONG_ANSWER),
         ("c1", "message", "content", 0, "text"),
-        f"[Claude response trimmed - original was 1,200 characters; original: {AT}:1]", assistant=-1),
-    cut_case("assistant", "of old clients, which wrote plain strings", lambda: question().answer().ask().answer(SAID),
+        f"[Claude response trimmed - original was 1,200 characters; original: {SHORT_ID}:1]", assistant=-1),
+    cut_case("assistant", "of old clients, which wrote plain strings",
+         lambda: Chain().ask().answer().ask().answer(LONG_ANSWER),
         ("c3", "message", "content", 0, "text"),
-        f"[Claude response trimmed - original was 1,200 characters; original: {AT}:3]", assistant=9),
+        f"[Claude response trimmed - original was 1,200 characters; original: {SHORT_ID}:3]", assistant=9),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", KEPT, ids=lambda row: f"{row.rule}: {row.why}")
+@pytest.mark.parametrize("row", KEPT_CASES, ids=lambda row: f"{row.rule}: {row.why}")
 def test_a_rule_leaves_a_session_alone(config_home: ConfigHome, row: KeptCase) -> None:
     """The rule chooses nothing in this session, although no turn is protected."""
     path = write_project_session(config_home, row.chain())
     assert plan_trim_of_file(config_home, path, only=(row.rule,), **row.options).choices == ()
 
 
-@pytest.mark.parametrize("row", CUT, ids=lambda row: f"{row.rule}: {row.what}")
+@pytest.mark.parametrize("row", CUT_CASES, ids=lambda row: f"{row.rule}: {row.what}")
 def test_a_rule_replaces_a_value(config_home: ConfigHome, row: CutCase) -> None:
     """The rule replaces the value at the path, and the child passes its checks."""
     path = write_project_session(config_home, row.chain())
     if "plain strings" in row.what:
         path.write_bytes(
             path.read_bytes().replace(
-                f'[{{"type":"text","text":"{SAID}"}}]'.encode(), f'"{SAID}"'.encode()
+                f'[{{"type":"text","text":"{LONG_ANSWER}"}}]'.encode(), f'"{LONG_ANSWER}"'.encode()
             )
         )
     child = trim_file(config_home, path, only=(row.rule,), **row.options)
@@ -286,21 +303,21 @@ def test_a_rule_replaces_a_value(config_home: ConfigHome, row: CutCase) -> None:
 
 def test_answers_of_the_model_stay_by_default(config_home: ConfigHome) -> None:
     """Answers of the model are trimmed only if the option ``assistant`` has a number."""
-    path = write_project_session(config_home, question().answer(SAID))
+    path = write_project_session(config_home, Chain().ask().answer(LONG_ANSWER))
     assert plan_trim_of_file(config_home, path).choices == ()
     with pytest.raises(UsageError, match="needs a number"):
         plan_trim_of_file(config_home, path, only=("assistant",))
 
 
-def test_every_rule_is_in_both_tables() -> None:
+def test_both_tables_have_every_rule() -> None:
     """Each rule is in both tables, and the rules are in the order of ``RULE_NAMES``."""
-    assert {row.rule for row in KEPT} == {row.rule for row in CUT} == set(RULES)
+    assert {row.rule for row in KEPT_CASES} == {row.rule for row in CUT_CASES} == set(RULES)
     assert tuple(RULES) == RULE_NAMES
 
 
 def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) -> None:
     """A trimmed record has the file, session id, uuid, line and block of its original."""
-    path = write_project_session(config_home, question().tool("t1"))
+    path = write_project_session(config_home, Chain().ask().tool("t1"))
     row = records_by_uuid(trim_file(config_home, path))["c2"]
     assert {key: row[key] for key in row if key.startswith(("original_", "truncated"))} == {
         "truncated": True,
@@ -315,12 +332,12 @@ def test_a_trimmed_record_states_where_its_original_is(config_home: ConfigHome) 
 @pytest.mark.parametrize(
     ("tool", "stays"), [("Read", False), ("Bash", False), ("Edit", True), ("Write", True)]
 )
-def test_the_output_for_the_screen_is_removed_except_a_diff(
+def test_the_output_for_the_screen_is_removed_unless_it_is_a_diff(
     config_home: ConfigHome, tool: str, stays: bool
 ) -> None:
     """Trimming an output removes the field ``toolUseResult``, except the diff of an edit or a write."""
-    chain = question().tool("t1", tool, **A)
-    chain.rows[2]["toolUseResult"] = {"stdout": LONG}
+    chain = Chain().ask().tool("t1", tool, **FILE_A)
+    chain.rows[2]["toolUseResult"] = {"stdout": LONG_OUTPUT}
     child = trim_file(config_home, write_project_session(config_home, chain))
     assert ("toolUseResult" in records_by_uuid(child)["c2"]) is stays
 
@@ -331,18 +348,18 @@ def test_the_output_for_the_screen_is_removed_except_a_diff(
 def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
     config_home: ConfigHome, tmp_path: Path, state: str, *, stays: bool
 ) -> None:
-    """The input of a ``Write`` call is kept if the file is newer and no later edit changed it.
+    """The input of a ``Write`` call is kept if the file changed later, but not in a later edit.
 
-    The client sends such a file again if it differs from the input.
+    The client sends such a file again if its content differs from the input.
     """
     path = tmp_path / "a.py"
-    chain = question().tool("t1", "Write", "ok", content=LONG, file_path=str(path))
+    chain = Chain().ask().tool("t1", "Write", "ok", content=LONG_OUTPUT, file_path=str(path))
     if state == "edited":
         chain.tool("t2", "Edit", "ok", file_path=str(path), old_string="a", new_string="b")
     for row in chain.rows:
         row["cwd"] = str(tmp_path)
     if state != "missing":
-        path.write_text(LONG)
+        path.write_text(LONG_OUTPUT)
     if state == "older":
         os.utime(path, (0, 1_000))
     choices = plan_trim_of_file(config_home, write_project_session(config_home, chain)).choices
@@ -352,8 +369,8 @@ def test_the_input_of_a_write_is_kept_if_the_file_is_newer(
 def test_a_block_after_a_removed_one_is_trimmed(config_home: ConfigHome) -> None:
     """A block after blank texts, which are removed, is trimmed at its right position."""
     blank: Record = {"type": "text", "text": " "}
-    chain = question().answer([blank, builders.call("t1", "Bash", command="c" * 900)])
-    chain.ask([blank, blank, builders.result("t1", LONG)])
+    chain = Chain().ask().answer([blank, builders.call("t1", "Bash", command="c" * 900)])
+    chain.ask([blank, blank, builders.result("t1", LONG_OUTPUT)])
     rows = records_by_uuid(trim_file(config_home, write_project_session(config_home, chain)))
     assert "Input of Bash tool" in value_at(
         rows, ("c1", "message", "content", 0, "input", "command")

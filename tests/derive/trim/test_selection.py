@@ -17,7 +17,7 @@ from resume_hooks.derive.trim.plan import TrimPlan, list_remarks
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome
 from tests.derive.trim.odd_transcripts import IMAGE
-from tests.derive.trim.sessions import LONG, Chain, plan_trim_of_file, write_project_session
+from tests.derive.trim.sessions import LONG_OUTPUT, Chain, plan_trim_of_file, write_project_session
 
 
 def plan_chain(home: ConfigHome, chain: Chain, **options: Any) -> TrimPlan:
@@ -35,7 +35,7 @@ def turns_with_outputs(count: int) -> Chain:
     chain = Chain()
     for number in range(count):
         chain.ask(f"question {number}").tool(
-            f"t{number}", "Read", f"{number} {LONG}", file_path=f"/{number}"
+            f"t{number}", "Read", f"{number} {LONG_OUTPUT}", file_path=f"/{number}"
         ).answer()
     return chain
 
@@ -59,7 +59,7 @@ def test_only_the_last_results_of_a_long_turn_are_protected(config_home: ConfigH
     """
     chain = Chain().ask()
     for number in range(MAX_PROTECTED_RESULTS + 5):
-        chain.tool(f"t{number}", "Bash", f"{number} {LONG}")
+        chain.tool(f"t{number}", "Bash", f"{number} {LONG_OUTPUT}")
     assert trimmed_calls(plan_chain(config_home, chain, keep_recent=None)) == [
         f"t{number}" for number in range(5)
     ]
@@ -79,9 +79,9 @@ def test_client_remarks_do_not_count_as_turns(config_home: ConfigHome) -> None:
 def chain_with_every_kind() -> Chain:
     """Return outputs of several tools, an image, a paste, an attachment and a long answer."""
     chain = Chain().ask("p" * 3_000).ask([IMAGE, {"type": "text", "text": "see"}])
-    chain.attach(attachment={"type": "file"}, rendered=[{"content": LONG}])
+    chain.attach(attachment={"type": "file"}, rendered=[{"content": LONG_OUTPUT}])
     for number, tool in enumerate(("Read", "Bash", "mcp__a__x", "mcp__b__y")):
-        chain.tool(f"t{number}", tool, f"{number} {LONG}")
+        chain.tool(f"t{number}", tool, f"{number} {LONG_OUTPUT}")
     return chain.tool("t4", "Bash", "ok", command="c" * 900).answer("said " * 300)
 
 
@@ -149,20 +149,20 @@ def test_long_answers_are_trimmed_by_count(
 def test_only_and_skip_select_rules(config_home: ConfigHome) -> None:
     """``only`` and ``skip`` select the rules that are applied."""
 
-    def acting_rules(**options: Any) -> set[str]:
+    def applied_rules(**options: Any) -> set[str]:
         return {
             choice.rule
             for choice in plan_chain(config_home, chain_with_every_kind(), **options).choices
         }
 
-    assert acting_rules() == {"attachments", "media", "results", "inputs", "pasted"}
-    assert acting_rules(only=("media", "pasted")) == {"media", "pasted"}
-    assert acting_rules(skip=("media", "pasted")) == {"attachments", "results", "inputs"}
-    assert acting_rules(only=("media",), skip=("media",)) == set()
+    assert applied_rules() == {"attachments", "media", "results", "inputs", "pasted"}
+    assert applied_rules(only=("media", "pasted")) == {"media", "pasted"}
+    assert applied_rules(skip=("media", "pasted")) == {"attachments", "results", "inputs"}
+    assert applied_rules(only=("media",), skip=("media",)) == set()
 
 
-def test_a_piece_counts_for_its_first_rule(config_home: ConfigHome) -> None:
-    """A content that two rules would trim counts once, for the first of these rules."""
+def test_a_trimmed_content_counts_for_its_first_rule(config_home: ConfigHome) -> None:
+    """If two rules would trim a content, the content counts only for the first of these rules."""
     chain = Chain().ask().tool("t1", "Read", file_path="/a").tool("t2", "Read", file_path="/a")
     assert [choice.rule for choice in plan_chain(config_home, chain).choices] == [
         "superseded",
@@ -240,7 +240,7 @@ def test_a_target_that_cannot_be_met_trims_everything(config_home: ConfigHome) -
     )
 
 
-def test_a_target_makes_the_same_choice_each_time(config_home: ConfigHome) -> None:
+def test_a_target_trims_the_oldest_of_equal_failures_first(config_home: ConfigHome) -> None:
     """Of several failures of one command, a trim with a target removes the oldest first."""
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(6):

@@ -13,7 +13,7 @@ from resume_hooks.derive.verbs.handoff import (
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, extract_next_step, opening_text
 
-BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
+LINEAGE_BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
 
 
 def test_unchanged_text_is_kept() -> None:
@@ -51,8 +51,8 @@ def test_edited_text_is_cleaned(text: str, taken: str) -> None:
 def test_the_next_step_is_found_after_any_edit() -> None:
     """The next step is found even if the edited text contains the heading of the next step."""
     taken = parse_edited_digest(f"{NEXT_STEP_HEADING}\nnot this\n\n{NEXT_STEP_HEADING}  \nnor this")
-    assert extract_next_step(opening_text(BLOCK, "but this", digest=taken)) == "but this"
-    assert extract_next_step(opening_text(BLOCK, "", digest=taken)) == ""
+    assert extract_next_step(opening_text(LINEAGE_BLOCK, "but this", digest=taken)) == "but this"
+    assert extract_next_step(opening_text(LINEAGE_BLOCK, "", digest=taken)) == ""
 
 
 def test_a_very_long_text_is_refused() -> None:

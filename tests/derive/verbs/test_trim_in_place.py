@@ -59,10 +59,10 @@ from tests.e2e.harness.mock_api import MockApi
 __all__ = ["cli", "document"]
 
 LONG_AGO = 1_000_000_000.0
-BULK = 2_000
+CHARACTERS_PER_READ = 2_000
 
 
-def turns_with_reads(calls: int, size: int = BULK) -> list[Record]:
+def turns_with_reads(calls: int, size: int = CHARACTERS_PER_READ) -> list[Record]:
     """Return turns that each read a file of ``size`` characters."""
     records: list[Record] = []
     above: str | None = None
@@ -97,7 +97,7 @@ def turns_with_reads(calls: int, size: int = BULK) -> list[Record]:
     return records
 
 
-ODD = [
+ODD_LINES = [
     b"",
     b"not JSON at all",
     line(user("a dead branch " + "d" * 3_000, uuid="dead", parent="a1", ts=6)).replace(
@@ -113,7 +113,7 @@ ODD = [
 def odd_session() -> bytes:
     """Return a session with a byte order mark, CRLF, dead branches, bad lines and a torn end."""
     records = turns_with_reads(6)
-    body = b"\n".join([*map(line, records[:8]), *ODD, *map(line, records[8:-1])])
+    body = b"\n".join([*map(line, records[:8]), *ODD_LINES, *map(line, records[8:-1])])
     return BOM + body.replace(b"\n", b"\r\n", 3) + b"\n" + line(records[-1]) + b'\n{"torn":"li'
 
 
@@ -490,7 +490,7 @@ def test_a_full_disk_keeps_the_session(config_home: ConfigHome) -> None:
     assert all_backups(config_home) == []
 
 
-WRITER = """
+WRITER_SCRIPT = """
 import os, sys, time
 path, name, keeps_open = sys.argv[1], sys.argv[2], sys.argv[3] == "open"
 was, number, after = os.stat(path).st_ino, 0, 0
@@ -515,7 +515,7 @@ def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path
     assert len(content) > 5_000_000
     path = write_old_session(config_home, content)
     os.link(path, tmp_path / "old")
-    command = [sys.executable, "-c", WRITER, str(path)]
+    command = [sys.executable, "-c", WRITER_SCRIPT, str(path)]
     writers = [
         subprocess.Popen([*command, name, how], stdout=subprocess.PIPE, text=True)
         for name, how in (("a", "path"), ("b", "open"), ("c", "path"))
@@ -590,7 +590,7 @@ def _append_rest(path: Path, rest: bytes) -> None:
         stream.write(rest)
 
 
-def test_trim_in_place_on_the_command_line(
+def test_the_command_line_trims_a_session_in_place(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
     """On the command line, a trim in place has a dry run, a JSON receipt with the backup, and a text.

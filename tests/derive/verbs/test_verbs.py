@@ -25,7 +25,7 @@ from tests.hooks.test_trim import turns_with_large_files
 
 Verb = Callable[[Session, Caller], Outcome]
 
-VERBS: dict[str, Verb] = {
+VERB_CALLS: dict[str, Verb] = {
     "handoff": lambda session, caller: handoff(session, HandoffSpec("fix it"), caller),
     "handoff of all": lambda session, caller: handoff(session, HandoffSpec(size="all"), caller),
     "rollover": rollover_quick,
@@ -41,15 +41,17 @@ def parent(config_home: ConfigHome) -> Path:
     return Path(write_session(config_home.project(), SESSION, turns_with_large_files()))
 
 
-@pytest.fixture(params=VERBS)
-def verb(request: pytest.FixtureRequest) -> Verb:
+@pytest.fixture(params=VERB_CALLS)
+def verb_call(request: pytest.FixtureRequest) -> Verb:
     """Return each of the tested calls."""
-    return VERBS[request.param]
+    return VERB_CALLS[request.param]
 
 
-def test_a_verb_writes_one_child(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
+def test_a_verb_writes_one_child(verb_call: Verb, parent: Path, config_home: ConfigHome) -> None:
     """A verb writes one child, and its outcome has the child's id and plan."""
-    outcome = verb(Session.open_path(str(parent), config_home.where), Caller(config_home.where))
+    outcome = verb_call(
+        Session.open_path(str(parent), config_home.where), Caller(config_home.where)
+    )
     assert isinstance(outcome, OpenedSession)
     (child,) = children_of(parent)
     assert outcome.receipt.session_id == child.stem
@@ -58,10 +60,10 @@ def test_a_verb_writes_one_child(verb: Verb, parent: Path, config_home: ConfigHo
 
 
 def test_a_dry_run_of_a_verb_writes_nothing(
-    verb: Verb, parent: Path, config_home: ConfigHome
+    verb_call: Verb, parent: Path, config_home: ConfigHome
 ) -> None:
     """A dry run of a verb writes nothing, and its receipt names no session."""
-    outcome = verb(
+    outcome = verb_call(
         Session.open_path(str(parent), config_home.where), Caller(config_home.where, dry_run=True)
     )
     assert isinstance(outcome, NothingWritten)
@@ -69,14 +71,16 @@ def test_a_dry_run_of_a_verb_writes_nothing(
     assert children_of(parent) == []
 
 
-def test_a_caller_can_refuse_the_draft(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
+def test_a_caller_can_refuse_the_draft(
+    verb_call: Verb, parent: Path, config_home: ConfigHome
+) -> None:
     """If the caller refuses the draft, no child is written."""
 
     def refuse_draft(_: Draft) -> None:
         raise UsageError("There is no client")
 
     with pytest.raises(UsageError, match="no client"):
-        verb(
+        verb_call(
             Session.open_path(str(parent), config_home.where),
             Caller(config_home.where, check_draft=refuse_draft),
         )
@@ -84,7 +88,10 @@ def test_a_caller_can_refuse_the_draft(verb: Verb, parent: Path, config_home: Co
 
 
 def test_a_child_is_reused_only_on_request(parent: Path, config_home: ConfigHome) -> None:
-    """A second handoff returns the existing child with ``reuses_child``, and otherwise a new child."""
+    """With ``reuses_child``, a second handoff returns the existing child.
+
+    Without it, a second handoff writes another child.
+    """
     session, spec = Session.open_path(str(parent), config_home.where), HandoffSpec("fix it")
     first = handoff(session, spec, Caller(config_home.where, reuses_child=True))
     again = handoff(session, spec, Caller(config_home.where, reuses_child=True))

@@ -8,7 +8,7 @@ from resume_hooks.parts.marks import plan_back
 from resume_hooks.parts.marks import state as marks
 from resume_hooks.sessions import locate
 from tests.builders import ConfigHome
-from tests.derive.child.test_existing_child import loaded, parent, write_handoff
+from tests.derive.child.test_existing_child import load_parent, parent, write_handoff
 
 __all__ = ["parent"]
 
@@ -27,11 +27,12 @@ def test_the_newest_rewind_is_found(parent: locate.SessionFile, config_home: Con
     For a handoff it does not find the rewind.
     """
     write_handoff(parent, config_home, "")
-    assert find_existing_child(loaded(parent, config_home), "back", config_home.where) is None
+    assert find_existing_child(load_parent(parent, config_home), "back", config_home.where) is None
     child = make_rewind(parent, config_home)
-    found = find_existing_child(loaded(parent, config_home), "back", config_home.where)
+    found = find_existing_child(load_parent(parent, config_home), "back", config_home.where)
     assert found is not None
     assert (found.session_id, found.written, found.kind) == (child, False, "back")
     assert (
-        find_existing_child(loaded(parent, config_home), "handoff", config_home.where, "") is None
+        find_existing_child(load_parent(parent, config_home), "handoff", config_home.where, "")
+        is None
     )

@@ -7,7 +7,7 @@ import pytest
 from resume_hooks.parts.marks import plan_back
 from resume_hooks.parts.marks import state as marks
 from tests.derive.child.test_write_child import (
-    Plan,
+    Planner,
     parent,
     test_a_child_is_private_checked_and_linked,
     test_a_failed_check_leaves_no_child,
@@ -23,7 +23,7 @@ __all__ = [
 
 
 @pytest.fixture
-def kind_and_plan() -> tuple[str, Plan]:
+def kind_and_planner() -> tuple[str, Planner]:
     """Return the kind of a rewind and the function that plans one to the session's end."""
     return (
         "back",
@@ -34,6 +34,6 @@ def kind_and_plan() -> tuple[str, Plan]:
 
 
 @pytest.fixture
-def writable_kind_and_plan(kind_and_plan: tuple[str, Plan]) -> tuple[str, Plan]:
+def writable_kind_and_planner(kind_and_planner: tuple[str, Planner]) -> tuple[str, Planner]:
     """Return the same for the tests that write the child."""
-    return kind_and_plan
+    return kind_and_planner

@@ -27,7 +27,7 @@ from resume_hooks.parts.smart_trim.ask_model import (
     split_offer,
 )
 from tests.builders import ConfigHome, boundary, summary
-from tests.derive.trim.sessions import LONG, Chain, write_project_session
+from tests.derive.trim.sessions import LONG_OUTPUT, Chain, write_project_session
 from tests.parts.smart_trim.models import (
     SHOWN,
     FailingModel,
@@ -45,7 +45,7 @@ def session_with_outputs(home: ConfigHome, count: int = 3) -> Path:
     chain = Chain()
     for number in range(count):
         chain.ask(f"do {number}").tool(
-            f"t{number}", "Bash", f"{number} {LONG}", command=f"run {number}"
+            f"t{number}", "Bash", f"{number} {LONG_OUTPUT}", command=f"run {number}"
         )
     return write_project_session(home, chain)
 
@@ -202,7 +202,7 @@ def test_the_text_for_the_model_has_an_outline_and_excerpts(config_home: ConfigH
         Chain()
         .ask("fix the parser")
         .answer("I look at it.")
-        .tool("t1", "Read", LONG, file_path="/a.py")
+        .tool("t1", "Read", LONG_OUTPUT, file_path="/a.py")
     )
     chain.answer("Found it.").ask("now test it").answer("All green.")
     (part,) = split_offer(offer_of_file(write_project_session(config_home, chain), config_home))
@@ -259,13 +259,13 @@ def test_many_contents_are_split_into_parts(config_home: ConfigHome) -> None:
 
 def test_contents_before_a_compaction_are_not_offered(config_home: ConfigHome) -> None:
     """Contents before a compaction are not offered, and the summary is in the text once."""
-    before = Chain().ask("old").tool("t0", "Bash", LONG, command="old").rows
+    before = Chain().ask("old").tool("t0", "Bash", LONG_OUTPUT, command="old").rows
     rows = [
         *before,
         boundary(uuid="b", before="c2", ts=10),
         summary("We did much. " * 50, uuid="s", parent="b", ts=11),
     ]
-    after = Chain().ask("new").tool("t1", "Bash", LONG, command="new").rows
+    after = Chain().ask("new").tool("t1", "Bash", LONG_OUTPUT, command="new").rows
     after = [
         {
             **row,

@@ -14,7 +14,7 @@ from resume_hooks.parts.smart_trim.offered_contents import (
     UNJUDGED_RULES,
 )
 from tests.builders import ConfigHome, attachment, call
-from tests.derive.trim.sessions import LONG, Chain, write_project_session
+from tests.derive.trim.sessions import LONG_OUTPUT, Chain, write_project_session
 from tests.parts.smart_trim.models import offer_of_file
 
 IMAGE = {
@@ -31,10 +31,10 @@ def kinds_and_targets(home: ConfigHome, chain: Chain, **how: object) -> list[tup
 
 def test_large_contents_are_offered_in_order(config_home: ConfigHome) -> None:
     """Large outputs, inputs, images, attachments and texts are offered in order, numbered from 1."""
-    chain = Chain().ask("go").tool("t1", "Bash", LONG, command="ls")
-    chain.call("t2", "Write", file_path="/a", content=LONG).result("t2", [IMAGE])
-    chain.rows.append(attachment(LONG, uuid="c5", parent="c4", ts=5))
-    chain.answer("I see. " * 100).tool("t3", "Bash", LONG + "x", command="pwd").answer(
+    chain = Chain().ask("go").tool("t1", "Bash", LONG_OUTPUT, command="ls")
+    chain.call("t2", "Write", file_path="/a", content=LONG_OUTPUT).result("t2", [IMAGE])
+    chain.rows.append(attachment(LONG_OUTPUT, uuid="c5", parent="c4", ts=5))
+    chain.answer("I see. " * 100).tool("t3", "Bash", LONG_OUTPUT + "x", command="pwd").answer(
         "All done. " * 100
     )
     found = offer_of_file(write_project_session(config_home, chain), config_home)
@@ -54,16 +54,16 @@ def test_large_contents_are_offered_in_order(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "chain",
     [
-        Chain().ask(LONG).answer("ok").turns(1),
-        Chain().ask("go").answer(LONG).turns(1),
+        Chain().ask(LONG_OUTPUT).answer("ok").turns(1),
+        Chain().ask("go").answer(LONG_OUTPUT).turns(1),
         Chain().ask("go").tool("t1", "Bash", "x" * (MIN_CONTENT_CHARACTERS - 1), command="ls"),
-        Chain().ask("go").tool("t1", "AskUserQuestion", LONG),
-        Chain().ask("go").tool("t1", "ExitPlanMode", LONG),
-        Chain().ask("go").tool("t1", "Bash", "The user doesn't want to proceed. They said: " + LONG, error=True),
-        Chain().ask("go").call("t1", "Write", content=LONG, file_path="/a"),
-        Chain().ask("go").answer([{"type": "thinking", "thinking": LONG, "signature": "s"}]).answer("ok"),
-        Chain().ask("go").attach(attachment={"type": "skill_listing", "content": LONG}),
-        Chain().ask("go").attach(attachment={"type": "queued_command", "prompt": LONG}),
+        Chain().ask("go").tool("t1", "AskUserQuestion", LONG_OUTPUT),
+        Chain().ask("go").tool("t1", "ExitPlanMode", LONG_OUTPUT),
+        Chain().ask("go").tool("t1", "Bash", "The user doesn't want to proceed. They said: " + LONG_OUTPUT, error=True),
+        Chain().ask("go").call("t1", "Write", content=LONG_OUTPUT, file_path="/a"),
+        Chain().ask("go").answer([{"type": "thinking", "thinking": LONG_OUTPUT, "signature": "s"}]).answer("ok"),
+        Chain().ask("go").attach(attachment={"type": "skill_listing", "content": LONG_OUTPUT}),
+        Chain().ask("go").attach(attachment={"type": "queued_command", "prompt": LONG_OUTPUT}),
         Chain(),
     ],
     ids=[
@@ -97,9 +97,9 @@ def test_recent_turns_stay(config_home: ConfigHome) -> None:
     chain = (
         Chain()
         .ask("one")
-        .tool("t1", "Bash", LONG, command="a")
+        .tool("t1", "Bash", LONG_OUTPUT, command="a")
         .ask("two")
-        .tool("t2", "Bash", LONG + "2", command="b")
+        .tool("t2", "Bash", LONG_OUTPUT + "2", command="b")
     )
     assert [target for _, target in kinds_and_targets(config_home, chain, keep=0)] == ["a", "b"]
     assert [target for _, target in kinds_and_targets(config_home, chain, keep=1)] == ["a"]
@@ -112,8 +112,8 @@ def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Read", LONG, file_path="/a")
-        .tool("t2", "Read", LONG + "2", file_path="/a")
+        .tool("t1", "Read", LONG_OUTPUT, file_path="/a")
+        .tool("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
     )
     found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert [choice.rule for choice in found.rule_choices] == ["superseded"]
@@ -126,8 +126,8 @@ def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) 
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Read", LONG, file_path="/a")
-        .tool("t2", "Read", LONG + "2", file_path="/a")
+        .tool("t1", "Read", LONG_OUTPUT, file_path="/a")
+        .tool("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
     )
     found = offer_of_file(
         write_project_session(config_home, chain), config_home, rules=UNJUDGED_RULES
@@ -138,8 +138,8 @@ def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) 
 
 def test_a_content_has_notes_on_its_outcome(config_home: ConfigHome) -> None:
     """An offered content has notes on failures and on later calls with the same file or command."""
-    chain = Chain().ask("go").tool("t1", "Bash", LONG, command="make", error=True)
-    chain.ask("again").tool("t2", "Bash", LONG + "2", command="make", error=True)
+    chain = Chain().ask("go").tool("t1", "Bash", LONG_OUTPUT, command="make", error=True)
+    chain.ask("again").tool("t2", "Bash", LONG_OUTPUT + "2", command="make", error=True)
     found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert found.candidates[0].notes == ("failed", "1 later call on the same, the last in turn 2")
     assert found.candidates[1].notes == ("failed",)
@@ -173,6 +173,6 @@ def test_excerpts_are_short_and_plain(config_home: ConfigHome) -> None:
 
 def test_malformed_calls_are_accepted(config_home: ConfigHome) -> None:
     """Calls with a wrong type of target, without a name or without input are accepted."""
-    chain = Chain().ask("go").answer([call("t1", "", file_path=7)]).result("t1", LONG)
+    chain = Chain().ask("go").answer([call("t1", "", file_path=7)]).result("t1", LONG_OUTPUT)
     (one,) = offer_of_file(write_project_session(config_home, chain), config_home).candidates
     assert (one.tool, one.target, one.notes) == ("", "", ())

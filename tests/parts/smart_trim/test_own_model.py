@@ -18,7 +18,7 @@ from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.parts.smart_trim.plan import CHILD_KIND
 from tests.builders import SESSION, ConfigHome, line, user
 from tests.derive.trim.sessions import (
-    LONG,
+    LONG_OUTPUT,
     Chain,
     file_records,
     records_by_uuid,
@@ -40,8 +40,8 @@ def warm_session(config_home: ConfigHome) -> Path:
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Bash", LONG * 4, command="ls")
-        .tool("t2", "Bash", LONG * 8, command="make")
+        .tool("t1", "Bash", LONG_OUTPUT * 4, command="ls")
+        .tool("t2", "Bash", LONG_OUTPUT * 8, command="make")
     )
     chain.turns(4).answer("Half of it is done.", tokens={**USED, "cache_creation": {}}, model=OWN)
     chain.rows[-1]["timestamp"] = clock.now()
@@ -280,7 +280,10 @@ def test_the_model_sees_only_the_largest_contents(config_home: ConfigHome) -> No
     chain = Chain()
     for number in range(90):
         chain.ask(f"do {number}").tool(
-            f"t{number}", "Bash", f"{number} {LONG * (1 + number % 2)}", command=f"r {number}"
+            f"t{number}",
+            "Bash",
+            f"{number} {LONG_OUTPUT * (1 + number % 2)}",
+            command=f"r {number}",
         )
     chain.turns(4).answer("Done.", tokens={**USED}, model=OWN)
     chain.rows[-1]["timestamp"] = clock.now()

@@ -63,7 +63,7 @@ from tests.corpus import RealSession
 from tests.derive.test_untrim import live_contents
 from tests.derive.trim.odd_transcripts import IMAGE, transcripts
 from tests.derive.trim.sessions import (
-    LONG,
+    LONG_OUTPUT,
     Chain,
     chain_rewrite,
     file_records,
@@ -90,10 +90,10 @@ def session_with_outputs(home: ConfigHome) -> Path:
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Read", LONG, file_path="/a")
-        .tool("t2", "Read", LONG + "2", file_path="/a")
+        .tool("t1", "Read", LONG_OUTPUT, file_path="/a")
+        .tool("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
     )
-    chain.ask("on").tool("t3", "Bash", LONG * 2, command="make test").answer("ok")
+    chain.ask("on").tool("t3", "Bash", LONG_OUTPUT * 2, command="make test").answer("ok")
     return write_project_session(home, [*chain.rows, custom_title("The parser")])
 
 
@@ -251,7 +251,7 @@ def test_a_sub_agent_cannot_be_trimmed_smartly(config_home: ConfigHome) -> None:
     """A sub-agent cannot be trimmed."""
     rows = [
         {**record, "isSidechain": True}
-        for record in Chain().ask("go").tool("t1", "Bash", LONG).rows
+        for record in Chain().ask("go").tool("t1", "Bash", LONG_OUTPUT).rows
     ]
     path = write_project_session(config_home, rows)
     with pytest.raises((UsageError, NothingToTrim)):
@@ -380,11 +380,11 @@ def session_with_equal_outputs(home: ConfigHome) -> Path:
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Read", LONG, file_path="/a")
-        .tool("t2", "Read", LONG + "2", file_path="/a")
+        .tool("t1", "Read", LONG_OUTPUT, file_path="/a")
+        .tool("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
     )
     return write_project_session(
-        home, chain.ask("on").tool("t3", "Bash", LONG + "3", command="ls").answer("ok")
+        home, chain.ask("on").tool("t3", "Bash", LONG_OUTPUT + "3", command="ls").answer("ok")
     )
 
 

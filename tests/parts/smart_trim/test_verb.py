@@ -16,7 +16,7 @@ import pytest
 
 from tests.builders import SESSION, ConfigHome
 from tests.cli.conftest import Cli, Document
-from tests.derive.trim.sessions import LONG, Chain, write_project_session
+from tests.derive.trim.sessions import LONG_OUTPUT, Chain, write_project_session
 from tests.needs import REPO
 
 STAND_IN = r"""#!{python}
@@ -38,11 +38,11 @@ def parent(config_home: ConfigHome) -> Path:
     chain = (
         Chain()
         .ask("go")
-        .tool("t1", "Read", LONG * 3, file_path="/a")
-        .tool("t2", "Read", LONG, file_path="/a")
+        .tool("t1", "Read", LONG_OUTPUT * 3, file_path="/a")
+        .tool("t2", "Read", LONG_OUTPUT, file_path="/a")
     )
-    chain.tool("t3", "Bash", LONG * 3, command="ls").tool(
-        "t4", "Bash", LONG * 2, command="pwd"
+    chain.tool("t3", "Bash", LONG_OUTPUT * 3, command="ls").tool(
+        "t4", "Bash", LONG_OUTPUT * 2, command="pwd"
     ).answer("ok").turns(2)
     return write_project_session(config_home, chain)
 
