@@ -30,7 +30,7 @@ from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 from resume_hooks.transcripts.records import parse_record
 from tests.builders import CWD, SESSION, VERSION, ConfigHome, session_bytes
 from tests.cli.conftest import Document
-from tests.reading.digest.talk import Talk, requests, texts
+from tests.reading.digest.talk import Talk, entry_texts, request_texts
 
 CARD_LINE = DIGEST_LINE + 1
 GENERATIONS = 5
@@ -90,7 +90,7 @@ def test_a_digest_has_every_message_of_all_generations(
     assert [message.ref for message in of_first if message.kind is MessageKind.REQUEST] == [
         f"{SESSION}:{2 * number}" for number in range(len(FIRST))
     ]
-    asked = requests(found)
+    asked = request_texts(found)
     assert len(asked) == len(set(asked))
     assert asked[len(FIRST) :][:3] == ["step 0", "prompt of generation 0", "step 1"]
     assert asked[-1] == f"prompt of generation {GENERATIONS - 1}"
@@ -100,11 +100,11 @@ def test_a_digest_does_not_need_the_ancestors_files(
     config_home: ConfigHome, fifth_handoff: Path
 ) -> None:
     """The digest of a handoff is the same after the files of all its ancestors were deleted."""
-    before = requests(digest_of_file(fifth_handoff, config_home))
+    before = request_texts(digest_of_file(fifth_handoff, config_home))
     for path in config_home.project().glob("*.jsonl"):
         if path != fifth_handoff:
             path.unlink()
-    assert requests(digest_of_file(fifth_handoff, config_home)) == before
+    assert request_texts(digest_of_file(fifth_handoff, config_home)) == before
 
 
 def test_an_opening_is_not_quoted_in_the_next_digest(
@@ -134,7 +134,7 @@ def test_a_digest_marks_an_outdated_value(config_home: ConfigHome, fifth_handoff
         f'  {FIRST[1]}\n  [superseded at {new.ref[:8]}:{new.ref.rpartition(":")[2]}: "{FIRST[1]}"]'
         in shown
     )
-    assert FIRST[1] not in texts(found, "constraints")
+    assert FIRST[1] not in entry_texts(found, "constraints")
 
 
 def test_the_digest_of_a_0_2_0_child_has_old_and_new_prompts(config_home: ConfigHome) -> None:

@@ -19,7 +19,7 @@ from resume_hooks.reading.char_budget import (
 )
 from resume_hooks.system.text import format_count
 
-PIECES = st.lists(
+TEXT_PIECES = st.lists(
     st.builds(
         TextPiece,
         head=st.text("abc ·", min_size=1, max_size=60),
@@ -38,7 +38,7 @@ def gap_line(first: int, last: int) -> str:
     return f"… {first} to {last} left out"
 
 
-@given(PIECES, st.integers(1, 5_000))
+@given(TEXT_PIECES, st.integers(1, 5_000))
 def test_the_text_always_fits_its_limit(pieces: list[TextPiece], limit: int) -> None:
     """A text is shorter than its limit, and complete if all pieces fit."""
     text = fit_pieces("opening", pieces, limit, gap_line)
@@ -173,10 +173,10 @@ def test_foreign_lines_are_indented() -> None:
     assert indent_text(" \n\n") == ""
 
 
-LINES = st.lists(st.text("ab \n", max_size=30), max_size=40).map("\n".join)
+MULTILINE_TEXTS = st.lists(st.text("ab \n", max_size=30), max_size=40).map("\n".join)
 
 
-@given(LINES, st.integers(1, 60))
+@given(MULTILINE_TEXTS, st.integers(1, 60))
 def test_pages_contain_all_of_a_text(text: str, limit: int) -> None:
     """The pages of a text contain each of its characters once, and each page is within its limit.
 

@@ -50,7 +50,7 @@ from tests.builders import (
 )
 from tests.corpus import RealSession
 
-NAMES = TranscriptNames(SESSION, SESSION[:8])
+TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
 def outline_of_lines(folder: Path, lines: list[Record | bytes]) -> Outline:
@@ -82,7 +82,7 @@ def turns_with_tools() -> list[Record | bytes]:
     ]
 
 
-def test_the_outline_of_a_turn(tmp_path: Path) -> None:
+def test_the_outline_of_a_turn_has_prompt_tools_and_files(tmp_path: Path) -> None:
     """The outline of a turn has its prompt, tools, failures, files and context tokens."""
     first, second = outline_of_lines(tmp_path, turns_with_tools()).turns
     assert (first.number, first.line, first.time, first.first_words) == (
@@ -160,7 +160,7 @@ def test_a_trim_in_place_is_shown_as_a_trim(tmp_path: Path) -> None:
     ]
     found = outline_of_lines(tmp_path, lines)
     assert [one.trigger for one in found.compactions] == ["trim"]
-    shown = format_outline(found, found.turns, NAMES, 0)
+    shown = format_outline(found, found.turns, TRANSCRIPT_NAMES, 0)
     assert " · trimmed · " in shown
     assert "-- trimmed in place · " in shown
     assert "compacted" not in shown
@@ -192,7 +192,7 @@ def test_an_answer_may_continue_past_a_compaction(tmp_path: Path) -> None:
     ]
     found = outline_of_lines(tmp_path, lines)
     assert [one.is_abandoned for one in found.compactions] == [True]
-    assert "abandoned branch, not sent" in format_outline(found, found.turns, NAMES, 0)
+    assert "abandoned branch, not sent" in format_outline(found, found.turns, TRANSCRIPT_NAMES, 0)
 
 
 def test_an_abandoned_branch_is_marked(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_the_first_words_of_a_prompt(content: str | list[Record], words: str) ->
 
 
 def compacted_outline(folder: Path, turns: int) -> Outline:
-    """Return the outline of a session with this compacted_outline turns, a compaction, and two more turns."""
+    """Return the outline of a session with this number of turns, a compaction, and two more turns."""
     middle = [
         boundary(uuid="b", before=f"r{2 * turns - 1}", ts=9e3),
         summary("s", uuid="s", parent="b", ts=9001),
@@ -309,7 +309,7 @@ def compacted_outline(folder: Path, turns: int) -> Outline:
 def test_a_long_outline_keeps_both_ends(tmp_path: Path) -> None:
     """A long outline omits turns in its middle and names the command that shows them."""
     found = compacted_outline(tmp_path, 200)
-    text = format_outline(found, found.turns, NAMES, 2_000)
+    text = format_outline(found, found.turns, TRANSCRIPT_NAMES, 2_000)
     lines = text.split("\n")
     (gap,) = [line for line in lines if line.startswith("…")]
     told = re.fullmatch(
@@ -329,7 +329,7 @@ def test_omitted_turns_of_a_file_have_a_command(tmp_path: Path) -> None:
     The command is quoted for a shell.
     """
     found = compacted_outline(tmp_path, 200)
-    text = format_outline(found, found.turns, NAMES, 2_000, "a dir/it's.py")
+    text = format_outline(found, found.turns, TRANSCRIPT_NAMES, 2_000, "a dir/it's.py")
     (gap,) = [line for line in text.split("\n") if line.startswith("…")]
     *command, _, _, option, path = shlex.split(gap.partition(": ")[2])
     assert command == ["resume-hooks", "outline", "11111111"]
@@ -339,26 +339,26 @@ def test_omitted_turns_of_a_file_have_a_command(tmp_path: Path) -> None:
 def test_a_count_of_one_has_a_singular_noun(tmp_path: Path) -> None:
     """An outline with one turn and one record uses singular nouns."""
     found = outline_of_lines(tmp_path, [user("go", uuid="u")])
-    numbers = format_outline(found, found.turns, NAMES, 0).split("\n")[1]
+    numbers = format_outline(found, found.turns, TRANSCRIPT_NAMES, 0).split("\n")[1]
     assert numbers.startswith("1 turn · ")
     assert ", 1 record · " in numbers
 
 
-OUTLINES: list[Outline] = []
+MODULE_OUTLINES: list[Outline] = []
 
 
 @settings(max_examples=50)
 @given(st.integers(1, 12_000))
 def test_an_outline_always_fits_its_limit(limit: int) -> None:
     """An outline with its notice about omitted turns is shorter than any limit."""
-    found = OUTLINES[0]
-    assert len(format_outline(found, found.turns, NAMES, limit)) < limit
+    found = MODULE_OUTLINES[0]
+    assert len(format_outline(found, found.turns, TRANSCRIPT_NAMES, limit)) < limit
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _one_outline(tmp_path_factory: pytest.TempPathFactory) -> None:
+def _make_outline(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Make the outline that is tried with all limits."""
-    OUTLINES.append(compacted_outline(tmp_path_factory.mktemp("one"), 120))
+    MODULE_OUTLINES.append(compacted_outline(tmp_path_factory.mktemp("one"), 120))
 
 
 def test_the_outline_of_every_real_session(

@@ -37,7 +37,7 @@ from tests.builders import (
 )
 from tests.corpus import RealSession
 
-NAMES = TranscriptNames(SESSION, SESSION[:8])
+TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
 def page_through(entries: RecordLines, limit: int) -> list[int]:
@@ -45,7 +45,7 @@ def page_through(entries: RecordLines, limit: int) -> list[int]:
     lines: list[int] = []
     before = None
     while True:
-        found = read_page(entries, NAMES, before, limit)
+        found = read_page(entries, TRANSCRIPT_NAMES, before, limit)
         numbers = [entries.add_number(one.entry).number for one in found.passages]
         assert {one.entry.number for one in found.passages} <= {-1}
         assert len(numbers) <= limit
@@ -71,20 +71,35 @@ def mixed_records(folder: Path) -> RecordLines:
     return RecordLines(write_session(folder, SESSION, [*talk, last_prompt("r1")]), SESSION)
 
 
-MIXED: list[RecordLines] = []
+MIXED_SESSIONS: list[RecordLines] = []
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
+def _write_mixed_session(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Write the session that is read with all page sizes."""
-    MIXED.append(mixed_records(tmp_path_factory.mktemp("one")))
+    MIXED_SESSIONS.append(mixed_records(tmp_path_factory.mktemp("one")))
 
 
 @settings(max_examples=20)
 @given(st.integers(1, 20))
 def test_pages_have_every_event_once(limit: int) -> None:
     """Pages of any size together contain each record with content once and in order."""
-    assert page_through(MIXED[0], limit) == [0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
+    assert page_through(MIXED_SESSIONS[0], limit) == [
+        0,
+        1,
+        2,
+        6,
+        7,
+        8,
+        9,
+        10,
+        11,
+        12,
+        13,
+        14,
+        15,
+        16,
+    ]
 
 
 def test_pages_of_real_sessions_have_every_event_once(real_session: RealSession) -> None:
@@ -97,11 +112,14 @@ def test_pages_of_real_sessions_have_every_event_once(real_session: RealSession)
 def test_a_page_before_the_first_record_is_empty(tmp_path: Path) -> None:
     """A page before the first record, or of a file without content, is empty."""
     entries = RecordLines(write_session(tmp_path, SESSION, [custom_title("x")]), SESSION)
-    assert read_page(entries, NAMES, None, 5) == ([], False)
-    assert read_page(MIXED[0], NAMES, MIXED[0].line_at(0), 5) == ([], False)
+    assert read_page(entries, TRANSCRIPT_NAMES, None, 5) == ([], False)
+    assert read_page(MIXED_SESSIONS[0], TRANSCRIPT_NAMES, MIXED_SESSIONS[0].line_at(0), 5) == (
+        [],
+        False,
+    )
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(b"")
-    assert read_page(RecordLines(str(empty), SESSION), NAMES, None, 5) == ([], False)
+    assert read_page(RecordLines(str(empty), SESSION), TRANSCRIPT_NAMES, None, 5) == ([], False)
 
 
 def test_a_page_around_a_record(tmp_path: Path) -> None:
@@ -110,13 +128,13 @@ def test_a_page_around_a_record(tmp_path: Path) -> None:
     The client's additions among them are included but not counted.
     """
     eighth, first = (
-        find_referenced_line(Reference(SESSION, number), MIXED[0]) for number in (8, 0)
+        find_referenced_line(Reference(SESSION, number), MIXED_SESSIONS[0]) for number in (8, 0)
     )
-    earlier, later = read_passages_around(MIXED[0], NAMES, eighth, 3, 2)
+    earlier, later = read_passages_around(MIXED_SESSIONS[0], TRANSCRIPT_NAMES, eighth, 3, 2)
     assert [one.entry.number for one in earlier] == [1, 2, 6, 7]
     assert [one.entry.number for one in later] == [9, 10]
     assert [one.is_client_addition for one in earlier] == [False, False, False, True]
-    assert read_passages_around(MIXED[0], NAMES, first, 3, 0) == ([], [])
+    assert read_passages_around(MIXED_SESSIONS[0], TRANSCRIPT_NAMES, first, 3, 0) == ([], [])
 
 
 def test_a_result_names_a_call_on_an_earlier_page(tmp_path: Path) -> None:
@@ -126,7 +144,7 @@ def test_a_result_names_a_call_on_an_earlier_page(tmp_path: Path) -> None:
         tool_result("c", "x", uuid="u", parent="a"),
     ]
     entries = RecordLines(write_session(tmp_path, SESSION, lines), SESSION)
-    (only,) = read_page(entries, NAMES, None, 1).passages
+    (only,) = read_page(entries, TRANSCRIPT_NAMES, None, 1).passages
     assert only.speaker == "result of Bash ls"
 
 
@@ -140,11 +158,11 @@ def test_a_call_that_is_far_away_is_not_named(
     for count, speaker in ((1, "result of Bash ls"), (3, "result")):
         lines = [asking, *between[:count], tool_result("c", "x", uuid="u", parent="a")]
         entries = RecordLines(write_session(tmp_path, session_id(count), lines), SESSION)
-        (only,) = read_page(entries, NAMES, None, 1).passages
+        (only,) = read_page(entries, TRANSCRIPT_NAMES, None, 1).passages
         assert only.speaker == speaker
 
 
-WRITTEN: list[Record | bytes] = [
+GENERATED_RECORDS: list[Record | bytes] = [
     user("asked", uuid=session_id(5)),
     assistant("said \u2028 so", uuid=session_id(6)),
     attachment("told", uuid="t", parent=None),
@@ -160,7 +178,7 @@ WRITTEN: list[Record | bytes] = [
 
 @settings(max_examples=60)
 @given(
-    st.lists(st.sampled_from(WRITTEN), max_size=14),
+    st.lists(st.sampled_from(GENERATED_RECORDS), max_size=14),
     st.integers(0, 14),
     st.integers(1, 5),
     st.data(),
@@ -177,17 +195,17 @@ def test_a_growing_file_does_not_change_its_pages(
         first = RecordLines(str(path), SESSION)
         there = [
             line.offset
-            for line in lines_of(path)
+            for line in file_lines(path)
             if (record := records.parse_record(line.body)) and has_content(record)
         ]  # fmt: skip
-        found = read_page(first, NAMES, None, limit)
+        found = read_page(first, TRANSCRIPT_NAMES, None, limit)
         seen = [one.entry.offset for one in found.passages]
         while found.has_earlier_records:
             path.write_bytes(content[: data.draw(st.integers(first.size, len(content)))])
             now = RecordLines(str(path), SESSION)
             found = read_page(
                 now,
-                NAMES,
+                TRANSCRIPT_NAMES,
                 find_referenced_line(parse_reference(found.passages[0].record_name, SESSION), now),
                 limit,
             )
@@ -196,17 +214,23 @@ def test_a_growing_file_does_not_change_its_pages(
 
 
 def test_a_record_is_found_after_a_rewrite(tmp_path: Path) -> None:
-    """After its file was rewritten, a record is found by its uuid. A removed record raises an error."""
-    path = Path(write_session(tmp_path, SESSION, WRITTEN[:4]))
+    """After its file was rewritten, a record is found by its uuid.
+
+    Looking for a removed record raises an error.
+    """
+    path = Path(write_session(tmp_path, SESSION, GENERATED_RECORDS[:4]))
     entries = RecordLines(str(path), SESSION)
-    second = read_page(entries, NAMES, None, 2).passages[0]
+    second = read_page(entries, TRANSCRIPT_NAMES, None, 2).passages[0]
     path.write_bytes(b"a longer line\n" + path.read_bytes())
     now = RecordLines(str(path), SESSION)
     (only,) = read_page(
-        now, NAMES, find_referenced_line(parse_reference(second.record_name, SESSION), now), 2
+        now,
+        TRANSCRIPT_NAMES,
+        find_referenced_line(parse_reference(second.record_name, SESSION), now),
+        2,
     ).passages
     assert only.uuid == session_id(5)
-    write_session(tmp_path, SESSION, WRITTEN[:1])
+    write_session(tmp_path, SESSION, GENERATED_RECORDS[:1])
     with pytest.raises(UsageError, match=f"No record {session_id(6)} in "):
         find_referenced_line(
             parse_reference(second.record_name, SESSION), RecordLines(str(path), SESSION)
@@ -223,11 +247,11 @@ def test_a_long_line_is_read_in_full(tmp_path: Path) -> None:
         b"\xff" * 3_000_000,
     ]
     entries = RecordLines(write_session(tmp_path, SESSION, rows), SESSION)
-    found = read_page(entries, NAMES, None, 2)
+    found = read_page(entries, TRANSCRIPT_NAMES, None, 2)
     assert [one.characters for one in found.passages] == [5, 5_000_000]
 
 
-def lines_of(path: Path) -> list[Line]:
+def file_lines(path: Path) -> list[Line]:
     """Return the lines of a file as read from its start."""
     with path.open("rb") as stream:
         return list(read_lines(stream))

@@ -29,19 +29,23 @@ from tests.builders import (
     user,
 )
 
-NAMES = TranscriptNames(SESSION, SESSION[:8])
+TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION[:8])
 CALLS = {"c": ToolCall(0, "Bash", "ls", ())}
 REMINDER = "<system-reminder>be good</system-reminder>"
 
 
-def passage_of(record: Record, **rest: bool) -> Passage:
+def passage_of_record(record: Record, **rest: bool) -> Passage:
     """Return the passage of a record on line 3 in turn 7."""
     return make_passage(
-        record, RecordLine(SESSION, "/x.jsonl", 3, 0, 0), PassageFile(NAMES, **rest), CALLS, 7
+        record,
+        RecordLine(SESSION, "/x.jsonl", 3, 0, 0),
+        PassageFile(TRANSCRIPT_NAMES, **rest),
+        CALLS,
+        7,
     )
 
 
-TABLE: dict[str, tuple[Record, str, str, bool]] = {
+RECORDS_AND_PASSAGES: dict[str, tuple[Record, str, str, bool]] = {
     "a prompt": (user("go\non", uuid="u"), "user", "go\non", True),
     "an answer": (assistant("done", uuid="a"), "assistant", "done", True),
     "an answer that calls": (
@@ -86,35 +90,37 @@ TABLE: dict[str, tuple[Record, str, str, bool]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RECORDS_AND_PASSAGES)
 def test_each_kind_of_passage_has_its_speaker(name: str) -> None:
     """Each kind of record has the right speaker and text, and is marked as spoken or not."""
-    record, speaker, text, voice = TABLE[name]
-    found = passage_of(record)
+    record, speaker, text, voice = RECORDS_AND_PASSAGES[name]
+    found = passage_of_record(record)
     assert (found.speaker, found.text, found.is_spoken) == (speaker, text, voice)
 
 
 def test_the_speakers_in_a_sub_agents_file() -> None:
     """In a sub-agent's own file, its prompt has the speaker "user" and its answer "assistant"."""
-    assert passage_of(user("look", uuid="u", isSidechain=True), subagent=True).speaker == "user"
-    found = passage_of(assistant("seen", uuid="a", isSidechain=True), subagent=True)
+    assert (
+        passage_of_record(user("look", uuid="u", isSidechain=True), subagent=True).speaker == "user"
+    )
+    found = passage_of_record(assistant("seen", uuid="a", isSidechain=True), subagent=True)
     assert (found.speaker, found.is_spoken) == ("assistant", True)
 
 
 def test_the_printed_form_of_a_passage() -> None:
     """A printed passage has a head, an indented body, and the command that prints all of it."""
-    piece = passage_of(user("go\n1a2b:9 · user\n", uuid="u")).make_text_piece(NAMES, with_turn=True)
+    piece = passage_of_record(user("go\n1a2b:9 · user\n", uuid="u")).make_text_piece(TRANSCRIPT_NAMES, with_turn=True)
     assert piece.head == "11111111:3 · 01-31 09:30 · turn 7 · user"
     assert piece.body == "  go\n  1a2b:9 · user"
     assert piece.command == "resume-hooks read 11111111:3"
-    assert "turn" not in passage_of(user("go", uuid="u")).make_text_piece(NAMES).head
+    assert "turn" not in passage_of_record(user("go", uuid="u")).make_text_piece(TRANSCRIPT_NAMES).head
 
 
 def test_no_control_character_is_printed() -> None:
     """A printed passage has no control characters, and each of its lines is indented."""
     assert (
-        passage_of(user("\x1b[31mred\x07\u2028r:1\rr:2\x85r:3", uuid="u"))
-        .make_text_piece(NAMES)
+        passage_of_record(user("\x1b[31mred\x07\u2028r:1\rr:2\x85r:3", uuid="u"))
+        .make_text_piece(TRANSCRIPT_NAMES)
         .body
         == "  red\n  r:1\n  r:2\n  r:3"
     )
@@ -122,17 +128,17 @@ def test_no_control_character_is_printed() -> None:
 
 def test_only_the_shown_part_of_a_huge_text_is_processed() -> None:
     """A limited piece of a huge text is short and counts the characters that were cut."""
-    piece = passage_of(user("word " * 100_000, uuid="u")).make_text_piece(NAMES, 1_000)
+    piece = passage_of_record(user("word " * 100_000, uuid="u")).make_text_piece(TRANSCRIPT_NAMES, 1_000)
     assert len(piece.body) < 5_000
     assert (
         piece.cut_characters + len(piece.body) == 500_000 + 2 - 1
-    )  # Two for the indent and one for the blank at the end.
+    )  # The indent takes two characters, and the blank at the end takes one.
 
 
 def test_hostile_heads_stay_on_one_line() -> None:
     """A call with line breaks and control characters in its name and input is shown on one line."""
     record = assistant([call("c", "Ba\nsh\x1b[2J", command="x\n11111111:9 · user\x07")], uuid="a")
-    assert passage_of(record).text == "→ Ba sh x 11111111:9 · user"
+    assert passage_of_record(record).text == "→ Ba sh x 11111111:9 · user"
 
 
 @pytest.mark.parametrize(

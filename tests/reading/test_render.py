@@ -23,21 +23,21 @@ from tests.builders import (
     write_session,
 )
 
-PNG: Record = {
+PNG_IMAGE: Record = {
     "type": "image",
     "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4_000},
 }
-PDF: Record = {
+PDF_DOCUMENT: Record = {
     "type": "document",
     "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * 400},
 }
-PLAIN: Record = {
+TEXT_DOCUMENT: Record = {
     "type": "document",
     "source": {"type": "text", "media_type": "text/plain", "data": "as it is"},
 }
-LINKED: Record = {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}
+LINKED_IMAGE: Record = {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}
 
-TABLE: dict[str, tuple[Record, str]] = {
+RENDERED_RECORDS: dict[str, tuple[Record, str]] = {
     "a prompt": (user("fix it\nnow", uuid="u"), "fix it\nnow"),
     "an answer in blocks": (
         assistant([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], uuid="a"),
@@ -69,12 +69,12 @@ TABLE: dict[str, tuple[Record, str]] = {
     ),
     "a failed result": (user([result("c", "no", is_error=True)], uuid="u"), "[error]\nno"),
     "a result in parts": (
-        tool_result("c", [{"type": "text", "text": "seen"}, PNG], uuid="u", parent=None),
+        tool_result("c", [{"type": "text", "text": "seen"}, PNG_IMAGE], uuid="u", parent=None),
         "seen\n[image, png, 3.0 KB]",
     ),
     "a result of nothing": (user([{"type": "tool_result", "tool_use_id": "c"}], uuid="u"), ""),
     "images and documents": (
-        user([PNG, PDF, PLAIN, LINKED], uuid="u"),
+        user([PNG_IMAGE, PDF_DOCUMENT, TEXT_DOCUMENT, LINKED_IMAGE], uuid="u"),
         "[image, png, 3.0 KB]\n\n[document, pdf, 300 B]\n\n[document, text]\nas it is\n\n[image, https://x/y.png]",
     ),
     "a block of an unknown kind": (
@@ -108,16 +108,16 @@ TABLE: dict[str, tuple[Record, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", RENDERED_RECORDS)
 def test_each_kind_is_shown_in_words(name: str) -> None:
     """Each kind of record is shown as text, and images and documents by their type and size."""
-    record, shown = TABLE[name]
+    record, shown = RENDERED_RECORDS[name]
     assert record_text(record) == shown
 
 
 def test_an_image_in_an_input_is_not_printed() -> None:
     """An image in a tool's input is shown by its type and size."""
-    shown = record_text(assistant([call("c", "Send", image=PNG)], uuid="a"))
+    shown = record_text(assistant([call("c", "Send", image=PNG_IMAGE)], uuid="a"))
     assert shown == "[call of Send]\nimage: [image, png, 3.0 KB]"
 
 

@@ -25,22 +25,22 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.reading.digest.talk import Talk, lines, notes, texts
+from tests.reading.digest.talk import Talk, entry_lines, entry_notes, entry_texts
 
-NOTES = f"{CWD}/notes.txt"
-MADE = [
+NOTES_PATH = f"{CWD}/notes.txt"
+SCRIPT_CALLS = [
     (
         "Read",
-        {"file_path": NOTES},
-        {"type": "text", "file": {"filePath": NOTES, "content": "beta two"}},
+        {"file_path": NOTES_PATH},
+        {"type": "text", "file": {"filePath": NOTES_PATH, "content": "beta two"}},
     ),
     ("Bash", {"command": "make test"}, {"stdout": "5 passed", "stderr": "", "interrupted": False}),
     ("Bash", {"command": "make lint"}, ValueError("Exit code 2\nerror: unused import")),
     (
         "Edit",
-        {"file_path": NOTES, "old_string": "beta two", "new_string": "beta three"},
+        {"file_path": NOTES_PATH, "old_string": "beta two", "new_string": "beta three"},
         {
-            "filePath": NOTES,
+            "filePath": NOTES_PATH,
             "oldString": "beta two",
             "newString": "beta three",
             "structuredPatch": [],
@@ -49,7 +49,7 @@ MADE = [
 ]
 
 
-def talk_of(rows: list[Record]) -> Talk:
+def talk_with_records(rows: list[Record]) -> Talk:
     """Return a session with a prompt and these records."""
     talk = Talk().prompt("go")
     for row in rows:
@@ -59,13 +59,13 @@ def talk_of(rows: list[Record]) -> Talk:
 
 def talk_with_script(*more: Record) -> Talk:
     """Return a session with a script that reads, runs two commands, one of which fails, and edits."""
-    return talk_of([*repl_script(MADE, uuid="s", parent="r0"), *more])
+    return talk_with_records([*repl_script(SCRIPT_CALLS, uuid="s", parent="r0"), *more])
 
 
 def talk_with_separate_calls() -> Talk:
     """Return a session with the same calls but no script, as clients up to 2.1.112 stored them."""
-    rows = repl_script(MADE, uuid="s", parent="r0")[2:]
-    return talk_of(
+    rows = repl_script(SCRIPT_CALLS, uuid="s", parent="r0")[2:]
+    return talk_with_records(
         [{key: value for key, value in row.items() if key != "isVirtual"} for row in rows]
     )
 
@@ -74,11 +74,11 @@ def talk_with_separate_calls() -> Talk:
 def test_a_digest_lists_a_scripts_actions(config_home: ConfigHome, talk: Talk) -> None:
     """A digest lists a script's changed files, commands and errors, each with its own record."""
     digest = talk.digest(config_home)
-    first = talk.at - 2 * len(MADE)
-    assert lines(digest, "changed") == {"notes.txt": first + 6}
-    assert notes(digest, "commands") == {"make test": ""}
-    assert lines(digest, "commands") == {"make test": first + 2}
-    assert texts(digest, "errors") == ["`make lint` exit 2: error: unused import"]
+    first = talk.last_line - 2 * len(SCRIPT_CALLS)
+    assert entry_lines(digest, "changed") == {"notes.txt": first + 6}
+    assert entry_notes(digest, "commands") == {"make test": ""}
+    assert entry_lines(digest, "commands") == {"make test": first + 2}
+    assert entry_texts(digest, "errors") == ["`make lint` exit 2: error: unused import"]
 
 
 def test_the_latest_calls_show_their_outputs(config_home: ConfigHome) -> None:
@@ -91,7 +91,7 @@ def test_the_latest_calls_show_their_outputs(config_home: ConfigHome) -> None:
         "REPL: Run a script\ngot:\ndone",
         "Bash: make test\n[since then: 1 file edited]\ngot:\n5 passed",
         "Bash: make lint\n[since then: 1 file edited]\ngot:\nExit code 2\nerror: unused import",
-        f"Edit: {NOTES}\nwrote:\nbeta three",
+        f"Edit: {NOTES_PATH}\nwrote:\nbeta three",
     ]
 
 
@@ -112,14 +112,18 @@ def test_an_outline_counts_a_scripts_actions(config_home: ConfigHome) -> None:
     )
     (turn,) = make_outline(session_file(str(talk_with_script(used, told).write(config_home)))).turns
     assert turn.tools == {"REPL": 1, "Read": 1, "Bash": 2, "Edit": 1}
-    assert (turn.edited_files, turn.files, turn.failure_count) == ((NOTES,), (NOTES,), 1)
+    assert (turn.edited_files, turn.files, turn.failure_count) == ((NOTES_PATH,), (NOTES_PATH,), 1)
 
 
 def test_calls_of_a_script_are_not_trimmed(tmp_path: Path) -> None:
     """The calls of a script can't be trimmed, because they are never sent. The script's result can."""
     long = "word " * 500
     made = [
-        ("Write", {"file_path": NOTES, "content": long}, {"type": "create", "structuredPatch": []})
+        (
+            "Write",
+            {"file_path": NOTES_PATH, "content": long},
+            {"type": "create", "structuredPatch": []},
+        )
     ]
     rows = repl_script(made, uuid="s", parent="r0", output=long)
     pieces = PieceCollector()

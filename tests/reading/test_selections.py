@@ -33,7 +33,7 @@ from tests.builders import (
 )
 from tests.corpus import RealSession
 
-NAMES = TranscriptNames(SESSION, SESSION[:8])
+TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION[:8])
 
 
 def read_lines(folder: Path, lines: list[Record | bytes]) -> TurnReader:
@@ -76,7 +76,10 @@ def test_requested_turns_are_read(tmp_path: Path) -> None:
     assert [row.number for row in found.rows_of_turns(parse_turns("2-3"))] == [3, 4, 5, 6]
     assert [row.number for row in found.rows_of_turns(parse_turns("0"))] == [0]
     assert [
-        one.text for one in found.passages_of_rows(found.rows_of_turns(parse_turns("last")), NAMES)
+        one.text
+        for one in found.passages_of_rows(
+            found.rows_of_turns(parse_turns("last")), TRANSCRIPT_NAMES
+        )
     ] == [
         "prompt 4",
         "answer 5",
@@ -125,7 +128,7 @@ def test_failures_are_read(tmp_path: Path) -> None:
     found = read_lines(tmp_path, lines)
     rows = found.rows_of_turns(only_failures=True)
     assert [row.number for row in rows] == [4, 5, 6]
-    shown = found.passages_of_rows(rows, NAMES)
+    shown = found.passages_of_rows(rows, TRANSCRIPT_NAMES)
     assert [one.speaker for one in shown] == [
         "failed result of Bash cmd 2",
         "assistant, API error",
@@ -149,16 +152,16 @@ def test_a_plain_export_is_read(tmp_path: Path) -> None:
     assert [row.number for row in found.rows_of_turns(only_failures=True)] == [2, 3]
     assert [(one.command, one.exit_code) for one in found.commands_of_turns()] == [("ls", 2)]
     assert (
-        found.passages_of_rows(found.rows_of_turns(only_failures=True), NAMES)[0].speaker
+        found.passages_of_rows(found.rows_of_turns(only_failures=True), TRANSCRIPT_NAMES)[0].speaker
         == "failed result of Bash ls"
     )
 
 
-LONG: list[TurnReader] = []
+LONG_SESSIONS: list[TurnReader] = []
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
+def _write_long_session(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Write the session with many turns and one huge output that is tried with all limits."""
     lines: list[Record | bytes] = []
     for turn in range(40):
@@ -166,24 +169,39 @@ def _one_session(tmp_path_factory: pytest.TempPathFactory) -> None:
         lines += shell_call(2 * turn, "x\n" * (20_000 if turn == 20 else 30))
         lines += shell_call(2 * turn + 1, "Exit code 1\n" + "y" * 400, failed=True)
         lines.append(assistant(f"answer {turn} " * 30, uuid=f"z{turn}"))
-    LONG.append(read_lines(tmp_path_factory.mktemp("long"), lines))
+    LONG_SESSIONS.append(read_lines(tmp_path_factory.mktemp("long"), lines))
 
 
 @settings(max_examples=50)
 @given(st.integers(1, 60_000))
 def test_a_selection_always_fits_its_limit(limit: int) -> None:
     """Selected turns, errors and commands, with their notices, are shorter than any limit."""
-    found = LONG[0]
-    every = found.passages_of_rows(found.rows_of_turns(), NAMES)
+    found = LONG_SESSIONS[0]
+    every = found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
     failed = [one for one in every if one.is_failure]
     assert (
-        len(passages_text("all", every, NAMES, limit, record_gap_describer(every, NAMES))) < limit
-    )
-    assert (
-        len(passages_text("errors", failed, NAMES, limit, error_gap_describer(failed, NAMES)))
+        len(
+            passages_text(
+                "all", every, TRANSCRIPT_NAMES, limit, record_gap_describer(every, TRANSCRIPT_NAMES)
+            )
+        )
         < limit
     )
-    assert len(commands_text("commands", found.commands_of_turns(), NAMES, limit)) < limit
+    assert (
+        len(
+            passages_text(
+                "errors",
+                failed,
+                TRANSCRIPT_NAMES,
+                limit,
+                error_gap_describer(failed, TRANSCRIPT_NAMES),
+            )
+        )
+        < limit
+    )
+    assert (
+        len(commands_text("commands", found.commands_of_turns(), TRANSCRIPT_NAMES, limit)) < limit
+    )
 
 
 def test_omitted_turns_can_be_read() -> None:
@@ -192,14 +210,18 @@ def test_omitted_turns_can_be_read() -> None:
     A single long turn is shown with all its messages, and its long output with the command for all
     of it.
     """
-    found = LONG[0]
-    every = found.passages_of_rows(found.rows_of_turns(), NAMES)
-    text = passages_text("all", every, NAMES, 6_000, record_gap_describer(every, NAMES))
+    found = LONG_SESSIONS[0]
+    every = found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
+    text = passages_text(
+        "all", every, TRANSCRIPT_NAMES, 6_000, record_gap_describer(every, TRANSCRIPT_NAMES)
+    )
     last = text.split("\n")[-1]
     assert last.startswith("… ")
     assert ": resume-hooks read 11111111" in last
-    turn = found.passages_of_rows(found.rows_of_turns(parse_turns("21")), NAMES)
-    text = passages_text("one", turn, NAMES, 4_000, record_gap_describer(turn, NAMES))
+    turn = found.passages_of_rows(found.rows_of_turns(parse_turns("21")), TRANSCRIPT_NAMES)
+    text = passages_text(
+        "one", turn, TRANSCRIPT_NAMES, 4_000, record_gap_describer(turn, TRANSCRIPT_NAMES)
+    )
     assert text.count("prompt 20") == 20
     assert text.count("answer 20") == 30
     assert "more characters: resume-hooks read 11111111:122 --max-chars 0" in text
@@ -207,16 +229,20 @@ def test_omitted_turns_can_be_read() -> None:
 
 def test_one_omitted_error_or_command_is_mentioned() -> None:
     """A single omitted error or command is mentioned with the command that reads its turn."""
-    found = LONG[0]
-    failed = [one for one in found.passages_of_rows(found.rows_of_turns(), NAMES) if one.is_failure]
+    found = LONG_SESSIONS[0]
+    failed = [
+        one
+        for one in found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
+        if one.is_failure
+    ]
     assert (
-        error_gap_describer(failed, NAMES)(4, 4)
+        error_gap_describer(failed, TRANSCRIPT_NAMES)(4, 4)
         == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"
     )
     wide = [
         one._replace(command="x " * 45) for one in found.commands_of_turns(parse_turns("3"))[:1]
     ]
-    last = commands_text("commands", wide, NAMES, 175).split("\n")[-1]
+    last = commands_text("commands", wide, TRANSCRIPT_NAMES, 175).split("\n")[-1]
     assert (
         last
         == "… 1 command left out: resume-hooks read 11111111 --commands --turns 3 --max-chars 0"
@@ -229,17 +255,19 @@ def test_commands_without_a_limit_are_complete(tmp_path: Path) -> None:
     long = [
         one._replace(command="x" * 300) for one in read_lines(tmp_path, lines).commands_of_turns()
     ]
-    assert commands_text("commands", long, NAMES, 0).endswith("x" * 300)
+    assert commands_text("commands", long, TRANSCRIPT_NAMES, 0).endswith("x" * 300)
 
 
 def test_every_real_session_is_read(real_session: RealSession) -> None:
     """A real session is read without an error, within the limit, and without control characters."""
     found = TurnReader(real_session.file)
-    shown = found.passages_of_rows(found.rows_of_turns(), NAMES)
-    text = passages_text("all", shown, NAMES, 20_000, record_gap_describer(shown, NAMES))
+    shown = found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
+    text = passages_text(
+        "all", shown, TRANSCRIPT_NAMES, 20_000, record_gap_describer(shown, TRANSCRIPT_NAMES)
+    )
     assert len(text) < 20_000
     assert not [sign for sign in text if sign < " " and sign not in "\n\t"]
-    commands_text("commands", found.commands_of_turns(), NAMES, 5_000)
+    commands_text("commands", found.commands_of_turns(), TRANSCRIPT_NAMES, 5_000)
 
 
 def test_a_tool_without_a_name_is_not_a_shell(tmp_path: Path) -> None:
@@ -249,7 +277,7 @@ def test_a_tool_without_a_name_is_not_a_shell(tmp_path: Path) -> None:
     found = read_lines(tmp_path, [*conversation(1), damaged])
     assert "ls" not in "".join(
         one.text
-        for one in found.passages_of_rows(found.rows_of_turns(), NAMES)
+        for one in found.passages_of_rows(found.rows_of_turns(), TRANSCRIPT_NAMES)
         if one.speaker == "shell"
     )
     assert found.commands_of_turns() is not None

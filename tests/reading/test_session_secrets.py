@@ -10,7 +10,7 @@ from resume_hooks.reading.session_secrets import learn_secrets_in_file
 from resume_hooks.redaction.known_secrets import Redactor
 from tests.builders import assistant, call, result, session_bytes, user
 
-PRINTING = [
+PRINTING_COMMANDS = [
     "printenv DB_PASSWORD", "echo $DB_PASSWORD", "kubectl get secret db -o jsonpath={.data.password} | base64 -d",
     "terraform output -raw db_password", "gcloud secrets versions access latest --secret=db-password",
     "aws ssm get-parameter --with-decryption --name /db/password", "cat /run/secrets/db_password", "pass show work/db",
@@ -33,7 +33,7 @@ def redactor_of_output(folder: Path, command: str, output: str | list[dict[str, 
     return redactor
 
 
-@pytest.mark.parametrize("command", PRINTING)
+@pytest.mark.parametrize("command", PRINTING_COMMANDS)
 @pytest.mark.parametrize("printed", ["{}", "{}\n", '"{}"'])
 def test_a_value_is_recognized_by_the_command_that_printed_it(
     tmp_path: Path, command: str, printed: str

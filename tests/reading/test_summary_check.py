@@ -24,7 +24,7 @@ from tests.builders import (
     write_session,
 )
 
-SAID = [
+SESSION_TEXTS = [
     (":0", "please mend the tabs in src/parser.py, and keep the public names"),
     (":1", "[call of Bash]\ncommand: pytest tests/test_parser.py -q"),
     (":2", "212 passed in 3.40s"),
@@ -36,7 +36,7 @@ SAID = [
 
 def checked_summary(text: str) -> str:
     """Return the checked form of a summary."""
-    return check_summary(text, SAID).text
+    return check_summary(text, SESSION_TEXTS).text
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_markdown_is_kept() -> None:
         "# Work on TabStopper\n\n- **Done.** Renamed `parse_line` to `parseRow`. Mended src/printer.py.\n"
         "1. See TabStop in `lexer.py`\n\n```\nTabStopper()\n```\n| TabStopper | 1 |\n"
     )
-    found = check_summary(text, SAID)
+    found = check_summary(text, SESSION_TEXTS)
     assert found.text == (
         "# Work on TabStopper\n\n- **Done.** Renamed `parse_line` to `parseRow`. (:3) Mended src/printer.py. "
         f"[{ABSENT_TEXT}: src/printer.py]\n"
@@ -85,24 +85,27 @@ def test_markdown_is_kept() -> None:
 
 
 def test_an_existing_reference_is_enough() -> None:
-    """A sentence with the right reference gets no other. After a wrong reference, the right one is added."""
+    """A sentence with the right reference gets no second one.
+
+    A wrong reference is followed by the right one.
+    """
     assert checked_summary("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
     assert checked_summary("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
-    assert check_summary("Renamed `parse_line`. (:3)", SAID).tied_count == 1
+    assert check_summary("Renamed `parse_line`. (:3)", SESSION_TEXTS).tied_count == 1
 
 
-PIECES = st.sampled_from([
+SENTENCE_PIECES = st.sampled_from([
     "src/parser.py", "`parse_line()`", "`x y z`", "212", '"keep the public names"', '"a, b. C?"', "TabStop", "Foo.",
     "A", "bar!", '"', "`", "\u201c", "\u201d", "**", "(", ")", "(:3)", "[x]", "。", "-", "1.",
     "\n", "\n- ", "```\n", " ", "# ", "| ", "é", "e.g.", f"[{ABSENT_TEXT}: a]",
 ])  # fmt: skip
 
 
-@given(st.one_of(st.lists(PIECES, max_size=30).map(" ".join), st.text(max_size=200)))
+@given(st.one_of(st.lists(SENTENCE_PIECES, max_size=30).map(" ".join), st.text(max_size=200)))
 def test_a_second_check_changes_nothing(text: str) -> None:
     """A second check of a summary changes nothing, and a check only adds text."""
-    once = check_summary(text, SAID)
-    assert check_summary(once.text, SAID) == once
+    once = check_summary(text, SESSION_TEXTS)
+    assert check_summary(once.text, SESSION_TEXTS) == once
     letters = iter(once.text)
     assert all(letter in letters for letter in text)
     added = re.escape(ABSENT_TEXT)
@@ -156,5 +159,5 @@ def test_texts_that_count_as_evidence(tmp_path: Path) -> None:
 def test_hostile_summaries_are_checked_quickly(piece: str) -> None:
     """A hostile summary of 16,000 characters is checked within two seconds."""
     begun = time.perf_counter()
-    check_summary(piece * (16_000 // len(piece)), SAID)
+    check_summary(piece * (16_000 // len(piece)), SESSION_TEXTS)
     assert time.perf_counter() - begun < 2

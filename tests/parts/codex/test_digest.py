@@ -25,7 +25,7 @@ from tests.parts.codex.rollouts import (
     rollout_line,
     write_rollout,
 )
-from tests.reading.digest.talk import messages, notes, requests, texts
+from tests.reading.digest.talk import entry_notes, entry_texts, message_texts, request_texts
 
 CODE_HEAD = "Script completed\nWall time 1.0 seconds\nOutput:\n"
 
@@ -83,7 +83,7 @@ def test_a_missing_file_is_a_failure_if_the_exit_status_is_unknown(where: Where)
     made = digest_of_lines(
         where, lines_of_polling_scripts("make test", "rg: 'a b': No such file or directory\n")
     )
-    assert texts(made, "commands") == []
+    assert entry_texts(made, "commands") == []
 
 
 @pytest.mark.parametrize(("status", "listed"), [(0, ["make test"]), (2, [])])
@@ -99,15 +99,15 @@ def test_the_last_poll_of_a_command_decides(where: Where, status: int, listed: l
         output_line("3", f"Process exited with code {status}\nOutput:\nall of it"),
     ]
     made = digest_of_lines(where, lines)
-    assert texts(made, "commands") == listed
-    assert len(texts(made, "errors")) == (status != 0)
-    assert not any("running" in text for text in texts(made, "pending"))
+    assert entry_texts(made, "commands") == listed
+    assert len(entry_texts(made, "errors")) == (status != 0)
+    assert not any("running" in text for text in entry_texts(made, "pending"))
 
 
 def test_a_polled_command_without_an_exit_status_is_not_a_success(where: Where) -> None:
     """A polled command without an exit status has the note "exit status not recorded"."""
     made = digest_of_lines(where, lines_of_polling_scripts("make test", "", "ok 1 adds\n"))
-    assert notes(made, "commands") == {"make test": "exit status not recorded"}
+    assert entry_notes(made, "commands") == {"make test": "exit status not recorded"}
 
 
 def test_a_check_can_pass_in_a_script_with_another_failure(where: Where) -> None:
@@ -120,14 +120,14 @@ def test_a_check_can_pass_in_a_script_with_another_failure(where: Where) -> None
     last = "cargo fmt --check\ncargo test a::b\ngit diff --check\n"
     lines = script_lines("1", script_of_command(first), passed)
     lines += script_lines("2", script_of_command(last), f"Diff in /p/a.rs:3:\n-x\n+y\n{passed}")
-    made = notes(digest_of_lines(where, lines), "commands")
+    made = entry_notes(digest_of_lines(where, lines), "commands")
     assert made["cargo test a::b"].startswith(
         "in /p, 2 runs, exit status not recorded, passed in another command, :"
     )
     assert made["cargo fmt --check"] == "in /p, 2 runs, exit status not recorded"
     failed = "test result: FAILED. 5 passed; 1 failed\n"
     lines += script_lines("3", script_of_command(last), failed)
-    made = notes(digest_of_lines(where, lines), "commands")
+    made = entry_notes(digest_of_lines(where, lines), "commands")
     assert made["cargo test a::b"] == "in /p, 3 runs, exit status not recorded"
 
 
@@ -136,8 +136,8 @@ def test_a_failure_in_the_last_poll_counts(where: Where) -> None:
     made = digest_of_lines(
         where, lines_of_polling_scripts("make test", "1 of 2\n", "[test] ERROR task failed\n")
     )
-    assert texts(made, "commands") == []
-    assert len(texts(made, "errors")) == 1
+    assert entry_texts(made, "commands") == []
+    assert len(entry_texts(made, "errors")) == 1
 
 
 def test_a_running_command_continues_as_another_task(where: Where) -> None:
@@ -156,7 +156,7 @@ def test_a_running_command_continues_as_another_task(where: Where) -> None:
         output_line("2", "Process exited with code 1\nOutput:\nno rule"),
     ]
     lines[1]["payload"]["output"][0]["text"] = "Script running with cell ID 4\nOutput:\n"
-    assert texts(digest_of_lines(where, lines), "commands") == []
+    assert entry_texts(digest_of_lines(where, lines), "commands") == []
 
 
 def test_each_commit_of_a_polled_command_has_its_hash(where: Where) -> None:
@@ -164,11 +164,11 @@ def test_each_commit_of_a_polled_command_has_its_hash(where: Where) -> None:
     printed = "[main a54fd64] fix: one\n 1 file changed\n[main 42361d2] fix: two\n 1 file changed\n"
     command = 'git commit -qm "fix: one" a && git commit -m "fix: two" b'
     made = digest_of_lines(where, lines_of_polling_scripts(command, printed))
-    assert texts(made, "artefacts") == [
+    assert entry_texts(made, "artefacts") == [
         "commit 42361d2 fix: two",
         "commit a54fd64 fix: one",
     ]
-    assert "last commit 42361d2" in notes(made, "now").values()
+    assert "last commit 42361d2" in entry_notes(made, "now").values()
 
 
 def test_a_rejected_patch_is_not_a_change(where: Where) -> None:
@@ -180,7 +180,7 @@ def test_a_rejected_patch_is_not_a_change(where: Where) -> None:
             "1", "apply_patch verification failed: Failed to find expected lines in /p/a.py"
         ),
     ]
-    assert texts(digest_of_lines(where, lines), "changed") == []
+    assert entry_texts(digest_of_lines(where, lines), "changed") == []
 
 
 def test_only_the_last_poll_of_a_series_is_shown(where: Where) -> None:
@@ -246,8 +246,8 @@ def test_a_plan_that_a_script_writes_is_the_task_list(where: Where) -> None:
         'const r = await tools.exec_command({cmd:"make test"}); text(r.output);'
     )
     made = digest_of_lines(where, script_lines("1", code, "all passed"))
-    assert texts(made, "todos") == ["Test it"]
-    assert texts(made, "commands") == ["make test"]
+    assert entry_texts(made, "todos") == ["Test it"]
+    assert entry_texts(made, "commands") == ["make test"]
 
 
 def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where: Where) -> None:
@@ -258,7 +258,7 @@ def test_a_note_before_a_request_in_the_middle_of_a_turn_is_not_an_answer(where:
         output_line("1", "Process exited with code 0\nOutput:\nok"),
         message_line("user", "and the feedback?"),
     ]
-    assert TURN_CUT_SHORT in texts(digest_of_lines(where, lines), "now")
+    assert TURN_CUT_SHORT in entry_texts(digest_of_lines(where, lines), "now")
 
 
 def test_a_long_command_template_is_shortened(where: Where) -> None:
@@ -268,7 +268,7 @@ def test_a_long_command_template_is_shortened(where: Where) -> None:
         "\n## User Input\n\n```text\nmake it red\n```\n\n"
         f"You **MUST** consider the user input before proceeding.\n\n{template}"
     )
-    (request,) = requests(
+    (request,) = request_texts(
         digest_of_lines(where, [message_line("user", prompt), message_line("assistant", "Done")])
     )[1:]
     assert request.startswith("make it red\n[command's template:]\n## Outline\n1. Run `setup.sh`")
@@ -282,7 +282,7 @@ def test_the_template_of_an_open_request_is_complete(where: Where) -> None:
         "\n## User Input\n\n```text\n\n```\n\nYou **MUST** consider the user input.\n\n"
         f"## Outline\n\n{'1. Follow the rules. ' * 100}\n\nThen stop."
     )
-    (request,) = requests(digest_of_lines(where, [message_line("user", prompt)]))[1:]
+    (request,) = request_texts(digest_of_lines(where, [message_line("user", prompt)]))[1:]
     assert request.endswith("Then stop.")
 
 
@@ -294,7 +294,7 @@ def test_rules_in_a_command_template_are_not_user_constraints(where: Where) -> N
         "Do not create a new template; always edit the existing file."
     )
     made = digest_of_lines(where, [message_line("user", prompt), message_line("assistant", "Done")])
-    assert texts(made, "constraints") == ["You must always write a failing test first."]
+    assert entry_texts(made, "constraints") == ["You must always write a failing test first."]
 
 
 def test_attached_files_follow_the_request(where: Where) -> None:
@@ -303,7 +303,7 @@ def test_attached_files_follow_the_request(where: Where) -> None:
         "# Context from my IDE setup:\n\n## Active file: a.py\n\n# Files mentioned by the user:\n\n"
         "## The plan: /p/pasted-text.txt\n\n## My request for Codex:\ni want this\n"
     )
-    assert requests(digest_of_lines(where, [message_line("user", prompt)]))[1:] == [
+    assert request_texts(digest_of_lines(where, [message_line("user", prompt)]))[1:] == [
         "i want this\nFiles that the user attached:\n- The plan: /p/pasted-text.txt"
     ]
 
@@ -320,7 +320,7 @@ def test_an_approved_plan_is_shown_once(where: Where) -> None:
     shown = "\n".join(message.text for message in made.talk)
     assert shown.count("Write a test that fails") == 1
     assert "[the plan in the prompt :3]" in shown
-    assert "the last plan that the user approved: Move the parser" in texts(made, "now")
+    assert "the last plan that the user approved: Move the parser" in entry_texts(made, "now")
 
 
 def test_an_aborted_command_is_not_a_success(where: Where) -> None:
@@ -333,8 +333,10 @@ def test_an_aborted_command_is_not_a_success(where: Where) -> None:
         message_line("user", "now this"),
     ]
     made = digest_of_lines(where, lines)
-    assert texts(made, "commands") == texts(made, "errors") == []
-    assert any("work on the request before the last, :1," in text for text in texts(made, "now"))
+    assert entry_texts(made, "commands") == entry_texts(made, "errors") == []
+    assert any(
+        "work on the request before the last, :1," in text for text in entry_texts(made, "now")
+    )
 
 
 def test_an_aborted_run_does_not_close_a_failure(where: Where) -> None:
@@ -345,7 +347,7 @@ def test_an_aborted_run_does_not_close_a_failure(where: Where) -> None:
         call_line("2", "make test"),
         output_line("2", "aborted by user after 20.1s"),
     ]
-    assert texts(digest_of_lines(where, lines), "errors") == ["`make test` exit 2: no rule"]
+    assert entry_texts(digest_of_lines(where, lines), "errors") == ["`make test` exit 2: no rule"]
 
 
 @pytest.mark.parametrize(("mode", "is_on"), [("plan", True), ("default", False)])
@@ -359,7 +361,7 @@ def test_the_last_collaboration_mode_decides_about_plan_mode(
             rollout_line("turn_context", {"collaboration_mode": {"mode": each}}),
             message_line("user", each),
         ]
-    shown = texts(digest_of_lines(where, lines), "now")
+    shown = entry_texts(digest_of_lines(where, lines), "now")
     assert any(text.startswith("plan mode is on") for text in shown) is is_on
 
 
@@ -379,7 +381,7 @@ def test_the_last_sandbox_is_stated_if_it_allows_no_changes(
             rollout_line("turn_context", context),
             message_line("assistant", "done"),
         ]
-    now = texts(digest_of_lines(where, lines), "now")
+    now = entry_texts(digest_of_lines(where, lines), "now")
     assert [text for text in now if text.startswith("sandbox")] == shown
 
 
@@ -403,8 +405,8 @@ def test_the_shell_does_not_distinguish_commands(where: Where, command: object) 
         output_line("2", "Exit code: 0\nOutput:\nok"),
     ]
     made = digest_of_lines(where, lines)
-    assert texts(made, "errors") == []
-    assert texts(made, "commands") == ["make test"]
+    assert entry_texts(made, "errors") == []
+    assert entry_texts(made, "commands") == ["make test"]
 
 
 def test_a_rejected_command_is_not_a_success(where: Where) -> None:
@@ -412,8 +414,13 @@ def test_a_rejected_command_is_not_a_success(where: Where) -> None:
     made = digest_of_lines(
         where, [call_line("1", "make test"), output_line("1", "exec command rejected by user")]
     )
-    assert texts(made, "commands") == texts(made, "others") == texts(made, "errors") == []
-    assert texts(made, "refusals") == ["refused by the user: Bash make test"]
+    assert (
+        entry_texts(made, "commands")
+        == entry_texts(made, "others")
+        == entry_texts(made, "errors")
+        == []
+    )
+    assert entry_texts(made, "refusals") == ["refused by the user: Bash make test"]
 
 
 @pytest.mark.parametrize("subject", ["", " for `git fetch --all`"])
@@ -424,8 +431,8 @@ def test_a_command_that_the_sandbox_denied_is_a_failure(where: Where, subject: s
         "ExecToolCallOutput { exit_code: 255, stderr: error: cannot open '.git/FETCH_HEAD' }))\" }"
     )
     made = digest_of_lines(where, [call_line("1", "git fetch --all"), output_line("1", denied)])
-    assert texts(made, "others") == []
-    (error,) = texts(made, "errors")
+    assert entry_texts(made, "others") == []
+    (error,) = entry_texts(made, "errors")
     assert error.startswith(f"`git fetch --all` failed: exec_command failed{subject}: ")
 
 
@@ -439,7 +446,7 @@ def test_paths_of_a_shell_patch_are_relative_to_its_folder(where: Where, folder:
         item_line("function_call", name="shell", arguments=arguments, call_id="1"),
         output_line("1", "Exit code: 0\nOutput:\nSuccess. Updated the following files:\nM a.py"),
     ]
-    assert texts(digest_of_lines(where, lines), "changed") == ["/p/lib/a.py"]
+    assert entry_texts(digest_of_lines(where, lines), "changed") == ["/p/lib/a.py"]
 
 
 @pytest.mark.parametrize(("command", "is_told"), [("gh run watch 1", False), ("make serve", True)])
@@ -452,7 +459,7 @@ def test_a_watch_before_the_answer_is_not_reported_as_running(
         output_line("1", "Process running with session ID 5\nOutput:\n"),
         message_line("assistant", "All checks pass."),
     ]
-    shown = texts(digest_of_lines(where, lines), "pending")
+    shown = entry_texts(digest_of_lines(where, lines), "pending")
     assert any("still running" in text for text in shown) is is_told
 
 
@@ -464,8 +471,8 @@ def test_a_script_without_an_exit_status_does_not_count_as_status_0(where: Where
         *script_lines("2", code % '"cargo test"', "ok"),
     ]
     made = digest_of_lines(where, lines)
-    assert notes(made, "commands") == {"cargo test": "exit status not recorded"}
-    (failure,) = texts(made, "errors")
+    assert entry_notes(made, "commands") == {"cargo test": "exit status not recorded"}
+    (failure,) = entry_texts(made, "errors")
     assert failure.startswith("`make lint` exit status not recorded, but: ")
 
 
@@ -477,13 +484,13 @@ def test_a_branch_of_another_folder_is_not_the_session_branch(where: Where) -> N
         call_line("2", "cd /elsewhere && git switch -c y"),
         output_line("2", "Process exited with code 0\nOutput:\nSwitched to a new branch 'y'"),
     ]
-    shown = texts(digest_of_lines(where, lines), "now")
+    shown = entry_texts(digest_of_lines(where, lines), "now")
     assert "in /elsewhere: branch y, when last seen" in shown
 
 
 def test_the_digest_names_the_folder_of_the_session(where: Where) -> None:
     """The state in a digest begins with the session's folder."""
-    assert texts(digest_of_lines(where, []), "now")[0] == "folder: /home/user/proj"
+    assert entry_texts(digest_of_lines(where, []), "now")[0] == "folder: /home/user/proj"
 
 
 def instructions_message(*rows: str) -> Line:
@@ -506,7 +513,7 @@ def test_short_instructions_are_quoted_in_full(where: Where) -> None:
     made = digest_of_lines(
         where, [given, message_line("user", "open a pull request with a good title")]
     )
-    assert texts(made, "instructions") == [
+    assert entry_texts(made, "instructions") == [
         "AGENTS.md of /p",
         "Pull request titles must follow Conventional Commits.",
         "Never edit the registry of plugins.",
@@ -522,7 +529,7 @@ def test_an_omitted_item_of_a_quoted_list_is_marked(where: Where) -> None:
         "1. The global file of the user\n2. `p.toml`\n3. The local file, which git ignores",
     )
     digest = digest_of_lines(where, [given, message_line("user", "mend the config loading")])
-    assert texts(digest, "instructions")[1:] == [
+    assert entry_texts(digest, "instructions")[1:] == [
         "Config loading: The global file of the user …",
         "Config loading: The local file, which git ignores",
     ]
@@ -536,14 +543,18 @@ def test_steps_for_a_special_purpose_are_not_rules(where: Where) -> None:
         "2. Never forget the index of it\n",
         "Never skip a failing test.",
     )
-    rows = texts(digest_of_lines(where, [given, message_line("user", "go on")]), "instructions")
+    rows = entry_texts(
+        digest_of_lines(where, [given, message_line("user", "go on")]), "instructions"
+    )
     assert rows[1:] == ["Always run the whole suite.", "Never skip a failing test."]
 
 
 def test_the_headings_of_instructions_without_rules_are_listed(where: Where) -> None:
     """The digest of instructions without rules lists their headings."""
     given = instructions_message("# Guide\n\n## Status of runs\n\nThe script prints it.\n")
-    rows = texts(digest_of_lines(where, [given, message_line("user", "go on")]), "instructions")
+    rows = entry_texts(
+        digest_of_lines(where, [given, message_line("user", "go on")]), "instructions"
+    )
     assert rows == ["AGENTS.md of /p", "its headings: Guide; Status of runs"]
 
 
@@ -553,7 +564,8 @@ def test_a_list_of_skills_is_not_an_instruction(where: Where) -> None:
         "\n## Skills\nA skill is a set of local instructions. Always open one."
     )
     assert (
-        texts(digest_of_lines(where, [given, message_line("user", "go on")]), "instructions") == []
+        entry_texts(digest_of_lines(where, [given, message_line("user", "go on")]), "instructions")
+        == []
     )
 
 
@@ -588,7 +600,7 @@ def test_long_instructions_are_shortened_to_relevant_rules(where: Where) -> None
         "Code Architecture",
     ]
     made = digest_of_lines(where, lines)
-    assert texts(made, "instructions") == [
+    assert entry_texts(made, "instructions") == [
         "AGENTS.md of /p",
         f"its headings: {'; '.join(headings)}",
         "Commits: Always sign a commit, as in: [2 lines of code]",
@@ -615,10 +627,10 @@ def test_only_user_preferences_apply_to_a_project_without_work(
         output_line("1", f"Success. Updated the following files:\nA {changed_file}"),
     ]
     made = digest_of_lines(where, lines)
-    note = notes(made, "instructions")["AGENTS.md of /p"]
+    note = entry_notes(made, "instructions")["AGENTS.md of /p"]
     assert note.startswith("the session changed no file of this project") is is_elsewhere
     project_rules = [] if is_elsewhere else ["Guide: Always run the tests.", "`make test`"]
-    assert texts(made, "instructions")[1:] == ["Never open a draft request.", *project_rules]
+    assert entry_texts(made, "instructions")[1:] == ["Never open a draft request.", *project_rules]
 
 
 @pytest.mark.parametrize("is_told", [True, False])
@@ -634,7 +646,9 @@ def test_an_interrupted_turn_is_one_interruption(where: Where, *, is_told: bool)
         *([note] if is_told else []),
         event,
     ]
-    found = [text for text in texts(digest_of_lines(where, lines), "now") if "interrupted" in text]
+    found = [
+        text for text in entry_texts(digest_of_lines(where, lines), "now") if "interrupted" in text
+    ]
     assert found == ["the user interrupted the work on the last request"]
 
 
@@ -653,8 +667,8 @@ def test_a_file_in_a_deleted_folder_is_not_listed(where: Where) -> None:
         ),
     ]
     made = digest_of_lines(where, lines)
-    assert not any("not committed" in note for note in notes(made, "changed").values())
-    assert not any("a.md" in text for text in texts(made, "now"))
+    assert not any("not committed" in note for note in entry_notes(made, "changed").values())
+    assert not any("a.md" in text for text in entry_texts(made, "now"))
 
 
 def test_an_interrupted_watch_is_not_a_failure(where: Where) -> None:
@@ -666,7 +680,7 @@ def test_an_interrupted_watch_is_not_a_failure(where: Where) -> None:
         output_line("2", "Process exited with code 130\nOutput:\n"),
     ]
     made = digest_of_lines(where, lines)
-    assert texts(made, "errors") == texts(made, "failures") == []
+    assert entry_texts(made, "errors") == entry_texts(made, "failures") == []
 
 
 def test_a_check_in_a_shell_script_closes_a_failure(where: Where) -> None:
@@ -677,14 +691,14 @@ def test_a_check_in_a_shell_script_closes_a_failure(where: Where) -> None:
         call_line("2", "mise exec -- sh -c 'PATH=/y exec ./target/hk test --step a'"),
         output_line("2", "Process exited with code 0\nOutput:\nok"),
     ]
-    assert texts(digest_of_lines(where, lines), "errors") == []
+    assert entry_texts(digest_of_lines(where, lines), "errors") == []
 
 
 def test_a_cut_result_has_its_exit_status(where: Where) -> None:
     """The exit status is found in a JSON result that was cut off."""
     code = 'text(JSON.stringify(await tools.exec_command({cmd:"make test"})));'
     cut = 'Warning: truncated output (original token count: 9)\n\n{"chunk_id":"1","exit_code":1,"output":"a'
-    assert texts(digest_of_lines(where, script_lines("1", code, cut)), "commands") == []
+    assert entry_texts(digest_of_lines(where, script_lines("1", code, cut)), "commands") == []
 
 
 @pytest.mark.parametrize(("typed", "count"), [('"\\u0003"', 0), ('""', 1)])
@@ -697,7 +711,7 @@ def test_a_command_stopped_with_ctrl_c_is_not_a_failure(
         *lines_of_polling_scripts("make test", "ok 1 adds\n\nSESSION_ID=77"),
         *script_lines("s9", stop, "# Received SIGINT\n[test] ERROR task failed\n"),
     ]
-    assert len(texts(digest_of_lines(where, lines), "errors")) == count
+    assert len(entry_texts(digest_of_lines(where, lines), "errors")) == count
 
 
 def test_a_run_by_another_path_follows_up_a_missing_program(where: Where) -> None:
@@ -711,9 +725,9 @@ def test_a_run_by_another_path_follows_up_a_missing_program(where: Where) -> Non
         *script_lines("2", code % '"./bin/tool check --all"', "linter: command not found"),
     ]
     made = digest_of_lines(where, lines)
-    (failure,) = texts(made, "errors")
+    (failure,) = entry_texts(made, "errors")
     assert failure.startswith("`./bin/tool check --all` ")
-    assert texts(made, "failures")[-1].endswith(
+    assert entry_texts(made, "failures")[-1].endswith(
         "; then `./bin/tool check --all` failed in another way"
     )
 
@@ -727,7 +741,7 @@ def test_the_row_of_a_failed_request_begins_with_its_program(where: Where) -> No
         *script_lines("1", code % json.dumps(read_before + query % '""'), "gh: Expected NAME"),
         *script_lines("2", code % json.dumps(query % '"a"'), '{"id": 1}'),
     ]
-    (failure,) = texts(digest_of_lines(where, lines), "failures")
+    (failure,) = entry_texts(digest_of_lines(where, lines), "failures")
     assert failure.startswith("`… gh api graphql ")
     assert "; then `gh api graphql" in failure
 
@@ -742,14 +756,14 @@ def test_a_description_is_not_a_rule(where: Where) -> None:
     made = digest_of_lines(
         where, [given, message_line("user", "open a pull request with good titles")]
     )
-    assert texts(made, "instructions") == ["AGENTS.md of /p"]
+    assert entry_texts(made, "instructions") == ["AGENTS.md of /p"]
 
 
 @pytest.mark.parametrize("rule", ["Use uv to run the tests.", "We prefer short names for values."])
 def test_a_preference_counts_as_a_rule(where: Where, rule: str) -> None:
     """An imperative or a preference in the instructions is quoted as a rule."""
     made = digest_of_lines(where, [instructions_message(rule), message_line("user", "go on")])
-    assert texts(made, "instructions") == ["AGENTS.md of /p", rule]
+    assert entry_texts(made, "instructions") == ["AGENTS.md of /p", rule]
 
 
 @pytest.mark.parametrize(
@@ -787,7 +801,7 @@ def test_a_failed_project_command_is_marked(
             output_line("1", printed),
         ],
     )
-    assert notes(made, "instructions") == {
+    assert entry_notes(made, "instructions") == {
         "AGENTS.md of /p": "the client loads the file again",
         "make test # all tests": note,
         "`make lint` or `make l`": "",
@@ -801,9 +815,9 @@ def test_a_summary_does_not_repeat_the_conversation(where: Where, prefix: str) -
     request = message_line("user", f"{prefix}{heading}sort it")
     hidden = item_line("compaction", encrypted_content="xxx")
     lines = [request, message_line("assistant", "Sorted."), compaction_line([request, hidden], 1)]
-    assert messages(digest_of_lines(where, lines), MessageKind.SUMMARY) == []
+    assert message_texts(digest_of_lines(where, lines), MessageKind.SUMMARY) == []
     summary = message_line("user", f"{SUMMARY_PREFIX}: half of it is sorted")
     lines[-1] = compaction_line([request, summary], 1)
-    (text,) = messages(digest_of_lines(where, lines), MessageKind.SUMMARY)
+    (text,) = message_texts(digest_of_lines(where, lines), MessageKind.SUMMARY)
     assert "half of it is sorted" in text
     assert "sort it" not in text

@@ -30,7 +30,7 @@ REJECTED = (
 class Talk:
     """The records of one session, added one after another by the methods.
 
-    Each new record follows the record added before it. ``at`` is the line number of the last
+    Each new record follows the record added before it. ``last_line`` is the line number of the last
     record.
     """
 
@@ -41,17 +41,17 @@ class Talk:
         self._parent: str | None = None
 
     @property
-    def at(self) -> int:
+    def last_line(self) -> int:
         """The line number of the last record, counted from 0."""
         return len(self.records) - 1
 
     @property
-    def leaf(self) -> str | None:
+    def next_parent(self) -> str | None:
         """The uuid of the record that the next record will follow."""
         return self._parent
 
-    def back_to(self, uuid: str | None) -> Talk:
-        """Let the next record follow the record with this uuid, an earlier one."""
+    def continue_from(self, uuid: str | None) -> Talk:
+        """Make the next record follow the earlier record with this uuid."""
         self._parent = uuid
         return self
 
@@ -114,29 +114,29 @@ class Talk:
         return build_digest(session_file(str(self.write(home))), home.where)
 
 
-def texts(digest: Digest, section: str) -> list[str]:
+def entry_texts(digest: Digest, section: str) -> list[str]:
     """Return the texts of the entries in a section."""
     return [entry.text for entry in digest.section_entries(section)]
 
 
-def notes(digest: Digest, section: str) -> dict[str, str]:
+def entry_notes(digest: Digest, section: str) -> dict[str, str]:
     """Return the note of each entry in a section, by the entry's text."""
     return {entry.text: entry.note for entry in digest.section_entries(section)}
 
 
-def lines(digest: Digest, section: str) -> dict[str, int]:
+def entry_lines(digest: Digest, section: str) -> dict[str, int]:
     """Return the line number that each entry of a section refers to, by the entry's text."""
     return {
         entry.text: int(entry.ref.rpartition(":")[2]) for entry in digest.section_entries(section)
     }
 
 
-def requests(digest: Digest) -> list[str]:
+def request_texts(digest: Digest) -> list[str]:
     """Return the user's messages, oldest first."""
-    return messages(digest, MessageKind.REQUEST)
+    return message_texts(digest, MessageKind.REQUEST)
 
 
-def messages(digest: Digest, kind: MessageKind) -> list[str]:
+def message_texts(digest: Digest, kind: MessageKind) -> list[str]:
     """Return the texts of the messages of a kind, oldest first."""
     return [message.text for message in digest.talk if message.kind is kind]
 

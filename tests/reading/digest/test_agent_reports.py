@@ -7,14 +7,18 @@ import pytest
 from resume_hooks.reading.digest.agent_reports import find_changed_files, strip_trailer
 from resume_hooks.reading.digest.entries import MessageKind
 from tests.builders import CWD, ConfigHome
-from tests.reading.digest.talk import Talk, messages, notes, texts
+from tests.reading.digest.talk import Talk, entry_notes, entry_texts, message_texts
 
-WRITER = {"description": "build", "prompt": "build it", "subagent_type": "general-purpose"}
-SIMPLIFIED = (
+WRITING_AGENT_CALL = {
+    "description": "build",
+    "prompt": "build it",
+    "subagent_type": "general-purpose",
+}
+SIMPLIFICATION_REPORT = (
     "Here is a summary of all changes:\n\n## Summary of Code Simplifications\n\n"
     "### 1. `src/hooks.go`\n- Removed dead code in `config.go`\n\n### 2. `src/utils.go`\n- Added a function\n"
 )
-REVIEWED = (
+REVIEW_REPORT = (
     "## Review Complete\n\n### Files Changed\n- `a.py` - Added 4 lines\n\n"
     "The review has been written to `review-01.md`."
 )
@@ -25,9 +29,9 @@ REVIEWED = (
     [
         ("I have created the file `docs/color.md` with the following content:", ["docs/color.md"]),
         ("I've updated src/a.py, and read src/b.py.", ["src/a.py"]),
-        (SIMPLIFIED, ["src/hooks.go", "src/utils.go"]),
+        (SIMPLIFICATION_REPORT, ["src/hooks.go", "src/utils.go"]),
         ("Done.\n\n### Files modified:\n- `a.py` - the fix\n- **b.py**\n\n### Read\n- c.py", ["a.py", "b.py"]),
-        (REVIEWED, ["review-01.md"]),
+        (REVIEW_REPORT, ["review-01.md"]),
         ("The parser is in `src/a.py`; the bug is at src/b.py:40.", []),
         ("# Audit\n\n## Files created in the build\n- dist/a.js", []),
     ],
@@ -40,19 +44,23 @@ def test_changed_files_are_read_from_a_report(report: str, files: list[str]) -> 
 def test_files_named_only_in_a_report_are_uncommitted(config_home: ConfigHome) -> None:
     """A file that a sub-agent reports as changed is listed as not committed, even if it was read before."""
     talk = Talk().prompt("go").calls("Read", {"file_path": f"{CWD}/src/hooks.go"}, "package a")
-    talk.calls("Task", WRITER, SIMPLIFIED).runs("git log --oneline", "1234567 x", cwd=CWD)
+    talk.calls("Task", WRITING_AGENT_CALL, SIMPLIFICATION_REPORT).runs(
+        "git log --oneline", "1234567 x", cwd=CWD
+    )
     digest = talk.says("All is simpler now.").digest(config_home)
-    assert notes(digest, "changed")["src/hooks.go"] == "as a sub-agent reported, not committed"
-    assert texts(digest, "read") == []
-    assert "not committed: src/utils.go, src/hooks.go" in texts(digest, "now")
-    assert any("only the changes that they reported" in row for row in texts(digest, "now"))
+    assert (
+        entry_notes(digest, "changed")["src/hooks.go"] == "as a sub-agent reported, not committed"
+    )
+    assert entry_texts(digest, "read") == []
+    assert "not committed: src/utils.go, src/hooks.go" in entry_texts(digest, "now")
+    assert any("only the changes that they reported" in row for row in entry_texts(digest, "now"))
 
 
 def test_a_reading_agent_changes_no_file(config_home: ConfigHome) -> None:
     """Files in the report of a sub-agent of the type Explore, which can't edit, are not listed as changed."""
-    explorer = {**WRITER, "subagent_type": "Explore"}
-    digest = Talk().prompt("go").calls("Task", explorer, SIMPLIFIED).digest(config_home)
-    assert texts(digest, "changed") == []
+    explorer = {**WRITING_AGENT_CALL, "subagent_type": "Explore"}
+    digest = Talk().prompt("go").calls("Task", explorer, SIMPLIFICATION_REPORT).digest(config_home)
+    assert entry_texts(digest, "changed") == []
 
 
 def test_the_client_trailer_of_a_report_is_omitted(config_home: ConfigHome) -> None:
@@ -65,8 +73,12 @@ def test_the_client_trailer_of_a_report_is_omitted(config_home: ConfigHome) -> N
     digest = (
         Talk()
         .prompt("go")
-        .calls("Task", WRITER, f"It is a long report of what was found.{added}")
-        .calls("Task", WRITER, "Spawned successfully. (This tool result is internal metadata)")
+        .calls("Task", WRITING_AGENT_CALL, f"It is a long report of what was found.{added}")
+        .calls(
+            "Task",
+            WRITING_AGENT_CALL,
+            "Spawned successfully. (This tool result is internal metadata)",
+        )
         .digest(config_home)
     )
-    assert messages(digest, MessageKind.REPORT) == ["It is a long report of what was found."]
+    assert message_texts(digest, MessageKind.REPORT) == ["It is a long report of what was found."]

@@ -58,9 +58,10 @@ def test_a_task_in_another_folder_does_not_prove_a_check() -> None:
 
 
 def test_a_long_printed_command_does_not_prove_a_check() -> None:
-    """A very long printed command is only read in part, so it proves nothing: its end may select tests.
+    """A very long printed command proves nothing, because only a part of it is read.
 
-    A short printed command proves the check if it selects no tests.
+    The part that is not read may select tests. A short printed command proves the check if it
+    selects no tests.
     """
     check = _run("go test ./a", 1, "/repo")
     for folder_count, is_proof in ((10, True), (200, False)):

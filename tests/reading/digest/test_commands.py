@@ -6,7 +6,14 @@ import pytest
 
 from resume_hooks.reading.digest.opening import format_whole_digest
 from tests.builders import CWD, SESSION, ConfigHome
-from tests.reading.digest.talk import REJECTED, Talk, lines, notes, requests, texts
+from tests.reading.digest.talk import (
+    REJECTED,
+    Talk,
+    entry_lines,
+    entry_notes,
+    entry_texts,
+    request_texts,
+)
 
 
 def test_a_successful_command_has_its_last_successful_form(config_home: ConfigHome) -> None:
@@ -18,10 +25,10 @@ def test_a_successful_command_has_its_last_successful_form(config_home: ConfigHo
         .runs("cd /home/user/proj && go test ./... 2>&1 | tail -5")
     )
     digest = talk.digest(config_home)
-    assert notes(digest, "commands") == {"go test ./...": "2 runs"}
-    assert lines(digest, "commands") == {"go test ./...": 3}
-    assert texts(digest, "failures") == []
-    assert texts(digest, "errors") == []
+    assert entry_notes(digest, "commands") == {"go test ./...": "2 runs"}
+    assert entry_lines(digest, "commands") == {"go test ./...": 3}
+    assert entry_texts(digest, "failures") == []
+    assert entry_texts(digest, "errors") == []
 
 
 @pytest.mark.parametrize(
@@ -37,16 +44,16 @@ def test_a_successful_command_has_its_last_successful_form(config_home: ConfigHo
 def test_a_search_without_results_is_not_listed(config_home: ConfigHome, command: str) -> None:
     """A search that printed nothing is not listed. The same search with output is listed."""
     empty = Talk().prompt("go").runs(command, "").digest(config_home)
-    assert texts(empty, "others") == []
+    assert entry_texts(empty, "others") == []
     answered = Talk().prompt("go").runs(command, "title: Scout").digest(config_home)
-    (row,) = texts(answered, "others")
+    (row,) = entry_texts(answered, "others")
     assert command.startswith(row)
 
 
 def test_an_empty_list_of_a_forge_is_not_listed(config_home: ConfigHome) -> None:
     """A ``gh`` command that printed the empty list ``[]`` is not listed."""
     talk = Talk().prompt("go").runs("gh pr list --json number", "[]")
-    assert texts(talk.runs("gh pr view 7", "Fix it").digest(config_home), "others") == [
+    assert entry_texts(talk.runs("gh pr view 7", "Fix it").digest(config_home), "others") == [
         "gh pr view 7"
     ]
 
@@ -55,13 +62,13 @@ def test_a_request_to_a_local_server_is_listed(config_home: ConfigHome) -> None:
     """A ``curl`` request to localhost is listed, because it shows whether the started server works."""
     command = "curl -s http://localhost:3000/health"
     digest = Talk().prompt("go").runs(command, "up").digest(config_home)
-    assert texts(digest, "others") == [command]
+    assert entry_texts(digest, "others") == [command]
 
 
 def test_an_error_of_mise_behind_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
     """An error that mise prints marks the command as failed, although ``tail`` sets the exit status 0."""
     talk = Talk().prompt("go").runs("mise run test 2>&1 | tail -5", "mise ERROR no tasks defined")
-    assert texts(talk.digest(config_home), "commands") == []
+    assert entry_texts(talk.digest(config_home), "commands") == []
 
 
 def test_an_error_of_a_forge_before_a_pipe_is_a_failure(config_home: ConfigHome) -> None:
@@ -69,11 +76,11 @@ def test_an_error_of_a_forge_before_a_pipe_is_a_failure(config_home: ConfigHome)
     error = "none of the git remotes configured for this repository point to a known GitHub host"
     talk = Talk().prompt("go").runs("gh workflow run ci.yml --json x 2>&1 | head -5", error)
     digest = talk.runs("gh workflow enable ci.yml", "ok").digest(config_home)
-    assert texts(digest, "others") == ["gh workflow enable ci.yml"]
+    assert entry_texts(digest, "others") == ["gh workflow enable ci.yml"]
 
 
 def test_a_command_whose_last_run_failed_is_marked(config_home: ConfigHome) -> None:
-    """The note says that the last run failed, and the failure is an open error."""
+    """The note on a command says that its last run failed, and the failure is listed as an open error."""
     digest = (
         Talk()
         .prompt("go")
@@ -81,18 +88,18 @@ def test_a_command_whose_last_run_failed_is_marked(config_home: ConfigHome) -> N
         .fails("make x", "cc: fatal error: no y", 2)
         .digest(config_home)
     )
-    assert notes(digest, "commands") == {"make x": "2 runs, its last run, :3, failed, exit 2"}
-    assert texts(digest, "errors") == ["`make x` exit 2: cc: fatal error: no y"]
+    assert entry_notes(digest, "commands") == {"make x": "2 runs, its last run, :3, failed, exit 2"}
+    assert entry_texts(digest, "errors") == ["`make x` exit 2: cc: fatal error: no y"]
 
 
 def test_a_failed_chain_names_its_part_that_passed_later(config_home: ConfigHome) -> None:
     """If one part of a failed command chain passes later, the open error says which part passed."""
     talk = Talk().prompt("go").fails("cargo clippy -q && cargo test argv", "error: dead code")
     row = "`cargo clippy -q && cargo test argv` exit 1: error: dead code"
-    assert notes(talk.digest(config_home), "errors") == {row: ""}
+    assert entry_notes(talk.digest(config_home), "errors") == {row: ""}
     talk.runs("cargo fmt && cargo test argv", "test result: ok. 3 passed; 0 failed")
-    passed_note = f"its part `cargo test argv` passed later, :{talk.at}"
-    assert notes(talk.digest(config_home), "errors") == {row: passed_note}
+    passed_note = f"its part `cargo test argv` passed later, :{talk.last_line}"
+    assert entry_notes(talk.digest(config_home), "errors") == {row: passed_note}
 
 
 def test_a_check_that_passed_before_edits_names_the_edited_files(config_home: ConfigHome) -> None:
@@ -104,12 +111,12 @@ def test_a_check_that_passed_before_edits_names_the_edited_files(config_home: Co
     talk = Talk().prompt("go").runs("pytest -q").runs("npm start").edits(f"{CWD}/README.md")
     talk.edits("/tmp/x.py").edits("/home/me/.claude/plans/x.py")
     checked = {"pytest -q": "", "npm start": ""}
-    assert notes(talk.digest(config_home), "commands") == checked
+    assert entry_notes(talk.digest(config_home), "commands") == checked
     talk.edits(f"{CWD}/a.py").edits(f"{CWD}/a.py").runs("sed -i s/a/b/ b.py")
     checked["pytest -q"] = "edited since: a.py, b.py"
-    assert notes(talk.digest(config_home), "commands") == checked
+    assert entry_notes(talk.digest(config_home), "commands") == checked
     checked["pytest -q"] = "2 runs"
-    assert notes(talk.runs("pytest -q").digest(config_home), "commands") == checked
+    assert entry_notes(talk.runs("pytest -q").digest(config_home), "commands") == checked
 
 
 def test_work_in_another_repository_does_not_change_a_check(
@@ -123,10 +130,10 @@ def test_work_in_another_repository_does_not_change_a_check(
     talk = Talk().prompt("go").runs("git status", "On branch main\n", cwd=other)
     talk.runs("make check", cwd=other).runs("pytest -q").edits(f"{CWD}/a.py")
     talk.edits("/srv/loose.py").runs("make check && git commit -qam done")
-    checked = notes(talk.digest(config_home), "commands")
+    checked = entry_notes(talk.digest(config_home), "commands")
     assert checked["make check"] == f"in {other}, edited since: loose.py"
     assert checked["pytest -q"] == "edited since: a.py, loose.py"
-    checked = notes(talk.edits(f"{other}/b.py").digest(config_home), "commands")
+    checked = entry_notes(talk.edits(f"{other}/b.py").digest(config_home), "commands")
     assert checked["make check"] == f"in {other}, edited since: loose.py, b.py"
     assert checked["pytest -q"] == "edited since: a.py, loose.py"
 
@@ -138,11 +145,11 @@ def test_a_check_in_a_chain_has_the_result_of_the_chain(config_home: ConfigHome)
     """
     talk = Talk().prompt("go").runs("pytest -q").edits(f"{CWD}/a.py")
     talk.runs("pytest -q && git commit -qam done", "ok")
-    chain_note = f"2 runs, passed in another command, :{talk.at}"
-    assert notes(talk.digest(config_home), "commands")["pytest -q"] == chain_note
+    chain_note = f"2 runs, passed in another command, :{talk.last_line}"
+    assert entry_notes(talk.digest(config_home), "commands")["pytest -q"] == chain_note
     talk.edits(f"{CWD}/b.py")
     edited_note = f"{chain_note}, edited since: b.py"
-    assert notes(talk.digest(config_home), "commands")["pytest -q"] == edited_note
+    assert entry_notes(talk.digest(config_home), "commands")["pytest -q"] == edited_note
 
 
 def test_a_command_chain_shows_the_last_pass_of_its_check(config_home: ConfigHome) -> None:
@@ -153,9 +160,9 @@ def test_a_command_chain_shows_the_last_pass_of_its_check(config_home: ConfigHom
     joined = "cargo fmt && pytest -q"
     talk = Talk().prompt("go").runs("cargo fmt").runs(joined, "ok").runs(joined, "ok")
     talk.runs("pytest -q && git diff", "1 passed")
-    note = f"2 runs, passed in another command, :{talk.at}"
+    note = f"2 runs, passed in another command, :{talk.last_line}"
     talk.runs("cargo fmt && git diff").runs("cargo fmt && git log")
-    assert notes(talk.digest(config_home), "commands")[joined] == note
+    assert entry_notes(talk.digest(config_home), "commands")[joined] == note
 
 
 def test_a_command_chain_is_replaced_by_its_parts(config_home: ConfigHome) -> None:
@@ -164,7 +171,7 @@ def test_a_command_chain_is_replaced_by_its_parts(config_home: ConfigHome) -> No
     talk = Talk().prompt("go").runs(joined, "ok").runs("npm run fmt").runs("npm run fmt")
     for name in "abcd" * 2:
         talk.runs(f"pytest tests/{name}")
-    checked = notes(talk.digest(config_home), "commands")
+    checked = entry_notes(talk.digest(config_home), "commands")
     assert checked["pytest tests/a"] == "3 runs"
     assert joined not in checked
 
@@ -188,20 +195,20 @@ def test_a_run_of_selected_tests_is_replaced_by_a_wider_check(
     It stays if no edit followed, if the wider check failed, or if it ran more than once.
     """
     talk = Talk().prompt("go").runs(whole).runs(selected)
-    assert set(texts(talk.digest(config_home), "commands")) == {selected, whole}
+    assert set(entry_texts(talk.digest(config_home), "commands")) == {selected, whole}
     failed = Talk().prompt("go").runs(selected).fails(whole)
-    assert texts(failed.digest(config_home), "commands") == [selected]
+    assert entry_texts(failed.digest(config_home), "commands") == [selected]
     talk.edits(f"{CWD}/a.py").runs(whole)
     kept = (
         whole == "pytest tests -q"
     )  # Tests named "one" may also exist outside the folder ``tests``.
-    assert (selected in texts(talk.digest(config_home), "commands")) is kept
+    assert (selected in entry_texts(talk.digest(config_home), "commands")) is kept
     inspected = (
         Talk().prompt("go").runs(selected).edits(f"{CWD}/a.py").runs(f'echo "=== all ==="; {whole}')
     )
-    assert (selected in texts(inspected.digest(config_home), "commands")) is kept
+    assert (selected in entry_texts(inspected.digest(config_home), "commands")) is kept
     again = Talk().prompt("go").runs(selected).runs(selected).edits(f"{CWD}/a.py").runs(whole)
-    assert selected in texts(again.digest(config_home), "commands")
+    assert selected in entry_texts(again.digest(config_home), "commands")
 
 
 def test_a_command_on_a_temporary_file_is_not_listed_among_the_others(
@@ -213,8 +220,8 @@ def test_a_command_on_a_temporary_file_is_not_listed_among_the_others(
     """
     talk = Talk().prompt("go").runs("go tool trace -pprof=net /tmp/trace.out", "ok")
     digest = talk.runs("go doc net", "package net").runs("go build -o /tmp/x .").digest(config_home)
-    assert texts(digest, "others") == ["go doc net"]
-    assert texts(digest, "commands") == ["go build -o /tmp/x ."]
+    assert entry_texts(digest, "others") == ["go doc net"]
+    assert entry_texts(digest, "commands") == ["go build -o /tmp/x ."]
 
 
 def test_a_command_that_only_inspects_is_not_listed(config_home: ConfigHome) -> None:
@@ -226,37 +233,38 @@ def test_a_command_that_only_inspects_is_not_listed(config_home: ConfigHome) -> 
     talk.runs("container", "OVERVIEW: A platform\n\nUSAGE: container [--debug] <subcommand>")
     talk.runs("make", "Usage: make [x]").runs("git init", "Initialized").runs("go vet ./...")
     digest = talk.digest(config_home)
-    assert texts(digest, "commands") == ["go vet ./..."]
-    assert texts(digest, "others") == []
+    assert entry_texts(digest, "commands") == ["go vet ./..."]
+    assert entry_texts(digest, "others") == []
     talk.runs("go test ./a | grep FAIL", "x").edits(f"{CWD}/a.go").runs("go test ./...")
-    assert texts(talk.digest(config_home), "commands") == ["go test ./...", "go vet ./..."]
+    assert entry_texts(talk.digest(config_home), "commands") == ["go test ./...", "go vet ./..."]
     talk.fails("pytest --x", "usage: pytest [options]\nerror: unrecognized arguments: --x", 4)
-    assert len(texts(talk.digest(config_home), "errors")) == 1
+    assert len(entry_texts(talk.digest(config_home), "errors")) == 1
     talk.runs("go test ./a -run One 2>&1 | grep -A 30 'Session B'", "x")
-    assert len(texts(talk.digest(config_home), "commands")) == 3
+    assert len(entry_texts(talk.digest(config_home), "commands")) == 3
 
 
 def test_a_wider_check_that_passed_after_the_edits_is_named(config_home: ConfigHome) -> None:
     """The note on a check names a later pass of a wider check, for example of all packages.
 
-    For a task runner, the command that it prints is compared. Another program, option or folder
-    proves nothing.
+    For a task runner, the command that it prints is compared. A pass of another program, with
+    another option or in another folder is not named.
     """
     talk = Talk().prompt("go").runs("go build ./cmd/a").edits(f"{CWD}/cmd/a/main.go")
     talk.runs("go vet ./lib/...").runs("golangci-lint run ./...").runs("go test ./cmd/a -run One")
     edited = "edited since: main.go"
-    assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == edited
+    assert entry_notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == edited
     talk.runs("mise run test 2>&1 | tail -9", "[test] $ go test -race ./...\nok  cmd/a 0.1s")
-    passed = f"a check that covers it passed since, :{talk.at}"
-    assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == passed
+    passed = f"a check that covers it passed since, :{talk.last_line}"
+    assert entry_notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == passed
     cut = Talk().prompt("go").runs("go test ./a -run One").runs("go test ./a -run One")
     cut.edits(f"{CWD}/a.go").runs("mise run test -- -run Two", "[test] $ go test ./a -ru…\nok")
     assert (
-        "edited since: a.go" in notes(cut.digest(config_home), "commands")["go test ./a -run One"]
+        "edited since: a.go"
+        in entry_notes(cut.digest(config_home), "commands")["go test ./a -run One"]
     )
     talk.edits(f"{CWD}/cmd/b.go")
     row = f"{passed}, edited since: b.go"
-    assert notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == row
+    assert entry_notes(talk.digest(config_home), "commands")["go build ./cmd/a"] == row
 
 
 def test_a_check_with_filtered_output_is_still_a_check(
@@ -269,10 +277,10 @@ def test_a_check_with_filtered_output_is_still_a_check(
     talk = Talk().prompt("go").runs("go build ./a").edits(f"{CWD}/a.go")
     talk.runs("mise run test 2>&1 | tail -9", "[test] $ go test ./...\nok  a").edits(f"{CWD}/a.go")
     searched = 'mise run test 2>&1 | grep -E "(ok|FAIL)" | tail -20'
-    failed = notes(talk.runs(searched, "1 failed, 3 passed").digest(config_home), "commands")
+    failed = entry_notes(talk.runs(searched, "1 failed, 3 passed").digest(config_home), "commands")
     assert failed["mise run test"].startswith("2 runs, its last run, :")
-    rows = notes(talk.runs(searched, "ok  a").digest(config_home), "commands")
-    passed = f"a check that covers it passed since, :{talk.at}"
+    rows = entry_notes(talk.runs(searched, "ok  a").digest(config_home), "commands")
+    passed = f"a check that covers it passed since, :{talk.last_line}"
     assert rows == {"mise run test": "3 runs", "go build ./a": passed}
 
 
@@ -285,7 +293,9 @@ def test_a_failed_trial_in_a_temporary_folder_is_not_an_open_error(config_home: 
         Talk().prompt("go").fails("cd /tmp/x && curl -sL https://x.example/a.tgz | tar -xz", "no")
     )
     talk.fails("cd /tmp/x && go build ./...").fails("go test -o /tmp/x ./...")
-    assert texts(talk.digest(config_home), "errors") == ["`go test -o /tmp/x ./...` exit 1: boom"]
+    assert entry_texts(talk.digest(config_home), "errors") == [
+        "`go test -o /tmp/x ./...` exit 1: boom"
+    ]
 
 
 def test_a_check_that_failed_before_edits_names_the_edited_files(config_home: ConfigHome) -> None:
@@ -295,22 +305,22 @@ def test_a_check_that_failed_before_edits_names_the_edited_files(config_home: Co
     """
     talk = Talk().prompt("go").fails("npm run lint", "error: no x")
     row = "`npm run lint` exit 1: error: no x"
-    assert notes(talk.digest(config_home), "errors") == {row: ""}
+    assert entry_notes(talk.digest(config_home), "errors") == {row: ""}
     talk.edits(f"{CWD}/README.md")
     note = "edited since: README.md, not rerun"
-    assert notes(talk.digest(config_home), "errors") == {row: note}
+    assert entry_notes(talk.digest(config_home), "errors") == {row: note}
     talk.fails("npm run lint", "error: no x")
-    assert notes(talk.digest(config_home), "errors") == {row: ""}
+    assert entry_notes(talk.digest(config_home), "errors") == {row: ""}
     talk.runs("npm run lint").fails("npm run lint", "error: no x").edits(f"{CWD}/README.md")
-    last = f"4 runs, its last run, :{talk.at - 3}, failed, exit 1, {note}"
-    assert notes(talk.digest(config_home), "commands") == {"npm run lint": last}
+    last = f"4 runs, its last run, :{talk.last_line - 3}, failed, exit 1, {note}"
+    assert entry_notes(talk.digest(config_home), "commands") == {"npm run lint": last}
 
 
 def test_plain_command_lines_are_joined(config_home: ConfigHome) -> None:
     """Several command lines are joined with semicolons. Lines with quotes are printed as ``eval $'...'``."""
     talk = Talk().prompt("go").runs("cargo fmt --check\ncargo test step::batching")
     talk.runs("make 'a\nb'")
-    assert texts(talk.digest(config_home), "commands") == [
+    assert entry_texts(talk.digest(config_home), "commands") == [
         r"eval $'make \'a\nb\''",
         "cargo fmt --check; cargo test step::batching",
     ]
@@ -320,7 +330,7 @@ def test_an_escaped_line_break_does_not_hide_a_secret(config_home: ConfigHome) -
     """A secret after a line break is removed from a command that is printed in the form ``eval $'...'``."""
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     digest = Talk().prompt("go").runs(f"make x\n{secret}").digest(config_home)
-    (shown,) = texts(digest, "commands")
+    (shown,) = entry_texts(digest, "commands")
     assert shown.startswith("eval $'make x\\n")
     assert secret[:8] not in shown
 
@@ -337,16 +347,16 @@ def test_an_escaped_line_break_does_not_hide_a_secret(config_home: ConfigHome) -
 def test_a_pipe_does_not_hide_a_failure(config_home: ConfigHome, output: str) -> None:
     """A command whose output contains an error counts as failed, although ``tail`` sets the exit status 0."""
     digest = Talk().prompt("go").runs("make test | tail -5", output).digest(config_home)
-    assert texts(digest, "commands") == []
-    (failed,) = texts(digest, "failures")
+    assert entry_texts(digest, "commands") == []
+    (failed,) = entry_texts(digest, "failures")
     assert failed.startswith("`make test` exit 0, but: ")
-    assert texts(digest, "errors") == [failed]
+    assert entry_texts(digest, "errors") == [failed]
 
 
 def test_unittest_is_a_check(config_home: ConfigHome) -> None:
     """``python3 -m unittest`` is listed as a check."""
     digest = Talk().prompt("go").runs("python3 -m unittest", "OK").digest(config_home)
-    assert texts(digest, "commands") == ["python3 -m unittest"]
+    assert entry_texts(digest, "commands") == ["python3 -m unittest"]
 
 
 @pytest.mark.parametrize(
@@ -364,7 +374,7 @@ def test_an_output_that_mentions_errors_is_not_a_failure(
 ) -> None:
     """An output such as "no errors" or "0 failed" doesn't mark a command as failed."""
     digest = Talk().prompt("go").runs("make test", output).digest(config_home)
-    assert notes(digest, "commands") == {"make test": ""}
+    assert entry_notes(digest, "commands") == {"make test": ""}
 
 
 def test_a_clean_run_is_preferred_to_a_later_one_with_errors(
@@ -376,8 +386,10 @@ def test_a_clean_run_is_preferred_to_a_later_one_with_errors(
     """
     talk = Talk().prompt("go").runs("make test | tail").runs("make test | tail -3", "FAIL: x")
     digest = talk.digest(config_home)
-    assert lines(digest, "commands") == {"make test": 1}
-    assert notes(digest, "commands") == {"make test": "2 runs, its last run, :3, printed: FAIL: x"}
+    assert entry_lines(digest, "commands") == {"make test": 1}
+    assert entry_notes(digest, "commands") == {
+        "make test": "2 runs, its last run, :3, printed: FAIL: x"
+    }
 
 
 @pytest.mark.parametrize(
@@ -413,8 +425,8 @@ def test_an_unfinished_command_did_not_succeed(
         .calls("Bash", {"command": "make > out.txt"}, answer, **extra)
         .digest(config_home)
     )
-    assert texts(digest, "commands") == []
-    assert all(note == "its command failed" for note in notes(digest, "changed").values())
+    assert entry_texts(digest, "commands") == []
+    assert all(note == "its command failed" for note in entry_notes(digest, "changed").values())
 
 
 def test_an_unrecorded_exit_status_is_not_invented(config_home: ConfigHome) -> None:
@@ -423,7 +435,7 @@ def test_an_unrecorded_exit_status_is_not_invented(config_home: ConfigHome) -> N
     Clients before 2.1 record only the output of a failed command.
     """
     digest = Talk().prompt("go").runs("make", "it broke", error=True).digest(config_home)
-    assert texts(digest, "failures") == ["`make` failed: it broke"]
+    assert entry_texts(digest, "failures") == ["`make` failed: it broke"]
 
 
 def test_a_background_command_runs_until_its_notification(config_home: ConfigHome) -> None:
@@ -431,8 +443,10 @@ def test_a_background_command_runs_until_its_notification(config_home: ConfigHom
     started = "Command running in background with ID: b1. Output is being written to: /tmp/x"
     talk = Talk().prompt("go").runs("npm run dev", started).runs("npm run build")
     digest = talk.digest(config_home)
-    assert notes(digest, "commands") == {"npm run build": ""}
-    assert "a command was still running in the background: npm run dev" in texts(digest, "pending")
+    assert entry_notes(digest, "commands") == {"npm run build": ""}
+    assert "a command was still running in the background: npm run dev" in entry_texts(
+        digest, "pending"
+    )
 
 
 @pytest.mark.parametrize(
@@ -453,9 +467,9 @@ def test_a_notification_ends_a_background_command(
     talk = Talk().prompt("go").runs("make", "started", toolUseResult={"backgroundTaskId": "b7"})
     told = f"<task-notification>\n<task-id>b7</task-id>\n<status>{status}</status>\n<summary>{summary}</summary>"
     digest = talk.prompt(f"{told}\n</task-notification>").digest(config_home)
-    assert notes(digest, "commands") == ({} if note is None else {"make": note})
-    assert requests(digest) == ["go"]
-    assert not any("background" in text for text in texts(digest, "now"))
+    assert entry_notes(digest, "commands") == ({} if note is None else {"make": note})
+    assert request_texts(digest) == ["go"]
+    assert not any("background" in text for text in entry_texts(digest, "now"))
 
 
 def test_a_failed_command_is_listed_with_its_replacement(config_home: ConfigHome) -> None:
@@ -467,10 +481,10 @@ def test_a_failed_command_is_listed_with_its_replacement(config_home: ConfigHome
         .fails("git push origin x", "no upstream", 1)
     )
     digest = talk.runs("git push -u origin x").digest(config_home)
-    assert texts(digest, "failures") == [
+    assert entry_texts(digest, "failures") == [
         "`git push origin x` exit 1: no upstream; then `git push -u origin x` worked"
     ]
-    assert lines(digest, "failures") == {texts(digest, "failures")[0]: 3}
+    assert entry_lines(digest, "failures") == {entry_texts(digest, "failures")[0]: 3}
 
 
 def test_a_failed_command_without_a_replacement_is_listed_alone(config_home: ConfigHome) -> None:
@@ -479,7 +493,7 @@ def test_a_failed_command_without_a_replacement_is_listed_alone(config_home: Con
     for number in range(4):
         talk.prompt(f"next {number}").says("Done with that one.")
     digest = talk.digest(config_home)
-    assert texts(digest, "failures") == [
+    assert entry_texts(digest, "failures") == [
         '`gh pr checks 2 --json x` exit 1: Unknown JSON field: "x"'
     ]
     assert "commands that never worked, and what worked instead:" in format_whole_digest(digest)
@@ -488,13 +502,13 @@ def test_a_failed_command_without_a_replacement_is_listed_alone(config_home: Con
 def test_a_check_that_passed_later_is_not_a_failure(config_home: ConfigHome) -> None:
     """A build that failed and later passed in another form is not listed as a failure."""
     talk = Talk().prompt("go").fails("go build .", "no Go files", 1).runs("go build ./cmd")
-    assert texts(talk.digest(config_home), "failures") == []
+    assert entry_texts(talk.digest(config_home), "failures") == []
 
 
 def test_a_later_run_of_the_program_closes_an_error(config_home: ConfigHome) -> None:
     """An error of ``pytest tests/a.py`` is closed when ``pytest`` passes later with other arguments."""
     talk = Talk().prompt("go").fails("pytest tests/a.py").runs("pytest -q")
-    assert texts(talk.digest(config_home), "errors") == []
+    assert entry_texts(talk.digest(config_home), "errors") == []
 
 
 def test_an_old_error_is_not_reported_as_open(config_home: ConfigHome) -> None:
@@ -503,7 +517,7 @@ def test_an_old_error_is_not_reported_as_open(config_home: ConfigHome) -> None:
     for number in range(4):
         talk.prompt(f"next {number}").says("Done with that one.")
     digest = talk.digest(config_home)
-    assert texts(digest, "errors") == []
+    assert entry_texts(digest, "errors") == []
     assert len(digest.section_entries("failures")) == 1
 
 
@@ -515,7 +529,7 @@ def test_a_very_long_number_is_not_an_exit_status(config_home: ConfigHome) -> No
         .runs("make", f"Exit code {'9' * 10_000}", error=True)
         .digest(config_home)
     )
-    assert texts(digest, "failures")[0].startswith("`make` failed: ")
+    assert entry_texts(digest, "failures")[0].startswith("`make` failed: ")
 
 
 def test_a_placeholder_is_neither_a_command_nor_an_output(config_home: ConfigHome) -> None:
@@ -527,8 +541,8 @@ def test_a_placeholder_is_neither_a_command_nor_an_output(config_home: ConfigHom
         f"[Claude response trimmed - original was 9,000 characters; original: {SESSION[:8]}:9]"
     )
     digest = talk.digest(config_home)
-    assert texts(digest, "commands") == ["go vet"]
-    assert texts(digest, "last") == []
+    assert entry_texts(digest, "commands") == ["go vet"]
+    assert entry_texts(digest, "last") == []
     assert not any(
         "suppressed" in entry.text for entries in digest.sections.values() for entry in entries
     )
@@ -559,8 +573,8 @@ def test_a_placeholder_is_neither_a_command_nor_an_output(config_home: ConfigHom
 def test_unrepeatable_commands_are_not_listed(config_home: ConfigHome, command: str) -> None:
     """Commands that need no repetition, such as commits, help, file moves and probes, are not listed."""
     digest = Talk().prompt("go").runs("make test").runs(command).digest(config_home)
-    assert texts(digest, "commands") == ["make test"]
-    assert command not in texts(digest, "others")
+    assert entry_texts(digest, "commands") == ["make test"]
+    assert command not in entry_texts(digest, "others")
 
 
 @pytest.mark.parametrize(
@@ -582,8 +596,8 @@ def test_a_build_is_proved_by_checks_of_the_same_code(
     """
     talk = Talk().prompt("go").fails(failed, "error: docs for function missing").runs(later)
     digest = talk.digest(config_home)
-    assert bool(texts(digest, "errors")) is is_open
-    assert bool(texts(digest, "errors") + texts(digest, "failures")) is is_open
+    assert bool(entry_texts(digest, "errors")) is is_open
+    assert bool(entry_texts(digest, "errors") + entry_texts(digest, "failures")) is is_open
 
 
 def test_another_successful_request_to_a_forge_closes_a_failed_one(
@@ -594,7 +608,7 @@ def test_another_successful_request_to_a_forge_closes_a_failed_one(
     talk = Talk().prompt("go").fails(query % "id", "gh: Expected NAME").runs(query % "login")
     change = "gh api graphql -f query='mutation { close(name: %s) { id } }'"
     digest = talk.fails(change % "a", "gh: no").runs(change % "b").digest(config_home)
-    (row,) = texts(digest, "failures")
+    (row,) = entry_texts(digest, "failures")
     assert row.startswith("`gh api graphql -f query='mutation")
 
 
@@ -603,7 +617,7 @@ def test_a_continued_rebase_is_not_an_open_failure(config_home: ConfigHome) -> N
     talk = (
         Talk().prompt("go").fails("git rebase main", "CONFLICT (content): Merge conflict in a.py")
     )
-    assert texts(talk.runs("git rebase --continue").digest(config_home), "errors") == []
+    assert entry_texts(talk.runs("git rebase --continue").digest(config_home), "errors") == []
 
 
 def test_the_failure_of_a_server_tool_is_open_until_it_works(config_home: ConfigHome) -> None:
@@ -612,8 +626,10 @@ def test_the_failure_of_a_server_tool_is_open_until_it_works(config_home: Config
         Talk().prompt("go").calls("mcp__db__query", {"sql": "x"}, "connection refused", error=True)
     )
     talk.calls("mcp__db__list", {}).runs("make")
-    assert texts(talk.digest(config_home), "errors") == ["mcp__db__query: connection refused"]
-    assert texts(talk.calls("mcp__db__query", {"sql": "x"}).digest(config_home), "errors") == []
+    assert entry_texts(talk.digest(config_home), "errors") == ["mcp__db__query: connection refused"]
+    assert (
+        entry_texts(talk.calls("mcp__db__query", {"sql": "x"}).digest(config_home), "errors") == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -638,8 +654,8 @@ def test_a_command_into_a_removed_folder_is_not_listed(
     A later run in a new folder with the same name is listed.
     """
     talk = Talk().prompt("go").runs("cd /home/user/wt && make test").runs(removal)
-    assert bool(texts(talk.digest(config_home), "commands")) is is_listed
-    assert texts(talk.runs("cd /home/user/wt && make test").digest(config_home), "commands")
+    assert bool(entry_texts(talk.digest(config_home), "commands")) is is_listed
+    assert entry_texts(talk.runs("cd /home/user/wt && make test").digest(config_home), "commands")
 
 
 def test_a_worktree_of_codex_is_not_a_temporary_folder(config_home: ConfigHome) -> None:
@@ -647,9 +663,9 @@ def test_a_worktree_of_codex_is_not_a_temporary_folder(config_home: ConfigHome) 
     script = "make test\nmake lint\ngit diff --check"
     codex = "/home/user/.codex"
     talk = Talk().prompt("go").runs(script, "fine", cwd=f"{codex}/plugins/x")
-    assert texts(talk.digest(config_home), "commands") == []
+    assert entry_texts(talk.digest(config_home), "commands") == []
     talk.runs(script, "fine", cwd=f"{codex}/worktrees/98e4/proj")
-    assert texts(talk.digest(config_home), "commands") == ["make test", "make lint"]
+    assert entry_texts(talk.digest(config_home), "commands") == ["make test", "make lint"]
 
 
 def test_a_failed_removal_keeps_the_commands_of_a_folder(config_home: ConfigHome) -> None:
@@ -658,7 +674,7 @@ def test_a_failed_removal_keeps_the_commands_of_a_folder(config_home: ConfigHome
     talk.fails(
         "git worktree remove /home/user/wt", "fatal: '/home/user/wt' contains modified files"
     )
-    assert texts(talk.digest(config_home), "commands") == ["cd /home/user/wt && make test"]
+    assert entry_texts(talk.digest(config_home), "commands") == ["cd /home/user/wt && make test"]
 
 
 def test_a_command_that_names_a_removed_folder_is_not_listed(config_home: ConfigHome) -> None:
@@ -677,9 +693,9 @@ def test_a_command_that_names_a_removed_folder_is_not_listed(config_home: Config
         "a b",
     )
     talk.runs("grep -rn published-image-set .", "README.md:1: published-image-set")
-    assert texts(talk.digest(config_home), "commands") == ["make lint"]
+    assert entry_texts(talk.digest(config_home), "commands") == ["make lint"]
     talk.runs("openspec new published-image-set", "made")
-    assert named in texts(talk.digest(config_home), "others")
+    assert named in entry_texts(talk.digest(config_home), "others")
 
 
 def test_a_run_without_tests_is_not_listed(config_home: ConfigHome) -> None:
@@ -687,14 +703,14 @@ def test_a_run_without_tests_is_not_listed(config_home: ConfigHome) -> None:
     digest = (
         Talk().prompt("go").runs("pytest -k x", "=== no tests ran in 0.01s ===").digest(config_home)
     )
-    assert texts(digest, "commands") == []
+    assert entry_texts(digest, "commands") == []
 
 
 def test_commands_named_in_the_last_request_are_first(config_home: ConfigHome) -> None:
     """A command whose words appear in the last request is listed first."""
     talk = Talk().prompt("go").runs("npm test -- pool").runs("make docs").runs("npm run lint")
     talk.prompt("now test the pool")
-    assert texts(talk.digest(config_home), "commands")[0] == "npm test -- pool"
+    assert entry_texts(talk.digest(config_home), "commands")[0] == "npm test -- pool"
 
 
 @pytest.mark.parametrize(
@@ -714,8 +730,8 @@ def test_pushes_and_reading_commands_are_not_listed_to_run_again(
         Talk().prompt("go").runs("make lint").runs(command).prompt("push it, then look at the pr")
     )
     digest = talk.digest(config_home)
-    assert texts(digest, "commands") == ["make lint"]
-    assert texts(digest, "others") == [command]
+    assert entry_texts(digest, "commands") == ["make lint"]
+    assert entry_texts(digest, "others") == [command]
 
 
 @pytest.mark.parametrize(
@@ -733,22 +749,28 @@ def test_a_command_that_found_nothing_is_not_successful(
     Behind a pipe, its exit status is 0.
     """
     digest = Talk().prompt("go").runs(f"{command} | head -30", output).digest(config_home)
-    assert texts(digest, "commands") + texts(digest, "others") == []
+    assert entry_texts(digest, "commands") + entry_texts(digest, "others") == []
 
 
 def test_an_error_with_a_code_is_a_failure(config_home: ConfigHome) -> None:
     """An error of a compiler with a code, such as ``error[E0425]``, marks a piped command as failed."""
     printed = "error[E0425]: cannot find value `size` in this scope"
     digest = Talk().prompt("go").runs("cargo build 2>&1 | head -1", printed).digest(config_home)
-    (row,) = texts(digest, "errors")
+    (row,) = entry_texts(digest, "errors")
     assert row == f"`cargo build` exit 0, but: {printed}"
 
 
 def test_a_check_after_several_reads_is_listed_alone(config_home: ConfigHome) -> None:
-    """A check after several commands that only read is listed without them. A single one is kept."""
+    """A check after several commands that only read is listed without these commands.
+
+    A single reading command before a check is kept.
+    """
     talk = Talk().prompt("go").runs("cat .gitignore; find fuzz -type f | head; ls -lh; cargo fmt")
     digest = talk.runs("cat version.txt && make release").digest(config_home)
-    assert sorted(texts(digest, "commands")) == ["cargo fmt", "cat version.txt && make release"]
+    assert sorted(entry_texts(digest, "commands")) == [
+        "cargo fmt",
+        "cat version.txt && make release",
+    ]
 
 
 def test_checks_between_headings_are_listed_alone(config_home: ConfigHome) -> None:
@@ -761,7 +783,7 @@ def test_checks_between_headings_are_listed_alone(config_home: ConfigHome) -> No
         "echo \"=== test ===\"; go test ./parse/ -run 'TestA|TestB' -v; git log --oneline -3"
     )
     digest = Talk().prompt("go").runs(command, "=== vet ===\n=== test ===\nok").digest(config_home)
-    assert notes(digest, "commands") == {
+    assert entry_notes(digest, "commands") == {
         "go vet ./parse/": "in /home/user/other",
         "go test ./parse/ -run 'TestA|TestB' -v": "in /home/user/other",
     }
@@ -783,7 +805,9 @@ def test_checks_that_can_not_be_repeated_alone_are_not_listed(
 
     They can't be repeated if they ran in a loop, in a temporary folder, or with a variable.
     """
-    assert texts(Talk().prompt("go").runs(command, output).digest(config_home), "commands") == []
+    assert (
+        entry_texts(Talk().prompt("go").runs(command, output).digest(config_home), "commands") == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -801,13 +825,13 @@ def test_checks_that_can_not_be_repeated_alone_are_not_listed(
 def test_fixes_and_generators_are_not_listed(config_home: ConfigHome, command: str) -> None:
     """Automatic fixes and project generators are not listed. A check with the same program is listed."""
     talk = Talk().prompt("go").runs(command).runs("ruff check src")
-    assert texts(talk.digest(config_home), "commands") == ["ruff check src"]
+    assert entry_texts(talk.digest(config_home), "commands") == ["ruff check src"]
 
 
 def test_a_failure_in_a_temporary_folder_is_not_listed(config_home: ConfigHome) -> None:
     """A command that failed in a temporary folder is not listed as a failure."""
     talk = Talk().prompt("go").fails("cd /tmp/copy && go build ./x", "error: no such file")
-    assert texts(talk.runs("ls").digest(config_home), "failures") == []
+    assert entry_texts(talk.runs("ls").digest(config_home), "failures") == []
 
 
 @pytest.mark.parametrize(
@@ -824,14 +848,14 @@ def test_a_linter_in_a_failed_chain_must_pass_again(
     talk.fails("cargo fmt && cargo clippy -- -D warnings && cargo test one", output)
     talk.edits("/home/user/proj/a.rs")
     talk.runs("cargo fmt && cargo test one && git diff --stat")
-    assert bool(texts(talk.digest(config_home), "errors")) is is_open
+    assert bool(entry_texts(talk.digest(config_home), "errors")) is is_open
 
 
 def test_a_check_that_prints_a_diff_has_failed(config_home: ConfigHome) -> None:
     """``cargo fmt --check`` failed if it printed a diff, although the next command sets the exit status."""
     talk = Talk().prompt("go")
     talk.runs("cargo fmt --check; cargo test one", "Diff in /p/a.rs:88:\n     let a;\nok")
-    assert texts(talk.digest(config_home), "commands") == []
+    assert entry_texts(talk.digest(config_home), "commands") == []
 
 
 @pytest.mark.parametrize(
@@ -852,4 +876,4 @@ def test_a_background_command_that_ran_again_is_not_pending(
     if later_command:
         talk.runs(later_command, "5 passed")
     digest = talk.says("Done.").digest(config_home)
-    assert any("still running" in text for text in texts(digest, "pending")) is is_running
+    assert any("still running" in text for text in entry_texts(digest, "pending")) is is_running

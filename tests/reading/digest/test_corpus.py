@@ -111,7 +111,7 @@ def test_every_reference_leads_to_its_record(real_session: RealSession) -> None:
                 assert _without_omissions(words) in _without_omissions(said), (section, entry)
 
 
-MARKS = re.compile(
+DIGEST_ADDITIONS = re.compile(
     r"(?<!\S)\[\.\.\.\](?!\S)|"
     r"\[\.\.\. [\d,]+ (?:characters|lines|rows|words)\b.*|\[pasted:|end of the paste\]|^\[\w{1,40}:\]$|"
     r"^\[in answer to: .*\]$|\[[A-Z][\w -]* removed\]"
@@ -126,7 +126,9 @@ def test_every_message_quotes_its_record(real_session: RealSession) -> None:
         _, _, number = message.ref.rpartition(":")
         said = _without_omissions(_texts_of_line(real_session.lines[int(number)]))
         for row in message.text.split("\n"):
-            for part in re.split(r" -> |…|(?<=^/compact) |(?<=[.!?])\s", MARKS.sub("", row)):
+            for part in re.split(
+                r" -> |…|(?<=^/compact) |(?<=[.!?])\s", DIGEST_ADDITIONS.sub("", row)
+            ):
                 assert _without_omissions(part) in said, (message.ref, row)
 
 
@@ -147,7 +149,7 @@ def test_a_prescan_matches_parsing(real_session: RealSession) -> None:
     """The prescan of a line in a real session finds the same ids as the parser."""
     for line in real_session.lines:
         if (found := prescan_line(line)) is not None:
-            assert _parsed(line) == found, line[:300]
+            assert _parse_prescan(line) == found, line[:300]
 
 
 def test_most_lines_are_prescanned() -> None:
@@ -156,7 +158,7 @@ def test_most_lines_are_prescanned() -> None:
     assert sum(prescan_line(line) is not None for line in largest.read_bytes().split(b"\n")) > 100
 
 
-def _parsed(line: bytes) -> Prescan:
+def _parse_prescan(line: bytes) -> Prescan:
     record = records.parse_record(line) or {}
     answered = records.list_results(record)
     assert len(answered) <= 1

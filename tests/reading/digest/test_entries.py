@@ -42,12 +42,12 @@ def digest_record(**fields: Any) -> dict[str, Any]:
     }
 
 
-TALK = (
+TALK_MESSAGES = (
     TalkMessage(MessageKind.REQUEST, f"{SESSION}:0", "go\non", (("go", f"{SESSION}:4"),)),
     TalkMessage(MessageKind.CLOSING, f"{SESSION}:1", "done"),
 )
 TODOS = (DigestEntry("write docs", f"{SESSION}:0", "pending"),)
-WHOLE = Digest({"todos": TODOS}, TALK, {"changed": 2}, "branch main", 1, 7)
+FULL_DIGEST = Digest({"todos": TODOS}, TALK_MESSAGES, {"changed": 2}, "branch main", 1, 7)
 
 
 def test_a_stored_digest_is_read_unchanged() -> None:
@@ -60,7 +60,7 @@ def test_a_stored_digest_is_read_unchanged() -> None:
             )
         }
     )
-    for digest in (WHOLE, odd, Digest()):
+    for digest in (FULL_DIGEST, odd, Digest()):
         assert (
             entries.parse_digest(parse_record(entries.format_digest_record(digest)) or {}) == digest
         )
@@ -103,7 +103,7 @@ def test_malformed_messages_are_skipped(talk: object) -> None:
 
 
 @pytest.mark.parametrize("marks", [None, 7, "ab", ["ab"], [["a"]], [["a", 1]], [{"a": "b"}]])
-def test_a_malformed_mark_keeps_its_message(marks: object) -> None:
+def test_a_message_with_a_malformed_mark_is_kept(marks: object) -> None:
     """A message whose list of withdrawn sentences is malformed is kept without the list."""
     found = entries.parse_digest(digest_record(talk=[["request", f"{SESSION}:0", "go", marks]]))
     assert found is not None
@@ -177,7 +177,7 @@ def talk_with_work() -> Talk:
     return Talk().prompt("always do the thing").says("Done it all.").edits("/home/user/proj/a.py")
 
 
-def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
+def write_child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """Write a handoff of a session and return the path of its file."""
     path = talk.write(home)
     contents = ChildContents(talk.digest(home))
@@ -189,7 +189,7 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 def test_a_child_contains_the_whole_digest(config_home: ConfigHome) -> None:
     """A handoff stores the whole digest on the line ``DIGEST_LINE``, after its title."""
-    child = child_of(talk_with_work(), config_home, "go on")
+    child = write_child_of(talk_with_work(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
     assert entries.parse_digest(parse_record(lines[DIGEST_LINE]) or {}) == talk_with_work().digest(
         config_home
@@ -208,7 +208,7 @@ def test_the_largest_digest_can_be_read(config_home: ConfigHome) -> None:
         talk.edits(f"/home/user/proj/파일/{number}.py").runs(f"make 목표-{number}").fails(
             f"make 빌드{number}", "실패 error: 오류"
         )
-    child = child_of(talk, config_home)
+    child = write_child_of(talk, config_home)
     before_opening = Path(child).read_bytes().split(b"\n")[:OPENING_LINE]
     assert sum(map(len, before_opening)) < END_BYTES
     assert any(b'"custom-title"' in row for row in before_opening)
@@ -238,15 +238,21 @@ def test_a_copy_of_a_child_is_not_a_fresh_child(config_home: ConfigHome, kind: s
     """A digest is read only from a fresh child, such as a handoff, not from a trim, a fork or a rewind."""
     path = config_home.root / "x.jsonl"
     first = {"continue_metadata": {"continuation_type": kind}}
-    path.write_bytes(orjson.dumps(first) + b"\n" + entries.format_digest_record(WHOLE) + b"\n")
+    path.write_bytes(
+        orjson.dumps(first) + b"\n" + entries.format_digest_record(FULL_DIGEST) + b"\n"
+    )
     assert entries.read_digest(str(path)) is None
     first["continue_metadata"]["continuation_type"] = "handoff"
-    path.write_bytes(orjson.dumps(first) + b"\n" + entries.format_digest_record(WHOLE) + b"\n")
-    assert entries.read_digest(str(path)) == WHOLE
+    path.write_bytes(
+        orjson.dumps(first) + b"\n" + entries.format_digest_record(FULL_DIGEST) + b"\n"
+    )
+    assert entries.read_digest(str(path)) == FULL_DIGEST
     assert os.path.getsize(path)
 
 
-TAG = "<ide_opened_file>The user opened the file /home/me/mise.toml.</ide_opened_file>\n"
+OPENED_FILE_TAG = (
+    "<ide_opened_file>The user opened the file /home/me/mise.toml.</ide_opened_file>\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +263,7 @@ TAG = "<ide_opened_file>The user opened the file /home/me/mise.toml.</ide_opened
         (["hello", "so let's write a file about geese"], "write a file about geese"),
         (["/init", "fix lint errors"], "fix lint errors"),
         (["/review https://github.com/a/b/pull/2"], "/review github.com/a/b/pull/2"),
-        ([f"{TAG}create a CODEOWNERS file"], "create a CODEOWNERS file"),
+        ([f"{OPENED_FILE_TAG}create a CODEOWNERS file"], "create a CODEOWNERS file"),
         (["Implement the following plan:\n\n# Plan: Simplify the graph\n\n## Goal\nMore"], "Simplify the graph"),
         (["Please fix these:\n- the lexer\n- the parser"], "fix these"),
         (["wingman.lock should be ignored?"], "wingman.lock should be ignored?"),
@@ -265,7 +271,7 @@ TAG = "<ide_opened_file>The user opened the file /home/me/mise.toml.</ide_opened
         (["please", "ok", "/clear", "", "```\ncode\n```"], ""),
     ],
 )  # fmt: skip
-def test_the_request_of_a_prompt_is_first(prompts: list[str], title: str) -> None:
+def test_a_title_is_the_first_real_request(prompts: list[str], title: str) -> None:
     """The title of a session is its first real request, without greetings and client tags.
 
     The title of a plan is its heading. Prompts such as "ok" or ``/clear`` are skipped.
@@ -276,12 +282,12 @@ def test_the_request_of_a_prompt_is_first(prompts: list[str], title: str) -> Non
 @pytest.mark.parametrize(
     "hostile", ["please " * 50_000, "# " * 50_000 + ":", "hi,\n" * 20_000, "<ide_x>" * 20_000]
 )
-def test_no_prompt_takes_long(hostile: str) -> None:
+def test_a_title_is_made_quickly_from_any_prompt(hostile: str) -> None:
     """A title is made quickly from a hostile prompt of many thousand characters and stays short."""
     assert len(make_goal_title([hostile])) <= 320
 
 
-def test_a_secret_is_removed_from_a_mark_too() -> None:
+def test_a_secret_is_removed_from_a_withdrawn_sentence() -> None:
     """A secret is also removed from the withdrawn sentences that a message quotes."""
     value = "Xk29vLq8Zp3w"
     marks = ((f"the password of the staging server here is {value}", f"{SESSION}:4"),)

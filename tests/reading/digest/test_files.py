@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CWD, ConfigHome, session_id
-from tests.reading.digest.talk import REJECTED, Talk, lines, notes, texts
+from tests.reading.digest.talk import REJECTED, Talk, entry_lines, entry_notes, entry_texts
 
 
 def test_changed_files_are_listed_latest_first(config_home: ConfigHome) -> None:
@@ -18,8 +18,8 @@ def test_changed_files_are_listed_latest_first(config_home: ConfigHome) -> None:
     )
     talk.edits(f"{CWD}/sub/b.py").edits(f"{CWD}/a.py").runs("cd sub && touch c", cwd=CWD)
     digest = talk.digest(config_home)
-    assert notes(digest, "changed") == {"sub/c": "", "a.py": "", "sub/b.py": ""}
-    assert lines(digest, "changed") == {"sub/c": 9, "a.py": 7, "sub/b.py": 5}
+    assert entry_notes(digest, "changed") == {"sub/c": "", "a.py": "", "sub/b.py": ""}
+    assert entry_lines(digest, "changed") == {"sub/c": 9, "a.py": 7, "sub/b.py": 5}
 
 
 def test_changed_settings_of_codex_in_a_project_are_listed(config_home: ConfigHome) -> None:
@@ -27,7 +27,7 @@ def test_changed_settings_of_codex_in_a_project_are_listed(config_home: ConfigHo
     talk = Talk().prompt("go").edits(f"{CWD}/.codex/prompts/tasks.md")
     talk.edits(f"{CWD}/.codex/config.toml").edits(f"{CWD}/.codex/models_cache.json")
     talk.edits(f"{CWD}/.codex/sessions/2026/rollout-1.jsonl")
-    assert texts(talk.digest(config_home), "changed") == [
+    assert entry_texts(talk.digest(config_home), "changed") == [
         ".codex/config.toml",
         ".codex/prompts/tasks.md",
     ]
@@ -51,7 +51,7 @@ def test_an_unsuccessful_edit_changes_no_file(
 ) -> None:
     """A file whose edit failed, was refused or was never answered is not listed as changed."""
     digest = Talk().prompt("go").edits(f"{CWD}/a.py", answer=answer, **extra).digest(config_home)
-    assert texts(digest, "changed") == []
+    assert entry_texts(digest, "changed") == []
 
 
 def test_a_read_beyond_the_end_of_a_file_does_not_count(config_home: ConfigHome) -> None:
@@ -61,10 +61,10 @@ def test_a_read_beyond_the_end_of_a_file_does_not_count(config_home: ConfigHome)
         "The file has 499 lines.</system-reminder>"
     )
     talk = Talk().prompt("go").calls("Read", {"file_path": f"{CWD}/a.go", "offset": 500}, warning)
-    assert texts(talk.digest(config_home), "read") == []
+    assert entry_texts(talk.digest(config_home), "read") == []
     talk.calls("Read", {"file_path": f"{CWD}/a.go"}, "     1\tpackage a")
     talk.calls("Read", {"file_path": f"{CWD}/a.go", "offset": 500}, warning)
-    assert lines(talk.digest(config_home), "read") == {"a.go": 3}
+    assert entry_lines(talk.digest(config_home), "read") == {"a.go": 3}
 
 
 def test_a_script_in_a_command_changes_files(config_home: ConfigHome) -> None:
@@ -72,7 +72,7 @@ def test_a_script_in_a_command_changes_files(config_home: ConfigHome) -> None:
     script = "p='plans/tasks.md'\ns=open(p).read()\nopen(p,'w').write(s.replace('a', 'b'))"
     talk = Talk().prompt("go").edits(f"{CWD}/plans/tasks.md").edits(f"{CWD}/a.py")
     talk.runs(f"cd {CWD}\npython3 - <<'PY'\n{script}\nPY\nls plans", "tasks.md")
-    assert lines(talk.digest(config_home), "changed") == {"plans/tasks.md": 5, "a.py": 3}
+    assert entry_lines(talk.digest(config_home), "changed") == {"plans/tasks.md": 5, "a.py": 3}
 
 
 def test_a_long_rejection_is_not_success(config_home: ConfigHome) -> None:
@@ -83,7 +83,7 @@ def test_a_long_rejection_is_not_success(config_home: ConfigHome) -> None:
         .edits(f"{CWD}/a.py", answer=f"{REJECTED}{'x' * 5_000}")
         .digest(config_home)
     )
-    assert texts(digest, "changed") == []
+    assert entry_texts(digest, "changed") == []
 
 
 def test_a_command_runs_in_the_folder_of_its_record(config_home: ConfigHome) -> None:
@@ -91,7 +91,7 @@ def test_a_command_runs_in_the_folder_of_its_record(config_home: ConfigHome) -> 
     digest = (
         Talk().prompt("go").runs("touch x", cwd="/elsewhere").runs("touch x").digest(config_home)
     )
-    assert texts(digest, "changed") == ["x", "/elsewhere/x"]
+    assert entry_texts(digest, "changed") == ["x", "/elsewhere/x"]
 
 
 def test_files_of_a_failed_command_are_marked_as_uncertain(config_home: ConfigHome) -> None:
@@ -100,8 +100,14 @@ def test_files_of_a_failed_command_are_marked_as_uncertain(config_home: ConfigHo
     The note is dropped when a later command writes the file successfully.
     """
     talk = Talk().prompt("go").fails("cat > t.js <<'EOF'\nx\nEOF\nnode t.js").edits(f"{CWD}/a.py")
-    assert notes(talk.digest(config_home), "changed") == {"a.py": "", "t.js": "its command failed"}
-    assert notes(talk.runs("touch t.js").digest(config_home), "changed") == {"t.js": "", "a.py": ""}
+    assert entry_notes(talk.digest(config_home), "changed") == {
+        "a.py": "",
+        "t.js": "its command failed",
+    }
+    assert entry_notes(talk.runs("touch t.js").digest(config_home), "changed") == {
+        "t.js": "",
+        "a.py": "",
+    }
 
 
 def test_files_that_git_lists_are_marked_as_uncertain(config_home: ConfigHome) -> None:
@@ -110,11 +116,11 @@ def test_files_that_git_lists_are_marked_as_uncertain(config_home: ConfigHome) -
         Talk().prompt("go").edits(f"{CWD}/a.py").runs("git status --short", " M a.py\n M gen.py\n")
     )
     digest = talk.digest(config_home)
-    assert notes(digest, "changed") == {
+    assert entry_notes(digest, "changed") == {
         "a.py": "not committed",
         "gen.py": "named by git only, not committed",
     }
-    assert lines(digest, "changed")["gen.py"] == talk.at
+    assert entry_lines(digest, "changed")["gen.py"] == talk.last_line
 
 
 def test_earlier_changes_do_not_belong_to_the_session(config_home: ConfigHome) -> None:
@@ -123,21 +129,21 @@ def test_earlier_changes_do_not_belong_to_the_session(config_home: ConfigHome) -
         Talk().prompt("go").runs("git status --short", " M old.py\n M a.py\n").edits(f"{CWD}/a.py")
     )
     talk.runs("git status --short", " M old.py\n M a.py\n M new.py\n")
-    assert texts(talk.digest(config_home), "changed") == ["a.py", "new.py"]
+    assert entry_texts(talk.digest(config_home), "changed") == ["a.py", "new.py"]
 
 
 def test_git_paths_are_relative_to_their_repository(config_home: ConfigHome) -> None:
     """A path that git prints is resolved in the folder of the git command's repository."""
     talk = Talk().prompt("go").runs("make").runs("cd /other && git status --short", " M a.py\n")
     talk.runs("cd sub && git commit -m x", "[main 1234567] x\n create mode 100644 top.py\n")
-    assert texts(talk.digest(config_home), "changed") == ["top.py", "/other/a.py"]
+    assert entry_texts(talk.digest(config_home), "changed") == ["top.py", "/other/a.py"]
 
 
 def test_a_windows_path_is_listed_relative_to_the_project(config_home: ConfigHome) -> None:
     """A changed file of a project on Windows is listed with its path relative to the project."""
     talk = Talk().prompt("go", cwd="C:\\proj")
     talk.calls("Write", {"file_path": "C:\\proj\\src\\a.py"}, cwd="C:\\proj")
-    assert texts(talk.digest(config_home), "changed") == ["src\\a.py"]
+    assert entry_texts(talk.digest(config_home), "changed") == ["src\\a.py"]
 
 
 @pytest.mark.parametrize(
@@ -153,13 +159,13 @@ def test_a_windows_path_is_listed_relative_to_the_project(config_home: ConfigHom
 )
 def test_unusual_paths_are_shown_safely(config_home: ConfigHome, path: str, told: str) -> None:
     """A path is shown without line breaks and control characters, and resolved if it leaves the project."""
-    assert texts(Talk().prompt("go").edits(path).digest(config_home), "changed") == [told]
+    assert entry_texts(Talk().prompt("go").edits(path).digest(config_home), "changed") == [told]
 
 
 def test_a_very_long_path_is_cut(config_home: ConfigHome) -> None:
     """A path of 100,000 characters is shortened to 301, and the other changed files are still listed."""
     digest = Talk().prompt("go").edits("/" + "x" * 100_000).edits(f"{CWD}/a.py").digest(config_home)
-    assert [len(text) for text in texts(digest, "changed")] == [4, 301]
+    assert [len(text) for text in entry_texts(digest, "changed")] == [4, 301]
 
 
 def test_a_file_that_was_read_and_changed_is_changed(config_home: ConfigHome) -> None:
@@ -168,7 +174,7 @@ def test_a_file_that_was_read_and_changed_is_changed(config_home: ConfigHome) ->
     for name in ("a", "b", "c"):
         talk.calls("Read", {"file_path": f"{CWD}/{name}"}, "x" * 5_000)
     digest = talk.runs("echo x > b").digest(config_home)
-    assert texts(digest, "read") == ["c", "a"]
+    assert entry_texts(digest, "read") == ["c", "a"]
 
 
 def test_created_commits_and_pull_requests_are_listed(config_home: ConfigHome) -> None:
@@ -183,10 +189,10 @@ def test_created_commits_and_pull_requests_are_listed(config_home: ConfigHome) -
         {"type": "pr-link", "prUrl": "https://github.com/o/r/pull/9", "sessionId": session_id(1)}
     )
     digest = talk.digest(config_home)
-    assert texts(digest, "artefacts") == [
+    assert entry_texts(digest, "artefacts") == [
         "https://github.com/o/r/pull/12", "commit 1a2b3c4 Fix it", "https://github.com/o/r/pull/9",
     ]  # fmt: skip
-    assert lines(digest, "artefacts")["commit 1a2b3c4 Fix it"] == 2
+    assert entry_lines(digest, "artefacts")["commit 1a2b3c4 Fix it"] == 2
 
 
 def test_a_removed_folder_is_one_entry(config_home: ConfigHome) -> None:
@@ -200,24 +206,24 @@ def test_a_removed_folder_is_one_entry(config_home: ConfigHome) -> None:
     talk.runs("cd /home/user/proj; rm -rf plans; ls", "src").edits("/home/user/proj/src/x.py")
     talk.runs("mkdir -p src && touch src/y.py")
     digest = talk.digest(config_home)
-    assert texts(digest, "changed") == ["src/y.py", "src/x.py", "plans/"]
-    assert notes(digest, "changed")["plans/"] == "removed with 2 files"
+    assert entry_texts(digest, "changed") == ["src/y.py", "src/x.py", "plans/"]
+    assert entry_notes(digest, "changed")["plans/"] == "removed with 2 files"
 
 
 def test_a_commit_is_found_in_a_log_after_it(config_home: ConfigHome) -> None:
     """A commit without output is listed as the ``git log`` in the same command prints it."""
     command = "git commit -qF m.txt && echo === && git log --oneline -1"
     digest = Talk().prompt("go").runs(command, "===\n1a2b3c4 Fix it\n").digest(config_home)
-    assert texts(digest, "artefacts") == ["commit 1a2b3c4 Fix it"]
+    assert entry_texts(digest, "artefacts") == ["commit 1a2b3c4 Fix it"]
 
 
 def test_an_amended_commit_is_replaced(config_home: ConfigHome) -> None:
     """An amended commit is listed with its new hash, or without a hash if git printed none."""
     talk = Talk().prompt("go").runs("git commit -m x", "[main 1a2b3c4] Fix it\n 1 file changed\n")
     talk.runs("git commit --amend -m y", "[main 2b3c4d5] Fix it well\n 1 file changed\n")
-    assert texts(talk.digest(config_home), "artefacts") == ["commit 2b3c4d5 Fix it well"]
+    assert entry_texts(talk.digest(config_home), "artefacts") == ["commit 2b3c4d5 Fix it well"]
     talk.runs("git add . && git commit -q --amend --no-edit", "")
-    assert texts(talk.digest(config_home), "artefacts") == ["commit: Fix it well"]
+    assert entry_texts(talk.digest(config_home), "artefacts") == ["commit: Fix it well"]
 
 
 def test_commits_before_a_reset_are_removed(config_home: ConfigHome) -> None:
@@ -228,9 +234,9 @@ def test_commits_before_a_reset_are_removed(config_home: ConfigHome) -> None:
         "git commit -m x", "[fix 2b3c4d5] Second\n"
     )
     talk.runs("git reset README.md", "")
-    assert len(texts(talk.digest(config_home), "artefacts")) == 3
+    assert len(entry_texts(talk.digest(config_home), "artefacts")) == 3
     talk.runs("git reset --soft HEAD~2 && git commit -m z", "[fix 3c4d5e6] Both\n")
-    found = texts(talk.digest(config_home), "artefacts")
+    found = entry_texts(talk.digest(config_home), "artefacts")
     assert found == ["commit 3c4d5e6 Both", "commit 0a0b0c0 Keep it"]
 
 
@@ -243,13 +249,13 @@ def test_rebased_commits_have_new_hashes(config_home: ConfigHome) -> None:
     talk.runs("git commit --fixup HEAD", "[fix 2b3c4d5] fixup! Cut it\n")
     talk.runs("git rebase main", "Successfully rebased and updated refs/heads/fix.\n")
     digest = talk.digest(config_home)
-    assert texts(digest, "artefacts") == ["commit: Cut it"]
+    assert entry_texts(digest, "artefacts") == ["commit: Cut it"]
     assert (
-        notes(digest, "artefacts")["commit: Cut it"]
+        entry_notes(digest, "artefacts")["commit: Cut it"]
         == "on fix, rebased since, which gave it a new hash"
     )
     talk.runs("git log --oneline -3", "9f8e7d6 (HEAD -> fix) Cut it\n0000000 Before\n")
-    assert texts(talk.digest(config_home), "artefacts") == ["commit 9f8e7d6 Cut it"]
+    assert entry_texts(talk.digest(config_home), "artefacts") == ["commit 9f8e7d6 Cut it"]
 
 
 def test_an_old_commit_amended_after_a_rebase_is_not_listed(config_home: ConfigHome) -> None:
@@ -259,7 +265,7 @@ def test_an_old_commit_amended_after_a_rebase_is_not_listed(config_home: ConfigH
     output = "[detached HEAD 0a0b0c0] Before\nSuccessfully rebased and updated refs/heads/fix.\n"
     talk.runs("git add . && git rebase --continue", output)
     talk.runs("git commit -a --amend --no-edit", "[fix 2b3c4d5] Cut it\n")
-    found = texts(talk.digest(config_home), "artefacts")
+    found = entry_texts(talk.digest(config_home), "artefacts")
     assert found == ["commit 2b3c4d5 Cut it", "commit 0a0b0c0 Before"]
 
 
@@ -275,7 +281,7 @@ def test_a_later_removal_of_a_file_is_stated(config_home: ConfigHome) -> None:
         "git rm --cached e.py"
     ).runs("rm f.py")
     talk.edits(f"{CWD}/f.py")
-    said = notes(talk.digest(config_home), "changed")
+    said = entry_notes(talk.digest(config_home), "changed")
     removed = {name for name, note in said.items() if "removed" in note}
     assert removed == {"a.py", "tmp/"}
     assert said["a.py"] == "removed"
@@ -292,7 +298,7 @@ def test_a_file_that_its_own_command_removed_is_listed_as_removed(config_home: C
         talk.edits(f"{CWD}/{name}")
     talk.fails("rm -f b.py; make x").fails("rm -f c.py; make x", "rm: c.py: Permission denied")
     talk.fails("rm d.py; make x")
-    found = notes(talk.digest(config_home), "changed")
+    found = entry_notes(talk.digest(config_home), "changed")
     removed = {name for name, note in found.items() if note == "removed"}
     assert removed == {"src/a.py", "b.py"}
 
@@ -313,8 +319,8 @@ def test_temporary_files_are_not_listed(config_home: ConfigHome) -> None:
         "Read", {"file_path": "/home/user/proj/seen.py"}
     )
     digest = talk.digest(config_home)
-    assert texts(digest, "changed") == ["real.py"]
-    assert texts(digest, "read") == ["seen.py"]
+    assert entry_texts(digest, "changed") == ["real.py"]
+    assert entry_texts(digest, "read") == ["seen.py"]
 
 
 def test_a_file_that_a_script_reports_is_listed_if_git_lists_it(config_home: ConfigHome) -> None:
@@ -323,7 +329,7 @@ def test_a_file_that_a_script_reports_is_listed_if_git_lists_it(config_home: Con
     talk = Talk().prompt("go").runs("git status --short", status).edits(f"{CWD}/a.py")
     output = f"INFO: Updating the context file: {CWD}/AGENTS.md\nCreated new.md, notes.md"
     talk.runs("./update-context.sh", output).runs("cat log", "Updated seen.md")
-    found = lines(talk.runs("git status --short", status).digest(config_home), "changed")
+    found = entry_lines(talk.runs("git status --short", status).digest(config_home), "changed")
     assert found == {"AGENTS.md": 5, "a.py": 3, "new.md": 5}
 
 
@@ -333,5 +339,5 @@ def test_a_changed_file_among_many_generated_files_is_listed(config_home: Config
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("make docs", "\n".join(written))
     talk.runs("make docs", "\n".join(written))
     talk.runs("git status --short", " M a.py\n M docs/p1.md\n M docs/p69.md\n")
-    found = lines(talk.digest(config_home), "changed")
+    found = entry_lines(talk.digest(config_home), "changed")
     assert found["docs/p69.md"] == found["docs/p1.md"] == 5

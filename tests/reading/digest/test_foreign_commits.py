@@ -5,18 +5,20 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CWD, ConfigHome
-from tests.reading.digest.talk import Talk, notes, texts
+from tests.reading.digest.talk import Talk, entry_notes, entry_texts
 
-ROW = "commits that no git command of the session made: 2222222, 3333333"
-MAYBE = "open or in a commit that the session did not make"
-LATER = "3333333 third\n2222222 second\n1111111 first"
-
-
-def _rows(talk: Talk, home: ConfigHome) -> list[str]:
-    return [row for row in texts(talk.digest(home), "now") if row.startswith("commits that no")]
+FOREIGN_COMMITS_ROW = "commits that no git command of the session made: 2222222, 3333333"
+POSSIBLY_COMMITTED_NOTE = "open or in a commit that the session did not make"
+LATER_LOG = "3333333 third\n2222222 second\n1111111 first"
 
 
-def _edited() -> Talk:
+def _foreign_commit_rows(talk: Talk, home: ConfigHome) -> list[str]:
+    return [
+        row for row in entry_texts(talk.digest(home), "now") if row.startswith("commits that no")
+    ]
+
+
+def _talk_with_edited_files() -> Talk:
     talk = Talk().prompt("go").runs("git log --oneline -5", "1111111 first\n0000000 x", cwd=CWD)
     return talk.edits(f"{CWD}/a.py").edits(f"{CWD}/b.py").runs("git add a.py", "", cwd=CWD)
 
@@ -26,12 +28,24 @@ def test_commits_that_appear_in_a_later_log_are_the_users(config_home: ConfigHom
 
     Uncommitted files may be in these commits. A file that is edited afterwards is not committed.
     """
-    talk = _edited().prompt("go on").runs("git log --oneline main..HEAD | head", LATER, cwd=CWD)
-    assert _rows(talk, config_home) == [f"{ROW}; they may include a.py, b.py"]
-    assert notes(talk.digest(config_home), "changed") == {"a.py": MAYBE, "b.py": MAYBE}
+    talk = (
+        _talk_with_edited_files()
+        .prompt("go on")
+        .runs("git log --oneline main..HEAD | head", LATER_LOG, cwd=CWD)
+    )
+    assert _foreign_commit_rows(talk, config_home) == [
+        f"{FOREIGN_COMMITS_ROW}; they may include a.py, b.py"
+    ]
+    assert entry_notes(talk.digest(config_home), "changed") == {
+        "a.py": POSSIBLY_COMMITTED_NOTE,
+        "b.py": POSSIBLY_COMMITTED_NOTE,
+    }
     talk.edits(f"{CWD}/b.py")
-    assert notes(talk.digest(config_home), "changed") == {"a.py": MAYBE, "b.py": "not committed"}
-    assert not any("staged" in row for row in texts(talk.digest(config_home), "now"))
+    assert entry_notes(talk.digest(config_home), "changed") == {
+        "a.py": POSSIBLY_COMMITTED_NOTE,
+        "b.py": "not committed",
+    }
+    assert not any("staged" in row for row in entry_texts(talk.digest(config_home), "now"))
 
 
 def test_a_status_shows_the_files_of_the_users_commits(config_home: ConfigHome) -> None:
@@ -39,10 +53,10 @@ def test_a_status_shows_the_files_of_the_users_commits(config_home: ConfigHome) 
 
     A file that it lists is not committed.
     """
-    talk = _edited().runs("git log --oneline", LATER, cwd=CWD)
+    talk = _talk_with_edited_files().runs("git log --oneline", LATER_LOG, cwd=CWD)
     talk.runs("git status --short", " M b.py\n", cwd=CWD)
-    assert _rows(talk, config_home) == [ROW]
-    assert notes(talk.digest(config_home), "changed") == {
+    assert _foreign_commit_rows(talk, config_home) == [FOREIGN_COMMITS_ROW]
+    assert entry_notes(talk.digest(config_home), "changed") == {
         "a.py": "committed", "b.py": "not committed",
     }  # fmt: skip
 
@@ -62,14 +76,14 @@ def test_other_logs_show_no_commits_of_the_user(
     config_home: ConfigHome, between: str, log: str
 ) -> None:
     """A log shows no commits of the user if the session moved the head or if the log starts elsewhere."""
-    talk = _edited().runs(between, "", cwd=CWD).runs(log, LATER, cwd=CWD)
-    assert _rows(talk, config_home) == []
+    talk = _talk_with_edited_files().runs(between, "", cwd=CWD).runs(log, LATER_LOG, cwd=CWD)
+    assert _foreign_commit_rows(talk, config_home) == []
 
 
 def test_the_sessions_own_commit_is_not_foreign(config_home: ConfigHome) -> None:
     """A commit that the session made is not listed as the user's, but a later one above it is."""
-    talk = _edited().runs("git commit -m y", "[main 2222222] second\n", cwd=CWD)
-    talk.runs("git log --oneline", LATER, cwd=CWD)
-    assert _rows(talk, config_home) == [
+    talk = _talk_with_edited_files().runs("git commit -m y", "[main 2222222] second\n", cwd=CWD)
+    talk.runs("git log --oneline", LATER_LOG, cwd=CWD)
+    assert _foreign_commit_rows(talk, config_home) == [
         "commits that no git command of the session made: 3333333; they may include b.py"
     ]

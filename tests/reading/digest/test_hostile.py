@@ -19,9 +19,9 @@ from resume_hooks.reading.digest.file_states import FileEdit, derive_file_states
 from resume_hooks.reading.digest.opening import format_opening, format_whole_digest
 from resume_hooks.sessions.locate import SessionFile, session_file
 from tests.builders import SESSION, ConfigHome, session_bytes
-from tests.reading.digest.talk import Talk, texts
+from tests.reading.digest.talk import Talk, entry_texts
 
-ODD: tuple[Any, ...] = (
+WRONG_TYPE_VALUES: tuple[Any, ...] = (
     None,
     7,
     "x",
@@ -37,7 +37,7 @@ ODD: tuple[Any, ...] = (
     [{"type": []}],
     [{"type": "text", "text": 1}],
 )
-TOOLS = (
+TOOL_NAMES = (
     "Bash",
     "Edit",
     "Read",
@@ -49,7 +49,7 @@ TOOLS = (
     "Task",
     "mcp__x_write_file",
 )
-KEYS = (
+INPUT_KEYS = (
     "command",
     "file_path",
     "todos",
@@ -63,7 +63,7 @@ KEYS = (
 )
 
 
-def check_digest(digest: Digest) -> None:
+def assert_digest_is_valid(digest: Digest) -> None:
     """Check that a digest fits several sizes and can be stored and read."""
     for room in (600, 4_000, 48_000):
         assert len(format_opening(digest, room).text) <= room
@@ -71,19 +71,19 @@ def check_digest(digest: Digest) -> None:
     assert entries.parse_digest(orjson.loads(entries.format_digest_record(digest))) == digest
 
 
-@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize("value", WRONG_TYPE_VALUES, ids=repr)
 def test_invalid_inputs_of_tools_are_accepted(config_home: ConfigHome, value: object) -> None:
     """A digest is built even if tool inputs have values of wrong types."""
     talk = Talk().prompt("go")
-    for tool in TOOLS:
-        for key in KEYS:
+    for tool in TOOL_NAMES:
+        for key in INPUT_KEYS:
             talk.calls(tool, {key: value})
         talk.calls(tool, {})
         talk.records[-2]["message"]["content"][0]["input"] = value
-    check_digest(talk.digest(config_home))
+    assert_digest_is_valid(talk.digest(config_home))
 
 
-@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize("value", WRONG_TYPE_VALUES, ids=repr)
 @pytest.mark.parametrize(
     "field",
     [
@@ -122,10 +122,10 @@ def test_invalid_fields_of_records_are_accepted(
     for record in talk.records:
         record[field] = value
     found = b"".join(orjson.dumps(record) + b"\n" for record in talk.records)
-    check_digest(_digest(config_home, found))
+    assert_digest_is_valid(_digest_of_bytes(config_home, found))
 
 
-@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize("value", WRONG_TYPE_VALUES, ids=repr)
 @pytest.mark.parametrize(
     "key", ["type", "id", "name", "input", "text", "tool_use_id", "content", "is_error"]
 )
@@ -137,10 +137,10 @@ def test_invalid_blocks_are_accepted(config_home: ConfigHome, key: str, value: o
             record["message"]["content"] if isinstance(record["message"]["content"], list) else []
         ):
             block[key] = value
-    check_digest(talk.digest(config_home))
+    assert_digest_is_valid(talk.digest(config_home))
 
 
-def _digest(home: ConfigHome, content: bytes) -> Digest:
+def _digest_of_bytes(home: ConfigHome, content: bytes) -> Digest:
     path = home.project() / f"{SESSION}.jsonl"
     path.write_bytes(content)
     return build_digest(session_file(str(path)), home.where)
@@ -157,9 +157,9 @@ def _digest(home: ConfigHome, content: bytes) -> Digest:
 def test_garbage_is_accepted(config_home: ConfigHome, content: bytes) -> None:
     """A digest of a transcript that ends in garbage still contains the valid records before the garbage."""
     good = session_bytes(Talk().prompt("go").runs("make").records)
-    digest = _digest(config_home, good + content)
-    check_digest(digest)
-    assert texts(digest, "commands") == ["make"]
+    digest = _digest_of_bytes(config_home, good + content)
+    assert_digest_is_valid(digest)
+    assert entry_texts(digest, "commands") == ["make"]
 
 
 def test_lone_surrogates_can_be_stored(config_home: ConfigHome) -> None:
@@ -167,9 +167,9 @@ def test_lone_surrogates_can_be_stored(config_home: ConfigHome) -> None:
     raw = session_bytes(
         Talk().prompt("goX").runs("makeX").edits("/home/user/proj/aX.py").says("doneX").records
     )
-    digest = _digest(config_home, raw.replace(b"X", b"\\ud83d"))
-    check_digest(digest)
-    assert texts(digest, "changed") == ["a\ufffd.py"]
+    digest = _digest_of_bytes(config_home, raw.replace(b"X", b"\\ud83d"))
+    assert_digest_is_valid(digest)
+    assert entry_texts(digest, "changed") == ["a\ufffd.py"]
 
 
 def test_an_unreadable_file_is_reported(config_home: ConfigHome) -> None:
@@ -193,7 +193,7 @@ def test_hostile_commands_take_linear_time(config_home: ConfigHome, commands: li
     for number in range(60):
         for command in commands if number % 20 == 0 or len(commands[0]) < 10_000 else []:
             talk.runs(f"{command}{number}")
-    check_digest(talk.digest(config_home))
+    assert_digest_is_valid(talk.digest(config_home))
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_hostile_outputs_take_linear_time(config_home: ConfigHome, output: str) 
     talk = Talk().prompt("go")
     for number in range(200):
         talk.runs("git status; git commit; git diff --stat; gh pr create", f"{output}{number}")
-    check_digest(talk.digest(config_home))
+    assert_digest_is_valid(talk.digest(config_home))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_hostile_texts_take_linear_time(config_home: ConfigHome, text: str) -> N
     talk = (
         Talk().prompt(text).says(text).prompt("go", planContent=text).edits(f"/{text}").says("ok")
     )
-    check_digest(talk.digest(config_home))
+    assert_digest_is_valid(talk.digest(config_home))
 
 
 def test_the_help_of_many_programs_takes_linear_time() -> None:

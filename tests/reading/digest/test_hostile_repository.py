@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import REPO, need
-from tests.reading.digest.test_repository import commit, git, repo, write_script
+from tests.reading.digest.test_repository import commit_tracked_changes, git, repo, write_script
 
 __all__ = ["repo"]  # The import is a fixture.
 
@@ -40,7 +40,7 @@ print(json.dumps(find_moved_repo._find_commits(sys.argv[1], ("1" * 40,), where, 
 
 
 @pytest.fixture
-def hostile(tmp_path: Path) -> Path:
+def hostile_script(tmp_path: Path) -> Path:
     """A script that creates the file ``ran`` when it runs, and then copies its input like a filter."""
     return write_script(tmp_path / "hostile", f"touch '{tmp_path}/ran'; cat")
 
@@ -133,14 +133,14 @@ CONFIGURATIONS = {
     ],
 )
 def test_no_program_in_the_configuration_is_started(
-    repo: Path, hostile: Path, text: str, code: str
+    repo: Path, hostile_script: Path, text: str, code: str
 ) -> None:
     """Reading a repository's state runs no program that the repository's configuration names."""
     apply_filter_to_all_files(repo)
-    append_configuration(repo, text.format(evil=hostile))
+    append_configuration(repo, text.format(evil=hostile_script))
     for name in ("more", "config.worktree"):
-        (repo / ".git" / name).write_text(FILTER.format(evil=hostile))
-    hooks = Path(f"{hostile}.hooks")
+        (repo / ".git" / name).write_text(FILTER.format(evil=hostile_script))
+    hooks = Path(f"{hostile_script}.hooks")
     hooks.mkdir()
     for folder in (hooks, repo / ".git" / "hooks"):
         for name in (
@@ -149,18 +149,18 @@ def test_no_program_in_the_configuration_is_started(
             "reference-transaction",
             "query-watchman",
         ):
-            shutil.copy(hostile, folder / name)
+            shutil.copy(hostile_script, folder / name)
     (repo / ".git" / "index").chmod(0o600)
     run_under_strace(code, repo, repo.parent)
     assert not (repo.parent / "ran").exists()
-    assert not Path(f"{hostile}.trace").exists()
+    assert not Path(f"{hostile_script}.trace").exists()
 
 
-def test_a_filter_behind_a_byte_order_mark_is_not_started(repo: Path, hostile: Path) -> None:
+def test_a_filter_behind_a_byte_order_mark_is_not_started(repo: Path, hostile_script: Path) -> None:
     """A filter after a byte order mark in the configuration is not run."""
     apply_filter_to_all_files(repo)
     (repo / ".git" / "config").write_text(
-        f'\ufeff[filter "x"]\n\tclean = {hostile}\n[core]\n\tbare = false\n'
+        f'\ufeff[filter "x"]\n\tclean = {hostile_script}\n[core]\n\tbare = false\n'
     )
     assert run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent) == [
         "branch main, 1 commit since the session began, 1 uncommitted",
@@ -171,7 +171,7 @@ def test_a_filter_behind_a_byte_order_mark_is_not_started(repo: Path, hostile: P
 
 @pytest.mark.parametrize("is_inside", [True, False], ids=["in a repository", "alone"])
 def test_an_embedded_bare_repository_is_not_queried(
-    repo: Path, hostile: Path, is_inside: bool
+    repo: Path, hostile_script: Path, is_inside: bool
 ) -> None:
     """A project that looks like a bare repository is treated as an ordinary folder.
 
@@ -182,7 +182,7 @@ def test_an_embedded_bare_repository_is_not_queried(
     sub.mkdir(parents=True)
     shutil.copytree(repo / ".git", sub, dirs_exist_ok=True)
     (sub / "config").write_text(
-        f"[core]\n\tbare = false\n\tworktree = ..\n\tfsmonitor = {hostile}\n"
+        f"[core]\n\tbare = false\n\tworktree = ..\n\tfsmonitor = {hostile_script}\n"
     )
     if is_inside:
         assert run_under_strace(QUERY_STATE_SCRIPT, sub, repo.parent) == [
@@ -197,7 +197,7 @@ def test_an_embedded_bare_repository_is_not_queried(
 
 @pytest.mark.parametrize("is_file", [True, False], ids=["a file", "a link"])
 def test_a_git_folder_inside_the_project_starts_no_program(
-    repo: Path, hostile: Path, is_file: bool
+    repo: Path, hostile_script: Path, is_file: bool
 ) -> None:
     """If ``.git`` is a file or a link that leads to a folder in the project, no program is started."""
     (repo / ".git").rename(repo / "data")
@@ -207,36 +207,38 @@ def test_a_git_folder_inside_the_project_starts_no_program(
         (repo / ".git").symlink_to("data")
     apply_filter_to_all_files(repo)
     with (repo / "data" / "config").open("a") as stream:
-        stream.write(FILTER.format(evil=hostile) + f"[core]\n\tfsmonitor = {hostile}\n")
+        stream.write(
+            FILTER.format(evil=hostile_script) + f"[core]\n\tfsmonitor = {hostile_script}\n"
+        )
     run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent)
     assert not (repo.parent / "ran").exists()
 
 
-def add_hostile_submodule(repo: Path, hostile: Path) -> None:
+def add_hostile_submodule(repo: Path, hostile_script: Path) -> None:
     """Add a hostile repository as a submodule."""
     git(repo, "init", "-q", "-b", "main", "sub")
     (repo / "sub" / "b").write_text("x")
     git(repo / "sub", "add", "b")
-    commit(repo / "sub", "inner")
+    commit_tracked_changes(repo / "sub", "inner")
     git(repo, "add", "sub")
     (repo / ".gitmodules").write_text(
-        f'[submodule "sub"]\n\tpath = sub\n\turl = ext::{hostile}\n\tignore = none\n'
+        f'[submodule "sub"]\n\tpath = sub\n\turl = ext::{hostile_script}\n\tignore = none\n'
     )
     apply_filter_to_all_files(repo / "sub" if (repo / "sub" / "a").exists() else repo)
     append_configuration(
         repo / "sub",
-        f'[core]\n\tfsmonitor = {hostile}\n[filter "x"]\n\tclean = {hostile}\n',
+        f'[core]\n\tfsmonitor = {hostile_script}\n[filter "x"]\n\tclean = {hostile_script}\n',
     )
 
 
-def make_partial_clone(repo: Path, hostile: Path) -> None:
+def make_partial_clone(repo: Path, hostile_script: Path) -> None:
     """Make a partial clone that lacks an object of its index, which git would usually fetch."""
     git(repo, "update-index", "--add", "--cacheinfo", f"100644,{'1' * 40},gone")
-    promisor = CONFIGURATIONS["a promisor"].format(evil=hostile)
+    promisor = CONFIGURATIONS["a promisor"].format(evil=hostile_script)
     append_configuration(repo, promisor)
 
 
-def write_index_with_monitor(repo: Path, hostile: Path) -> None:
+def write_index_with_monitor(repo: Path, hostile_script: Path) -> None:
     """Write an index that says that a file monitor was used."""
     git(
         repo,
@@ -247,10 +249,10 @@ def write_index_with_monitor(repo: Path, hostile: Path) -> None:
         "update-index",
         "--fsmonitor",
     )
-    append_configuration(repo, f"[core]\n\tfsmonitor = {hostile}\n")
+    append_configuration(repo, f"[core]\n\tfsmonitor = {hostile_script}\n")
 
 
-def use_objects_of_hostile_repository(repo: Path, hostile: Path) -> None:
+def use_objects_of_hostile_repository(repo: Path, hostile_script: Path) -> None:
     """Make a repository that uses the objects of another repository with a hostile configuration."""
     git(repo, "init", "-q", "../lender")
     (repo / ".git" / "objects" / "info" / "alternates").write_text(
@@ -258,14 +260,14 @@ def use_objects_of_hostile_repository(repo: Path, hostile: Path) -> None:
     )
     append_configuration(
         repo.parent / "lender",
-        f"[core]\n\tfsmonitor = {hostile}\n\talternateRefsCommand = {hostile}\n",
+        f"[core]\n\tfsmonitor = {hostile_script}\n\talternateRefsCommand = {hostile_script}\n",
     )
 
 
-def configure_filter_of_user(repo: Path, hostile: Path) -> None:
+def configure_filter_of_user(repo: Path, hostile_script: Path) -> None:
     """Configure, in the user's own Git settings, a filter that the repository's attributes name."""
     (repo.parent / ".gitconfig").write_text(
-        FILTER.format(evil=hostile) + f"[core]\n\tfsmonitor = {hostile}\n"
+        FILTER.format(evil=hostile_script) + f"[core]\n\tfsmonitor = {hostile_script}\n"
     )
     apply_filter_to_all_files(repo)
 
@@ -281,10 +283,10 @@ def configure_filter_of_user(repo: Path, hostile: Path) -> None:
     ],
 )
 def test_a_repositorys_files_start_no_program(
-    repo: Path, hostile: Path, prepare: Callable[[Path, Path], None]
+    repo: Path, hostile_script: Path, prepare: Callable[[Path, Path], None]
 ) -> None:
     """A submodule, a missing object, an index, alternates or a user's filter starts no program."""
-    prepare(repo, hostile)
+    prepare(repo, hostile_script)
     (repo.parent / "ran").unlink(missing_ok=True)
     run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent)
     assert not (repo.parent / "ran").exists()
@@ -302,7 +304,7 @@ def test_a_file_with_a_filter_is_compared_without_it(repo: Path) -> None:
     os.utime(repo / "b.up", (1, 1))
     os.utime(repo / "c.up", (1, 1))
     git(repo, "add", "-A")
-    commit(repo, "two")
+    commit_tracked_changes(repo, "two")
     assert run_under_strace(QUERY_STATE_SCRIPT, repo, repo.parent) == [
         "branch main, 2 commits since the session began, clean",
         [],

@@ -31,13 +31,21 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.reading.digest.talk import Talk, lines, messages, notes, request_lines, requests, texts
+from tests.reading.digest.talk import (
+    Talk,
+    entry_lines,
+    entry_notes,
+    entry_texts,
+    message_texts,
+    request_lines,
+    request_texts,
+)
 
-CHILD = session_id(2)
+CHILD_ID = session_id(2)
 CARD_LINE = DIGEST_LINE + 1
 
 
-def first_line(kind: str, parent: Path, parent_id: str = SESSION) -> Record:
+def metadata_record(kind: str, parent: Path, parent_id: str = SESSION) -> Record:
     """Return the metadata record on the first line of a child."""
     said = {
         "parent_session_id": parent_id, "parent_session_file": str(parent), "parent_file": str(parent),
@@ -49,10 +57,10 @@ def first_line(kind: str, parent: Path, parent_id: str = SESSION) -> Record:
 def write_handoff_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """Write a handoff of a session and return the path of its file."""
     path = session_file(str(talk.write(home)))
-    return _child(path.path, build_digest(path, home.where), home, step)
+    return _write_child(path.path, build_digest(path, home.where), home, step)
 
 
-def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
+def _write_child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
     plan = agents.plan_fresh(
         session_file(path),
         home.where,
@@ -78,7 +86,7 @@ def digest_of_file(path: str | Path, home: ConfigHome) -> Digest:
     return build_digest(session_file(str(path)), home.where)
 
 
-def parent_with_everything() -> Talk:
+def talk_with_every_section() -> Talk:
     """Return a session with an entry for every section of a digest."""
     talk = (
         Talk()
@@ -94,16 +102,16 @@ def parent_with_everything() -> Talk:
 
 def test_a_grandchild_keeps_the_relevant_entries(config_home: ConfigHome) -> None:
     """The digest of a child contains the parent's entries, even if the parent's file is gone."""
-    child = write_handoff_of(parent_with_everything(), config_home, "finish the docs")
+    child = write_handoff_of(talk_with_every_section(), config_home, "finish the docs")
     (config_home.project() / f"{SESSION}.jsonl").unlink()
     found = digest_of_file(child, config_home)
-    assert requests(found) == ["always use spaces", "finish the docs"]
-    assert texts(found, "constraints") == ["always use spaces"]
-    assert texts(found, "changed") == ["a.py"]
-    assert notes(found, "commands") == {"go vet ./...": ""}
-    assert texts(found, "todos") == ["write docs"]
-    assert messages(found, MessageKind.CLOSING)[-1] == "Half of it is done. Shall I go on?"
-    assert texts(found, "failures") == ["`go test ./...` exit 1: boom"]
+    assert request_texts(found) == ["always use spaces", "finish the docs"]
+    assert entry_texts(found, "constraints") == ["always use spaces"]
+    assert entry_texts(found, "changed") == ["a.py"]
+    assert entry_notes(found, "commands") == {"go vet ./...": ""}
+    assert entry_texts(found, "todos") == ["write docs"]
+    assert message_texts(found, MessageKind.CLOSING)[-1] == "Half of it is done. Shall I go on?"
+    assert entry_texts(found, "failures") == ["`go test ./...` exit 1: boom"]
 
 
 def test_a_continued_child_updates_open_entries(config_home: ConfigHome) -> None:
@@ -111,7 +119,7 @@ def test_a_continued_child_updates_open_entries(config_home: ConfigHome) -> None
 
     A command that succeeded in the parent and fails now has the note "failed since".
     """
-    child = write_handoff_of(parent_with_everything(), config_home, "finish")
+    child = write_handoff_of(talk_with_every_section(), config_home, "finish")
     more = (
         Talk(Path(child).stem, "c")
         .prompt("yes, all of it")
@@ -120,17 +128,17 @@ def test_a_continued_child_updates_open_entries(config_home: ConfigHome) -> None
     )
     more.calls("TodoWrite", {"todos": []}).says("All of it is done now, with docs.")
     found = digest_of_file(continue_child(child, more), config_home)
-    assert requests(found) == ["always use spaces", "finish", "yes, all of it"]
-    assert texts(found, "questions") == []
-    assert texts(found, "todos") == []
-    assert messages(found, MessageKind.CLOSING)[-1] == "All of it is done now, with docs."
-    assert notes(found, "commands") == {"go test ./...": "", "go vet ./...": "failed since"}
-    assert [text for text in texts(found, "errors") if "go test" in text] == []
+    assert request_texts(found) == ["always use spaces", "finish", "yes, all of it"]
+    assert entry_texts(found, "questions") == []
+    assert entry_texts(found, "todos") == []
+    assert message_texts(found, MessageKind.CLOSING)[-1] == "All of it is done now, with docs."
+    assert entry_notes(found, "commands") == {"go test ./...": "", "go vet ./...": "failed since"}
+    assert [text for text in entry_texts(found, "errors") if "go test" in text] == []
 
 
 def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
     """After twelve handoffs, each message appears once, and the first refers to the first session."""
-    path = write_handoff_of(parent_with_everything(), config_home, "step 0")
+    path = write_handoff_of(talk_with_every_section(), config_home, "step 0")
     for number in range(1, 12):
         talk = (
             Talk(Path(path).stem, f"g{number}-")
@@ -138,9 +146,9 @@ def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
             .edits(f"{CWD}/f{number}.py")
         )
         continue_child(path, talk.says(f"Generation {number} is finished as planned."))
-        path = _child(path, digest_of_file(path, config_home), config_home, f"step {number}")
+        path = _write_child(path, digest_of_file(path, config_home), config_home, f"step {number}")
     found = digest_of_file(path, config_home)
-    asked = requests(found)
+    asked = request_texts(found)
     assert asked[:3] == ["always use spaces", "step 0", "prompt 1"]
     assert asked[-2:] == ["prompt 11", "step 11"]
     assert len(asked) == len(set(asked)) == 24
@@ -148,17 +156,17 @@ def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
     assert len(found.section_entries("changed")) == 12
 
 
-def copy_of(
+def copied_records(
     talk: Talk, path: Path, kind: str, edit: Callable[[Record], Record] | None = None
 ) -> list[Record]:
     """Return the records of a child that copies a session, each copy changed by ``edit``."""
-    copied = [{**record, "sessionId": CHILD} for record in talk.records]
-    return [first_line(kind, path), *(edit(record) if edit else record for record in copied)]
+    copied = [{**record, "sessionId": CHILD_ID} for record in talk.records]
+    return [metadata_record(kind, path), *(edit(record) if edit else record for record in copied)]
 
 
 def test_the_digest_of_a_trimmed_child_uses_the_originals(config_home: ConfigHome) -> None:
     """The digest of a trimmed child quotes the parent's original content and refers to the parent."""
-    talk = parent_with_everything()
+    talk = talk_with_every_section()
     path = talk.write(config_home)
     left = "[Results from Bash tool suppressed - original content was 9,000 characters; original: 11111111:8]"
 
@@ -171,13 +179,13 @@ def test_the_digest_of_a_trimmed_child_uses_the_originals(config_home: ConfigHom
             }
         return record
 
-    child = Talk(CHILD, "c")
-    child.records = copy_of(talk, path, "trim", trim_record)
-    child.back_to(talk.leaf).prompt("next").runs("go vet ./...")
+    child = Talk(CHILD_ID, "c")
+    child.records = copied_records(talk, path, "trim", trim_record)
+    child.continue_from(talk.next_parent).prompt("next").runs("go vet ./...")
     found = child.digest(config_home)
-    assert requests(found) == ["always use spaces", "next"]
-    assert notes(found, "commands") == {"go vet ./...": "2 runs"}
-    assert texts(found, "failures") == ["`go test ./...` exit 1: boom"]
+    assert request_texts(found) == ["always use spaces", "next"]
+    assert entry_notes(found, "commands") == {"go vet ./...": "2 runs"}
+    assert entry_texts(found, "failures") == ["`go test ./...` exit 1: boom"]
     assert {entry.ref.partition(":")[0] for entry in found.section_entries("failures")} == {SESSION}
     path.unlink()
     assert not any(
@@ -190,7 +198,7 @@ def test_the_digest_of_a_trimmed_child_uses_the_originals(config_home: ConfigHom
 @pytest.mark.parametrize("new_ids", [False, True])
 def test_copied_records_of_a_fork_count_once(config_home: ConfigHome, new_ids: bool) -> None:
     """A record that a fork copied from its parent counts once, whether its uuid is kept or new."""
-    talk = parent_with_everything()
+    talk = talk_with_every_section()
     path = talk.write(config_home)
 
     def fork_record(record: Record) -> Record:
@@ -203,15 +211,15 @@ def test_copied_records_of_a_fork_count_once(config_home: ConfigHome, new_ids: b
             "forkedFrom": source,
         }
 
-    child = Talk(CHILD, "c")
-    child.records = copy_of(talk, path, "fork", fork_record if new_ids else None)
-    child.back_to(f"new-{talk.leaf}" if new_ids else talk.leaf).prompt("another way").runs(
-        "go vet ./..."
-    )
+    child = Talk(CHILD_ID, "c")
+    child.records = copied_records(talk, path, "fork", fork_record if new_ids else None)
+    child.continue_from(f"new-{talk.next_parent}" if new_ids else talk.next_parent).prompt(
+        "another way"
+    ).runs("go vet ./...")
     found = child.digest(config_home)
-    assert requests(found) == ["always use spaces", "another way"]
-    assert notes(found, "commands") == {"go vet ./...": "2 runs"}
-    assert lines(found, "changed") == {"a.py": 2}
+    assert request_texts(found) == ["always use spaces", "another way"]
+    assert entry_notes(found, "commands") == {"go vet ./...": "2 runs"}
+    assert entry_lines(found, "changed") == {"a.py": 2}
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -220,23 +228,23 @@ def test_a_session_after_clear_includes_its_history(config_home: ConfigHome, lat
 
     The next step of a handoff that was used appears as a request.
     """
-    parent_with_everything().write(config_home)
-    record_link(Link(CHILD, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.where)
+    talk_with_every_section().write(config_home)
+    record_link(Link(CHILD_ID, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.where)
     left = "[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nwrite the docs"
     handoff = PendingHandoff(1, "", SESSION, session_id(3), "/handed/off.jsonl", 1, 0.0, left)
-    told = session._opening_after_clear(handoff, CHILD, "/here.jsonl", is_outdated=late)
+    told = session._opening_after_clear(handoff, CHILD_ID, "/here.jsonl", is_outdated=late)
     attached = {
         "type": "attachment",
         "uuid": "c0",
         "parentUuid": None,
         "timestamp": "2026-02-01T00:00:00.000Z",
     }
-    talk = Talk(CHILD, "c").add(
+    talk = Talk(CHILD_ID, "c").add(
         {**attached, "attachment": {"type": "hook_additional_context", "content": [told]}}
     )
     found = talk.says("Writing them all now.").digest(config_home)
-    assert requests(found) == ["always use spaces", "write the docs"]
-    assert texts(found, "changed") == ["a.py"]
+    assert request_texts(found) == ["always use spaces", "write the docs"]
+    assert entry_texts(found, "changed") == ["a.py"]
 
 
 @pytest.mark.parametrize("report", ["", REPORT_HEADING, FORMER_REPORT_HEADING])
@@ -256,45 +264,45 @@ def test_later_messages_of_the_parent_are_not_in_a_childs_digest(
         .write(config_home)
     )
     told = f"[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nwhere\n\n{report}\ndon't use tabs"
-    child = Talk(CHILD, "c")
-    child.records = [first_line("back" if report else "fork", path), *copied]
-    child.back_to("r1").prompt(
+    child = Talk(CHILD_ID, "c")
+    child.records = [metadata_record("back" if report else "fork", path), *copied]
+    child.continue_from("r1").prompt(
         told if report else "don't use tabs", isVisibleInTranscriptOnly=bool(report)
     )
     found = child.digest(config_home)
-    assert requests(found) == ["go", "don't use tabs"]
-    assert texts(found, "constraints") == ["don't use tabs"]
+    assert request_texts(found) == ["go", "don't use tabs"]
+    assert entry_texts(found, "constraints") == ["don't use tabs"]
     assert not any("tabs instead" in message.text for message in found.talk)
-    assert texts(found, "changed") == ["t.py"]
+    assert entry_texts(found, "changed") == ["t.py"]
 
 
 def test_tasks_of_a_fresh_session_are_renumbered(config_home: ConfigHome) -> None:
     """A task number of a fresh child doesn't refer to the parent's task with the same number."""
     talk = Talk().prompt("go").calls("TaskCreate", {"subject": "old"}, "Task #1 created")
     path = talk.write(config_home)
-    child = Talk(CHILD, "c").add(first_line("rollover", path)).prompt("on")
+    child = Talk(CHILD_ID, "c").add(metadata_record("rollover", path)).prompt("on")
     child.calls("TaskCreate", {"subject": "new"}, "Task #1 created").calls(
         "TaskUpdate", {"taskId": "1", "status": "completed"}
     )
-    assert texts(child.digest(config_home), "todos") == ["old"]
+    assert entry_texts(child.digest(config_home), "todos") == ["old"]
 
 
 def test_a_cyclic_lineage_is_read_once(config_home: ConfigHome) -> None:
     """A lineage in which two sessions are each other's parent is read once, without an endless loop."""
     first = (
         Talk(SESSION, "a")
-        .add(first_line("fork", config_home.project() / f"{CHILD}.jsonl", CHILD))
+        .add(metadata_record("fork", config_home.project() / f"{CHILD_ID}.jsonl", CHILD_ID))
         .prompt("one")
     )
     first.write(config_home)
     second = (
-        Talk(CHILD, "b")
-        .add(first_line("fork", config_home.project() / f"{SESSION}.jsonl"))
+        Talk(CHILD_ID, "b")
+        .add(metadata_record("fork", config_home.project() / f"{SESSION}.jsonl"))
         .prompt("two")
     )
-    assert requests(second.digest(config_home)) == ["one", "two"]
+    assert request_texts(second.digest(config_home)) == ["one", "two"]
     (config_home.project() / f"{SESSION}.jsonl").unlink()
-    assert requests(second.digest(config_home)) == ["two"]
+    assert request_texts(second.digest(config_home)) == ["two"]
 
 
 def test_hundreds_of_ancestors_are_read(config_home: ConfigHome) -> None:
@@ -302,10 +310,10 @@ def test_hundreds_of_ancestors_are_read(config_home: ConfigHome) -> None:
     path = Talk(session_id(1000), "g0-").prompt("prompt 0").write(config_home)
     for number in range(1, 200):
         talk = Talk(session_id(1000 + number), f"g{number}-").add(
-            first_line("fork", path, path.stem)
+            metadata_record("fork", path, path.stem)
         )
         path = talk.prompt(f"prompt {number}").write(config_home)
-    assert requests(digest_of_file(path, config_home)) == [
+    assert request_texts(digest_of_file(path, config_home)) == [
         f"prompt {number}" for number in range(200)
     ]
 
@@ -317,10 +325,10 @@ def test_ancestors_beyond_the_budget_are_counted(
     monkeypatch.setattr(build, "MAX_ANCESTOR_BYTES", 5_000)
     path = Talk(session_id(1), "g1-").prompt("one " * 2_000).write(config_home)
     for number in (2, 3):
-        talk = Talk(session_id(number), f"g{number}-").add(first_line("fork", path, path.stem))
+        talk = Talk(session_id(number), f"g{number}-").add(metadata_record("fork", path, path.stem))
         path = talk.prompt(f"prompt {number}").write(config_home)
     found = digest_of_file(path, config_home)
-    assert requests(found) == ["prompt 2", "prompt 3"]
+    assert request_texts(found) == ["prompt 2", "prompt 3"]
     assert found.unread_count == 1
 
 
@@ -353,7 +361,7 @@ def test_both_ends_of_a_very_large_file_are_read(
     write_partially_read_file(path, rows, monkeypatch)
     found = digest_of_file(path, config_home)
     assert request_lines(found) == {"first": 0, "last": len(rows) - 4}
-    assert lines(found, "commands") == {"make it": len(rows) - 3}
+    assert entry_lines(found, "commands") == {"make it": len(rows) - 3}
     size = os.path.getsize(path)
     assert found.skipped_bytes == size - build.MAX_READ_BYTES - build.START_BYTES
 
@@ -377,11 +385,11 @@ def test_files_changed_by_sub_agents_are_listed(config_home: ConfigHome) -> None
     write_session(folder, "agent-a1", agent.records)
     write_session(folder, "agent-zz", [b"\xff", b"{}"])
     found = digest_of_file(path, config_home)
-    assert texts(found, "changed") == ["main.py", "made.txt", "sub.py"]
+    assert entry_texts(found, "changed") == ["main.py", "made.txt", "sub.py"]
     assert {entry.text: entry.ref for entry in found.section_entries("changed")} == {
         "main.py": f"{SESSION}:3", "sub.py": f"{SESSION}/agent-a1:1", "made.txt": f"{SESSION}/agent-a1:3",
     }  # fmt: skip
-    assert texts(found, "commands") == []
+    assert entry_texts(found, "commands") == []
 
 
 def test_sub_agents_beyond_the_budget_are_counted(
@@ -393,7 +401,7 @@ def test_sub_agents_beyond_the_budget_are_counted(
     agent = Talk(SESSION, "s").prompt("do " * 2_000).edits(f"{CWD}/sub.py")
     write_session(path.parent / SESSION / "subagents", "agent-a1", agent.records)
     found = digest_of_file(path, config_home)
-    assert texts(found, "changed") == ["main.py"]
+    assert entry_texts(found, "changed") == ["main.py"]
     assert found.unread_count == 1
 
 
@@ -404,14 +412,19 @@ def test_linked_sub_agents_of_a_child_count_for_the_parent(
     talk = Talk().prompt("go")
     path = talk.write(config_home)
     agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")
-    for owner in (SESSION, CHILD):
+    for owner in (SESSION, CHILD_ID):
         folder = path.parent / owner / "subagents"
         write_session(
             folder, "agent-a1", [{**record, "isSidechain": True} for record in agent.records]
         )
-    child = Talk(CHILD, "c")
-    child.records = copy_of(talk, path, "trim")
-    (found,) = child.back_to(talk.leaf).prompt("on").digest(config_home).section_entries("changed")
+    child = Talk(CHILD_ID, "c")
+    child.records = copied_records(talk, path, "trim")
+    (found,) = (
+        child.continue_from(talk.next_parent)
+        .prompt("on")
+        .digest(config_home)
+        .section_entries("changed")
+    )
     assert (found.text, found.ref, found.note) == ("sub.py", f"{SESSION}/agent-a1:0", "")
 
 
@@ -424,7 +437,7 @@ def test_omitted_entries_stay_counted(config_home: ConfigHome) -> None:
     before = build_digest(path, config_home.where)
     left = before.omitted["changed"]
     assert len(before.section_entries("changed")) + left == 900
-    child = _child(path.path, before, config_home, "on")
+    child = _write_child(path.path, before, config_home, "on")
     (config_home.project() / f"{SESSION}.jsonl").unlink()
     found = digest_of_file(child, config_home)
     assert len(found.section_entries("changed")) + found.omitted["changed"] == 900
@@ -443,7 +456,7 @@ def test_a_sub_agent_next_to_its_session_is_read(config_home: ConfigHome) -> Non
     write_session(
         path.parent, "agent-a1", [{**record, "isSidechain": True} for record in agent.records]
     )
-    assert texts(digest_of_file(path, config_home), "changed") == ["sub.py"]
+    assert entry_texts(digest_of_file(path, config_home), "changed") == ["sub.py"]
 
 
 def test_sidechains_within_a_session_are_not_part_of_its_talk(config_home: ConfigHome) -> None:
@@ -452,7 +465,7 @@ def test_sidechains_within_a_session_are_not_part_of_its_talk(config_home: Confi
     Clients of version 1 kept them in that file.
     """
     talk = Talk().prompt("go").prompt("never do that", isSidechain=True).says("ok")
-    assert requests(talk.digest(config_home)) == ["go"]
+    assert request_texts(talk.digest(config_home)) == ["go"]
 
 
 def test_files_changed_by_sub_agents_in_the_sessions_file_are_listed(
@@ -469,9 +482,13 @@ def test_files_changed_by_sub_agents_in_the_sessions_file_are_listed(
     for record in agent.records:
         talk.records.append({**record, "isSidechain": True})
     task = talk.records[1]["message"]["content"][0]
-    talk.add(user([result(task["id"], "built")], uuid="done", parent=talk.leaf))
+    talk.add(user([result(task["id"], "built")], uuid="done", parent=talk.next_parent))
     found = talk.edits(f"{CWD}/main.py").digest(config_home)
-    assert lines(found, "changed") == {"main.py": talk.at - 1, "made.txt": 5, "sub.py": 3}
-    now = texts(found, "now")
+    assert entry_lines(found, "changed") == {
+        "main.py": talk.last_line - 1,
+        "made.txt": 5,
+        "sub.py": 3,
+    }
+    now = entry_texts(found, "now")
     assert "no git command ran; changed: main.py, made.txt, sub.py" in now
     assert not any("sub-agents also worked" in row for row in now)

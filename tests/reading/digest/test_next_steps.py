@@ -6,7 +6,7 @@ import pytest
 
 from resume_hooks.reading.digest.opening import format_opening
 from tests.builders import ConfigHome
-from tests.reading.digest.talk import Talk, lines, texts
+from tests.reading.digest.talk import Talk, entry_lines, entry_texts
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_end_of_the_last_answer_names_the_next_step(
     It may be a question, an offer, an announcement, or a sentence about the work left to do.
     """
     talk = Talk().prompt("fix it").says(words)
-    assert lines(talk.digest(config_home), "next") == {row: talk.at}
+    assert entry_lines(talk.digest(config_home), "next") == {row: talk.last_line}
 
 
 @pytest.mark.parametrize(
@@ -53,22 +53,24 @@ def test_the_end_of_the_last_answer_names_the_next_step(
         "It reads the file once. If it is missing, it is created.",
     ],
 )
-def test_an_answer_that_names_no_step_has_no_row(config_home: ConfigHome, words: str) -> None:
+def test_an_answer_that_names_no_step_adds_no_next_step(
+    config_home: ConfigHome, words: str
+) -> None:
     """If the last answer names no next step, the digest has none."""
-    assert texts(Talk().prompt("fix it").says(words).digest(config_home), "next") == []
+    assert entry_texts(Talk().prompt("fix it").says(words).digest(config_home), "next") == []
 
 
 def test_offered_steps_are_quoted_once(config_home: ConfigHome) -> None:
     """Steps under "Next steps (pick one)" are quoted in a single entry."""
     said = "Built it.\n\nNext steps (pick one):\n1. Run the oracle.\n2. Ask me to test it."
-    (row,) = texts(Talk().prompt("go").says(said).digest(config_home), "next")
+    (row,) = entry_texts(Talk().prompt("go").says(said).digest(config_home), "next")
     assert "Run the oracle. Ask me to test it." in row
 
 
 def test_steps_that_are_options_are_one_offer(config_home: ConfigHome) -> None:
     """Steps under "Next step options" are joined by "or" in a single entry."""
     said = "Built it.\n\nNext step options:\n1. Run planning for it.\n2. Skip to the tests."
-    assert texts(Talk().prompt("go").says(said).digest(config_home), "next") == [
+    assert entry_texts(Talk().prompt("go").says(said).digest(config_home), "next") == [
         'named in the last answer: "Run planning for it." or "Skip to the tests."'
     ]
 
@@ -77,7 +79,7 @@ def test_steps_under_a_heading_are_quoted(config_home: ConfigHome) -> None:
     """The list items under "Next steps" are quoted one by one, without the items nested below them."""
     steps = "1. Wire up the oracle\n   - in the box\n2. Test it end to end"
     said = f"Built it.\n\n## Next steps\n\n{steps}\n\n## Files\n- a.py"
-    assert texts(Talk().prompt("go").says(said).digest(config_home), "next") == [
+    assert entry_texts(Talk().prompt("go").says(said).digest(config_home), "next") == [
         'named in the last answer: "Wire up the oracle"',
         'named in the last answer: "Test it end to end"',
     ]
@@ -91,23 +93,23 @@ def test_steps_stay_open_while_the_work_is_only_committed(
 ) -> None:
     """Next steps stay listed if the user only asked for a commit, but not after another request."""
     talk = Talk().prompt("go").says("Built it.\n\nRemaining:\n- Test it end to end")
-    shown = texts(talk.prompt(later).says("Done.").digest(config_home), "next")
+    shown = entry_texts(talk.prompt(later).says("Done.").digest(config_home), "next")
     assert shown == (['named before the last commit: "Test it end to end"'] if is_named else [])
 
 
 def test_work_that_the_user_put_off_is_a_next_step(config_home: ConfigHome) -> None:
     """Work that the user put off is listed as a next step in the user's words, but a question is not."""
     talk = Talk().prompt("Let's worry about 21 later on. Do 17.").says("Done.")
-    at = talk.at - 1
+    at = talk.last_line - 1
     talk.prompt("should we fix that in a separate PR?").says("No.")
     row = 'postponed by the user: "Let\'s worry about 21 later on."'
-    assert lines(talk.digest(config_home), "next") == {row: at}
+    assert entry_lines(talk.digest(config_home), "next") == {row: at}
 
 
 def test_a_step_that_a_call_carried_out_is_not_the_next_one(config_home: ConfigHome) -> None:
     """A step that was announced and then done by a tool call is not listed as a next step."""
     talk = Talk().prompt("go").says("Let me write the table tests.").edits("/home/user/proj/a.py")
-    assert texts(talk.digest(config_home), "next") == []
+    assert entry_texts(talk.digest(config_home), "next") == []
 
 
 def test_a_question_is_shown_once(config_home: ConfigHome) -> None:
@@ -122,6 +124,6 @@ def test_a_question_is_shown_once(config_home: ConfigHome) -> None:
 def test_a_code_block_cut_at_its_start_hides_no_question(config_home: ConfigHome) -> None:
     """A question after a long code block is found, even if the block's start was cut off."""
     said = "```\n" + "x = 1\n" * 400 + "```\nShall I push it?"
-    assert texts(Talk().prompt("go").says(said).digest(config_home), "questions") == [
+    assert entry_texts(Talk().prompt("go").says(said).digest(config_home), "questions") == [
         "Shall I push it?"
     ]

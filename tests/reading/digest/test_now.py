@@ -18,14 +18,14 @@ from resume_hooks.reading.digest.pull_requests import collect_pull_requests
 from resume_hooks.reading.digest.repository import RepositoryState
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.needs import REPO
-from tests.reading.digest.talk import REJECTED, Talk, notes, texts
+from tests.reading.digest.talk import REJECTED, Talk, entry_notes, entry_texts
 
-LAUNCHED = "Async agent launched successfully."
+AGENT_LAUNCHED_OUTPUT = "Async agent launched successfully."
 
 
 def present_state(digest: Digest) -> str:
     """Return the texts of the sections "now" and "pending"."""
-    return "\n".join([*texts(digest, "now"), *texts(digest, "pending")])
+    return "\n".join([*entry_texts(digest, "now"), *entry_texts(digest, "pending")])
 
 
 def test_the_state_of_an_unchanged_repository() -> None:
@@ -64,7 +64,7 @@ def test_the_state_of_an_unchanged_repository() -> None:
     ("mode", "is_on"),
     [(["plan"], True), (["plan", "default"], False), (["default"], False), ([], False)],
 )
-def test_plan_mode_is_that_of_the_last_prompt(
+def test_plan_mode_is_taken_from_the_last_prompt(
     config_home: ConfigHome, mode: list[str], is_on: bool
 ) -> None:
     """The digest says that plan mode is on only if the last prompt was sent in plan mode."""
@@ -99,7 +99,12 @@ def test_the_plan_of_plan_mode_is_not_outdated_by_a_copy(
     if ".claude" not in folder:
         reminder = {"type": "plan_mode", "planFilePath": plan}
         talk.add(
-            {"type": "attachment", "uuid": "p", "parentUuid": talk.leaf, "attachment": reminder}
+            {
+                "type": "attachment",
+                "uuid": "p",
+                "parentUuid": talk.next_parent,
+                "attachment": reminder,
+            }
         )
     talk.calls("Write", {"file_path": plan, "content": "# Move it"})
     talk.calls("Write", {"file_path": "/home/user/proj/plan.md", "content": "# Move it"})
@@ -125,7 +130,7 @@ def test_documents_for_the_next_session_are_listed_first(
         .calls("Write", {"file_path": f"/home/user/proj/{path}", "content": "x"})
         .digest(config_home)
     )
-    assert (f"read this first: {path}" in texts(digest, "now")) is is_named
+    assert (f"read this first: {path}" in entry_texts(digest, "now")) is is_named
 
 
 def test_a_running_sub_agent_is_listed(config_home: ConfigHome) -> None:
@@ -134,7 +139,7 @@ def test_a_running_sub_agent_is_listed(config_home: ConfigHome) -> None:
     talk = (
         Talk()
         .prompt("go")
-        .calls("Task", {"description": "find the leak"}, LAUNCHED, toolUseResult=agent)
+        .calls("Task", {"description": "find the leak"}, AGENT_LAUNCHED_OUTPUT, toolUseResult=agent)
     )
     assert "a sub-agent was still at work: find the leak" in present_state(talk.digest(config_home))
     told = "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>\n</task-notification>"
@@ -147,7 +152,7 @@ def test_a_sub_agent_without_an_answer_is_listed(config_home: ConfigHome) -> Non
     assert "find the leak" in present_state(talk.digest(config_home))
 
 
-def test_an_unanswered_request_has_the_progress_of_its_work(config_home: ConfigHome) -> None:
+def test_an_unanswered_request_is_marked_as_unanswered(config_home: ConfigHome) -> None:
     """The digest says that the last request was not answered, until the assistant answers it."""
     talk = Talk().prompt("go").says("ok").prompt("more").runs("make").edits("/home/user/proj/a.py")
     assert "the last request was not answered" in present_state(talk.digest(config_home))
@@ -230,7 +235,7 @@ def test_a_branch_recorded_after_the_work_is_named_separately(config_home: Confi
 def test_files_on_a_branch_that_the_user_left_may_be_committed(config_home: ConfigHome) -> None:
     """If the user left a branch without a git command of the session, its files may be committed.
 
-    The digest says so, unless a command with git in it could have changed the branch.
+    The digest says so, unless a command that contains git could have changed the branch.
     """
     row = "no git command of the session left fix: its files may have been committed since"
     talk = Talk().prompt("go", gitBranch="fix").edits(f"{CWD}/a.py")
@@ -240,9 +245,9 @@ def test_files_on_a_branch_that_the_user_left_may_be_committed(config_home: Conf
     assert row in present_state(digest)
     assert "staged" not in present_state(digest)
     left = "open or committed on the branch that was left"
-    assert notes(digest, "changed") == {"a.py": left}
+    assert entry_notes(digest, "changed") == {"a.py": left}
     talk.edits(f"{CWD}/a.py", gitBranch="main")
-    assert notes(talk.digest(config_home), "changed") == {"a.py": "not committed"}
+    assert entry_notes(talk.digest(config_home), "changed") == {"a.py": "not committed"}
     talk = Talk().prompt("go", gitBranch="fix").runs("git status -sb", "## fix\nM  a.py")
     talk.prompt("hi", gitBranch="fix").runs("sh git-release.sh").prompt("bye", gitBranch="main")
     shown = present_state(talk.digest(config_home))
@@ -258,7 +263,7 @@ def test_files_elsewhere_do_not_depend_on_the_branch_that_the_user_left(
     talk.edits("/srv/c.log").runs("git add b.py && git status -s", "M  b.py", cwd="/srv/other")
     talk.runs("git status -sb", "## fix\n M a.py").prompt("hi", gitBranch="fix")
     talk.prompt("bye", gitBranch="main")
-    changed = notes(talk.digest(config_home), "changed")
+    changed = entry_notes(talk.digest(config_home), "changed")
     assert changed["a.py"] == "open or committed on the branch that was left"
     assert changed["/srv/other/b.py"] == "staged, not committed"
 
@@ -338,7 +343,7 @@ def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) ->
         .calls(
             "Task",
             {"description": "find the leak"},
-            LAUNCHED,
+            AGENT_LAUNCHED_OUTPUT,
             toolUseResult={"agentId": "a1", "isAsync": True},
         )
     )
@@ -382,7 +387,7 @@ def test_a_commit_ends_the_listing_of_its_files(config_home: ConfigHome) -> None
     assert "git status also lists: old.md" in rows
 
 
-LINE_OF_DIGEST = """
+DIGEST_LINE_SCRIPT = """
 import os, sys
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
@@ -401,7 +406,7 @@ def test_a_digest_is_the_same_in_each_process(config_home: ConfigHome) -> None:
     digests: set[bytes] = set()
     for seed in ("1", "2", "3"):
         done = subprocess.run(
-            [sys.executable, "-c", LINE_OF_DIGEST, str(path)],
+            [sys.executable, "-c", DIGEST_LINE_SCRIPT, str(path)],
             env={**config_home.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPO / "src")},
             capture_output=True,
             check=True,
@@ -504,29 +509,32 @@ def test_work_after_a_closed_pull_request_is_not_waiting(config_home: ConfigHome
         {"content": "rename, on hold until #13 is in", "status": "pending"},
     ]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})
-    assert len(texts(talk.digest(config_home), "todos")) == 2
+    assert len(entry_texts(talk.digest(config_home), "todos")) == 2
     talk.runs("gh pr close 12", "Closed pull request o/r#12 (Fix it)")
-    assert texts(talk.digest(config_home), "todos") == ["rename, on hold until #13 is in"]
+    assert entry_texts(talk.digest(config_home), "todos") == ["rename, on hold until #13 is in"]
 
 
 def test_a_plan_that_is_out_of_date_is_marked(config_home: ConfigHome) -> None:
     """An approved plan is marked if its task list is done or a newer plan was proposed."""
     talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Move it"}, "approved")
     row = "the last plan that the user approved: Move it"
-    assert notes(talk.digest(config_home), "now")[row] == ""
+    assert entry_notes(talk.digest(config_home), "now")[row] == ""
     talk.calls("TodoWrite", {"todos": [{"content": "cut it", "status": "completed"}]})
     assert (
-        notes(talk.digest(config_home), "now")[row]
+        entry_notes(talk.digest(config_home), "now")[row]
         == "a later task list is done, but it may not cover everything"
     )
     talk.calls("ExitPlanMode", {"plan": "# Drop it"}, REJECTED, error=True)
-    assert notes(talk.digest(config_home), "now")[row].endswith(
-        f"a newer plan was proposed, :{talk.at - 1}"
+    assert entry_notes(talk.digest(config_home), "now")[row].endswith(
+        f"a newer plan was proposed, :{talk.last_line - 1}"
     )
 
 
-def test_a_document_about_finished_work_mentions_later_work(config_home: ConfigHome) -> None:
-    """A plan names the edits and commits that followed, since part of the plan may be done."""
+def test_a_plan_document_mentions_later_edits_and_commits(config_home: ConfigHome) -> None:
+    """A plan's note says how many files were edited and committed after the plan was written.
+
+    Part of the plan may be done.
+    """
     talk = (
         Talk().prompt("go").calls("Write", {"file_path": "/home/user/proj/PLAN.md", "content": "x"})
     )
@@ -595,9 +603,11 @@ def test_a_removed_folder_has_no_file_to_commit(config_home: ConfigHome) -> None
     talk = Talk().prompt("go").runs("git status", clean).edits(f"{CWD}/a.py")
     talk.edits(f"{CWD}/plans/set/proposal.md").edits(f"{CWD}/plans/set/tasks.md")
     talk.runs("mkdir -p plans/sync\nrm -rf plans/set\nls plans", "sync")
-    assert "not committed: a.py" in texts(talk.digest(config_home), "now")
+    assert "not committed: a.py" in entry_texts(talk.digest(config_home), "now")
     again = talk.edits(f"{CWD}/plans/set/tasks.md")
-    assert "not committed: plans/set/tasks.md, a.py" in texts(again.digest(config_home), "now")
+    assert "not committed: plans/set/tasks.md, a.py" in entry_texts(
+        again.digest(config_home), "now"
+    )
 
 
 @pytest.mark.parametrize("note", ["", " for tool use"])
@@ -633,4 +643,4 @@ def test_a_commit_of_only_the_document_does_not_outdate_it(config_home: ConfigHo
 def test_changed_files_without_git_begin_with_the_latest(config_home: ConfigHome) -> None:
     """Without git commands, the changed files are listed by their last change, latest first."""
     talk = Talk().prompt("go").edits(f"{CWD}/a.py").edits(f"{CWD}/b.py").edits(f"{CWD}/a.py")
-    assert "no git command ran; changed: a.py, b.py" in texts(talk.digest(config_home), "now")
+    assert "no git command ran; changed: a.py, b.py" in entry_texts(talk.digest(config_home), "now")

@@ -5,16 +5,20 @@ from __future__ import annotations
 from resume_hooks.reading.digest.entries import MessageKind
 from resume_hooks.reading.digest.opening import format_opening
 from tests.builders import ConfigHome
-from tests.reading.digest.talk import REJECTED, Talk, messages
+from tests.reading.digest.talk import REJECTED, Talk, message_texts
 
-PLAN = "# Move the parser\n\n" + "\n".join(f"{number}. Step {number} of it" for number in range(60))
-CODE = "\n".join(f"    line_{number} = {number}" for number in range(40))
-REFUSED = f"{REJECTED} To tell you how to proceed, the user said:\nnot so"
+LONG_PLAN = "# Move the parser\n\n" + "\n".join(
+    f"{number}. Step {number} of it" for number in range(60)
+)
+LONG_CODE = "\n".join(f"    line_{number} = {number}" for number in range(40))
+REFUSAL_WITH_REMARK = f"{REJECTED} To tell you how to proceed, the user said:\nnot so"
 
 
 def test_an_unanswered_plan_is_shown_completely(config_home: ConfigHome) -> None:
     """An opening of the usual size shows every step of a proposed plan that the user has not answered."""
-    digest = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, None).digest(config_home)
+    digest = (
+        Talk().prompt("go").calls("ExitPlanMode", {"plan": LONG_PLAN}, None).digest(config_home)
+    )
     shown = format_opening(digest, 48_000).text
     assert "proposed, and not answered yet, CALL :1\n  ExitPlanMode\n  [plan:]\n" in shown
     assert all(f"Step {number} of it" in shown for number in range(60))
@@ -25,7 +29,7 @@ def test_an_unanswered_edit_is_shown_completely(config_home: ConfigHome) -> None
 
     An opening of 1,000 characters shows less and still fits.
     """
-    given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": CODE}
+    given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": LONG_CODE}
     digest = Talk().prompt("go").calls("Edit", given, None).digest(config_home)
     shown = format_opening(digest, 48_000).text
     assert "[old_string:]\n  x = 1\n  [new_string:]\n      line_0 = 0\n" in shown
@@ -41,28 +45,32 @@ def test_an_unanswered_question_has_its_options(config_home: ConfigHome) -> None
     ]
     given = {"questions": [{"question": "Keep or drop?", "options": options}]}
     digest = Talk().prompt("go").calls("AskUserQuestion", given, None).digest(config_home)
-    (text,) = messages(digest, MessageKind.PENDING)
+    (text,) = message_texts(digest, MessageKind.PENDING)
     asked = "AskUserQuestion\n[question:]\nKeep or drop?\n"
     assert text == f"{asked}[option:]\nKeep\nas it is\n[option:]\nDrop\nall"
 
 
 def test_a_refused_edit_stays_until_it_is_replaced(config_home: ConfigHome) -> None:
     """An edit that the user refused is shown in full until the file is edited again."""
-    given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": CODE}
-    talk = Talk().prompt("go").calls("Edit", given, REFUSED, error=True)
+    given = {"file_path": "/home/user/proj/a.py", "old_string": "x = 1", "new_string": LONG_CODE}
+    talk = Talk().prompt("go").calls("Edit", given, REFUSAL_WITH_REMARK, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
     assert "proposed, and refused by the user, CALL :1\n  Edit\n" in shown
     assert "line_39 = 39" in shown
     talk.edits("/home/user/proj/a.py")
-    assert messages(talk.digest(config_home), MessageKind.REFUSED) == []
+    assert message_texts(talk.digest(config_home), MessageKind.REFUSED) == []
 
 
 def test_a_refused_plan_stays_until_another_is_approved(config_home: ConfigHome) -> None:
     """A plan that the user refused is shown in full until another plan is approved."""
-    talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, REFUSED, error=True)
+    talk = (
+        Talk()
+        .prompt("go")
+        .calls("ExitPlanMode", {"plan": LONG_PLAN}, REFUSAL_WITH_REMARK, error=True)
+    )
     assert "Step 59 of it" in format_opening(talk.digest(config_home), 48_000).text
     talk.calls("ExitPlanMode", {"plan": "# Do less"}, "approved")
-    assert messages(talk.digest(config_home), MessageKind.REFUSED) == []
+    assert message_texts(talk.digest(config_home), MessageKind.REFUSED) == []
 
 
 def test_a_plan_answered_with_text_is_not_refused(
@@ -70,7 +78,7 @@ def test_a_plan_answered_with_text_is_not_refused(
 ) -> None:
     """A plan that the user answered with a text is not called refused, because the text may agree."""
     answer = f"{REJECTED} To tell you how to proceed, the user said:\nwrite it down first"
-    talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": PLAN}, answer, error=True)
+    talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": LONG_PLAN}, answer, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
     assert "proposed, and answered by the user with words" in shown
     assert "Step 59 of it" in shown
@@ -82,7 +90,7 @@ def test_a_remark_with_a_refused_call_is_the_last_request_until_answered(
 ) -> None:
     """A remark with a refused call is the last request only until the assistant answers it."""
     talk = Talk().prompt("wire up the hooks")
-    talk.calls("Bash", {"command": "git switch -c wiring"}, REFUSED, error=True)
+    talk.calls("Bash", {"command": "git switch -c wiring"}, REFUSAL_WITH_REMARK, error=True)
     shown = format_opening(talk.digest(config_home), 48_000).text
     assert "last request, USER :2\n  not so\n" in shown
     talk.edits("/home/user/proj/a.py").says("The hooks are wired up.")
@@ -96,8 +104,10 @@ def test_the_code_in_the_last_answer_is_shown_completely(config_home: ConfigHome
 
     Long code blocks in earlier answers are shortened.
     """
-    talk = Talk().prompt("go").says(f"First:\n```\n{CODE}\n```\nThat is it.")
-    talk.prompt("again").says(f"Second:\n```\n{CODE.replace('line', 'row')}\n```\nThat is all.")
+    talk = Talk().prompt("go").says(f"First:\n```\n{LONG_CODE}\n```\nThat is it.")
+    talk.prompt("again").says(
+        f"Second:\n```\n{LONG_CODE.replace('line', 'row')}\n```\nThat is all."
+    )
     shown = format_opening(talk.digest(config_home), 48_000).text
     assert "row_20 = 20" in shown
     assert "line_20 = 20" not in shown

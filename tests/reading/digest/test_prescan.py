@@ -14,20 +14,20 @@ from resume_hooks.reading.digest.prescan import MIN_PRESCAN_BYTES, Prescan, pres
 from resume_hooks.transcripts import records
 from tests.builders import assistant, chain_record, result, user
 
-UUID = "0a1b2c3d-0000-4000-8000-00000000000a"
-PARENT = "0a1b2c3d-0000-4000-8000-00000000000b"
-LONG = "x" * MIN_PRESCAN_BYTES
+RECORD_UUID = "0a1b2c3d-0000-4000-8000-00000000000a"
+PARENT_UUID = "0a1b2c3d-0000-4000-8000-00000000000b"
+LONG_CONTENT = "x" * MIN_PRESCAN_BYTES
 
 
-def answer_record(
-    content: Any = LONG, *, blocks: list[Any] | None = None, **extra: Any
+def tool_result_record(
+    content: Any = LONG_CONTENT, *, blocks: list[Any] | None = None, **extra: Any
 ) -> dict[str, Any]:
     """Return a tool result with its keys in the order in which clients write them.
 
     The record's id comes after the message, and the content comes after the call's id.
     """
     block = {"tool_use_id": "toolu_1", "type": "tool_result", "content": content}
-    record = user(blocks or [block], uuid=UUID, parent=PARENT)
+    record = user(blocks or [block], uuid=RECORD_UUID, parent=PARENT_UUID)
     stamp = record.pop("timestamp"), record.pop("uuid")
     return {
         **record,
@@ -45,48 +45,50 @@ def prescan_of_record(record: dict[str, Any]) -> Prescan | None:
 
 def test_a_tool_result_is_prescanned() -> None:
     """The prescan of a long tool result has the record's id, its parent, and the call's id."""
-    assert prescan_of_record(answer_record()) == Prescan(UUID, PARENT, False, "toolu_1")
-    assert prescan_of_record(answer_record(toolUseResult={"file": LONG})) == Prescan(
-        UUID, PARENT, False, "toolu_1"
+    assert prescan_of_record(tool_result_record()) == Prescan(
+        RECORD_UUID, PARENT_UUID, False, "toolu_1"
     )
-    assert prescan_of_record(answer_record(isSidechain=True)) == Prescan(
-        UUID, PARENT, True, "toolu_1"
+    assert prescan_of_record(tool_result_record(toolUseResult={"file": LONG_CONTENT})) == Prescan(
+        RECORD_UUID, PARENT_UUID, False, "toolu_1"
+    )
+    assert prescan_of_record(tool_result_record(isSidechain=True)) == Prescan(
+        RECORD_UUID, PARENT_UUID, True, "toolu_1"
     )
 
 
 @pytest.mark.parametrize(
     "record",
     [
-        answer_record("short"),
-        answer_record(blocks=[result("a", LONG, is_error=True)]),
-        answer_record(blocks=[result("a", LONG), result("b", "x")]),
-        answer_record(blocks=[{"type": "text", "text": "x"}, result("a", LONG)]),
-        answer_record("The user doesn't want to proceed with this tool use." + LONG),
-        answer_record(uuid=None),
-        answer_record(uuid="no uuid"),
-        {**answer_record(), "type": "assistant"},
-        {**answer_record(), "type": "progress"},
+        tool_result_record("short"),
+        tool_result_record(blocks=[result("a", LONG_CONTENT, is_error=True)]),
+        tool_result_record(blocks=[result("a", LONG_CONTENT), result("b", "x")]),
+        tool_result_record(blocks=[{"type": "text", "text": "x"}, result("a", LONG_CONTENT)]),
+        tool_result_record("The user doesn't want to proceed with this tool use." + LONG_CONTENT),
+        tool_result_record(uuid=None),
+        tool_result_record(uuid="no uuid"),
+        {**tool_result_record(), "type": "assistant"},
+        {**tool_result_record(), "type": "progress"},
         {
             "type": "progress",
-            "data": {"message": answer_record()},
-            **chain_record("progress", uuid=PARENT, parent=UUID, ts=0, session_id="x"),
+            "data": {"message": tool_result_record()},
+            **chain_record("progress", uuid=PARENT_UUID, parent=RECORD_UUID, ts=0, session_id="x"),
         },
-        user(LONG, uuid=UUID, parent=PARENT),
-        assistant(LONG, uuid=UUID, parent=PARENT),
+        user(LONG_CONTENT, uuid=RECORD_UUID, parent=PARENT_UUID),
+        assistant(LONG_CONTENT, uuid=RECORD_UUID, parent=PARENT_UUID),
         assistant(
-            [{"type": "thinking", "thinking": LONG}, {"type": "text", "text": "x"}],
-            uuid=UUID,
-            parent=PARENT,
+            [{"type": "thinking", "thinking": LONG_CONTENT}, {"type": "text", "text": "x"}],
+            uuid=RECORD_UUID,
+            parent=PARENT_UUID,
         ),
         chain_record(
             "attachment",
-            uuid=UUID,
-            parent=PARENT,
+            uuid=RECORD_UUID,
+            parent=PARENT_UUID,
             ts=0,
             session_id="x",
-            attachment={"type": "queued_command", "prompt": LONG},
+            attachment={"type": "queued_command", "prompt": LONG_CONTENT},
         ),
-        dict(reversed(answer_record().items())),
+        dict(reversed(tool_result_record().items())),
     ],
     ids=lambda record: str(record)[:20],
 )
@@ -97,8 +99,8 @@ def test_other_lines_are_not_prescanned(record: dict[str, Any]) -> None:
 
 def test_other_forms_of_json_are_not_prescanned() -> None:
     """A JSON line with spaces between its tokens, or an incomplete one, is not prescanned."""
-    assert prescan_line(json.dumps(answer_record()).encode() + b"\n") is None
-    assert prescan_line(orjson.dumps(answer_record())[:-3]) is None
+    assert prescan_line(json.dumps(tool_result_record()).encode() + b"\n") is None
+    assert prescan_line(orjson.dumps(tool_result_record())[:-3]) is None
 
 
 _WORDS = st.sampled_from(
@@ -127,16 +129,20 @@ _EXTRA = st.dictionaries(
         ["toolUseResult", "isMeta", "uuid", "slug", "isSidechain", "message", "data", "attachment"]
     ),
     st.booleans()
-    | st.just(UUID)
+    | st.just(RECORD_UUID)
     | _CONTENT
-    | st.fixed_dictionaries({"uuid": st.just(PARENT), "type": st.just("x"), "content": _CONTENT}),
+    | st.fixed_dictionaries(
+        {"uuid": st.just(PARENT_UUID), "type": st.just("x"), "content": _CONTENT}
+    ),
 )
 
 
 @st.composite
 def _lines(draw: st.DrawFn) -> bytes:
     """Return lines of records that resemble tool results, some with another order of keys."""
-    record = answer_record(blocks=draw(st.lists(_BLOCK, min_size=1, max_size=2)), pad=LONG)
+    record = tool_result_record(
+        blocks=draw(st.lists(_BLOCK, min_size=1, max_size=2)), pad=LONG_CONTENT
+    )
     record |= draw(_EXTRA)
     keys = list(record)
     order = keys if draw(st.booleans()) else draw(st.permutations(keys))
@@ -152,7 +158,7 @@ def _lines(draw: st.DrawFn) -> bytes:
 @settings(max_examples=400)
 @given(_lines())
 def test_the_prescan_never_differs_from_the_parser(line: bytes) -> None:
-    """If a line can be prescanned, its ids are those that the parser finds, and it is no error."""
+    """If a line can be prescanned, its ids are those that the parser finds, and it is not an error."""
     found = prescan_line(line)
     if found is None:
         return

@@ -6,22 +6,22 @@ import pytest
 
 from resume_hooks.reading.digest.opening import format_opening
 from tests.builders import ConfigHome
-from tests.reading.digest.talk import Talk, requests, texts
+from tests.reading.digest.talk import Talk, entry_texts, request_texts
 
-OPTIONS = "There are three ways:\n1. Rewrite the parser\n2. **Wrap it** in a cache\n3) Leave it\n\nWhich one?"
-LETTERS = "Choose:\n- (A) Rewrite it\n- **B)** Wrap it\nWhat do you prefer?"
+NUMBERED_OPTIONS = "There are three ways:\n1. Rewrite the parser\n2. **Wrap it** in a cache\n3) Leave it\n\nWhich one?"
+LETTERED_OPTIONS = "Choose:\n- (A) Rewrite it\n- **B)** Wrap it\nWhat do you prefer?"
 QUESTION = "I have fixed it. Shall I push the branch?"
 
 
 @pytest.mark.parametrize(
     ("said", "reply", "answered"),
     [
-        (OPTIONS, "3", "3) Leave it"),
-        (OPTIONS, "the second", "2. **Wrap it** in a cache"),
-        (OPTIONS, "option 1 please", "1. Rewrite the parser"),
-        (OPTIONS, "1 and 2", "1. Rewrite the parser / 2. **Wrap it** in a cache"),
-        (OPTIONS, "4", "Which one?"),
-        (LETTERS, "b", "- **B)** Wrap it"),
+        (NUMBERED_OPTIONS, "3", "3) Leave it"),
+        (NUMBERED_OPTIONS, "the second", "2. **Wrap it** in a cache"),
+        (NUMBERED_OPTIONS, "option 1 please", "1. Rewrite the parser"),
+        (NUMBERED_OPTIONS, "1 and 2", "1. Rewrite the parser / 2. **Wrap it** in a cache"),
+        (NUMBERED_OPTIONS, "4", "Which one?"),
+        (LETTERED_OPTIONS, "b", "- **B)** Wrap it"),
         ("### Approach A: cut it\n### Approach B: keep it\nWhich?", "A", "### Approach A: cut it"),
         (QUESTION, "yes", "Shall I push the branch?"),
         (QUESTION, "no, not yet", "Shall I push the branch?"),
@@ -33,7 +33,7 @@ QUESTION = "I have fixed it. Shall I push the branch?"
         ("Done. If you want, I can:", "yes", ""),
         (QUESTION, "run the tests", ""),
         ("It is done.", "yes", ""),
-        (OPTIONS, "why not all three of them at once, what would break then?", ""),
+        (NUMBERED_OPTIONS, "why not all three of them at once, what would break then?", ""),
     ],
 )
 def test_a_short_reply_quotes_the_question(
@@ -42,14 +42,14 @@ def test_a_short_reply_quotes_the_question(
     """A short reply such as "3" or "yes" is followed by the option or question that it answers."""
     digest = Talk().prompt("go").says(said).prompt(reply).says("Good.").digest(config_home)
     expected = f'{reply}\n[in answer to: "{answered}"]' if answered else reply
-    assert requests(digest) == ["go", expected]
+    assert request_texts(digest) == ["go", expected]
     assert len(format_opening(digest, 600).text) <= 600
 
 
 def test_equal_replies_are_both_shown(config_home: ConfigHome) -> None:
     """Two equal replies are both shown, each with its own question."""
     talk = Talk().prompt("go").says("Push it?").prompt("yes").says("Merge it?").prompt("yes")
-    assert requests(talk.digest(config_home))[1:] == [
+    assert request_texts(talk.digest(config_home))[1:] == [
         'yes\n[in answer to: "Push it?"]',
         'yes\n[in answer to: "Merge it?"]',
     ]
@@ -66,5 +66,5 @@ def test_a_question_instead_of_a_choice_is_not_an_answer(
     asked = {"questions": [{"question": "Which colour?"}]}
     told = f'User has answered your questions: "Which colour?"="{answered}"'
     digest = Talk().prompt("go").calls("AskUserQuestion", asked, told).digest(config_home)
-    assert bool(texts(digest, "answers")) is is_choice
-    assert requests(digest)[-1] == f"Which colour? -> {answered}"
+    assert bool(entry_texts(digest, "answers")) is is_choice
+    assert request_texts(digest)[-1] == f"Which colour? -> {answered}"

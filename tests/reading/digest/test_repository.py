@@ -15,7 +15,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.repository import MAX_BRANCH_CHARACTERS, GitQuery, RepositoryState
 from tests.builders import ConfigHome
 from tests.needs import need
-from tests.reading.digest.talk import Talk, notes
+from tests.reading.digest.talk import Talk, entry_notes
 
 LONG_AGO = "2001-01-01T00:00:00.000Z"
 
@@ -119,66 +119,66 @@ def test_a_detached_head_has_no_branch(repo: Path, words: tuple[str, ...]) -> No
 
 
 @pytest.fixture
-def pushed(repo: Path) -> Path:
+def pushed_repo(repo: Path) -> Path:
     """The repository on the branch ``fix/x``, which was pushed to a bare repository."""
     git(repo, "init", "-q", "--bare", "../remote")
     git(repo, "remote", "add", "origin", str(repo.parent / "remote"))
     git(repo, "checkout", "-q", "-b", "fix/x")
-    commit(repo, "two")
+    commit_tracked_changes(repo, "two")
     git(repo, "push", "-q", "-u", "origin", "fix/x")
     return repo
 
 
-def commit(folder: Path, *words: str) -> None:
+def commit_tracked_changes(folder: Path, *words: str) -> None:
     """Commit all tracked changes, even if there are none. The first of ``words`` is the message."""
     git(folder, "commit", "-q", "--allow-empty", "-am", *words)
 
 
-def test_a_pushed_branch_needs_no_note(pushed: Path) -> None:
+def test_a_pushed_branch_needs_no_note(pushed_repo: Path) -> None:
     """The state of a branch that equals its upstream mentions no upstream."""
-    state = git_state_without_time_limit(pushed)
+    state = git_state_without_time_limit(pushed_repo)
     assert (state.branch, state.ahead, state.behind, state.is_rewritten) == ("fix/x", 0, 0, False)
     assert state.description == "branch fix/x, 2 commits since the session began, clean"
 
 
-def test_commits_ahead_and_behind_are_counted(pushed: Path) -> None:
+def test_commits_ahead_and_behind_are_counted(pushed_repo: Path) -> None:
     """The state counts commits ahead of and behind the upstream. Other people's commits are no rewrite."""
-    git(pushed, "clone", "-q", "-b", "fix/x", str(pushed.parent / "remote"), "../other")
-    commit(pushed.parent / "other", "theirs")
-    git(pushed.parent / "other", "push", "-q")
+    git(pushed_repo, "clone", "-q", "-b", "fix/x", str(pushed_repo.parent / "remote"), "../other")
+    commit_tracked_changes(pushed_repo.parent / "other", "theirs")
+    git(pushed_repo.parent / "other", "push", "-q")
     for message in ("three", "four", "five"):
-        commit(pushed, message)
-    assert git_state_without_time_limit(pushed).description == (
+        commit_all(pushed_repo, message)
+    assert git_state_without_time_limit(pushed_repo).description == (
         "branch fix/x, 5 commits since the session began, 3 commits ahead of its upstream, clean"
     )
-    git(pushed, "fetch", "-q")
-    (pushed / "a").write_text("2\n")
-    state = git_state_without_time_limit(pushed)
+    git(pushed_repo, "fetch", "-q")
+    (pushed_repo / "a").write_text("2\n")
+    state = git_state_without_time_limit(pushed_repo)
     assert (state.ahead, state.behind, state.is_rewritten) == (3, 1, False)
     assert state.description.endswith("3 commits ahead of its upstream, 1 behind, 1 uncommitted")
-    git(pushed, "reset", "-q", "--hard", "HEAD~3")
+    git(pushed_repo, "reset", "-q", "--hard", "HEAD~3")
     assert (
-        ", 1 commit behind its upstream, clean" in git_state_without_time_limit(pushed).description
+        ", 1 commit_all behind its upstream, clean" in git_state_without_time_limit(pushed_repo).description
     )
 
 
-def test_a_rewritten_pushed_branch_is_marked(pushed: Path) -> None:
+def test_a_rewritten_pushed_branch_is_marked(pushed_repo: Path) -> None:
     """A branch whose pushed commit was amended is marked as rewritten until the next push."""
-    commit(pushed, "two again", "--amend")
-    state = git_state_without_time_limit(pushed)
+    commit_tracked_changes(pushed_repo, "two again", "--amend")
+    state = git_state_without_time_limit(pushed_repo)
     assert (state.ahead, state.behind, state.is_rewritten) == (1, 1, True)
     assert state.description == (
         "branch fix/x, 2 commits since the session began, 1 commit ahead of its upstream, 1 behind, "
         "rewritten after it was pushed: needs a force-push, clean"
     )
-    git(pushed, "push", "-q", "--force")
-    assert not git_state_without_time_limit(pushed).is_rewritten
+    git(pushed_repo, "push", "-q", "--force")
+    assert not git_state_without_time_limit(pushed_repo).is_rewritten
 
 
-def test_a_branch_with_a_deleted_upstream_is_not_ahead(pushed: Path) -> None:
+def test_a_branch_with_a_deleted_upstream_is_not_ahead(pushed_repo: Path) -> None:
     """A branch whose upstream was deleted is neither ahead nor behind."""
-    git(pushed, "update-ref", "-d", "refs/remotes/origin/fix/x")
-    state = git_state_without_time_limit(pushed)
+    git(pushed_repo, "update-ref", "-d", "refs/remotes/origin/fix/x")
+    state = git_state_without_time_limit(pushed_repo)
     assert (state.ahead, state.behind, state.is_rewritten) == (0, 0, False)
 
 
@@ -222,7 +222,7 @@ def test_other_kinds_of_index_are_read(repo: Path, words: tuple[str, ...]) -> No
 
 def test_commits_of_a_shallow_clone_are_counted(repo: Path) -> None:
     """The commits of a shallow clone are counted."""
-    commit(repo, "two")
+    commit_tracked_changes(repo, "two")
     git(repo, "clone", "-q", "--depth", "1", f"file://{repo}", "../shallow")
     assert (
         git_state_without_time_limit(repo.parent / "shallow").description
@@ -235,7 +235,7 @@ def test_the_state_of_a_partial_clone_is_read(repo: Path) -> None:
     git(repo, "config", "uploadpack.allowFilter", "true")
     (repo / "long").write_text("".join(f"{line}\n" for line in range(50)))
     git(repo, "add", "long")
-    commit(repo, "two")
+    commit_tracked_changes(repo, "two")
     git(repo, "clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{repo}", "../partial")
     partial = repo.parent / "partial"
     git(partial, "reset", "-q", "--mixed")
@@ -251,7 +251,7 @@ def test_the_state_of_a_sha256_repository_is_read(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "-b", "main", "--object-format=sha256")
     (tmp_path / "a").write_text("x")
     git(tmp_path, "add", "a")
-    commit(tmp_path, "one")
+    commit_tracked_changes(tmp_path, "one")
     assert (
         git_state_without_time_limit(tmp_path).description
         == "branch main, 1 commit since the session began, clean"
@@ -264,7 +264,7 @@ def test_the_state_of_a_submodule_is_read(repo: Path) -> None:
     The files of the submodule are not in the state of the outer repository.
     """
     git(repo, "init", "-q", "-b", "main", "../inner")
-    commit(repo.parent / "inner", "one")
+    commit_tracked_changes(repo.parent / "inner", "one")
     git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../inner", "sub")
     assert (
         git_state_without_time_limit(repo / "sub").description
@@ -327,12 +327,12 @@ def test_a_hanging_git_is_ended(repo: Path, tmp_path: Path) -> None:
     pids = (tmp_path / "pids").read_text().split()
     assert pids
     deadline = time.monotonic() + 10
-    while any(_runs(pid) for pid in pids) and time.monotonic() < deadline:
+    while any(_is_running(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not any(_runs(pid) for pid in pids)
+    assert not any(_is_running(pid) for pid in pids)
 
 
-def _runs(pid: str) -> bool:
+def _is_running(pid: str) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -386,5 +386,5 @@ def test_a_digest_marks_uncommitted_files(repo: Path, config_home: ConfigHome) -
     found = (build_digest(session_file(str(home)), Where(environ)) for _ in range(20))
     digest = next((one for one in found if one.git != "not asked"), None)
     assert digest is not None
-    assert notes(digest, "changed") == {"b": "", "a": "not committed"}
+    assert entry_notes(digest, "changed") == {"b": "", "a": "not committed"}
     assert "1 uncommitted" in digest.git

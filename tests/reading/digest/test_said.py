@@ -12,24 +12,24 @@ from tests.builders import CWD, SESSION, ConfigHome, boundary, summary
 from tests.reading.digest.talk import (
     REJECTED,
     Talk,
-    lines,
-    messages,
-    notes,
+    entry_lines,
+    entry_notes,
+    entry_texts,
+    message_texts,
     request_lines,
-    requests,
-    texts,
+    request_texts,
 )
 
-ANSWERED = (
+ANSWERED_QUESTIONS = (
     'User has answered your questions: "Which one?"="The red one", "Why?"="A \\"good\\" reason". You can now go '
     "on."
 )
 
 
-FOUND = "The parser reads tabs as eight spaces, so every line behind one is told wrongly."
+REPORT_SENTENCE = "The parser reads tabs as eight spaces, so every line behind one is told wrongly."
 
 
-def queue(operation: str, content: str | None = None) -> dict[str, Any]:
+def queue_record(operation: str, content: str | None = None) -> dict[str, Any]:
     """Return a record of the client's queue of prompts."""
     return {
         "type": "queue-operation",
@@ -44,7 +44,7 @@ def test_the_talk_contains_the_users_prompts(config_home: ConfigHome) -> None:
     digest = talk.digest(config_home)
     assert request_lines(digest) == {"one": 0, "two": 2, "three": 4}
     assert [message.text for message in digest.talk] == ["one", "a", "two", "b", "three", "c"]
-    assert messages(digest, MessageKind.CLOSING) == ["a", "b", "c"]
+    assert message_texts(digest, MessageKind.CLOSING) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_text_that_was_not_typed_for_the_model_is_not_a_prompt(
     config_home: ConfigHome, text: str
 ) -> None:
     """The client's inserted texts, messages of other agents, and commands to the client are no prompts."""
-    assert requests(Talk().prompt("go").says("ok").prompt(text).digest(config_home)) == ["go"]
+    assert request_texts(Talk().prompt("go").says("ok").prompt(text).digest(config_home)) == ["go"]
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_a_text_that_was_not_typed_for_the_model_is_not_a_prompt(
 )
 def test_marked_records_are_not_prompts(config_home: ConfigHome, mark: str) -> None:
     """A record that the client marks as its own, for example with ``isMeta``, is not a prompt."""
-    assert requests(Talk().prompt("go").prompt("never!", **{mark: True}).digest(config_home)) == [
-        "go"
-    ]
+    assert request_texts(
+        Talk().prompt("go").prompt("never!", **{mark: True}).digest(config_home)
+    ) == ["go"]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_marked_records_are_not_prompts(config_home: ConfigHome, mark: str) -> N
 )
 def test_inserts_are_taken_out_of_a_prompt(config_home: ConfigHome, text: str, typed: str) -> None:
     """A prompt is quoted without the client's tags. A slash command is quoted with its arguments."""
-    assert requests(Talk().prompt(text).digest(config_home)) == [typed]
+    assert request_texts(Talk().prompt(text).digest(config_home)) == [typed]
 
 
 def test_equal_replies_answer_two_questions(config_home: ConfigHome) -> None:
@@ -107,7 +107,7 @@ def test_equal_replies_answer_two_questions(config_home: ConfigHome) -> None:
         .prompt("yes")
     )
     digest = talk.digest(config_home)
-    assert texts(digest, "questions") == []
+    assert entry_texts(digest, "questions") == []
 
 
 def test_prompts_from_the_queue_are_in_the_talk(config_home: ConfigHome) -> None:
@@ -118,22 +118,22 @@ def test_prompts_from_the_queue_are_in_the_talk(config_home: ConfigHome) -> None
     talk = (
         Talk()
         .prompt("go")
-        .add(queue("enqueue", "also this"))
+        .add(queue_record("enqueue", "also this"))
         .says("x")
-        .add(queue("remove"))
+        .add(queue_record("remove"))
         .says("y")
     )
-    talk.add(queue("enqueue", "then that")).add(queue("dequeue")).prompt("then that")
+    talk.add(queue_record("enqueue", "then that")).add(queue_record("dequeue")).prompt("then that")
     digest = talk.digest(config_home)
-    assert requests(digest) == ["go", "also this", "then that"]
+    assert request_texts(digest) == ["go", "also this", "then that"]
     assert request_lines(digest) == {"go": 0, "also this": 1, "then that": 7}
 
 
 def test_a_withdrawn_prompt_is_not_in_the_talk(config_home: ConfigHome) -> None:
     """A queued prompt that the user withdrew, or that a hook blocked, is not in the talk."""
-    talk = Talk().prompt("go").add(queue("enqueue", "oops")).add(queue("popAll"))
-    talk.add(queue("enqueue", ">handoff")).add(queue("dequeue")).says("x")
-    assert requests(talk.digest(config_home)) == ["go"]
+    talk = Talk().prompt("go").add(queue_record("enqueue", "oops")).add(queue_record("popAll"))
+    talk.add(queue_record("enqueue", ">handoff")).add(queue_record("dequeue")).says("x")
+    assert request_texts(talk.digest(config_home)) == ["go"]
 
 
 @pytest.mark.parametrize(
@@ -152,17 +152,17 @@ def test_only_a_queued_prompt_that_was_delivered_is_in_the_talk(
     talk = (
         Talk()
         .prompt("go")
-        .add(queue("enqueue", "also this"))
-        .add({**queue("remove"), "reason": reason})
+        .add(queue_record("enqueue", "also this"))
+        .add({**queue_record("remove"), "reason": reason})
     )
-    assert ("also this" in requests(talk.digest(config_home))) is said
+    assert ("also this" in request_texts(talk.digest(config_home))) is said
 
 
 def test_a_queued_prompt_at_the_end_is_the_last_request(config_home: ConfigHome) -> None:
     """A prompt still in the queue at the end is the last request, unless it is a command."""
-    talk = Talk().prompt("go").says("x").add(queue("enqueue", "and then this"))
-    talk.add(queue("enqueue", "/compact")).add(queue("enqueue", ">trim"))
-    assert requests(talk.digest(config_home)) == ["go", "and then this"]
+    talk = Talk().prompt("go").says("x").add(queue_record("enqueue", "and then this"))
+    talk.add(queue_record("enqueue", "/compact")).add(queue_record("enqueue", ">trim"))
+    assert request_texts(talk.digest(config_home)) == ["go", "and then this"]
 
 
 @pytest.mark.parametrize("command", [None, "/handoff go on"])
@@ -173,11 +173,11 @@ def test_a_prompt_queued_behind_a_command_is_not_a_request(
 
     If the prompt is sent in this session, it is a request.
     """
-    talk = Talk().prompt("go").says("x").add(queue("enqueue", command))
-    talk.add(queue("enqueue", "with the readme")).add(queue("dequeue"))
-    assert requests(talk.digest(config_home)) == ["go"]
-    talk.add(queue("dequeue")).prompt("with the readme")
-    assert requests(talk.digest(config_home)) == ["go", "with the readme"]
+    talk = Talk().prompt("go").says("x").add(queue_record("enqueue", command))
+    talk.add(queue_record("enqueue", "with the readme")).add(queue_record("dequeue"))
+    assert request_texts(talk.digest(config_home)) == ["go"]
+    talk.add(queue_record("dequeue")).prompt("with the readme")
+    assert request_texts(talk.digest(config_home)) == ["go", "with the readme"]
 
 
 def test_a_queued_command_may_be_recorded_after_later_prompts(config_home: ConfigHome) -> None:
@@ -185,22 +185,31 @@ def test_a_queued_command_may_be_recorded_after_later_prompts(config_home: Confi
 
     Newer clients record the queue's entries in the order in which their hooks finish.
     """
-    talk = Talk().prompt("go").says("x").add(queue("enqueue", "with the readme"))
-    talk.add(queue("enqueue", "then the changelog")).add(queue("enqueue")).add(queue("dequeue"))
-    assert requests(talk.digest(config_home)) == ["go"]
+    talk = Talk().prompt("go").says("x").add(queue_record("enqueue", "with the readme"))
+    talk.add(queue_record("enqueue", "then the changelog")).add(queue_record("enqueue")).add(
+        queue_record("dequeue")
+    )
+    assert request_texts(talk.digest(config_home)) == ["go"]
 
 
 def test_a_prompt_sent_before_a_queued_command_is_a_request(config_home: ConfigHome) -> None:
     """A prompt that was sent before a queued command is a request. A later one in the queue is not."""
-    talk = Talk().prompt("go").says("x").add(queue("enqueue", "the tests first"))
-    talk.add(queue("enqueue")).add(queue("enqueue", "with the readme"))
-    talk.add(queue("dequeue")).prompt("the tests first").says("y").add(queue("dequeue"))
-    assert requests(talk.digest(config_home)) == ["go", "the tests first"]
+    talk = Talk().prompt("go").says("x").add(queue_record("enqueue", "the tests first"))
+    talk.add(queue_record("enqueue")).add(queue_record("enqueue", "with the readme"))
+    talk.add(queue_record("dequeue")).prompt("the tests first").says("y").add(
+        queue_record("dequeue")
+    )
+    assert request_texts(talk.digest(config_home)) == ["go", "the tests first"]
 
 
 def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: ConfigHome) -> None:
     """A queued prompt that newer clients also record as an attachment appears once in the talk."""
-    talk = Talk().prompt("go").add(queue("enqueue", "also this")).add(queue("remove", "also this"))
+    talk = (
+        Talk()
+        .prompt("go")
+        .add(queue_record("enqueue", "also this"))
+        .add(queue_record("remove", "also this"))
+    )
     attached = {
         "type": "attachment",
         "uuid": "q",
@@ -208,58 +217,58 @@ def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: C
         "timestamp": "2026-01-31T09:31:00.000Z",
     }
     talk.add({**attached, "attachment": {"type": "queued_command", "prompt": "also this"}})
-    assert requests(talk.digest(config_home)) == ["go", "also this"]
+    assert request_texts(talk.digest(config_home)) == ["go", "also this"]
 
 
 def test_abandoned_branches_are_left_out(config_home: ConfigHome) -> None:
     """Messages on a branch that the user left are not in the talk, but its commands are listed."""
     talk = Talk().prompt("go").says("ok")
-    leaf = talk.leaf
+    leaf = talk.next_parent
     talk.prompt("never use tabs").says("We decided on tabs instead of spaces.").runs(
         "make"
-    ).back_to(leaf)
+    ).continue_from(leaf)
     digest = (
         talk.prompt("always use spaces")
         .says("Done it with spaces, as you said.")
         .digest(config_home)
     )
-    assert requests(digest) == ["go", "always use spaces"]
-    assert texts(digest, "constraints") == ["always use spaces"]
+    assert request_texts(digest) == ["go", "always use spaces"]
+    assert entry_texts(digest, "constraints") == ["always use spaces"]
     assert not any("tabs" in message.text for message in digest.talk)
-    assert texts(digest, "commands") == ["make"]
+    assert entry_texts(digest, "commands") == ["make"]
 
 
 def test_the_client_states_which_branch_is_live(config_home: ConfigHome) -> None:
     """The branch that the client's last ``last-prompt`` record names is live, whatever the file's order."""
     talk = Talk().prompt("go").says("ok")
-    fork = talk.leaf
+    fork = talk.next_parent
     talk.prompt("first way").says("done")
-    leaf = talk.leaf
-    talk.back_to(fork).prompt("second way").says("done too")
+    leaf = talk.next_parent
+    talk.continue_from(fork).prompt("second way").says("done too")
     talk.add({"type": "last-prompt", "leafUuid": leaf, "sessionId": talk.session_id})
-    assert requests(talk.digest(config_home)) == ["go", "first way"]
+    assert request_texts(talk.digest(config_home)) == ["go", "first way"]
 
 
 @pytest.mark.parametrize("parent", ["gone", None])
 def test_a_broken_chain_loses_no_prompt(config_home: ConfigHome, parent: str | None) -> None:
     """Messages are kept if their parent is missing, if they have no parent, or if the chain is a cycle."""
-    talk = Talk().prompt("one").says("a").back_to(parent).prompt("two").says("b")
-    assert requests(talk.digest(config_home)) == ["one", "two"]
+    talk = Talk().prompt("one").says("a").continue_from(parent).prompt("two").says("b")
+    assert request_texts(talk.digest(config_home)) == ["one", "two"]
     talk.records[2]["parentUuid"] = "r3"
-    assert requests(talk.digest(config_home)) == ["one", "two"]
+    assert request_texts(talk.digest(config_home)) == ["one", "two"]
 
 
 def test_messages_before_a_compaction_count(config_home: ConfigHome) -> None:
     """Messages and changes before a compaction are in the digest, and the client's summary is separate."""
     talk = Talk().prompt("always use spaces").says("ok").edits("/home/user/proj/a.py")
-    talk.add(boundary(uuid="b", before=talk.leaf, ts=10)).add(
+    talk.add(boundary(uuid="b", before=talk.next_parent, ts=10)).add(
         summary("We did things.", uuid="s", parent="b", ts=11)
     )
     digest = talk.prompt("go on").says("done").digest(config_home)
-    assert requests(digest) == ["always use spaces", "go on"]
-    assert texts(digest, "constraints") == ["always use spaces"]
-    assert texts(digest, "changed") == ["a.py"]
-    assert messages(digest, MessageKind.SUMMARY) == ["We did things."]
+    assert request_texts(digest) == ["always use spaces", "go on"]
+    assert entry_texts(digest, "constraints") == ["always use spaces"]
+    assert entry_texts(digest, "changed") == ["a.py"]
+    assert message_texts(digest, MessageKind.SUMMARY) == ["We did things."]
 
 
 def test_a_refusal_includes_the_users_words(config_home: ConfigHome) -> None:
@@ -267,8 +276,8 @@ def test_a_refusal_includes_the_users_words(config_home: ConfigHome) -> None:
     said = f"{REJECTED} To tell you how to proceed, the user said:\nbranch first"
     talk = Talk().prompt("go").fails("make x").edits("/a.py", answer=said, error=True)
     digest = talk.digest(config_home)
-    assert requests(digest) == ["go", "branch first"]
-    assert texts(digest, "refusals") == ["refused by the user: Edit /a.py: branch first"]
+    assert request_texts(digest) == ["go", "branch first"]
+    assert entry_texts(digest, "refusals") == ["refused by the user: Edit /a.py: branch first"]
 
 
 @pytest.mark.parametrize(
@@ -294,8 +303,8 @@ def test_a_refused_command_that_ran_later_is_not_a_refusal(
     A command with another message is the same; one with another option or operand is not.
     """
     talk = Talk().prompt("go").runs(later).runs(refused, f"{REJECTED}", error=True)
-    assert len(texts(talk.digest(config_home), "refusals")) == 1
-    assert bool(texts(talk.runs(later).digest(config_home), "refusals")) is is_kept
+    assert len(entry_texts(talk.digest(config_home), "refusals")) == 1
+    assert bool(entry_texts(talk.runs(later).digest(config_home), "refusals")) is is_kept
 
 
 def test_a_refused_edit_of_a_file_that_was_changed_later_is_not_a_refusal(
@@ -304,8 +313,8 @@ def test_a_refused_edit_of_a_file_that_was_changed_later_is_not_a_refusal(
     """A refused edit is not listed as refused after a later edit of the same file."""
     talk = Talk().prompt("go").edits("/a.py", answer=REJECTED, error=True).edits("/b.py")
     row = "refused by the user: Edit /a.py"
-    assert texts(talk.digest(config_home), "refusals") == [row]
-    assert texts(talk.edits("/a.py").digest(config_home), "refusals") == []
+    assert entry_texts(talk.digest(config_home), "refusals") == [row]
+    assert entry_texts(talk.edits("/a.py").digest(config_home), "refusals") == []
 
 
 def test_a_question_that_the_user_dismissed_ends_with_a_prompt(config_home: ConfigHome) -> None:
@@ -313,19 +322,19 @@ def test_a_question_that_the_user_dismissed_ends_with_a_prompt(config_home: Conf
     asked = {"questions": [{"question": "Which one?"}]}
     talk = Talk().prompt("go").calls("AskUserQuestion", asked, REJECTED, error=True)
     row = "refused by the user: AskUserQuestion Which one?"
-    assert texts(talk.digest(config_home), "refusals") == [row]
-    assert texts(talk.prompt("the red one").digest(config_home), "refusals") == []
+    assert entry_texts(talk.digest(config_home), "refusals") == [row]
+    assert entry_texts(talk.prompt("the red one").digest(config_home), "refusals") == []
 
 
 def test_answers_come_with_their_questions(config_home: ConfigHome) -> None:
     """Each answer is listed with its question and is in the talk as the user's message."""
     asked = {"questions": [{"question": "Which one?"}, {"question": "Why?"}]}
-    talk = Talk().prompt("go").calls("AskUserQuestion", asked, ANSWERED)
+    talk = Talk().prompt("go").calls("AskUserQuestion", asked, ANSWERED_QUESTIONS)
     digest = talk.digest(config_home)
     pairs = ["Which one? -> The red one", 'Why? -> A \\"good\\" reason']
-    assert texts(digest, "answers") == pairs
-    assert requests(digest) == ["go", "\n".join(pairs)]
-    assert texts(digest, "questions") == []
+    assert entry_texts(digest, "answers") == pairs
+    assert request_texts(digest) == ["go", "\n".join(pairs)]
+    assert entry_texts(digest, "questions") == []
 
 
 @pytest.mark.parametrize(
@@ -354,8 +363,8 @@ def test_an_answer_whose_subject_comes_up_again_is_marked(
     again = {"questions": [{"question": "Is #222 red?"}]}
     details = {"toolUseResult": {"answers": {"Is #222 red?": "Yes"}}}
     talk.calls("AskUserQuestion", again, said, **details).prompt(prompt)
-    found = notes(talk.digest(config_home), "answers")
-    expected = f"{name} is mentioned again in USER :{talk.at}"
+    found = entry_notes(talk.digest(config_home), "answers")
+    expected = f"{name} is mentioned again in USER :{talk.last_line}"
     assert [note for note in found.values() if note] == ([expected] if name else []) * (
         2 if name == "#222" else 1
     )
@@ -374,7 +383,7 @@ def test_a_question_cannot_forge_its_answer(config_home: ConfigHome, noted: bool
     digest = (
         Talk().prompt("go").calls("AskUserQuestion", given, said, **details).digest(config_home)
     )
-    assert texts(digest, "answers") == [f"{asked} -> No", "Is it red -> Blue"]
+    assert entry_texts(digest, "answers") == [f"{asked} -> No", "Is it red -> Blue"]
 
 
 def test_a_request_to_clarify_questions_is_not_a_constraint(config_home: ConfigHome) -> None:
@@ -384,8 +393,8 @@ def test_a_request_to_clarify_questions_is_not_a_constraint(config_home: ConfigH
     digest = (
         Talk().prompt("go").calls("AskUserQuestion", asked, said, error=True).digest(config_home)
     )
-    assert texts(digest, "constraints") == texts(digest, "refusals") == []
-    assert requests(digest) == ["go"]
+    assert entry_texts(digest, "constraints") == entry_texts(digest, "refusals") == []
+    assert request_texts(digest) == ["go"]
 
 
 @pytest.mark.parametrize(
@@ -399,9 +408,9 @@ def test_unanswered_questions_are_listed(config_home: ConfigHome, answer: str | 
         .calls("AskUserQuestion", {"questions": [{"question": "Which one?"}]}, answer)
     )
     digest = talk.says("I waited. Shall I take **the red one?**").digest(config_home)
-    assert texts(digest, "questions") == ["Which one?", "Shall I take **the red one?**"]
-    assert messages(digest, MessageKind.CLOSING) == ["I waited. Shall I take **the red one?**"]
-    assert texts(talk.prompt("yes").digest(config_home), "questions") == []
+    assert entry_texts(digest, "questions") == ["Which one?", "Shall I take **the red one?**"]
+    assert message_texts(digest, MessageKind.CLOSING) == ["I waited. Shall I take **the red one?**"]
+    assert entry_texts(talk.prompt("yes").digest(config_home), "questions") == []
 
 
 def test_unfinished_todos_are_listed(config_home: ConfigHome) -> None:
@@ -413,25 +422,25 @@ def test_unfinished_todos_are_listed(config_home: ConfigHome) -> None:
     ]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows})
     talk.calls("TodoWrite", {"todos": []}, "<tool_use_error>no</tool_use_error>", error=True)
-    assert notes(talk.digest(config_home), "todos") == {"two": "in_progress", "three": ""}
-    assert texts(talk.calls("TodoWrite", {"todos": []}).digest(config_home), "todos") == []
+    assert entry_notes(talk.digest(config_home), "todos") == {"two": "in_progress", "three": ""}
+    assert entry_texts(talk.calls("TodoWrite", {"todos": []}).digest(config_home), "todos") == []
 
 
 def test_a_todo_list_names_the_work_that_followed(config_home: ConfigHome) -> None:
     """A todo list has a note about the edits, passed checks and commit that followed it."""
     rows = [{"content": "test it", "status": "in_progress"}]
     talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
-    assert notes(talk.digest(config_home), "todos") == {"test it": "in_progress"}
+    assert entry_notes(talk.digest(config_home), "todos") == {"test it": "in_progress"}
     talk.edits(f"{CWD}/a.py").edits(f"{CWD}/b.py")
     edited = "in_progress, list last changed before 2 edits"
-    assert notes(talk.digest(config_home), "todos") == {"test it": edited}
+    assert entry_notes(talk.digest(config_home), "todos") == {"test it": edited}
     talk.runs("make test")
-    checks = f"the checks that passed at :{talk.at}"
-    assert notes(talk.fails("make lint").digest(config_home), "todos") == {
+    checks = f"the checks that passed at :{talk.last_line}"
+    assert entry_notes(talk.fails("make lint").digest(config_home), "todos") == {
         "test it": f"{edited} and {checks}"
     }
     talk.runs("git commit -am x", "[main 1234567] x\n")
-    assert notes(talk.digest(config_home), "todos") == {
+    assert entry_notes(talk.digest(config_home), "todos") == {
         "test it": f"{edited}, {checks} and the last commit"
     }
 
@@ -451,8 +460,8 @@ def test_unfinished_tasks_are_listed(config_home: ConfigHome) -> None:
         "TaskUpdate", {"taskId": {"x": 1}, "status": "y"}
     )
     digest = talk.digest(config_home)
-    assert notes(digest, "todos") == {"test it": "in_progress"}
-    assert lines(digest, "todos") == {"test it": 3}
+    assert entry_notes(digest, "todos") == {"test it": "in_progress"}
+    assert entry_lines(digest, "todos") == {"test it": 3}
 
 
 def test_an_approved_plan_is_shown(config_home: ConfigHome) -> None:
@@ -468,11 +477,11 @@ def test_an_approved_plan_is_shown(config_home: ConfigHome) -> None:
         "ExitPlanMode", {"plan": plan}, "User has approved your plan. You can now start coding."
     )
     digest = talk.digest(config_home)
-    assert "the last plan that the user approved: Move it" in texts(digest, "now")
-    assert messages(digest, MessageKind.CLOSING) == [
+    assert "the last plan that the user approved: Move it" in entry_texts(digest, "now")
+    assert message_texts(digest, MessageKind.CLOSING) == [
         "# Move it\nSome words.\n## Steps\n1. Cut it\n2. Paste it"
     ]
-    assert texts(digest, "refusals") == ["refused by the user: ExitPlanMode # Burn it"]
+    assert entry_texts(digest, "refusals") == ["refused by the user: ExitPlanMode # Burn it"]
 
 
 def test_the_end_of_a_turn_is_shown_in_full(config_home: ConfigHome) -> None:
@@ -480,13 +489,13 @@ def test_the_end_of_a_turn_is_shown_in_full(config_home: ConfigHome) -> None:
 
     A text between calls that says something else is shown.
     """
-    talk = Talk().prompt("go").says(f"{FOUND} Let me check the default first.")
+    talk = Talk().prompt("go").says(f"{REPORT_SENTENCE} Let me check the default first.")
     talk.says("Let me look at it.").says("All tests pass.").says(
         "Done.\nThe parser keeps blank lines.\nShould we keep it instead?"
     )
     digest = talk.prompt("thanks").digest(config_home)
-    assert messages(digest, MessageKind.NARRATION) == [f"{FOUND} [...]"]
-    assert messages(digest, MessageKind.CLOSING) == [
+    assert message_texts(digest, MessageKind.NARRATION) == [f"{REPORT_SENTENCE} [...]"]
+    assert message_texts(digest, MessageKind.CLOSING) == [
         "Done.\nThe parser keeps blank lines.\nShould we keep it instead?"
     ]
 
@@ -508,7 +517,7 @@ def test_an_error_of_the_client_is_not_the_last_message(config_home: ConfigHome)
         .prompt("ok")
         .says("API Error: 500", model="<synthetic>")
     )
-    assert messages(talk.digest(config_home), MessageKind.CLOSING) == ["All done."]
+    assert message_texts(talk.digest(config_home), MessageKind.CLOSING) == ["All done."]
 
 
 @pytest.mark.parametrize(
@@ -528,7 +537,9 @@ def test_a_statement_without_a_demand_is_not_a_constraint(
 ) -> None:
     """A question, heading, log line, quote, joke or doubt is not listed as a constraint."""
     assert (
-        texts(Talk().prompt("go").prompt(said).prompt("on").digest(config_home), "constraints")
+        entry_texts(
+            Talk().prompt("go").prompt(said).prompt("on").digest(config_home), "constraints"
+        )
         == []
     )
 
@@ -551,7 +562,7 @@ def test_a_statement_without_a_demand_is_not_a_constraint(
 def test_a_statement_about_later_work_is_a_constraint(config_home: ConfigHome, said: str) -> None:
     """A demand for later work, a choice, a habit or a style is listed as a constraint."""
     digest = Talk().prompt("go").prompt(said).says("ok").prompt("on").digest(config_home)
-    (found,) = texts(digest, "constraints")
+    (found,) = entry_texts(digest, "constraints")
     assert found.endswith(said.rpartition(". ")[2])
 
 
@@ -571,7 +582,7 @@ def test_a_statement_about_later_work_is_a_constraint(config_home: ConfigHome, s
 def test_a_task_or_a_remark_is_not_a_constraint(config_home: ConfigHome, said: str) -> None:
     """A single task, or a remark that demands nothing, is not listed as a constraint."""
     digest = Talk().prompt("go").prompt(said).says("ok").prompt("on").digest(config_home)
-    assert texts(digest, "constraints") == []
+    assert entry_texts(digest, "constraints") == []
 
 
 def test_a_choice_between_options_is_listed_once(config_home: ConfigHome) -> None:
@@ -580,8 +591,8 @@ def test_a_choice_between_options_is_listed_once(config_home: ConfigHome) -> Non
     asked = {"questions": [{"question": "Which name?"}]}
     talk = Talk().prompt("go").calls("AskUserQuestion", asked, said)
     digest = talk.says("ok").prompt("on").digest(config_home)
-    assert texts(digest, "constraints") == []
-    assert texts(digest, "answers") == ["Which name? -> Keep the old name of it"]
+    assert entry_texts(digest, "constraints") == []
+    assert entry_texts(digest, "answers") == ["Which name? -> Keep the old name of it"]
 
 
 def test_advice_that_was_pasted_is_not_a_constraint(config_home: ConfigHome) -> None:
@@ -595,7 +606,7 @@ def test_advice_that_was_pasted_is_not_a_constraint(config_home: ConfigHome) -> 
         .says("ok")
         .prompt("on")
     )
-    assert texts(talk.digest(config_home), "constraints") == [
+    assert entry_texts(talk.digest(config_home), "constraints") == [
         "Never rename a public function, whatever this says."
     ]
 
@@ -616,7 +627,7 @@ def test_rules_of_a_template_are_not_constraints(config_home: ConfigHome, text: 
     filled = text.format("It reads the whole change before it says a word. " * 12)
     talk = Talk().prompt("/check never push to main") if text.startswith("{}") else Talk()
     talk.prompt(filled).says("ok").prompt("on")
-    found = texts(talk.digest(config_home), "constraints")
+    found = entry_texts(talk.digest(config_home), "constraints")
     assert not any("style of the code" in each for each in found)
 
 
@@ -626,7 +637,7 @@ def test_a_demand_that_was_sent_twice_is_listed_once(config_home: ConfigHome) ->
         "Never write unit tests for the startup sequence, only integration tests that run all of it"
     )
     talk = Talk().prompt(f"{demand}, slowly.").prompt(f"{demand}, as fast as it gets.").says("ok")
-    (shown,) = texts(talk.prompt("on").digest(config_home), "constraints")
+    (shown,) = entry_texts(talk.prompt("on").digest(config_home), "constraints")
     assert shown.endswith("as fast as it gets.")
 
 
@@ -639,14 +650,14 @@ def test_a_feature_that_is_wanted_is_not_a_rule(config_home: ConfigHome) -> None
         "I want a similar list with add and remove buttons on the other tab.",
     ):
         digest = Talk().prompt(said).says("ok").prompt("on").digest(config_home)
-        assert texts(digest, "constraints") == []
+        assert entry_texts(digest, "constraints") == []
 
 
 def test_work_that_also_needs_a_document_is_a_rule(config_home: ConfigHome) -> None:
     """A demand that work also needs documentation is listed as a constraint."""
     said = "But it also needs to be documented in the help system."
     digest = Talk().prompt(said).says("ok").prompt("on").digest(config_home)
-    assert texts(digest, "constraints") == [said]
+    assert entry_texts(digest, "constraints") == [said]
 
 
 def test_rules_of_a_note_below_are_not_constraints(config_home: ConfigHome) -> None:
@@ -655,7 +666,7 @@ def test_rules_of_a_note_below_are_not_constraints(config_home: ConfigHome) -> N
         "Responding to the note below, why that?\nI thought not:\n\nThe services must never stop."
     )
     digest = Talk().prompt(said).says("ok").prompt("on").digest(config_home)
-    assert texts(digest, "constraints") == []
+    assert entry_texts(digest, "constraints") == []
 
 
 def test_rules_of_a_pasted_review_are_not_constraints(config_home: ConfigHome) -> None:
@@ -664,7 +675,7 @@ def test_rules_of_a_pasted_review_are_not_constraints(config_home: ConfigHome) -
     talk = (
         Talk().prompt("Always keep the tests green.\n\n" + "\n".join(rows)).says("ok").prompt("on")
     )
-    found = texts(talk.digest(config_home), "constraints")
+    found = entry_texts(talk.digest(config_home), "constraints")
     assert found == ["Always keep the tests green."]
 
 
@@ -676,7 +687,7 @@ def test_a_short_constraint_is_listed_with_its_subject(config_home: ConfigHome) 
         .says("ok")
         .prompt("on")
     )
-    (found,) = texts(talk.digest(config_home), "constraints")
+    (found,) = entry_texts(talk.digest(config_home), "constraints")
     assert found == "The parser reads the names of users from the table. Never change that."
 
 
@@ -700,18 +711,18 @@ def test_only_the_later_answer_to_a_question_is_listed(config_home: ConfigHome) 
         asked = {"questions": [{"question": "Which store?", "header": "Store", "options": []}]}
         noted = {"answers": {"Which store?": chosen}}
         talk.calls("AskUserQuestion", asked, "User has answered", toolUseResult=noted).says("ok")
-    assert texts(talk.digest(config_home), "answers") == ["Which store? -> SQLite"]
+    assert entry_texts(talk.digest(config_home), "answers") == ["Which store? -> SQLite"]
 
 
 def test_a_constraint_that_only_a_summary_quotes_is_listed(config_home: ConfigHome) -> None:
     """A constraint that only the client's summary quotes is listed with a reference to the summary.
 
-    One that a prompt contains is listed once, with a reference to the prompt.
+    A constraint that a prompt contains is listed once, with a reference to the prompt.
     """
     talk = Talk().prompt("use tabs instead of spaces in every new file").says("ok")
     talk.prompt(SUMMARY, isCompactSummary=True, isVisibleInTranscriptOnly=True).prompt("go on")
     digest = talk.says("Done.").digest(config_home)
-    assert lines(digest, "constraints") == {
+    assert entry_lines(digest, "constraints") == {
         "use tabs instead of spaces in every new file": 0,
         "Move the parser into a package. Never rename a public function.": 2,
         "always ask me before you push to the remote of the team": 2,
@@ -729,7 +740,7 @@ def test_constraints_that_a_summary_lists_are_marked(
     talk = Talk().prompt("go").says("ok")
     for text in (SUMMARY.replace("\n7. ", listed), SUMMARY):
         talk.prompt(text, isCompactSummary=True, isVisibleInTranscriptOnly=True).prompt("go on")
-    rows = notes(talk.says("Done.").digest(config_home), "constraints")
+    rows = entry_notes(talk.says("Done.").digest(config_home), "constraints")
     assert rows == {
         "Move the parser into a package. Never rename a public function.": "",
         "always ask me before you push to the remote of the team": "",
@@ -748,18 +759,18 @@ def test_a_withdrawn_constraint_is_not_listed(config_home: ConfigHome) -> None:
     digest = (
         Talk().prompt(old).says("ok").prompt(new).says("ok").prompt("go on").digest(config_home)
     )
-    assert texts(digest, "constraints") == [new]
-    assert requests(digest)[:2] == [old, new]
+    assert entry_texts(digest, "constraints") == [new]
+    assert request_texts(digest)[:2] == [old, new]
 
 
 def test_the_rules_of_a_skill_of_an_earlier_request_are_not_quoted(config_home: ConfigHome) -> None:
     """The rules of a skill are quoted only while the request that loaded the skill is recent."""
     text = "Base directory for this skill: /skills/release\nNEVER push to main.\n" + "More. " * 80
     talk = Talk().prompt("go").prompt(text, isMeta=True).says("Done.")
-    assert texts(talk.digest(config_home), "skills") == ["release", "NEVER push to main."]
+    assert entry_texts(talk.digest(config_home), "skills") == ["release", "NEVER push to main."]
     for number in range(4):
         talk.prompt(f"next thing {number}").says("Done.")
-    assert texts(talk.digest(config_home), "skills") == []
+    assert entry_texts(talk.digest(config_home), "skills") == []
 
 
 def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
@@ -773,21 +784,21 @@ def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
     )
     talk = Talk().prompt("go").prompt(text, isMeta=True)
     digest = talk.digest(config_home)
-    assert texts(digest, "skills") == [
+    assert entry_texts(digest, "skills") == [
         "release",
         "no period at the end of an entry",
         "NEVER push to main.",
     ]
-    assert texts(digest, "constraints") == []
+    assert entry_texts(digest, "constraints") == []
 
 
 def test_a_todo_list_shows_its_age(config_home: ConfigHome) -> None:
     """An entry of a todo list says how many prompts before the end the list was written."""
     todos = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})
-    assert notes(talk.digest(config_home), "todos") == {"write docs": "pending"}
+    assert entry_notes(talk.digest(config_home), "todos") == {"write docs": "pending"}
     aged = talk.prompt("now this").says("done").digest(config_home)
-    assert notes(aged, "todos") == {"write docs": "pending, noted 1 prompt before the end"}
+    assert entry_notes(aged, "todos") == {"write docs": "pending, noted 1 prompt before the end"}
 
 
 @pytest.mark.parametrize(("prompts", "is_open"), [(1, True), (2, False), (5, False)])
@@ -799,11 +810,11 @@ def test_an_old_todo_list_before_a_commit_is_not_listed(
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})
     for number in range(prompts):
         talk.prompt(f"now this, {number}").says("done")
-    assert texts(talk.digest(config_home), "todos") == ["write docs"]
+    assert entry_texts(talk.digest(config_home), "todos") == ["write docs"]
     talk.runs("git commit -am x", "[main 1234567] write docs\n")
-    assert (texts(talk.digest(config_home), "todos") == ["write docs"]) is is_open
+    assert (entry_texts(talk.digest(config_home), "todos") == ["write docs"]) is is_open
     talk.calls("TodoWrite", {"todos": todos})
-    assert texts(talk.digest(config_home), "todos") == ["write docs"]
+    assert entry_texts(talk.digest(config_home), "todos") == ["write docs"]
 
 
 OUTDATED_ROW_START = "the task list is out of date, last changed "
@@ -833,19 +844,19 @@ def test_a_todo_list_is_outdated_after_a_commit_and_an_answer(
     """
     rows = [{"content": f"step {number}", "status": "pending"} for number in range(6)]
     talk = Talk().prompt("go").runs("make test").calls("TodoWrite", {"todos": rows})
-    list_ref = f"{SESSION}:{talk.at - 1}"
+    list_ref = f"{SESSION}:{talk.last_line - 1}"
     talk.runs("git commit -am x", "[main 1234567] x\n")
     assert find_outdated_list_rows(talk.digest(config_home)) == {}
     digest = talk.says(words).digest(config_home)
-    assert bool(texts(digest, "todos")) is not is_outdated
+    assert bool(entry_texts(digest, "todos")) is not is_outdated
     if is_outdated:
         row = (
-            f"{OUTDATED_ROW_START}before the last commit and the answer at :{talk.at}; unfinished "
+            f"{OUTDATED_ROW_START}before the last commit and the answer at :{talk.last_line}; unfinished "
             'then: "step 0", "step 1", "step 2", "step 3", 2 more'
         )
         assert find_outdated_list_rows(digest) == {row: list_ref}
     talk.runs("make docs")
-    assert len(texts(talk.digest(config_home), "todos")) == 6
+    assert len(entry_texts(talk.digest(config_home), "todos")) == 6
 
 
 @pytest.mark.parametrize(
@@ -864,13 +875,13 @@ def test_a_todo_list_is_outdated_after_checks_and_a_report(
     """Without a commit, a todo list is outdated after a passed check and a report of finished work."""
     rows = [{"content": "write docs", "status": "pending"}]
     talk = Talk().prompt("go").calls("TodoWrite", {"todos": rows}).says(words)
-    assert texts(talk.digest(config_home), "todos") == ["write docs"]
+    assert entry_texts(talk.digest(config_home), "todos") == ["write docs"]
     talk.prompt("test it").runs("make test").says(words)
     digest = talk.digest(config_home)
-    assert texts(digest, "todos") == ([] if is_outdated else ["write docs"])
+    assert entry_texts(digest, "todos") == ([] if is_outdated else ["write docs"])
     assert bool(find_outdated_list_rows(digest)) is is_outdated
     talk.prompt("now the docs").calls("TodoWrite", {"todos": rows})
-    assert texts(talk.digest(config_home), "todos") == ["write docs"]
+    assert entry_texts(talk.digest(config_home), "todos") == ["write docs"]
 
 
 @pytest.mark.parametrize(
@@ -894,7 +905,7 @@ def test_a_todo_list_is_outdated_after_edits(
     talk.prompt("and a title").edits(f"{CWD}/b.py")
     talk.says(words)
     assert bool(find_outdated_list_rows(talk.digest(config_home))) is is_outdated_later
-    assert bool(texts(talk.digest(config_home), "todos")) is not is_outdated_later
+    assert bool(entry_texts(talk.digest(config_home), "todos")) is not is_outdated_later
 
 
 def test_a_todo_list_is_outdated_after_the_report_of_a_sub_agent(config_home: ConfigHome) -> None:
@@ -904,9 +915,9 @@ def test_a_todo_list_is_outdated_after_the_report_of_a_sub_agent(config_home: Co
     task = {"description": "docs", "prompt": "write them"}
     talk.calls("Task", {**task, "subagent_type": "Explore"}, "The docs are old.")
     talk.edits(f"{CWD}/b.md")
-    assert texts(talk.digest(config_home), "todos") == ["write docs"]
+    assert entry_texts(talk.digest(config_home), "todos") == ["write docs"]
     talk.calls("Task", task, "I wrote the docs.")
-    report_at = talk.at
+    report_at = talk.last_line
     (row,) = find_outdated_list_rows(talk.edits(f"{CWD}/a.md").digest(config_home))
     assert row.startswith(
         f"{OUTDATED_ROW_START}before 2 edits and a sub-agent's report at :{report_at}; "
@@ -934,9 +945,9 @@ def test_a_task_in_progress_ends_when_all_work_is_done(
     talk.calls("TaskCreate", {"subject": "test it"}, "Task #1 created successfully: test it")
     talk.calls("TaskUpdate", {"taskId": "1", "status": "in_progress"}, "Updated task #1 status")
     talk.says(words).prompt("great, a new change")
-    assert ("test it" in texts(talk.digest(config_home), "todos")) is is_open
+    assert ("test it" in entry_texts(talk.digest(config_home), "todos")) is is_open
     talk.calls("TaskUpdate", {"taskId": "1", "status": "in_progress"}, "Updated task #1 status")
-    assert "test it" in texts(talk.digest(config_home), "todos")
+    assert "test it" in entry_texts(talk.digest(config_home), "todos")
 
 
 def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
@@ -944,7 +955,7 @@ def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
     talk = Talk().prompt("go")
     talk.calls("TaskCreate", {"subject": "test it"}, "Task #1 created successfully: test it")
     talk.calls("TaskUpdate", {"taskId": "1", "subject": "test it twice"}, "Updated task #1 subject")
-    assert notes(talk.digest(config_home), "todos") == {"test it twice": "pending"}
+    assert entry_notes(talk.digest(config_home), "todos") == {"test it twice": "pending"}
 
 
 @pytest.mark.parametrize(
@@ -979,4 +990,4 @@ def test_rules_without_always_or_never_are_found(
 ) -> None:
     """A rule without "always" or "never" is listed if it concerns repeated work, not a single task."""
     digest = Talk().prompt("go").says("ok").prompt(words).says("ok").digest(config_home)
-    assert bool(texts(digest, "constraints")) is is_rule
+    assert bool(entry_texts(digest, "constraints")) is is_rule

@@ -14,7 +14,7 @@ from resume_hooks.reading.digest.shell import (
     remove_here_documents,
 )
 
-CORES = [
+COMMAND_KEYS = [
     ("go test ./...", "go test ./..."),
     ("cd /home/user/proj && go test ./...", "go test ./..."),
     ("cd '/home/my dir'; go test ./...", "go test ./..."),
@@ -31,7 +31,7 @@ CORES = [
 ]
 
 
-@pytest.mark.parametrize(("command", "expected"), CORES)
+@pytest.mark.parametrize(("command", "expected"), COMMAND_KEYS)
 def test_forms_of_a_command_have_the_same_key(command: str, expected: str) -> None:
     """The key of a command leaves out a leading ``cd`` and programs that only shorten the output.
 
@@ -115,7 +115,7 @@ def test_a_command_is_split_into_simple_commands(
     assert [one.targets for one in found] == targets
 
 
-WORK = [
+COMMANDS_WITH_PROGRAM = [
     ("go test ./...", "go test"),
     ("npm run build", "npm run"),
     ("FOO=1 pytest -q", "pytest"),
@@ -135,7 +135,7 @@ WORK = [
     ("for f in *; do gofmt -w $f; done", "gofmt"),
     ("python - <<'EOF'\nprint(1)\nEOF", "python"),
 ]
-LOOKS = [
+READING_COMMANDS = [
     "ls -la", "cat f | grep x", "cd /x", "git status", "git -C d log", "git branch", "git branch -a", "git stash list",
     "git worktree list", "echo hi", "sed -n 1,5p f", "find . -name x", "/bin/ls", "command -v go", "[ -f x ]",
     "for f in *; do cat $f; done", "export A=1", "A=1", "# make", "", "env", "git", "time ls", "xargs -I {} cat {}",
@@ -143,7 +143,7 @@ LOOKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("command", "runs"), WORK)
+@pytest.mark.parametrize(("command", "runs"), COMMANDS_WITH_PROGRAM)
 def test_the_program_of_a_command(command: str, runs: str) -> None:
     """The program of a command is that of its first part that does more than read."""
     found = find_program(parse_simple_commands(command))
@@ -151,7 +151,7 @@ def test_the_program_of_a_command(command: str, runs: str) -> None:
     assert found == runs
 
 
-@pytest.mark.parametrize("command", LOOKS)
+@pytest.mark.parametrize("command", READING_COMMANDS)
 def test_a_reading_command_has_no_program(command: str) -> None:
     """A command that only reads has no program."""
     assert find_program(parse_simple_commands(command)) == ""

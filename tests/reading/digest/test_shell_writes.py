@@ -12,7 +12,7 @@ from resume_hooks.reading.digest.shell import (
     parse_simple_commands,
 )
 
-CHANGED = [
+COMMANDS_WITH_CHANGED_FILES = [
     ("echo x > a.txt", ["a.txt"]),
     ("echo x >> 'a b.txt'", ["a b.txt"]),
     ("cat > a.md <<'EOF'\nrm b\nEOF", ["a.md"]),
@@ -51,7 +51,7 @@ CHANGED = [
 ]
 
 
-@pytest.mark.parametrize(("command", "paths"), CHANGED)
+@pytest.mark.parametrize(("command", "paths"), COMMANDS_WITH_CHANGED_FILES)
 def test_files_that_a_command_changes_are_found(command: str, paths: list[str]) -> None:
     """The files that a command writes, moves or removes are found, relative to its start folder.
 
@@ -74,8 +74,11 @@ def test_the_start_folder_of_a_command_is_found(command: str, folder: str | None
     assert find_start_folder(parse_simple_commands(command)) == folder
 
 
-STAT = " src/a.py | 10 +++---\n b.txt | 2 +-\n .../long/name.py | 3 +\n old => new | 0\n img.png | Bin 0 -> 10 bytes\n"
-LISTED = [
+DIFF_STAT = (
+    " src/a.py | 10 +++---\n b.txt | 2 +-\n .../long/name.py | 3 +\n old => new | 0\n"
+    " img.png | Bin 0 -> 10 bytes\n"
+)
+GIT_OUTPUTS_WITH_FILES = [
     (
         "git status --short",
         " M a.py\nA  b.py\nR  old -> new.py\n?? junk\n",
@@ -89,26 +92,26 @@ LISTED = [
         [],
         ["n.py"],
     ),
-    ("git diff --stat", STAT, [], ["src/a.py", "b.txt", "img.png"]),
-    ("git diff --cached --stat", STAT, [], ["src/a.py", "b.txt", "img.png"]),
-    ("git diff HEAD --stat -- src", STAT, [], ["src/a.py", "b.txt", "img.png"]),
-    ("git diff --stat origin/main -- src/a.py", STAT, [], ["src/a.py", "b.txt", "img.png"]),
-    ("git diff --stat v1..v2 -- src/a.py", STAT, [], []),
-    ("git diff main...HEAD --stat", STAT, [], []),
-    ("git diff origin/main --stat", STAT, [], []),
-    ("git diff HEAD~3 --stat", STAT, [], []),
-    ("git diff --stat; git diff main --stat", STAT, [], []),
-    ("git show --stat", STAT, [], []),
-    ("git log --stat -3", STAT, [], []),
-    ("git pull", f"Fast-forward\n{STAT} create mode 100644 n.py\n", [], []),
-    ("git merge main && git commit --no-edit", f"{STAT} create mode 100644 n.py\n", [], []),
+    ("git diff --stat", DIFF_STAT, [], ["src/a.py", "b.txt", "img.png"]),
+    ("git diff --cached --stat", DIFF_STAT, [], ["src/a.py", "b.txt", "img.png"]),
+    ("git diff HEAD --stat -- src", DIFF_STAT, [], ["src/a.py", "b.txt", "img.png"]),
+    ("git diff --stat origin/main -- src/a.py", DIFF_STAT, [], ["src/a.py", "b.txt", "img.png"]),
+    ("git diff --stat v1..v2 -- src/a.py", DIFF_STAT, [], []),
+    ("git diff main...HEAD --stat", DIFF_STAT, [], []),
+    ("git diff origin/main --stat", DIFF_STAT, [], []),
+    ("git diff HEAD~3 --stat", DIFF_STAT, [], []),
+    ("git diff --stat; git diff main --stat", DIFF_STAT, [], []),
+    ("git show --stat", DIFF_STAT, [], []),
+    ("git log --stat -3", DIFF_STAT, [], []),
+    ("git pull", f"Fast-forward\n{DIFF_STAT} create mode 100644 n.py\n", [], []),
+    ("git merge main && git commit --no-edit", f"{DIFF_STAT} create mode 100644 n.py\n", [], []),
     ("git -C ../other status --short", " M a.py\n", [], []),
     ("cat notes", " M a.py\n", [], []),
-    ("echo git", STAT, [], []),
+    ("echo git", DIFF_STAT, [], []),
 ]
 
 
-@pytest.mark.parametrize(("command", "output", "here", "rooted"), LISTED)
+@pytest.mark.parametrize(("command", "output", "here", "rooted"), GIT_OUTPUTS_WITH_FILES)
 def test_files_that_git_prints_are_found(
     command: str, output: str, here: list[str], rooted: list[str]
 ) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import ConfigHome
-from tests.reading.digest.talk import Talk, notes, texts
+from tests.reading.digest.talk import Talk, entry_notes, entry_texts
 
-SHIP = """Base directory for this skill: /skills/ship
+SHIP_SKILL = """Base directory for this skill: /skills/ship
 
 # Ship Changes
 
@@ -35,7 +35,7 @@ Commit current changes, push to remote, and update the PR.
 
 - Never commit files that look like secrets (.env, credentials, tokens)
 """
-LOOP = (
+LOOP_SKILL = (
     "Base directory for this skill: /skills/release-loop\n## Phases\n\n| # | Phase | Invokes |\n|---|---|---|\n"
     "| 1 | Design | `designing` |\n| 2 | Ship | `shipping` |\n| 3 | Retro | `retrospective` |\n"
     + "More. "
@@ -43,20 +43,20 @@ LOOP = (
 )
 
 
-def _shipping() -> Talk:
+def _talk_with_ship_skill() -> Talk:
     talk = Talk().prompt("ship it").calls("Skill", {"skill": "ship"}, "Launching skill: ship")
-    return talk.prompt(SHIP, isMeta=True).runs("git status && git diff --stat", "M a.py")
+    return talk.prompt(SHIP_SKILL, isMeta=True).runs("git status && git diff --stat", "M a.py")
 
 
 def test_the_remaining_steps_are_quoted(config_home: ConfigHome) -> None:
     """The steps of a skill are listed from the one whose command was last used, and its rules follow."""
-    talk = _shipping().runs("gh pr view --json number", "no pull requests found")
+    talk = _talk_with_ship_skill().runs("gh pr view --json number", "no pull requests found")
     talk.runs("git add a.py .gitignore && git status", "On branch main").calls(
         "Bash", {"command": "git commit -m x"}, None
     )
     digest = talk.digest(config_home)
-    first, *rows = texts(digest, "skills")
-    assert notes(digest, "skills")[first] == "active: it has reached the first of these steps"
+    first, *rows = entry_texts(digest, "skills")
+    assert entry_notes(digest, "skills")[first] == "active: it has reached the first of these steps"
     assert [row.partition(" 1. ")[0] for row in rows[:3]] == [
         "Step 2: Commit", "Step 3: Push", "Step 4: Update PR",
     ]  # fmt: skip
@@ -66,9 +66,9 @@ def test_the_remaining_steps_are_quoted(config_home: ConfigHome) -> None:
 
 def test_a_skill_without_commands_has_all_steps(config_home: ConfigHome) -> None:
     """If no command shows how far a skill got, all its steps are listed."""
-    digest = _shipping().digest(config_home)
-    assert notes(digest, "skills")["ship"] == "active: its steps"
-    assert sum(row.startswith("Step ") for row in texts(digest, "skills")) == 4
+    digest = _talk_with_ship_skill().digest(config_home)
+    assert entry_notes(digest, "skills")["ship"] == "active: its steps"
+    assert sum(row.startswith("Step ") for row in entry_texts(digest, "skills")) == 4
 
 
 def test_rules_are_quoted_in_full_or_omitted(config_home: ConfigHome) -> None:
@@ -91,7 +91,7 @@ next build overwrites it without a question. More words.
     long_rule = f"- Always write {'very ' * 100}short sentences\n"
     text = rules.replace("## Rules\n\n", f"## Rules\n\n{long_rule}")
     digest = Talk().prompt("go").prompt(text, isMeta=True).digest(config_home)
-    assert texts(digest, "skills")[1:] == [
+    assert entry_texts(digest, "skills")[1:] == [
         "Never push to a branch whose pull request was merged, because nobody looks at it any more",
         "Keep the title of every pull request below seventy characters",
         "You MUST never edit a generated file by hand, since the next build overwrites it without a question.",
@@ -103,9 +103,9 @@ def test_a_long_step_ends_with_a_whole_row(config_home: ConfigHome) -> None:
     rows = "".join(
         f"{number}. Look at file {number} {'again ' * 20}now\n" for number in range(1, 6)
     )
-    text = SHIP.replace("## Step 4", f"{rows}\n## Step 4")
+    text = SHIP_SKILL.replace("## Step 4", f"{rows}\n## Step 4")
     talk = Talk().prompt("ship it").calls("Skill", {"skill": "ship"}, "Launching skill: ship")
-    step = texts(talk.prompt(text, isMeta=True).digest(config_home), "skills")[3]
+    step = entry_texts(talk.prompt(text, isMeta=True).digest(config_home), "skills")[3]
     assert step.startswith("Step 3: Push 1. If not tracking")
     assert step.endswith("again now …")
     assert len(step) <= 400
@@ -113,23 +113,24 @@ def test_a_long_step_ends_with_a_whole_row(config_home: ConfigHome) -> None:
 
 def test_a_skill_without_visible_steps_ends_with_its_answer(config_home: ConfigHome) -> None:
     """A skill without a step that a command shows is over after an answer that asks nothing."""
-    talk = _shipping()
-    assert texts(talk.says("Shall I go on?").digest(config_home), "skills") != []
-    talk = _shipping()
+    talk = _talk_with_ship_skill()
+    assert entry_texts(talk.says("Shall I go on?").digest(config_home), "skills") != []
+    talk = _talk_with_ship_skill()
     assert (
-        texts(talk.says("All clean: the findings are fixed.").digest(config_home), "skills") == []
+        entry_texts(talk.says("All clean: the findings are fixed.").digest(config_home), "skills")
+        == []
     )
 
 
 def test_the_assistant_may_name_the_current_step(config_home: ConfigHome) -> None:
     """A step that the assistant names is the current one, until another request ends the skill."""
-    talk = Talk().prompt("release it").prompt(LOOP, isMeta=True).says("May I merge it?")
+    talk = Talk().prompt("release it").prompt(LOOP_SKILL, isMeta=True).says("May I merge it?")
     talk.prompt("approved").says("**Phase 2: Ship** is done, now **Phase 3: Retro**.").runs(
         "ls", "a.py"
     )
-    assert texts(talk.digest(config_home), "skills")[1] == "3 | Retro | `retrospective` |"
+    assert entry_texts(talk.digest(config_home), "skills")[1] == "3 | Retro | `retrospective` |"
     talk.prompt("yes please, update the docs").runs("ls", "a.py")
-    assert texts(talk.digest(config_home), "skills") == []
+    assert entry_texts(talk.digest(config_home), "skills") == []
 
 
 @pytest.mark.parametrize(("more", "is_over"), [("", True), ("Shall I post it?", False)])
@@ -137,19 +138,19 @@ def test_a_skill_ends_with_the_answer_to_its_last_step(
     config_home: ConfigHome, more: str, is_over: bool
 ) -> None:
     """A skill is over after the answer to its last step, unless the answer asks a question."""
-    talk = _shipping().runs("git push", "ok").runs("gh pr view --json number", "12")
+    talk = _talk_with_ship_skill().runs("git push", "ok").runs("gh pr view --json number", "12")
     talk.says(f"Pushed; the PR has the summary. {more}".rstrip())
-    assert (texts(talk.digest(config_home), "skills") == []) is is_over
+    assert (entry_texts(talk.digest(config_home), "skills") == []) is is_over
 
 
-REPORT = f"## Findings\n\n**High**\n{'- a.py reads past the end of its buffer. ' * 12}\n\nShall I fix it?"
+LONG_REPORT = f"## Findings\n\n**High**\n{'- a.py reads past the end of its buffer. ' * 12}\n\nShall I fix it?"
 
 
 @pytest.mark.parametrize(
     ("answer", "has_steps"),
     [
-        (REPORT, False),
-        (f"Step 2 is done.\n{REPORT}", True),
+        (LONG_REPORT, False),
+        (f"Step 2 is done.\n{LONG_REPORT}", True),
         ("## Findings\n**High**\nOne. Shall I fix it?", True),
     ],
 )
@@ -157,18 +158,20 @@ def test_a_long_report_hides_the_steps_of_a_skill(
     config_home: ConfigHome, answer: str, has_steps: bool
 ) -> None:
     """After a long report, a skill is listed with its rules but without steps, until the next call."""
-    talk = _shipping().says(answer)
-    first, *rows = texts(talk.digest(config_home), "skills")
+    talk = _talk_with_ship_skill().says(answer)
+    first, *rows = entry_texts(talk.digest(config_home), "skills")
     assert first == "ship"
     assert any(row.startswith("Step ") for row in rows) is has_steps
     assert "Never commit files that look like secrets (.env, credentials, tokens)" in rows
     talk.runs("git commit -m x", "ok")
-    assert texts(talk.digest(config_home), "skills")[1].startswith("Step ")
+    assert entry_texts(talk.digest(config_home), "skills")[1].startswith("Step ")
 
 
 def test_a_skill_with_a_running_background_command_is_not_over(config_home: ConfigHome) -> None:
     """The last step of a skill is listed while a background command of it is running."""
-    talk = _shipping().runs("gh pr view --json number", "12")
+    talk = _talk_with_ship_skill().runs("gh pr view --json number", "12")
     talk.runs("sleep 60 && gh pr checks", "Command running in background with ID: b1")
     digest = talk.says("I wait for the checks.").digest(config_home)
-    assert [row.partition(" 1. ")[0] for row in texts(digest, "skills")][1] == "Step 4: Update PR"
+    assert [row.partition(" 1. ")[0] for row in entry_texts(digest, "skills")][
+        1
+    ] == "Step 4: Update PR"

@@ -5,42 +5,47 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CWD, ConfigHome
-from tests.reading.digest.talk import Talk, notes, texts
+from tests.reading.digest.talk import Talk, entry_notes, entry_texts
 
-CONFLICTS = """Auto-merging a.py
+CONFLICTS_OUTPUT = """Auto-merging a.py
 CONFLICT (content): Merge conflict in a.py
 CONFLICT (modify/delete): b.py deleted in HEAD and modified in main.
 """
-STOP = f"{CONFLICTS}Automatic merge failed; fix conflicts and then commit the result."
-ROW = "git merge main stopped with conflicts and did not end; in conflict: a.py, b.py"
+STOPPED_MERGE_OUTPUT = (
+    f"{CONFLICTS_OUTPUT}Automatic merge failed; fix conflicts and then commit the result."
+)
+STOPPED_MERGE_ROW = "git merge main stopped with conflicts and did not end; in conflict: a.py, b.py"
 
 
-def _merging() -> Talk:
+def _talk_with_stopped_merge() -> Talk:
     talk = Talk().prompt("merge it").edits(f"{CWD}/a.py")
     talk.runs("git commit -am x", "[dev 1234567] x\n", cwd=CWD)
-    return talk.fails("git merge main --no-edit 2>&1", STOP)
+    return talk.fails("git merge main --no-edit 2>&1", STOPPED_MERGE_OUTPUT)
 
 
-def _rows(talk: Talk, home: ConfigHome) -> list[str]:
-    return [row for row in texts(talk.digest(home), "now") if "stopped with conflicts" in row]
+def _stopped_merge_rows(talk: Talk, home: ConfigHome) -> list[str]:
+    return [row for row in entry_texts(talk.digest(home), "now") if "stopped with conflicts" in row]
 
 
 def test_a_merge_that_stopped_names_its_files(config_home: ConfigHome) -> None:
     """A merge that stopped is listed with its conflicting files, which are not called committed."""
-    talk = _merging()
-    assert _rows(talk, config_home) == [ROW]
-    assert notes(talk.digest(config_home), "changed")["a.py"] == "in conflict"
+    talk = _talk_with_stopped_merge()
+    assert _stopped_merge_rows(talk, config_home) == [STOPPED_MERGE_ROW]
+    assert entry_notes(talk.digest(config_home), "changed")["a.py"] == "in conflict"
 
 
-def test_the_work_on_the_conflicts_is_distinguished(config_home: ConfigHome) -> None:
+def test_a_stopped_merge_names_the_files_that_were_edited_since(config_home: ConfigHome) -> None:
     """The row about a stopped merge names the files that were edited or added since."""
-    talk = _merging().edits(f"{CWD}/a.py")
-    assert _rows(talk, config_home) == [
+    talk = _talk_with_stopped_merge().edits(f"{CWD}/a.py")
+    assert _stopped_merge_rows(talk, config_home) == [
         "git merge main stopped with conflicts and did not end; in conflict: b.py; edited since: a.py"
     ]
     talk.runs("git status --short", "UU a.py\nDU b.py\n", cwd=CWD)
-    assert "edited since: a.py" in _rows(talk, config_home)[0]
-    assert "added since: a.py" in _rows(talk.runs("git add a.py", "", cwd=CWD), config_home)[0]
+    assert "edited since: a.py" in _stopped_merge_rows(talk, config_home)[0]
+    assert (
+        "added since: a.py"
+        in _stopped_merge_rows(talk.runs("git add a.py", "", cwd=CWD), config_home)[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,9 +61,9 @@ def test_the_work_on_the_conflicts_is_distinguished(config_home: ConfigHome) -> 
 )
 def test_a_merge_that_ended_is_not_open(config_home: ConfigHome, command: str, output: str) -> None:
     """A stopped merge ends with a commit, an abort, a reset, or a status that shows no merge."""
-    talk = _merging().runs(command, output, cwd=CWD)
-    assert _rows(talk, config_home) == []
-    assert "committed" in notes(talk.digest(config_home), "changed")["a.py"]
+    talk = _talk_with_stopped_merge().runs(command, output, cwd=CWD)
+    assert _stopped_merge_rows(talk, config_home) == []
+    assert "committed" in entry_notes(talk.digest(config_home), "changed")["a.py"]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +78,9 @@ def test_a_merge_that_ended_is_not_open(config_home: ConfigHome, command: str, o
 )  # fmt: skip
 def test_a_merge_stays_open(config_home: ConfigHome, command: str, output: str) -> None:
     """A stopped merge stays listed if git refuses to continue, or if a command only reads."""
-    assert _rows(_merging().runs(command, output, cwd=CWD), config_home) == [ROW]
+    assert _stopped_merge_rows(
+        _talk_with_stopped_merge().runs(command, output, cwd=CWD), config_home
+    ) == [STOPPED_MERGE_ROW]
 
 
 def test_a_rebase_stops_at_each_commit(config_home: ConfigHome) -> None:
@@ -81,26 +88,30 @@ def test_a_rebase_stops_at_each_commit(config_home: ConfigHome) -> None:
     stop = "CONFLICT (content): Merge conflict in {}\nerror: could not apply 1234567... x\n"
     talk = Talk().prompt("rebase").fails("git fetch && git rebase origin/main", stop.format("a.py"))
     talk.runs("git add a.py && git commit -m x", "[detached HEAD 1111111] x\n", cwd=CWD)
-    assert "in conflict: a.py" in _rows(talk, config_home)[0]
+    assert "in conflict: a.py" in _stopped_merge_rows(talk, config_home)[0]
     talk.fails("GIT_EDITOR=true git rebase --continue", stop.format("c.py"))
-    assert _rows(talk, config_home) == [
+    assert _stopped_merge_rows(talk, config_home) == [
         "git rebase origin/main stopped with conflicts and did not end; in conflict: c.py"
     ]
     done = "Successfully rebased and updated refs/heads/dev."
-    assert _rows(talk.runs("git rebase --continue", done, cwd=CWD), config_home) == []
+    assert _stopped_merge_rows(talk.runs("git rebase --continue", done, cwd=CWD), config_home) == []
 
 
 def test_an_aborted_merge_does_not_change_the_state_of_a_file(config_home: ConfigHome) -> None:
     """A file is committed as before after a merge that the same command started and aborted."""
     talk = Talk().prompt("go").edits(f"{CWD}/a.py")
     talk.runs("git commit -am x", "[dev 1234567] x\n", cwd=CWD)
-    talk.runs("git merge --no-commit main; git merge --abort", STOP, cwd=CWD)
-    assert _rows(talk, config_home) == []
-    assert "committed in 1234567" in notes(talk.digest(config_home), "changed")["a.py"]
+    talk.runs("git merge --no-commit main; git merge --abort", STOPPED_MERGE_OUTPUT, cwd=CWD)
+    assert _stopped_merge_rows(talk, config_home) == []
+    assert "committed in 1234567" in entry_notes(talk.digest(config_home), "changed")["a.py"]
 
 
 def test_conflicts_that_a_later_command_lists_are_found(config_home: ConfigHome) -> None:
     """Conflicting files are also found in the output of a later ``git diff --diff-filter=U``."""
-    talk = Talk().prompt("go").runs("git merge main | tail -1", STOP.splitlines()[-1], cwd=CWD)
+    talk = (
+        Talk()
+        .prompt("go")
+        .runs("git merge main | tail -1", STOPPED_MERGE_OUTPUT.splitlines()[-1], cwd=CWD)
+    )
     talk.runs("git diff --name-only --diff-filter=U", "a.py\nlib/b.py", cwd=CWD)
-    assert _rows(talk, config_home)[0].endswith("in conflict: a.py, lib/b.py")
+    assert _stopped_merge_rows(talk, config_home)[0].endswith("in conflict: a.py, lib/b.py")

@@ -16,12 +16,12 @@ def test_older_answers_are_shown_in_full_if_they_fit() -> None:
         talk.append(TalkMessage(MessageKind.REQUEST, f"s:{2 * number}", f"question {number}"))
         talk.append(TalkMessage(MessageKind.CLOSING, f"s:{2 * number + 1}", f"{number}\n{answer}"))
 
-    def whole_answers(room: int) -> list[int]:
+    def answers_in_full(room: int) -> list[int]:
         texts = choose_talk(talk, room, lambda _, text: len(text), len(talk))
         return [at // 2 for at, text in texts.items() if at % 2 and text == talk[at].text]
 
-    assert sorted(whole_answers(13 * len(answer))) == list(range(12))
-    small = whole_answers(6 * len(answer))
+    assert sorted(answers_in_full(13 * len(answer))) == list(range(12))
+    small = answers_in_full(6 * len(answer))
     assert 11 in small
     assert 0 not in small
 

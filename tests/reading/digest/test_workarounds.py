@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import ConfigHome
-from tests.reading.digest.talk import Talk, texts
+from tests.reading.digest.talk import Talk, entry_texts
 
 FAILED_TEST = "FAIL a.test.js\n2 failed, 3 passed\nENOENT: no such file or directory"
 
@@ -41,5 +41,5 @@ def test_an_error_that_was_worked_around_is_not_open(
     An error of a check that did run stays open, because the other command may cover less.
     """
     talk = Talk().prompt("go").runs(later).fails(failed, output, status)
-    assert len(texts(talk.digest(config_home), "errors")) == 1
-    assert bool(texts(talk.runs(later).digest(config_home), "errors")) is is_open
+    assert len(entry_texts(talk.digest(config_home), "errors")) == 1
+    assert bool(entry_texts(talk.runs(later).digest(config_home), "errors")) is is_open

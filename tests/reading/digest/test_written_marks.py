@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CWD, ConfigHome
-from tests.reading.digest.talk import Talk, notes, texts
+from tests.reading.digest.talk import Talk, entry_notes, entry_texts
 
 
 def _edit(talk: Talk, path: str, old: str, new: str) -> Talk:
@@ -33,7 +33,7 @@ def test_a_comment_that_the_session_wrote_is_listed(
 ) -> None:
     """A TODO or FIXME comment that the session wrote is listed, but not one that existed before."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/a.py", old, new)
-    assert texts(talk.digest(config_home), "marks") == found
+    assert entry_texts(talk.digest(config_home), "marks") == found
 
 
 def test_a_removed_comment_is_not_listed(config_home: ConfigHome) -> None:
@@ -43,7 +43,7 @@ def test_a_removed_comment_is_not_listed(config_home: ConfigHome) -> None:
     talk = _write(talk, f"{CWD}/c.py", "# TODO: turn it\n")
     talk = _edit(talk, f"{CWD}/a.py", "# TODO: close it", "close()")
     talk = _write(talk, f"{CWD}/b.py", "done()\n", "update").runs("rm c.py", cwd=CWD)
-    assert texts(talk.digest(config_home), "marks") == []
+    assert entry_texts(talk.digest(config_home), "marks") == []
 
 
 def test_the_open_boxes_of_a_plan_are_listed(config_home: ConfigHome) -> None:
@@ -51,7 +51,9 @@ def test_the_open_boxes_of_a_plan_are_listed(config_home: ConfigHome) -> None:
     plan = "# Tasks\n\n- [x] 1.1 cut it\n- [ ] 1.2 glue it\n- [ ] 1.3 paint it\n"
     talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", plan)
     talk = _edit(talk, f"{CWD}/tasks.md", "- [ ] 1.2 glue", "- [x] 1.2 glue")
-    assert notes(talk.digest(config_home), "todos") == {"1.3 paint it": "no check in tasks.md"}
+    assert entry_notes(talk.digest(config_home), "todos") == {
+        "1.3 paint it": "no check in tasks.md"
+    }
 
 
 def test_each_edit_of_a_multi_edit_counts(config_home: ConfigHome) -> None:
@@ -70,8 +72,8 @@ def test_each_edit_of_a_multi_edit_counts(config_home: ConfigHome) -> None:
     digest = talk.calls("MultiEdit", {"file_path": f"{CWD}/a.py", "edits": comments}).digest(
         config_home
     )
-    assert texts(digest, "todos") == ["paint it"]
-    assert texts(digest, "marks") == ["TODO: close it (a.py)", "TODO: open it (a.py)"]
+    assert entry_texts(digest, "todos") == ["paint it"]
+    assert entry_texts(digest, "marks") == ["TODO: close it (a.py)", "TODO: open it (a.py)"]
 
 
 def test_boxes_of_a_plan_that_a_script_changed_are_not_listed(config_home: ConfigHome) -> None:
@@ -79,10 +81,10 @@ def test_boxes_of_a_plan_that_a_script_changed_are_not_listed(config_home: Confi
     talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", "# Tasks\n\n- [ ] 1.2 glue it\n")
     script = "p = 'tasks.md'\ns = open(p).read()\nopen(p, 'w').write(s.replace('glue', 'nail'))"
     talk.runs(f"python3 - <<'PY'\n{script}\nPY", "", cwd=CWD)
-    assert texts(talk.digest(config_home), "todos") == []
+    assert entry_texts(talk.digest(config_home), "todos") == []
 
 
 def test_boxes_of_a_plan_that_is_known_in_part_are_not_listed(config_home: ConfigHome) -> None:
     """An edit of a plan that the session did not write lists no boxes."""
     talk = _edit(Talk().prompt("go"), f"{CWD}/tasks.md", "- [ ] a step", "- [ ] another step")
-    assert texts(talk.digest(config_home), "todos") == []
+    assert entry_texts(talk.digest(config_home), "todos") == []
