@@ -231,7 +231,11 @@ def test_importing_a_bundle_twice_changes_nothing(
     path = write_bundle(config_home, session)
     (first,) = import_bundle(path, second_home)
     (again,) = import_bundle(path, second_home)
-    assert (again.existed_before, again.session_id, again.receipt.written) == (True, FIRST_ID, False)
+    assert (again.existed_before, again.session_id, again.receipt.written) == (
+        True,
+        FIRST_ID,
+        False,
+    )
     (forced,) = import_bundle(path, second_home, force=True)
     assert (forced.existed_before, forced.receipt.written) == (False, True)
     assert forced.session_id != first.session_id
