@@ -29,8 +29,8 @@ from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
 from tests.archive.retention.sessions_of_age import (
     DAY,
-    has_time_left,
-    is_time_over,
+    always_over_time_limit,
+    never_over_time_limit,
     session_of_age,
     write_tool_output,
 )
@@ -38,15 +38,15 @@ from tests.archive.vault.full_sessions import archived_contents
 from tests.builders import CWD, ConfigHome, session_id
 from tests.crashes import crashes
 
-AGENT = "subagents/deep/agent-a1.jsonl"
-OUTPUT = "tool-results/out.txt"
+AGENT_FILE = "subagents/deep/agent-a1.jsonl"
+OUTPUT_FILE = "tool-results/out.txt"
 
 
 def write_session_with_files(home: ConfigHome, number: int = 1, days: float = 1) -> SessionFile:
     """Write a session with a sub-agent and a large output, ``days`` days old."""
     found = session_of_age(home, number, days)
     write_tool_output(found, days)
-    agent = session_folder(found) / AGENT
+    agent = session_folder(found) / AGENT_FILE
     agent.parent.mkdir(parents=True)
     agent.write_text('{"isSidechain":true}\n', encoding="utf-8")
     os.utime(agent, (time.time() - days * DAY,) * 2)
@@ -61,7 +61,7 @@ def session_folder(found: SessionFile) -> Path:
 
 def check_links(home: ConfigHome) -> None:
     """Run the check of links that follows a start."""
-    link_sessions.link_all_sessions(home.where, has_time_left)
+    link_sessions.link_all_sessions(home.where, never_over_time_limit)
 
 
 def link_counts(home: ConfigHome) -> dict[str, int]:
@@ -74,7 +74,7 @@ def link_counts(home: ConfigHome) -> dict[str, int]:
     }
 
 
-def client_snapshot(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
+def client_file_states(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
     """Return the content, time and mode of each file of the client."""
     root = home.config / "projects"
     return {
@@ -88,7 +88,7 @@ def client_snapshot(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
     }
 
 
-def checked_archived_copy(home: ConfigHome, number: int = 1) -> ArchivedSession:
+def verified_archived_copy(home: ConfigHome, number: int = 1) -> ArchivedSession:
     """Return the archived copy of a session after verifying it."""
     kept = find_archived(session_id(number), home.where)
     assert kept is not None
@@ -113,7 +113,10 @@ def test_all_files_of_a_session_are_linked(config_home: ConfigHome) -> None:
     (session_folder(found) / "tool-results" / ".resume-hooks-1-x.tmp").write_text("half")
     check_links(config_home)
     key = config_home.project().name
-    expected = {f"{key}/{session_id(1)}{rest}": 2 for rest in (".jsonl", f"/{AGENT}", f"/{OUTPUT}")}
+    expected = {
+        f"{key}/{session_id(1)}{rest}": 2
+        for rest in (".jsonl", f"/{AGENT_FILE}", f"/{OUTPUT_FILE}")
+    }
     assert link_counts(config_home) == expected
     before = {
         path: path.stat().st_ctime_ns for path in config_home.config.rglob("*") if path.is_file()
@@ -140,23 +143,23 @@ def test_a_session_that_the_client_deletes_early_is_archived(
     """
     found = write_session_with_files(config_home, days=days)
     check_links(config_home)
-    before = client_snapshot(config_home)
+    before = client_file_states(config_home)
     Path(found.path).unlink()
     if how == "whole":
         shutil.rmtree(session_folder(found))
     elif how == "folders left":
-        (session_folder(found) / AGENT).unlink()
-        (session_folder(found) / OUTPUT).unlink()
+        (session_folder(found) / AGENT_FILE).unlink()
+        (session_folder(found) / OUTPUT_FILE).unlink()
     elif how == "project":
         shutil.rmtree(config_home.project())
     elif how == "stub":
         Path(found.path).touch()
     check_links(config_home)
     assert link_counts(config_home) == {}
-    kept = checked_archived_copy(config_home)
+    kept = verified_archived_copy(config_home)
     assert {place: row[0] for place, row in before.items()} == archived_contents(kept, config_home)
     restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
-    assert client_snapshot(config_home) == before
+    assert client_file_states(config_home) == before
     check_links(config_home)
     assert set(link_counts(config_home).values()) == {2}
 
@@ -170,12 +173,12 @@ def test_a_due_session_is_archived_before_its_last_link_is_removed(
         set_retention_days(config_home, period)
     found = write_session_with_files(config_home, days=days)
     check_links(config_home)
-    before = client_snapshot(config_home)
+    before = client_file_states(config_home)
     Path(found.path).unlink()
     shutil.rmtree(session_folder(found))
     check_links(config_home)
     assert link_counts(config_home) == {}
-    assert archived_contents(checked_archived_copy(config_home), config_home) == {
+    assert archived_contents(verified_archived_copy(config_home), config_home) == {
         place: row[0] for place, row in before.items()
     }
 
@@ -188,10 +191,10 @@ def test_a_deleted_output_is_archived_with_its_session(config_home: ConfigHome) 
     found = write_session_with_files(config_home)
     old = write_tool_output(found, 31, "old.txt")
     check_links(config_home)
-    (session_folder(found) / OUTPUT).unlink()
+    (session_folder(found) / OUTPUT_FILE).unlink()
     old.unlink()
     check_links(config_home)
-    parts = {part.place.rpartition("/")[2] for part in checked_archived_copy(config_home).parts}
+    parts = {part.place.rpartition("/")[2] for part in verified_archived_copy(config_home).parts}
     assert parts == {f"{session_id(1)}.jsonl", "agent-a1.jsonl", "out.txt", "old.txt"}
     assert {place.rpartition("/")[2] for place in link_counts(config_home)} == {
         f"{session_id(1)}.jsonl",
@@ -223,14 +226,14 @@ def test_the_deleted_content_of_a_recreated_file_is_archived(config_home: Config
     Path(found.path).write_bytes(b'{"type":"x"}\n')
     check_links(config_home)
     assert (
-        archived_contents(checked_archived_copy(config_home), config_home)[
-            checked_archived_copy(config_home).place
+        archived_contents(verified_archived_copy(config_home), config_home)[
+            verified_archived_copy(config_home).place
         ]
         == before
     )
     assert set(link_counts(config_home).values()) == {2}
     archive_session(session_file(found.path), config_home.where)
-    kept = checked_archived_copy(config_home)
+    kept = verified_archived_copy(config_home)
     assert [
         archived_contents(select_earlier_state(kept, each), config_home)[kept.place]
         for each in list_earlier_states(kept)
@@ -256,8 +259,8 @@ def test_a_write_in_place_changes_the_linked_content(config_home: ConfigHome, ho
     Path(found.path).unlink()
     check_links(config_home)
     assert (
-        archived_contents(checked_archived_copy(config_home), config_home)[
-            checked_archived_copy(config_home).place
+        archived_contents(verified_archived_copy(config_home), config_home)[
+            verified_archived_copy(config_home).place
         ]
         == last
     )
@@ -332,7 +335,7 @@ def test_moving_a_session_does_not_archive_it(config_home: ConfigHome) -> None:
     ] == [there.name] * 3
     mine.unlink()
     check_links(config_home)
-    assert checked_archived_copy(config_home, 2).complete
+    assert verified_archived_copy(config_home, 2).complete
 
 
 def test_a_copied_home_is_linked_again(config_home: ConfigHome) -> None:
@@ -384,7 +387,7 @@ def test_switching_the_vault_off_removes_all_links(
     The client's files are unchanged.
     """
     write_session_with_files(config_home)
-    before = client_snapshot(config_home)
+    before = client_file_states(config_home)
     check_links(config_home)
     stored_settings.store_setting("vault", "off", config_home.where)
     check_links(config_home)
@@ -397,7 +400,7 @@ def test_switching_the_vault_off_removes_all_links(
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     check_links(config_home)
     assert not os.path.lexists(held_links.links_folder(config_home.where))
-    assert client_snapshot(config_home) == before
+    assert client_file_states(config_home) == before
 
 
 def test_switching_the_vault_off_for_one_start_keeps_links(config_home: ConfigHome) -> None:
@@ -408,14 +411,14 @@ def test_switching_the_vault_off_for_one_start_keeps_links(config_home: ConfigHo
     Path(found.path).unlink()
     write_session_with_files(config_home, 2)
     link_sessions.link_all_sessions(
-        Where({**config_home.where.environ, "RESUME_HOOKS_VAULT": "off"}), has_time_left
+        Where({**config_home.where.environ, "RESUME_HOOKS_VAULT": "off"}), never_over_time_limit
     )
     assert (link_counts(config_home).keys(), list_archived(config_home.where)) == (
         before.keys(),
         [],
     )
     check_links(config_home)
-    assert checked_archived_copy(config_home).session_id == found.session_id
+    assert verified_archived_copy(config_home).session_id == found.session_id
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP])
@@ -480,7 +483,7 @@ def test_a_failed_copy_keeps_the_link(config_home: ConfigHome) -> None:
     assert f"{config_home.project().name}/{session_id(1)}.jsonl" in link_counts(config_home)
     Path(vault_folder(config_home.where)).unlink()
     check_links(config_home)
-    assert (checked_archived_copy(config_home).complete, link_counts(config_home)) == (True, {})
+    assert (verified_archived_copy(config_home).complete, link_counts(config_home)) == (True, {})
 
 
 def test_lines_written_during_archiving_stay_linked(
@@ -504,7 +507,7 @@ def test_lines_written_during_archiving_stay_linked(
     monkeypatch.setattr(BackgroundArchiver, "archive", real)
     assert link_counts(config_home)
     check_links(config_home)
-    kept = checked_archived_copy(config_home)
+    kept = verified_archived_copy(config_home)
     assert archived_contents(kept, config_home)[kept.place].endswith(b'{"type":"late"}\n')
     assert link_counts(config_home) == {}
 
@@ -523,14 +526,14 @@ def test_a_verb_archives_a_session_that_was_just_deleted(config_home: ConfigHome
     )
     other_link.unlink()
     link_sessions.archive_lost_sessions(config_home.where)
-    assert checked_archived_copy(config_home).complete
+    assert verified_archived_copy(config_home).complete
     assert not other_link.exists()
 
 
 def test_a_check_stops_at_its_time_limit(config_home: ConfigHome) -> None:
     """A check without time links nothing, and the next check links all files."""
     write_session_with_files(config_home)
-    link_sessions.link_all_sessions(config_home.where, is_time_over)
+    link_sessions.link_all_sessions(config_home.where, always_over_time_limit)
     assert link_counts(config_home) == {}
     check_links(config_home)
     assert len(link_counts(config_home)) == 3
@@ -575,7 +578,7 @@ def test_existing_links_stay_if_no_more_can_be_made(
         check_links(config_home)
         assert link_counts(config_home).keys() == held_now.keys()
     check_links(config_home)
-    assert checked_archived_copy(config_home).session_id == found.session_id
+    assert verified_archived_copy(config_home).session_id == found.session_id
 
 
 def test_a_check_killed_at_any_step_loses_no_content(
@@ -594,10 +597,10 @@ def test_a_check_killed_at_any_step_loses_no_content(
     shutil.rmtree(session_folder(gone))
     Path(replaced.path).unlink()
     Path(replaced.path).write_bytes(b'{"type":"x"}\n')
-    (session_folder(parted) / OUTPUT).unlink()
+    (session_folder(parted) / OUTPUT_FILE).unlink()
     shutil.copytree(config_home.config, start, symlinks=True)
 
-    def restore_start() -> None:
+    def restore_initial_home() -> None:
         """Copy the initial home back, and restore the hard links that a plain copy separates."""
         shutil.rmtree(config_home.config)
         shutil.copytree(start, config_home.config, symlinks=True)
@@ -611,7 +614,7 @@ def test_a_check_killed_at_any_step_loses_no_content(
                 os.utime(path)
 
     def prepare() -> object:
-        restore_start()
+        restore_initial_home()
         return lambda: check_links(config_home)
 
     for killed in crashes(prepare):  # type: ignore[arg-type]

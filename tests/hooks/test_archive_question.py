@@ -28,7 +28,7 @@ from resume_hooks.sessions.archived.manifest import archived_ids, list_archived
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.storage import stored_settings
 from tests.archive.retention.sessions_of_age import (
-    has_time_left,
+    never_over_time_limit,
     session_of_age,
     write_file_backups,
     write_tool_output,
@@ -53,8 +53,8 @@ def client_that_can_ask(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 def run_start(home: ConfigHome) -> int:
     """Run the hooks of a start and return the number of sessions that they copied."""
     project = os.path.basename(home.project())
-    done = archive_expiring(project, CWD, home.where, has_time_left, is_user_waiting=True)
-    link_sessions.link_all_sessions(home.where, has_time_left)
+    done = archive_expiring(project, CWD, home.where, never_over_time_limit, is_user_waiting=True)
+    link_sessions.link_all_sessions(home.where, never_over_time_limit)
     return done.archived_count
 
 
@@ -111,12 +111,12 @@ def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: Config
     assert "up to 20 GB, will be kept" in module_reply(client_that_can_ask)
     assert module_reply(client_that_can_ask) == "", "told once"
     assert (
-        archive_pending(client_that_can_ask.where, has_time_left),
+        archive_pending(client_that_can_ask.where, never_over_time_limit),
         archived_ids(client_that_can_ask.where),
     ) == (1, [])
-    assert not archive_parents(client_that_can_ask.where, 0, has_time_left)
+    assert not archive_parents(client_that_can_ask.where, 0, never_over_time_limit)
     set_vault(client_that_can_ask, "on")
-    assert archive_pending(client_that_can_ask.where, has_time_left) == 0
+    assert archive_pending(client_that_can_ask.where, never_over_time_limit) == 0
     assert archived_ids(client_that_can_ask.where) == [parent.session_id]
 
 

@@ -21,10 +21,9 @@ from tests.builders import SESSION, session_id
 from tests.crashes import crashes, without_root_rights
 from tests.needs import REPO
 
-NAME = f"{SESSION}.jsonl"
+SESSION_FILE_NAME = f"{SESSION}.jsonl"
 CHUNKS = [b"first\n", b"second " + b"x" * 100_000 + b"\n", b"third\n"]
-WHOLE = b"".join(CHUNKS)
-KILLED = 9
+FILE_CONTENT = b"".join(CHUNKS)
 
 
 def accept_any_file(path: str) -> None:
@@ -40,10 +39,10 @@ def session_files_in(folder: Path) -> list[str]:
 
 def test_create_writes_a_complete_private_file(tmp_path: Path) -> None:
     """A new session file has the given bytes and mode 0600, and no other file is left."""
-    create_session(str(tmp_path / NAME), CHUNKS, accept_any_file)
-    assert (tmp_path / NAME).read_bytes() == WHOLE
-    assert [path.name for path in tmp_path.iterdir()] == [NAME]
-    assert (tmp_path / NAME).stat().st_nlink == 1
+    create_session(str(tmp_path / SESSION_FILE_NAME), CHUNKS, accept_any_file)
+    assert (tmp_path / SESSION_FILE_NAME).read_bytes() == FILE_CONTENT
+    assert [path.name for path in tmp_path.iterdir()] == [SESSION_FILE_NAME]
+    assert (tmp_path / SESSION_FILE_NAME).stat().st_nlink == 1
 
 
 @pytest.mark.parametrize("mask", [0, 0o777, 0o022])
@@ -51,11 +50,11 @@ def test_the_umask_never_makes_a_file_public(tmp_path: Path, mask: int) -> None:
     """Under any umask, a new file has mode 0600, and a file made by an append is closed to others."""
     before = os.umask(mask)
     try:
-        create_session(str(tmp_path / NAME), CHUNKS, accept_any_file)
+        create_session(str(tmp_path / SESSION_FILE_NAME), CHUNKS, accept_any_file)
         append_line(str(tmp_path / "log"), b"x")
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / SESSION_FILE_NAME).stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "log").stat().st_mode) & ~0o600 == 0
 
 
@@ -65,10 +64,10 @@ def test_the_check_reads_the_complete_file_before_the_rename(tmp_path: Path) -> 
 
     def check(path: str) -> None:
         seen.append(
-            (Path(path).read_bytes() == WHOLE, Path(path).suffix, session_files_in(tmp_path))
+            (Path(path).read_bytes() == FILE_CONTENT, Path(path).suffix, session_files_in(tmp_path))
         )
 
-    create_session(str(tmp_path / NAME), iter(CHUNKS), check)
+    create_session(str(tmp_path / SESSION_FILE_NAME), iter(CHUNKS), check)
     assert seen == [(True, ".tmp", [])]
 
 
@@ -93,18 +92,20 @@ def failing_check(error: BaseException) -> Callable[[str], None]:
 def test_a_failed_write_leaves_no_file(tmp_path: Path, error: BaseException) -> None:
     """If the check or the content raises an error, the error is raised and no file is left."""
     with pytest.raises(type(error)):
-        create_session(str(tmp_path / NAME), CHUNKS, failing_check(error))
+        create_session(str(tmp_path / SESSION_FILE_NAME), CHUNKS, failing_check(error))
     with pytest.raises(type(error)):
-        create_session(str(tmp_path / NAME), failing_chunks(error), accept_any_file)
+        create_session(str(tmp_path / SESSION_FILE_NAME), failing_chunks(error), accept_any_file)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_create_never_overwrites_an_existing_file(tmp_path: Path) -> None:
     """An existing file with the name keeps its bytes, and a link with the name is not followed."""
-    (tmp_path / NAME).write_bytes(b"mine\n")
+    (tmp_path / SESSION_FILE_NAME).write_bytes(b"mine\n")
     with pytest.raises(WriteFailed, match="File exists"):
-        create_session(str(tmp_path / NAME), CHUNKS, accept_any_file)
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(NAME, b"mine\n")]
+        create_session(str(tmp_path / SESSION_FILE_NAME), CHUNKS, accept_any_file)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [
+        (SESSION_FILE_NAME, b"mine\n")
+    ]
     link = tmp_path / "link.jsonl"
     link.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(WriteFailed):
@@ -117,7 +118,7 @@ def test_a_write_to_a_missing_folder_raises_a_clear_error(tmp_path: Path) -> Non
     (tmp_path / "file").write_bytes(b"")
     for folder in ("gone", "file"):
         with pytest.raises(WriteFailed, match=f"Could not write .*{folder}"):
-            create_session(str(tmp_path / folder / NAME), CHUNKS, accept_any_file)
+            create_session(str(tmp_path / folder / SESSION_FILE_NAME), CHUNKS, accept_any_file)
 
 
 def test_a_write_to_a_read_only_folder_fails() -> None:
@@ -125,12 +126,12 @@ def test_a_write_to_a_read_only_folder_fails() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o555)
         with without_root_rights(), pytest.raises(WriteFailed, match="Permission denied"):
-            create_session(os.path.join(folder, NAME), CHUNKS, accept_any_file)
+            create_session(os.path.join(folder, SESSION_FILE_NAME), CHUNKS, accept_any_file)
         assert os.listdir(folder) == []
         os.chmod(folder, 0o700)
 
 
-FULL_DISK = """
+FULL_DISK_SCRIPT = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
@@ -153,7 +154,13 @@ except WriteFailed as error:
 
 def test_a_full_disk_leaves_no_partial_file(tmp_path: Path) -> None:
     """A write on a full disk raises an error, and no partial file or line is left."""
-    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / NAME), str(tmp_path / "log")]
+    command = [
+        sys.executable,
+        "-c",
+        FULL_DISK_SCRIPT,
+        str(tmp_path / SESSION_FILE_NAME),
+        str(tmp_path / "log"),
+    ]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "src")}
     )
@@ -170,14 +177,14 @@ def test_a_killed_writer_leaves_a_complete_file_or_none(tmp_path: Path) -> None:
 
     The next writer removes temporary files.
     """
-    path, outcomes = tmp_path / NAME, []
+    path, outcomes = tmp_path / SESSION_FILE_NAME, []
 
     def prepare() -> Callable[[], object]:
         path.unlink(missing_ok=True)
         return lambda: create_session(str(path), CHUNKS, accept_any_file)
 
     for killed in crashes(prepare):
-        assert not path.exists() or path.read_bytes() == WHOLE
+        assert not path.exists() or path.read_bytes() == FILE_CONTENT
         outcomes.append((killed, path.exists()))
         create_session(
             str(tmp_path / f"{session_id(len(outcomes))}.jsonl"), CHUNKS, accept_any_file
@@ -197,14 +204,14 @@ def test_create_never_overwrites_a_file_without_hard_links(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
-    create_session(str(tmp_path / NAME), CHUNKS, accept_any_file)
-    assert (tmp_path / NAME).read_bytes() == WHOLE
+    create_session(str(tmp_path / SESSION_FILE_NAME), CHUNKS, accept_any_file)
+    assert (tmp_path / SESSION_FILE_NAME).read_bytes() == FILE_CONTENT
     with pytest.raises(WriteFailed, match="File exists"):
-        create_session(str(tmp_path / NAME), [b"other"], accept_any_file)
+        create_session(str(tmp_path / SESSION_FILE_NAME), [b"other"], accept_any_file)
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(WriteFailed, match="not permitted"):
         create_session(str(tmp_path / "other.jsonl"), CHUNKS, accept_any_file)
-    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [SESSION_FILE_NAME]
 
 
 def _create(path: str, mark: bytes, ready: object) -> None:
@@ -226,7 +233,7 @@ def test_only_one_of_several_creators_succeeds(tmp_path: Path) -> None:
         folder.mkdir()
         ready = fork.Barrier(4)
         writers = [
-            fork.Process(target=_create, args=(str(folder / NAME), b"%d" % n, ready))
+            fork.Process(target=_create, args=(str(folder / SESSION_FILE_NAME), b"%d" % n, ready))
             for n in range(4)
         ]
         for writer in writers:
@@ -234,9 +241,9 @@ def test_only_one_of_several_creators_succeeds(tmp_path: Path) -> None:
         for writer in writers:
             writer.join()
         assert sorted(writer.exitcode or 0 for writer in writers) == [0, 1, 1, 1]
-        content = (folder / NAME).read_bytes()
+        content = (folder / SESSION_FILE_NAME).read_bytes()
         assert content == content[:1] * 50_000
-        assert [path.name for path in folder.iterdir()] == [NAME]
+        assert [path.name for path in folder.iterdir()] == [SESSION_FILE_NAME]
 
 
 def replace_file(
@@ -254,24 +261,24 @@ def test_replace_writes_all_new_bytes(tmp_path: Path) -> None:
 
     Bytes that are appended during the check follow the new content.
     """
-    path = tmp_path / NAME
-    path.write_bytes(WHOLE)
+    path = tmp_path / SESSION_FILE_NAME
+    path.write_bytes(FILE_CONTENT)
     os.chmod(path, 0o644)
 
     def check(temporary: str) -> None:
         assert Path(temporary).read_bytes() == b"new\n"
-        assert path.read_bytes() == WHOLE
+        assert path.read_bytes() == FILE_CONTENT
         append_line(str(path), b"late")
 
     assert replace_file(path, [b"new\n"], check) is False
     assert path.read_bytes() == b"new\nlate\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert sorted(found.name for found in tmp_path.iterdir()) == [NAME, "kept"]
+    assert sorted(found.name for found in tmp_path.iterdir()) == [SESSION_FILE_NAME, "kept"]
 
 
 def test_replace_keeps_an_unfinished_last_line(tmp_path: Path) -> None:
     """A last line without an end that no process is writing is kept unchanged."""
-    path = tmp_path / NAME
+    path = tmp_path / SESSION_FILE_NAME
     path.write_bytes(b'{"whole":1}\n{"torn":')
     replace_file(path, [b"new\n", b'{"torn":'])
     assert path.read_bytes() == b'new\n{"torn":'
@@ -282,30 +289,30 @@ def test_replace_keeps_an_unfinished_last_line(tmp_path: Path) -> None:
 )
 def test_a_failed_replacement_keeps_the_old_file(tmp_path: Path, error: BaseException) -> None:
     """If a replacement fails, the file is unchanged and no other file is left."""
-    path = tmp_path / NAME
-    path.write_bytes(WHOLE)
+    path = tmp_path / SESSION_FILE_NAME
+    path.write_bytes(FILE_CONTENT)
     with pytest.raises(WriteFailed if isinstance(error, OSError) else type(error)):
         replace_file(path, [b"new\n"], failing_check(error))
-    assert path.read_bytes() == WHOLE
-    assert sorted(found.name for found in tmp_path.iterdir()) == [NAME, "kept"]
+    assert path.read_bytes() == FILE_CONTENT
+    assert sorted(found.name for found in tmp_path.iterdir()) == [SESSION_FILE_NAME, "kept"]
 
 
 def test_replace_refuses_a_file_that_differs_from_the_copy(tmp_path: Path) -> None:
     """A replacement is refused if another program replaced the file or changed its bytes."""
-    path = tmp_path / NAME
+    path = tmp_path / SESSION_FILE_NAME
 
     def rename(_: str) -> None:
-        (tmp_path / "other").write_bytes(WHOLE)
+        (tmp_path / "other").write_bytes(FILE_CONTENT)
         os.replace(tmp_path / "other", path)
 
     def rewrite(_: str) -> None:
-        path.write_bytes(b"F" + WHOLE[1:])
+        path.write_bytes(b"F" + FILE_CONTENT[1:])
 
     def shrink(_: str) -> None:
         os.truncate(path, 5)
 
     for change in (rename, rewrite, shrink):
-        path.write_bytes(WHOLE)
+        path.write_bytes(FILE_CONTENT)
         with pytest.raises(WriteFailed, match="by another program meanwhile"):
             replace_file(path, [b"new\n"], change)
         assert b"new" not in path.read_bytes()
@@ -332,8 +339,8 @@ def test_replace_moves_lines_written_to_the_old_file(tmp_path: Path) -> None:
 
     This is so even for a line of 3 MB. A last line without an end gets one.
     """
-    path = tmp_path / NAME
-    path.write_bytes(WHOLE)
+    path = tmp_path / SESSION_FILE_NAME
+    path.write_bytes(FILE_CONTENT)
     long = b"l" * 3_000_000
 
     def write(descriptor: int) -> None:
@@ -359,8 +366,8 @@ def test_replace_moves_lines_written_to_the_old_file(tmp_path: Path) -> None:
 
 def test_replace_keeps_the_modification_time(tmp_path: Path) -> None:
     """A replaced file keeps its modification time, unless another program wrote to it meanwhile."""
-    path, old = tmp_path / NAME, 1_600_000_000_123_456_789
-    path.write_bytes(WHOLE)
+    path, old = tmp_path / SESSION_FILE_NAME, 1_600_000_000_123_456_789
+    path.write_bytes(FILE_CONTENT)
     os.utime(path, ns=(old, old))
     replace_file(path, [b"new\n"])
     assert path.stat().st_mtime_ns == old
@@ -377,8 +384,8 @@ def test_replace_keeps_the_modification_time(tmp_path: Path) -> None:
 
 def test_a_moved_record_never_splits_another_line(tmp_path: Path) -> None:
     """A record from the old file is added only after the end of a line that another program is writing."""
-    path = tmp_path / NAME
-    path.write_bytes(WHOLE)
+    path = tmp_path / SESSION_FILE_NAME
+    path.write_bytes(FILE_CONTENT)
 
     def write(descriptor: int) -> None:
         with path.open("ab", buffering=0) as stream:
@@ -396,7 +403,7 @@ def test_a_moved_record_never_splits_another_line(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new\nhere\nold 1\nleft\nold 2\n"
 
 
-NO_ROOM = """
+FULL_DISK_REPLACEMENT_SCRIPT = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pathlib import Path
@@ -422,8 +429,8 @@ def test_replace_reports_a_full_disk(tmp_path: Path, chunks: int, said: str) -> 
 
     After the rename, the error says which lines may be missing.
     """
-    path = tmp_path / NAME
-    command = [sys.executable, "-c", NO_ROOM, str(path), str(chunks)]
+    path = tmp_path / SESSION_FILE_NAME
+    command = [sys.executable, "-c", FULL_DISK_REPLACEMENT_SCRIPT, str(path), str(chunks)]
     env = {"PYTHONPATH": f"{REPO / 'src'}:{REPO}"}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env

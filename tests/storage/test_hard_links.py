@@ -27,18 +27,18 @@ def file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 def forbid_moves_between_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every rename and link between two folders fail."""
 
-    def only_within(call: str) -> None:
+    def forbid_between_folders(call: str) -> None:
         real: Callable[..., None] = getattr(os, call)
 
-        def guarded(source: str, target: str, **how: object) -> None:
+        def call_within_folder(source: str, target: str, **how: object) -> None:
             if os.path.dirname(source) != os.path.dirname(target):
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), source)
             real(source, target, **how)
 
-        monkeypatch.setattr(os, call, guarded)
+        monkeypatch.setattr(os, call, call_within_folder)
 
     for call in ("rename", "replace", "link"):
-        only_within(call)
+        forbid_between_folders(call)
 
 
 def create_filled_folder(path: Path) -> Path:
@@ -107,11 +107,11 @@ def test_a_full_disk_leaves_no_partial_copy(
     source, target = source_and_target(tmp_path)
     source.write_bytes(b"mine")
 
-    def full(old: str, new: str) -> None:
+    def copy_to_full_disk(old: str, new: str) -> None:
         Path(new).write_bytes(b"mi")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), new)
 
-    monkeypatch.setattr(moving, "_copy_file", full)
+    monkeypatch.setattr(moving, "_copy_file", copy_to_full_disk)
     with pytest.raises(OSError, match="No space"):
         link_or_copy(str(source), str(target))
     assert (source.read_bytes(), os.listdir(target.parent)) == (b"mine", [])
@@ -124,11 +124,11 @@ def test_a_copy_that_differs_is_removed(tmp_path: Path, monkeypatch: pytest.Monk
     source.write_bytes(b"mine")
     real = moving._copy_file
 
-    def damaged(old: str, new: str) -> None:
+    def copy_with_damage(old: str, new: str) -> None:
         real(old, new)
         Path(new).write_bytes(b"mink")
 
-    monkeypatch.setattr(moving, "_copy_file", damaged)
+    monkeypatch.setattr(moving, "_copy_file", copy_with_damage)
     with pytest.raises(OSError, match="Changed while"):
         link_or_copy(str(source), str(target))
     assert (source.read_bytes(), os.listdir(target.parent)) == (b"mine", [])
@@ -169,7 +169,7 @@ def run_after_digest(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[],
     """Call ``act`` directly after the file number ``at`` was hashed."""
     real, calls = moving.hash_file, 0
 
-    def then(path: str) -> str:
+    def hash_then_act(path: str) -> str:
         nonlocal calls
         found = real(path)
         calls += 1
@@ -177,4 +177,4 @@ def run_after_digest(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[],
             act()
         return found
 
-    monkeypatch.setattr(moving, "hash_file", then)
+    monkeypatch.setattr(moving, "hash_file", hash_then_act)

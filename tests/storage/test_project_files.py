@@ -65,7 +65,7 @@ def test_a_failed_write_removes_the_new_folder(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["there", "used"]
 
 
-NOBODY = """
+REPLACE_AS_NOBODY_SCRIPT = """
 import os
 from resume_hooks.storage import project_files
 from resume_hooks.errors import WriteFailed
@@ -84,7 +84,7 @@ def test_a_read_only_file_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "x.md").chmod(0o444)
     tmp_path.chmod(0o777)
     done = subprocess.run(
-        [sys.executable, "-c", NOBODY],
+        [sys.executable, "-c", REPLACE_AS_NOBODY_SCRIPT],
         check=False,
         cwd=tmp_path,
         env={"PYTHONPATH": str(REPO / "src")},

@@ -23,7 +23,7 @@ from tests.needs import REPO
 
 KEPT, DELETED, TRASHED = session_id(1), session_id(2), session_id(3)
 
-VERBS = (
+REMOVING_COMMANDS = (
     ("archive", "--forget", KEPT, "--yes"),
     ("delete", DELETED, "--yes", "--force"),
     ("delete", "--empty-trash", "--yes"),
@@ -34,9 +34,9 @@ VERBS = (
 )
 """Calls of all verbs that remove files from the state folder."""
 
-GONE = {"unlink", "rmdir", "rmtree", "removedirs", "unlinkat"}
+REMOVING_FUNCTIONS = {"unlink", "rmdir", "rmtree", "removedirs", "unlinkat"}
 
-ALLOWED = {
+MODULES_THAT_MAY_REMOVE = {
     "storage/removal.py": "it owns the act",
     "hooks/fallback.py": "a lock of the installer's, before there is an engine",
     "cli/handoff.py": "a folder that it made itself a moment before, by mkdtemp",
@@ -56,9 +56,12 @@ def test_only_the_removal_module_removes_files() -> None:
             if not isinstance(node, ast.Attribute):
                 continue
             owner = node.value.id if isinstance(node.value, ast.Name) else ""
-            if node.attr in GONE or (owner, node.attr) in {("os", "remove"), ("shutil", "move")}:
+            if node.attr in REMOVING_FUNCTIONS or (owner, node.attr) in {
+                ("os", "remove"),
+                ("shutil", "move"),
+            }:
                 found.setdefault(path.relative_to(source).as_posix(), set()).add(node.attr)
-    assert set(found) <= set(ALLOWED), found
+    assert set(found) <= set(MODULES_THAT_MAY_REMOVE), found
 
 
 def test_removal_never_leaves_the_root(tmp_path: Path) -> None:
@@ -81,9 +84,9 @@ def test_removal_never_leaves_the_root(tmp_path: Path) -> None:
         (tmp_path / "again" / "real", tmp_path / "again"),
     ):
         for act in (removal.remove_permanently, removal.remove_file, removal.remove_empty):
-            with pytest.raises(OSError) as refused:  # noqa: PT011 - of any kind
+            with pytest.raises(OSError) as refuse_one_file:  # noqa: PT011 - of any kind
                 act(str(path), str(top))
-            assert refused.value.filename == str(path)
+            assert refuse_one_file.value.filename == str(path)
         removal.remove_if_possible(str(path), str(top))
     assert (other / "sub" / "work").read_text() == "precious"
     (root / "real" / "deep" / "er").mkdir(parents=True)
@@ -110,13 +113,13 @@ def test_a_failed_removal_is_reported_after_all_others(
         (folder / name).touch()
     unlink = os.unlink
 
-    def refused(name: str, *, dir_fd: int | None = None) -> None:
+    def refuse_one_file(name: str, *, dir_fd: int | None = None) -> None:
         if name == "b":
             raise PermissionError(13, "Permission denied", name)
         unlink(name, dir_fd=dir_fd)
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "unlink", refused)
+        patch.setattr(os, "unlink", refuse_one_file)
         with pytest.raises(PermissionError) as told:
             removal.remove_permanently(str(folder), str(tmp_path))
     assert told.value.filename == str(folder)
@@ -133,12 +136,12 @@ def test_removal_of_a_growing_folder_ends(
     (folder / "a").touch()
     made, remove_one = list(range(times)), removal._remove_one
 
-    def busy(name: str, within: int) -> None:
+    def remove_and_add_file(name: str, within: int) -> None:
         remove_one(name, within)
         if made:
             (folder / f"late{made.pop()}").touch()
 
-    monkeypatch.setattr(removal, "_remove_one", busy)
+    monkeypatch.setattr(removal, "_remove_one", remove_and_add_file)
     if times < 3:
         removal.remove_permanently(str(folder), str(tmp_path))
     else:
@@ -200,7 +203,7 @@ def names_in_state_folder(state: Path) -> list[str]:
 def test_removal_follows_no_link_in_the_state_folder(
     config_home: ConfigHome, fork_server: ForkServer
 ) -> None:
-    """If a file or folder of the state folder was moved and replaced by a link, no verb removes it."""
+    """No verb removes a file or folder that was moved out of the state folder and replaced by a link."""
     environ = {**config_home.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src")}
 
     project = config_home.root / "project"
@@ -218,7 +221,7 @@ def test_removal_follows_no_link_in_the_state_folder(
     )
     pristine = config_home.root / "pristine"
     shutil.copytree(config_home.config, pristine, symlinks=True)
-    for words in VERBS:
+    for words in REMOVING_COMMANDS:
         run(*words)
     gone = set(names) - set(names_in_state_folder(state))
     assert {"unpacked", f"vault/{KEPT}", f"trash/{TRASHED}", "team", "pending"} <= gone, (
@@ -231,7 +234,7 @@ def test_removal_follows_no_link_in_the_state_folder(
         os.rename(state / name, elsewhere)
         os.symlink(elsewhere, state / name)
         whole = {"": elsewhere.read_bytes()} if elsewhere.is_file() else bytes_of_files(elsewhere)
-        for words in VERBS:
+        for words in REMOVING_COMMANDS:
             run(*words)
         left = {"": elsewhere.read_bytes()} if elsewhere.is_file() else bytes_of_files(elsewhere)
         assert whole.items() <= left.items(), (name, sorted(set(whole) - set(left)))

@@ -18,8 +18,8 @@ from resume_hooks.errors import ImportFailed, WriteFailed
 from resume_hooks.storage.staging import CHUNK_BYTES, file_chunks, stage_chunks
 from tests.builders import ConfigHome
 
-MOST = 4 * 1024 * 1024
-NOISE = random.Random(6).randbytes(100_000)
+MAX_STAGED_BYTES = 4 * 1024 * 1024
+RANDOM_BYTES = random.Random(6).randbytes(100_000)
 
 
 def files_in_state_folder(home: ConfigHome) -> list[str]:
@@ -28,7 +28,9 @@ def files_in_state_folder(home: ConfigHome) -> list[str]:
     return os.listdir(folder) if folder.exists() else []
 
 
-def read_staged_content(home: ConfigHome, chunks: list[bytes], most: int = MOST) -> bytes:
+def read_staged_content(
+    home: ConfigHome, chunks: list[bytes], most: int = MAX_STAGED_BYTES
+) -> bytes:
     """Stage these chunks and return the staged content."""
     with stage_chunks(chunks, most, home.where) as taken:
         content = Path(taken.path).read_bytes()
@@ -57,15 +59,15 @@ def test_staged_bytes_equal_the_input(
 
 def test_gzip_members_are_joined(config_home: ConfigHome) -> None:
     """Consecutive gzip members are joined, and zero bytes at the end are ignored."""
-    packed = gzip.compress(NOISE) + gzip.compress(b"tail")
-    assert read_staged_content(config_home, [packed]) == NOISE + b"tail"
-    assert read_staged_content(config_home, [packed + bytes(512)]) == NOISE + b"tail"
+    packed = gzip.compress(RANDOM_BYTES) + gzip.compress(b"tail")
+    assert read_staged_content(config_home, [packed]) == RANDOM_BYTES + b"tail"
+    assert read_staged_content(config_home, [packed + bytes(512)]) == RANDOM_BYTES + b"tail"
 
 
 def test_a_gzip_bomb_is_refused(config_home: ConfigHome) -> None:
     """Unpacking a small file of very large content stops at the size limit."""
-    bomb = gzip.compress(bytes(64 * MOST))
-    assert len(bomb) < MOST
+    bomb = gzip.compress(bytes(64 * MAX_STAGED_BYTES))
+    assert len(bomb) < MAX_STAGED_BYTES
     with pytest.raises(ImportFailed, match="larger than") as failed:
         read_staged_content(config_home, [bomb])
     assert failed.value.remedy == "--max-bytes allows more."
@@ -78,7 +80,7 @@ def test_endless_empty_gzip_members_are_refused(config_home: ConfigHome) -> None
     endless = iter(lambda: empty * 100, b"")
     with (
         pytest.raises(ImportFailed, match="larger than"),
-        stage_chunks(endless, MOST, config_home.where),
+        stage_chunks(endless, MAX_STAGED_BYTES, config_home.where),
     ):
         pytest.fail("it has no end")
 
@@ -86,10 +88,13 @@ def test_endless_empty_gzip_members_are_refused(config_home: ConfigHome) -> None
 @pytest.mark.parametrize(
     ("damaged", "why"),
     [
-        (gzip.compress(NOISE)[:-9], "too early"),
-        (gzip.compress(NOISE)[:3], "too early"),
-        (gzip.compress(NOISE)[:5000] + b"broken" + gzip.compress(NOISE)[5006:], "damaged"),
-        (gzip.compress(NOISE) + b"trailer", "damaged"),
+        (gzip.compress(RANDOM_BYTES)[:-9], "too early"),
+        (gzip.compress(RANDOM_BYTES)[:3], "too early"),
+        (
+            gzip.compress(RANDOM_BYTES)[:5000] + b"broken" + gzip.compress(RANDOM_BYTES)[5006:],
+            "damaged",
+        ),
+        (gzip.compress(RANDOM_BYTES) + b"trailer", "damaged"),
     ],
 )
 def test_damaged_gzip_is_refused(config_home: ConfigHome, damaged: bytes, why: str) -> None:
@@ -137,13 +142,19 @@ def test_too_many_lines_are_refused(
 def test_a_failure_leaves_no_staged_file(config_home: ConfigHome) -> None:
     """After an error in the input or in the ``with`` block, no staged file is left."""
 
-    def breaking() -> Iterator[bytes]:
+    def failing_chunks() -> Iterator[bytes]:
         yield b"some"
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), stage_chunks(breaking(), MOST, config_home.where):
+    with (
+        pytest.raises(KeyboardInterrupt),
+        stage_chunks(failing_chunks(), MAX_STAGED_BYTES, config_home.where),
+    ):
         pytest.fail("it broke")
-    with pytest.raises(ZeroDivisionError), stage_chunks([b"x"], MOST, config_home.where):
+    with (
+        pytest.raises(ZeroDivisionError),
+        stage_chunks([b"x"], MAX_STAGED_BYTES, config_home.where),
+    ):
         raise ZeroDivisionError
     assert files_in_state_folder(config_home) == []
 
@@ -161,7 +172,7 @@ def test_an_unusable_state_folder_raises_a_clear_error(config_home: ConfigHome) 
     (config_home.config / "resume-hooks").write_text("no folder")
     with (
         pytest.raises(WriteFailed, match="could not be stored"),
-        stage_chunks([b"x"], MOST, config_home.where),
+        stage_chunks([b"x"], MAX_STAGED_BYTES, config_home.where),
     ):
         pytest.fail("there is no folder")
 

@@ -15,7 +15,7 @@ from resume_hooks.storage.state_file import (
     replace_state_file,
 )
 
-NAME = "00000000-0000-4000-8000-000000000001.jsonl"
+STATE_FILE_NAME = "00000000-0000-4000-8000-000000000001.jsonl"
 
 
 def test_a_state_file_is_replaced_completely(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_sweep_removes_only_files_of_ended_processes(tmp_path: Path) -> None:
         ".resume-hooks-\u00b2-0.tmp",
         ".resume-hooks--.tmp",
         f".resume-hooks-{ended.pid}-0000.txt",
-        NAME,
+        STATE_FILE_NAME,
     ]
     kept = [*running, *foreign, f"resume-hooks-{ended.pid}-0.tmp"]
     for name in [dead, *kept]:

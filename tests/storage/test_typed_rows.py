@@ -44,6 +44,6 @@ def test_a_row_is_parsed_from_an_object_or_a_list() -> None:
         {"whole": True, "words": [], "leaves": [{"size": 1}]}, {"whole": True, "words": [], "leaves": {}},
     ],
 )  # fmt: skip
-def test_a_wrong_shape_parses_to_none(row: object) -> None:
+def test_a_row_of_a_wrong_shape_parses_to_none(row: object) -> None:
     """A row with a missing field or a value of a wrong type at any depth is parsed to None."""
     assert parse_row(Tree, row) is None

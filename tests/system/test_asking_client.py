@@ -12,7 +12,7 @@ import pytest
 from tests.builders import ConfigHome
 from tests.needs import REPO
 
-ASK = f"""
+ASKING_SCRIPT = f"""
 import sys
 sys.path.insert(0, {str(REPO / "src")!r})
 from resume_hooks.paths import Where
@@ -20,7 +20,7 @@ from resume_hooks.system.processes import is_started_by_client
 print(is_started_by_client(Where()))
 """
 
-CLIENT = """
+STAND_IN_CLIENT_SCRIPT = """
 import json, os, subprocess, sys
 from pathlib import Path
 ask, how, own, start, forge = sys.argv[1:]
@@ -48,7 +48,7 @@ subprocess.run(shells[how], start_new_session=own == "own", check=True)
 """
 """A stand-in for the client: it lists itself and starts a process in one of several ways."""
 
-REFUSED = [
+UNRECOGNIZED_PROCESSES = [
     (
         "exec",
         "own",
@@ -66,10 +66,10 @@ REFUSED = [
 ]
 
 
-def result_in_asking_process(home: ConfigHome, *how: str) -> str:
+def result_in_started_process(home: ConfigHome, *how: str) -> str:
     """Return the answer that a process gets if the stand-in client starts it in this way."""
     done = subprocess.run(
-        [sys.executable, "-I", "-c", CLIENT, ASK, *how],
+        [sys.executable, "-I", "-c", STAND_IN_CLIENT_SCRIPT, ASKING_SCRIPT, *how],
         env={"PATH": os.environ["PATH"], **home.environ},
         capture_output=True, encoding="utf-8", check=True, timeout=60,
     )  # fmt: skip
@@ -78,18 +78,23 @@ def result_in_asking_process(home: ConfigHome, *how: str) -> str:
 
 def test_the_clients_child_process_is_recognized(config_home: ConfigHome) -> None:
     """A process that the client started directly, or through a launcher, is recognized."""
-    assert result_in_asking_process(config_home, "itself", "same", "true", "plain") == "True"
-    assert result_in_asking_process(config_home, "exec", "same", "true", "plain") == "True"
+    assert result_in_started_process(config_home, "itself", "same", "true", "plain") == "True"
+    assert result_in_started_process(config_home, "exec", "same", "true", "plain") == "True"
 
 
 @pytest.mark.parametrize(
-    ("how", "session", "start", "forge", "who"), REFUSED, ids=[row[-1] for row in REFUSED]
+    ("how", "session", "start", "forge", "who"),
+    UNRECOGNIZED_PROCESSES,
+    ids=[row[-1] for row in UNRECOGNIZED_PROCESSES],
 )
 def test_no_other_process_is_recognized(
     config_home: ConfigHome, how: str, session: str, start: str, forge: str, who: str
 ) -> None:
-    """A process that the client did not start itself is not recognized, whatever is listed."""
-    assert result_in_asking_process(config_home, how, session, start, forge) == "False", who
+    """A process that the client did not start itself is not recognized.
+
+    It does not matter which processes the client's files list.
+    """
+    assert result_in_started_process(config_home, how, session, start, forge) == "False", who
 
 
 def test_a_damaged_client_entry_is_ignored(config_home: ConfigHome) -> None:
@@ -99,7 +104,7 @@ def test_a_damaged_client_entry_is_ignored(config_home: ConfigHome) -> None:
     for content in ("{", "[]", json.dumps({"pid": "x"})):
         (folder / f"{os.getpid()}.json").write_text(content)
         done = subprocess.run(
-            [sys.executable, "-I", "-c", ASK],
+            [sys.executable, "-I", "-c", ASKING_SCRIPT],
             env=config_home.environ,
             capture_output=True,
             check=True,

@@ -16,18 +16,18 @@ SECRET = "sk-ant-planted-in-a-message"
 WRITERS, ENTRIES = 10, 60
 
 
-def raise_deep_error(depth: int = 0) -> BaseException:
+def make_deep_error(depth: int = 0) -> BaseException:
     """Return an error that was raised ``depth`` calls deep, with a secret in its message and locals."""
     secret = SECRET
     try:
         if depth:
-            raise raise_deep_error(depth - 1)
+            raise make_deep_error(depth - 1)
         raise KeyError(secret)  # noqa: TRY301 - raised here on purpose
     except KeyError as error:
         return error
 
 
-def recursion_error() -> BaseException:
+def make_recursion_error() -> BaseException:
     """Return the error of an endless recursion."""
 
     def recurse() -> None:
@@ -43,7 +43,7 @@ def recursion_error() -> BaseException:
 def log_many_bugs(environ: dict[str, str], number: int) -> None:
     """Log many bugs, as one of several processes."""
     for _ in range(ENTRIES):
-        bug_log.log_bug(f"writer-{number}", "1.0", raise_deep_error(), Where(environ))
+        bug_log.log_bug(f"writer-{number}", "1.0", make_deep_error(), Where(environ))
 
 
 def test_a_log_entry_names_only_places_in_code(config_home: ConfigHome) -> None:
@@ -51,7 +51,7 @@ def test_a_log_entry_names_only_places_in_code(config_home: ConfigHome) -> None:
 
     It has no message, no value and no folder of the user.
     """
-    path = bug_log.log_bug("search", "1.2.3", raise_deep_error(3), config_home.where)
+    path = bug_log.log_bug("search", "1.2.3", make_deep_error(3), config_home.where)
     assert path == bug_log.log_file(config_home.where)
     text = Path(path).read_text()
     first, *places = text.strip().split("\n")
@@ -69,7 +69,7 @@ def test_the_log_is_private_under_any_umask(config_home: ConfigHome) -> None:
     """The log has mode 0600, and its folder has mode 0700, under any umask."""
     before = os.umask(0)
     try:
-        path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
+        path = bug_log.log_bug("search", "1", make_deep_error(), config_home.where)
     finally:
         os.umask(before)
     assert os.stat(path).st_mode & 0o777 == 0o600
@@ -82,7 +82,7 @@ def test_a_full_log_is_rotated_once(
     """After 200 bugs, there are two log files, neither much larger than the limit."""
     monkeypatch.setattr(bug_log, "MAX_LOG_BYTES", 2_000)
     for _ in range(200):
-        path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
+        path = bug_log.log_bug("search", "1", make_deep_error(), config_home.where)
     files = sorted(os.listdir(os.path.dirname(path)))
     assert files == ["errors.log", "errors.log.1"]
     assert all(os.path.getsize(os.path.join(os.path.dirname(path), name)) < 2_200 for name in files)
@@ -91,7 +91,7 @@ def test_a_full_log_is_rotated_once(
 
 def test_an_endless_recursion_makes_a_short_entry(config_home: ConfigHome) -> None:
     """The entry of an endless recursion has at most ``MAX_FRAMES`` places in code."""
-    path = bug_log.log_bug("search", "1", recursion_error(), config_home.where)
+    path = bug_log.log_bug("search", "1", make_recursion_error(), config_home.where)
     assert len(Path(path).read_text().strip().split("\n")) == 1 + bug_log.MAX_FRAMES
 
 
@@ -99,7 +99,7 @@ def test_ten_writers_lose_no_entry(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If ten processes log bugs while the log is rotated, each entry is complete and appears once."""
-    path = bug_log.log_bug("search", "1", raise_deep_error(), config_home.where)
+    path = bug_log.log_bug("search", "1", make_deep_error(), config_home.where)
     monkeypatch.setattr(
         bug_log, "MAX_LOG_BYTES", os.path.getsize(path) * WRITERS * ENTRIES * 2 // 3
     )
@@ -140,6 +140,6 @@ def test_a_log_that_is_not_a_file_is_left_alone(
     else:
         path.parent.rmdir()
         path.parent.write_text("a file where the folder should be")
-    assert bug_log.log_bug("search", "1", raise_deep_error(), config_home.where) == ""
+    assert bug_log.log_bug("search", "1", make_deep_error(), config_home.where) == ""
     assert target.read_text() == "as it was"
     assert bug_log.read_log_entries(config_home.where) == []

@@ -15,8 +15,8 @@ import pytest
 from tests.builders import SESSION, ConfigHome
 from tests.needs import REPO
 
-MAX_WHOLE_BYTES = 4_096
-"""A file of at most this size is in one block of a disk, which is written in full or not at all."""
+DISK_BLOCK_BYTES = 4_096
+"""A disk block, which is written in full or not at all."""
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def truncate_large_files(plugin: Path) -> list[Path]:
     """
     cut = []
     for path in plugin.rglob("*.pyc"):
-        if path.stat().st_size > MAX_WHOLE_BYTES:
-            os.truncate(path, MAX_WHOLE_BYTES)
+        if path.stat().st_size > DISK_BLOCK_BYTES:
+            os.truncate(path, DISK_BLOCK_BYTES)
             cut.append(path)
     return cut
 
@@ -119,4 +119,4 @@ def test_modules_loaded_before_the_repair_fit_into_a_block(
         folder, _, stem = f"/{name}".rpartition("/")
         tag = sys.implementation.cache_tag
         compiled = plugin / f"src/resume_hooks{folder}/__pycache__/{stem}.{tag}.pyc"
-        assert compiled.stat().st_size <= MAX_WHOLE_BYTES, name
+        assert compiled.stat().st_size <= DISK_BLOCK_BYTES, name

@@ -18,13 +18,13 @@ from tests.e2e.harness.xvfb import XServer
 from tests.needs import REPO, need, python39
 
 SESSION = "0b5a41e6-57a7-4c5e-9a53-5b0f3f3c9f3e"
-TEXTS = {
+CLIPBOARD_TEXTS = {
     "id": SESSION,
     "unicode": "naïve → 日本語 🧵",
     "lines": "/resume x\nsecond line\r\n\n",
     "100 KB": "0123456789abcdef" * 6400,
 }
-SILENT = {"TERM": "dumb"}
+DUMB_TERMINAL_ENVIRONMENT = {"TERM": "dumb"}
 """This environment keeps a test from asking the terminal in which the tests run."""
 
 HANG_GUARD = 30.0
@@ -35,11 +35,20 @@ HANG_GUARD = 30.0
 def broken_display(tmp_path: Path) -> dict[str, str]:
     """Return an environment with a display that has no server, and a folder ``bin`` first on PATH."""
     (tmp_path / "bin").mkdir()
-    return {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "DISPLAY": ":987", **SILENT}
+    return {
+        "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
+        "DISPLAY": ":987",
+        **DUMB_TERMINAL_ENVIRONMENT,
+    }
 
 
 def _environment_of(server: XServer, **more: str) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "DISPLAY": server.display, **SILENT, **more}
+    return {
+        "PATH": os.environ["PATH"],
+        "DISPLAY": server.display,
+        **DUMB_TERMINAL_ENVIRONMENT,
+        **more,
+    }
 
 
 def _write_program(folder: Path, name: str, body: str) -> Path:
@@ -59,7 +68,7 @@ def _path_with_only(folder: Path, *names: str) -> str:
 
 
 @pytest.mark.parametrize("way", ["auto", "pyperclip", "native"])
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("text", CLIPBOARD_TEXTS.values(), ids=CLIPBOARD_TEXTS)
 def test_the_x_clipboard_contains_the_text(xserver: XServer, way: str, text: str) -> None:
     """The X clipboard has the complete text, with and without pyperclip, and the result names xclip."""
     assert clipboard.copy_text(text, method=way, environ=_environment_of(xserver)) == CopyResult(
@@ -82,10 +91,10 @@ def test_xsel_is_used_without_xclip(xserver: XServer, tmp_path: Path, way: str) 
     xsel returns before it owns the selection, so reading the text back has to wait.
     """
     environ = _environment_of(xserver, PATH=_path_with_only(tmp_path, "xsel"), HOME=str(tmp_path))
-    assert clipboard.copy_text(TEXTS["unicode"], method=way, environ=environ) == CopyResult(
-        "copied", "xsel"
-    )
-    assert xserver.clipboard() == TEXTS["unicode"]
+    assert clipboard.copy_text(
+        CLIPBOARD_TEXTS["unicode"], method=way, environ=environ
+    ) == CopyResult("copied", "xsel")
+    assert xserver.clipboard() == CLIPBOARD_TEXTS["unicode"]
 
 
 def test_a_second_copy_replaces_the_first(xserver: XServer) -> None:
@@ -115,7 +124,7 @@ def test_a_copy_without_a_wayland_compositor_is_reported_as_failed(
         "PATH": os.environ["PATH"],
         "WAYLAND_DISPLAY": "wayland-7",
         "XDG_RUNTIME_DIR": str(tmp_path),
-        **SILENT,
+        **DUMB_TERMINAL_ENVIRONMENT,
     }
     assert clipboard.copy_text(SESSION, method=way, environ=environ) == NOT_COPIED
 
@@ -228,7 +237,7 @@ def test_a_program_in_the_project_folder_is_not_run(
     monkeypatch.chdir(tmp_path / "bin")
     for path in (".", ""):
         for way in ("native", "pyperclip"):
-            environ = {"PATH": path, "DISPLAY": ":987", **SILENT}
+            environ = {"PATH": path, "DISPLAY": ":987", **DUMB_TERMINAL_ENVIRONMENT}
             assert clipboard.copy_text(SESSION, method=way, environ=environ) == NOT_COPIED
     assert not ran.exists()
 
@@ -273,7 +282,7 @@ def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None
 
 
 def test_native_programs_are_used_without_pyperclip(xserver: XServer) -> None:
-    """Without pyperclip, the platform's program copies the text, and the method pyperclip fails."""
+    """Without pyperclip, the platform's program copies the text, and copying with pyperclip fails."""
     code = (
         "import sys; sys.modules['pyperclip'] = None\n"
         "from resume_hooks.system.clipboard import copy_text\n"
@@ -300,8 +309,8 @@ def test_a_text_that_no_clipboard_accepts_is_not_copied(text: str, way: str) -> 
 @pytest.mark.parametrize("way", clipboard.COPY_METHODS)
 def test_an_environment_without_a_method_copies_nothing(way: str) -> None:
     """Without a display, tmux or a capable terminal, no method copies and none raises an error."""
-    assert clipboard.copy_text(SESSION, method=way, environ=SILENT) == NOT_COPIED
-    assert clipboard.list_clipboard_methods(SILENT) == []
+    assert clipboard.copy_text(SESSION, method=way, environ=DUMB_TERMINAL_ENVIRONMENT) == NOT_COPIED
+    assert clipboard.list_clipboard_methods(DUMB_TERMINAL_ENVIRONMENT) == []
 
 
 def test_an_unknown_method_is_refused() -> None:
@@ -331,7 +340,11 @@ def test_the_clipboard_module_runs_on_python_3_9() -> None:
         "from resume_hooks.system.clipboard import list_clipboard_methods, copy_text\n"
         "print(*copy_text('x'), list_clipboard_methods())"
     )
-    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPO / "src"), **SILENT}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(REPO / "src"),
+        **DUMB_TERMINAL_ENVIRONMENT,
+    }
     done = subprocess.run(
         [python, "-c", code], env=environ, capture_output=True, check=True, timeout=HANG_GUARD
     )

@@ -14,7 +14,7 @@ from resume_hooks.system import invocation
 from resume_hooks.system.invocation import format_remedy, lasting_shell_command, shell_command
 from tests.needs import REPO
 
-ENGINE = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
+LAUNCHER_COMMAND = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
 
 
 def test_a_command_uses_our_name_if_it_is_on_path(
@@ -26,17 +26,17 @@ def test_a_command_uses_our_name_if_it_is_on_path(
     """
     monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
     program = tmp_path / "resume-hooks"
-    assert shell_command("doctor") == f"{ENGINE} doctor"
+    assert shell_command("doctor") == f"{LAUNCHER_COMMAND} doctor"
     program.touch()
-    assert shell_command("doctor") == f"{ENGINE} doctor"
+    assert shell_command("doctor") == f"{LAUNCHER_COMMAND} doctor"
     program.chmod(0o755)
     assert shell_command("doctor") == "resume-hooks doctor"
     monkeypatch.delenv("PATH")
-    assert shell_command("doctor") == f"{ENGINE} doctor"
+    assert shell_command("doctor") == f"{LAUNCHER_COMMAND} doctor"
     monkeypatch.setenv("CLAUDECODE", "1")
     assert shell_command("doctor") == "resume-hooks doctor"
     monkeypatch.setenv("CODEX_THREAD_ID", "x")
-    assert shell_command("doctor") == f"{ENGINE} doctor"
+    assert shell_command("doctor") == f"{LAUNCHER_COMMAND} doctor"
 
 
 def test_a_command_for_later_names_no_version(
@@ -47,7 +47,7 @@ def test_a_command_for_later_names_no_version(
     In a checkout, the command names the launcher.
     """
     monkeypatch.delenv("PATH")
-    assert lasting_shell_command("read x") == f"{ENGINE} read x"
+    assert lasting_shell_command("read x") == f"{LAUNCHER_COMMAND} read x"
     cache = tmp_path / "it is" / "plugins" / "cache" / "resume-hooks" / "resume-hooks"
     monkeypatch.setattr(invocation, "_ROOT", str(cache / "0.2.0"))
     assert lasting_shell_command("read x") == "resume-hooks read x"
@@ -60,7 +60,7 @@ def test_a_command_for_later_names_no_version(
     assert done.stdout == "['read', 'x']\n", done.stderr
 
 
-REMEDIES = {
+TYPABLE_REMEDIES = {
     "resume-hooks trim --help": "{} trim --help",
     "resume-hooks fork makes a linked copy of it.": "{} fork makes a linked copy of it.",
     "See what it holds: resume-hooks restore --list": "See what it holds: {} restore --list",
@@ -74,8 +74,8 @@ REMEDIES = {
 }
 
 
-@pytest.mark.parametrize("remedy", REMEDIES)
+@pytest.mark.parametrize("remedy", TYPABLE_REMEDIES)
 def test_commands_in_a_remedy_can_be_typed(remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command in a remedy is replaced by one that can be typed, and other text is unchanged."""
     monkeypatch.delenv("PATH")
-    assert format_remedy(remedy) == REMEDIES[remedy].format(ENGINE)
+    assert format_remedy(remedy) == TYPABLE_REMEDIES[remedy].format(LAUNCHER_COMMAND)

@@ -19,7 +19,9 @@ from resume_hooks.system.capture_output import catch_ending_signals
 from resume_hooks.system.processes import Process, find_client_pid, iterate_ancestors
 from tests.needs import REPO, need
 
-SHOW = "from resume_hooks.system.processes import find_client_pid; print(find_client_pid())"
+FIND_CLIENT_SCRIPT = (
+    "from resume_hooks.system.processes import find_client_pid; print(find_client_pid())"
+)
 
 
 def test_ancestors_start_at_the_parent() -> None:
@@ -46,7 +48,7 @@ def test_claude_pid_names_the_client(monkeypatch: pytest.MonkeyPatch, said: str)
 
 def test_shells_and_pythons_are_not_clients(tmp_path: Path) -> None:
     """The client is the first ancestor that is neither a shell nor Python."""
-    script = f"{sys.executable} -c '{SHOW}'; true"
+    script = f"{sys.executable} -c '{FIND_CLIENT_SCRIPT}'; true"
     env = {"PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
     client = tmp_path / "claude"
     client.symlink_to(shutil.which("perl") or "/usr/bin/perl")

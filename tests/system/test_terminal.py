@@ -22,7 +22,7 @@ from tests.needs import REPO
 HANG_GUARD = 30.0
 """Seconds after which a test is considered to hang."""
 
-CLIENT = """
+CLIENT_SCRIPT = """
 import os, subprocess, sys
 os.open(sys.argv[1], os.O_RDWR)  # the first terminal that a session leader opens is its controlling one
 subprocess.run([sys.executable, "-c", sys.argv[2]], start_new_session=True, check=True)
@@ -72,7 +72,7 @@ def _start_hook(pty: Pty, code: str, **environ: str) -> subprocess.Popen[bytes]:
         "TERM": "xterm-256color",
         **environ,
     }
-    command = [sys.executable, "-c", CLIENT, pty.device, code]
+    command = [sys.executable, "-c", CLIENT_SCRIPT, pty.device, code]
     return subprocess.Popen(command, env=env, start_new_session=True, stdout=subprocess.PIPE)
 
 
@@ -94,7 +94,7 @@ def test_the_terminal_of_the_client_is_found(pty: Pty) -> None:
     assert _output_of(_start_hook(pty, code)) == pty.device
 
 
-FAR = {"SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "DISPLAY": ":0"}
+SSH_ENVIRONMENT = {"SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "DISPLAY": ":0"}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ FAR = {"SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "DISPLAY": ":0"}
         ("/resume 0b5a41e6", "auto", {}),
         ("naïve → 日本語 🧵\n\n", "auto", {}),
         ("naïve → 日本語 🧵\n\n", "osc52", {}),
-        ("the far machine's own display is left alone", "auto", FAR),
+        ("the far machine's own display is left alone", "auto", SSH_ENVIRONMENT),
         ("more than the terminal takes at once" * 1_400, "auto", {}),
     ],
     ids=["ascii", "unicode", "osc52", "ssh", "long"],

@@ -43,7 +43,7 @@ class Server:
         self.pane = self.run("display-message", "-p", "#{pane_tty}")
 
     @property
-    def inside(self) -> dict[str, str]:
+    def hook_environment(self) -> dict[str, str]:
         """The environment of a hook in the session's pane."""
         return {
             "PATH": os.environ["PATH"],
@@ -64,12 +64,12 @@ class Server:
             timeout=HANG_GUARD,
         ).stdout.strip("\n")
 
-    def buffer(self) -> str:
+    def newest_buffer(self) -> str:
         """Return the content of the newest paste buffer, or an empty string if there is none."""
         return self.run("show-buffer") if self.run("list-buffers") else ""
 
     @contextmanager
-    def attached(self, **environ: str) -> Iterator[int]:
+    def attach_terminal(self, **environ: str) -> Iterator[int]:
         """Attach a terminal, and yield the descriptor of tmux's output on it."""
         screen, device = os.openpty()
         with subprocess.Popen(
@@ -118,57 +118,60 @@ def test_the_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
     The paste buffer has the text too.
     """
     server.run("set", "-g", "set-clipboard", mode)
-    with server.attached() as screen:
-        assert clipboard.copy_text(TEXT, environ=server.inside) == CopyResult("copied", "tmux")
+    with server.attach_terminal() as screen:
+        assert clipboard.copy_text(TEXT, environ=server.hook_environment) == CopyResult(
+            "copied", "tmux"
+        )
         assert base64.b64encode(TEXT.encode()) in _terminal_output(
             screen, base64.b64encode(TEXT.encode())
         )
-    assert server.buffer() == TEXT
+    assert server.newest_buffer() == TEXT
 
 
 def test_a_detached_tmux_session_keeps_the_text_in_its_buffer(server: Server) -> None:
     """Without an attached terminal, only tmux's buffer has the text, and the message says so."""
-    copied = clipboard.copy_text(TEXT, environ=server.inside)
+    copied = clipboard.copy_text(TEXT, environ=server.hook_environment)
     assert copied.sentence("id") == "id copied (only in tmux: prefix ] pastes it)"
-    assert server.buffer() == TEXT
+    assert server.newest_buffer() == TEXT
 
 
 def test_a_terminal_without_a_clipboard_is_reported(server: Server) -> None:
     """If the attached terminal has no clipboard, the result says that only tmux has the text."""
-    with server.attached(TERM="vt100") as screen:
-        assert clipboard.copy_text(TEXT, method="tmux", environ=server.inside) == CopyResult(
-            "copied", ONLY_IN_TMUX_NOTE
-        )
+    with server.attach_terminal(TERM="vt100") as screen:
+        assert clipboard.copy_text(
+            TEXT, method="tmux", environ=server.hook_environment
+        ) == CopyResult("copied", ONLY_IN_TMUX_NOTE)
         assert OSC_52 not in _terminal_output(screen, seconds=0.3)
-    assert server.buffer() == TEXT
+    assert server.newest_buffer() == TEXT
 
 
 def test_tmux_accepts_a_large_text(server: Server) -> None:
     """Tmux accepts a text of 100 KB."""
     text = "0123456789" * 10_000
-    assert clipboard.copy_text(text, environ=server.inside).how == "copied"
-    assert server.buffer() == text
+    assert clipboard.copy_text(text, environ=server.hook_environment).how == "copied"
+    assert server.newest_buffer() == text
 
 
 def test_a_missing_tmux_server_is_reported(server: Server) -> None:
     """If the tmux server has ended, the copy is reported as failed."""
     end_process(server.pid)
-    assert clipboard.copy_text(TEXT, method="tmux", environ=server.inside) == NOT_COPIED
-    assert clipboard.copy_text(TEXT, environ=server.inside) == NOT_COPIED
+    assert clipboard.copy_text(TEXT, method="tmux", environ=server.hook_environment) == NOT_COPIED
+    assert clipboard.copy_text(TEXT, environ=server.hook_environment) == NOT_COPIED
 
 
-def test_the_tmux_session_knows_where_its_user_is(server: Server) -> None:
+def test_the_tmux_session_shows_whether_its_user_is_remote(server: Server) -> None:
     """The tmux session shows whether its last attached user came over ssh.
 
     Without a server, the answer is unknown.
     """
     deadline = time.monotonic() + HANG_GUARD
-    with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
-        assert terminal.is_attached_over_ssh(server.inside, deadline) is True
-    with server.attached():
-        assert terminal.is_attached_over_ssh(server.inside, deadline) is False
+    with server.attach_terminal(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
+        assert terminal.is_attached_over_ssh(server.hook_environment, deadline) is True
+    with server.attach_terminal():
+        assert terminal.is_attached_over_ssh(server.hook_environment, deadline) is False
     assert (
-        terminal.is_attached_over_ssh({**server.inside, "TMUX": "/missing,1,0"}, deadline) is None
+        terminal.is_attached_over_ssh({**server.hook_environment, "TMUX": "/missing,1,0"}, deadline)
+        is None
     )
 
 
@@ -176,10 +179,10 @@ def test_a_remote_tmux_user_does_not_get_the_local_display(server: Server) -> No
     """A user who is attached over ssh gets the text by tmux, although the pane names a local display."""
     for tool in ("xclip", "xsel"):
         need(tool, shutil.which(tool), f"install the system package {tool}")
-    environ = {**server.inside, "DISPLAY": ":987"}
-    with server.attached():
+    environ = {**server.hook_environment, "DISPLAY": ":987"}
+    with server.attach_terminal():
         assert clipboard.list_clipboard_methods(environ) == ["xclip", "xsel", "tmux"]
-    with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
+    with server.attach_terminal(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
         assert clipboard.list_clipboard_methods(environ) == ["tmux"]
 
 
@@ -196,9 +199,11 @@ def test_the_sequence_passes_tmux_with_either_setting(
     """
     server.run("set", "-g", "set-clipboard", set_clipboard)
     server.run("set", "-g", "allow-passthrough", passthrough)
-    with server.attached() as screen:
+    with server.attach_terminal() as screen:
         _terminal_output(screen, seconds=0.5)
-        sequence = terminal.build_osc52_sequence(TEXT, {**server.inside, "TERM": "tmux-256color"})
+        sequence = terminal.build_osc52_sequence(
+            TEXT, {**server.hook_environment, "TERM": "tmux-256color"}
+        )
         assert terminal.send_sequence(sequence, server.pane, time.monotonic() + HANG_GUARD)
         assert _terminal_output(screen, seconds=0.5).count(base64.b64encode(TEXT.encode())) == times
         assert server.run("capture-pane", "-p").strip() == ""

@@ -43,11 +43,11 @@ def write_file_backups(home: ConfigHome, session: SessionFile, days: float, coun
     return folder
 
 
-def has_time_left() -> bool:
-    """Return False, as a time limit does while there is time left."""
+def never_over_time_limit() -> bool:
+    """A time limit that is never over."""
     return False
 
 
-def is_time_over() -> bool:
-    """Return True, as a time limit does when the time is over."""
+def always_over_time_limit() -> bool:
+    """A time limit that is always over."""
     return True

@@ -24,8 +24,8 @@ from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from resume_hooks.sessions.lineage import LineageFinder
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.archive.retention.sessions_of_age import (
-    has_time_left,
-    is_time_over,
+    always_over_time_limit,
+    never_over_time_limit,
     session_of_age,
     write_file_backups,
     write_tool_output,
@@ -94,9 +94,9 @@ def test_a_handoff_warns_if_it_cannot_archive_the_parent(config_home: ConfigHome
     (warning,) = receipt.warnings
     assert warning.startswith(f"The ancestor {root.session_id} is not in the vault yet: ")
     assert pending.list_pending_sessions(config_home.where) == [root.session_id]
-    assert archive_pending(config_home.where, has_time_left) == 1
+    assert archive_pending(config_home.where, never_over_time_limit) == 1
     (state / "vault").unlink()
-    assert archive_pending(config_home.where, has_time_left) == 0
+    assert archive_pending(config_home.where, never_over_time_limit) == 0
     assert (archived_ids(config_home.where), pending.list_pending_sessions(config_home.where)) == (
         [root.session_id],
         [],
@@ -109,8 +109,8 @@ def test_a_handoff_leaves_a_large_parent_to_the_next_start(config_home: ConfigHo
     write_file_backups(config_home, root, 0, count=archive_sessions.MAX_QUICK_FILES + 1)
     assert write_handoff_child(config_home, root).warnings == ()
     assert archived_ids(config_home.where) == []
-    assert archive_pending(config_home.where, is_time_over) == 1
-    assert archive_pending(config_home.where, has_time_left) == 0
+    assert archive_pending(config_home.where, always_over_time_limit) == 1
+    assert archive_pending(config_home.where, never_over_time_limit) == 0
     assert archived_ids(config_home.where) == [root.session_id]
 
 
@@ -131,7 +131,7 @@ def test_a_deleted_ancestor_is_removed_from_the_pending_list(config_home: Config
     """A pending session without a file is removed from the pending list, and an invalid id is ignored."""
     pending.record_pending_session(session_id(1), config_home.where)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
-    assert archive_pending(config_home.where, has_time_left) == 0
+    assert archive_pending(config_home.where, never_over_time_limit) == 0
     assert pending.list_pending_sessions(config_home.where) == []
 
 
@@ -153,10 +153,10 @@ def test_the_parent_of_a_fork_by_the_client_is_archived(config_home: ConfigHome)
     origin = {"forkedFrom": {"sessionId": parent.session_id, "messageUuid": "r0"}}
     records = [record | origin for record in conversation(1, session_id=session_id(2))]
     child = session_file(write_session(config_home.project(), session_id(2), records))
-    assert not archive_parents(config_home.where, 0, is_time_over)
-    assert archive_parents(config_home.where, child.mtime + 60, has_time_left)
+    assert not archive_parents(config_home.where, 0, always_over_time_limit)
+    assert archive_parents(config_home.where, child.mtime + 60, never_over_time_limit)
     assert archived_ids(config_home.where) == []
-    assert archive_parents(config_home.where, child.mtime - 60, has_time_left)
+    assert archive_parents(config_home.where, child.mtime - 60, never_over_time_limit)
     assert archived_ids(config_home.where) == [parent.session_id]
 
 

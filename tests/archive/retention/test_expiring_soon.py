@@ -52,7 +52,7 @@ def test_doctor_counts_expiring_sessions_of_all_projects(config_home: ConfigHome
         ({}, 1, "ok", "none within seven days"),
     ],
 )
-def test_doctor_notes_no_expiring_sessions(
+def test_doctor_reports_ok_without_expiring_sessions(
     config_home: ConfigHome, settings: Any, days: float, level: str, said: str
 ) -> None:
     """Doctor reports "ok" if no session expires within seven days, and states the retention period."""
@@ -76,8 +76,13 @@ def test_doctor_reports_whether_expiring_sessions_are_archived(
     assert _check_expiry(CWD).code == "unkept"
 
 
-def test_a_listing_shows_expiry_dates_and_archived_copies(config_home: ConfigHome) -> None:
-    """``sessions --expiring`` lists only expiring sessions, the earliest expiry first."""
+def test_expiring_sessions_are_listed_with_expiry_and_archived_state(
+    config_home: ConfigHome,
+) -> None:
+    """``sessions --expiring`` lists only expiring sessions, the earliest expiry first.
+
+    Each row says when the session expires and whether it is archived.
+    """
     late, soon = session_of_age(config_home, 1, 25), session_of_age(config_home, 2, 28)
     session_of_age(config_home, 3, 1)
     archive_session(soon, config_home.where)

@@ -14,8 +14,8 @@ from resume_hooks.archive.vault import permission
 from resume_hooks.sessions.archived.manifest import archived_ids, find_archived
 from tests.archive.retention.sessions_of_age import (
     DAY,
-    has_time_left,
-    is_time_over,
+    always_over_time_limit,
+    never_over_time_limit,
     session_of_age,
     write_file_backups,
     write_tool_output,
@@ -31,15 +31,16 @@ def archive_one_batch(
         home.project().name,
         cwd,
         home.where,
-        is_time_over if over else has_time_left,
+        always_over_time_limit if over else never_over_time_limit,
         is_user_waiting=waiting,
     )
 
 
 def test_expiring_sessions_are_archived_once(config_home: ConfigHome) -> None:
-    """A batch archives old sessions and young sessions with old outputs, and the next batch nothing.
+    """A batch archives old sessions, and young sessions with old outputs.
 
-    The next check is planned for the moment when another session becomes due.
+    The next batch archives nothing. The next check is planned for the moment when another session
+    becomes due.
     """
     session_of_age(config_home, 1, 25)
     session_of_age(config_home, 2, 22.5)

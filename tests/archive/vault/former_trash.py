@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.builders import ConfigHome
 
-AT = "2026-11-27T09:30:00.000Z"
-INSTANT = AT.replace(":", "-")
+DELETION_TIME = "2026-11-27T09:30:00.000Z"
+ENTRY_NAME = DELETION_TIME.replace(":", "-")
 
 
 def move_as_version_0_2_0(
@@ -26,7 +26,7 @@ def move_as_version_0_2_0(
     agents = [f"{key}/{path.name}" for path in sorted(project.glob("agent-*"))]
     folders = [f"{key}/{session_id}", f"file-history/{session_id}", f"tasks/{session_id}"]
     places = [f"{key}/{session_id}.jsonl", *agents, *folders]
-    folder = home.config / "resume-hooks" / "trash" / session_id / INSTANT
+    folder = home.config / "resume-hooks" / "trash" / session_id / ENTRY_NAME
     folder.mkdir(parents=True, mode=0o700)
     parts = []
     for place in places:
@@ -52,7 +52,7 @@ def move_as_version_0_2_0(
             }
         )
         target = (
-            path.with_name(f".{path.name}.{INSTANT}.moving") if name in hidden else folder / name
+            path.with_name(f".{path.name}.{ENTRY_NAME}.moving") if name in hidden else folder / name
         )
         shutil.move(path, target)
     manifest = {
@@ -60,7 +60,7 @@ def move_as_version_0_2_0(
         "title": "Fix the parser",
         "cwd": "/home/user/proj",
         "ended": "2026-11-20T09:30:00.000Z",
-        "deleted_at": AT,
+        "deleted_at": DELETION_TIME,
         "parts": parts,
         "complete": complete,
         "version": 1,

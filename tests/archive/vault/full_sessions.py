@@ -15,7 +15,7 @@ from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.session_files import SessionFile
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 
-OLD = time.time() - 5 * 24 * 60 * 60
+FIVE_DAYS_AGO = time.time() - 5 * 24 * 60 * 60
 
 
 def session_with_every_file(
@@ -24,7 +24,7 @@ def session_with_every_file(
     """Write a session with sub-agents in both places, a large output, a backup and a task."""
     folder = home.project()
     rows = [*conversation(turns, session_id=number), custom_title(title, number)]
-    path = write_session(folder, number, rows, mtime=OLD)
+    path = write_session(folder, number, rows, mtime=FIVE_DAYS_AGO)
     own, backups = folder / number, home.config / "file-history" / number
     files = (
         (own / "subagents" / "deep" / "agent-a1.jsonl", f'{{"sessionId":"{number}"}}\n'.encode()),
@@ -43,7 +43,7 @@ def write_old_files(files: Iterable[tuple[Path, bytes]]) -> None:
     for place, content in files:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
-        os.utime(place, (OLD, OLD))
+        os.utime(place, (FIVE_DAYS_AGO, FIVE_DAYS_AGO))
 
 
 def client_files(home: ConfigHome) -> dict[str, bytes]:

@@ -25,7 +25,7 @@ from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.storage import locks, stored_settings
 from resume_hooks.system import claude_settings
 from tests.archive.vault.full_sessions import (
-    OLD,
+    FIVE_DAYS_AGO,
     archived_contents,
     client_files,
     session_with_every_file,
@@ -33,7 +33,7 @@ from tests.archive.vault.full_sessions import (
 )
 from tests.builders import SESSION, ConfigHome, session_id
 
-SLOT = "projects/-home-user-proj"
+PROJECT_FOLDER = "projects/-home-user-proj"
 
 
 def test_archiving_packs_every_file_of_a_session(config_home: ConfigHome) -> None:
@@ -61,7 +61,7 @@ def test_archiving_packs_every_file_of_a_session(config_home: ConfigHome) -> Non
     assert unpacked_transcript(kept, config_home.where).startswith(
         unpacked_folder(config_home.where)
     )
-    assert int(os.stat(unpacked_transcript(kept, config_home.where)).st_mtime) == int(OLD)
+    assert int(os.stat(unpacked_transcript(kept, config_home.where)).st_mtime) == int(FIVE_DAYS_AGO)
     assert list_archived(config_home.where) == [kept]
     assert verify_archived(kept) == []
     assert project_folder_of_session(
@@ -108,7 +108,7 @@ def test_a_replaced_transcript_becomes_an_earlier_state(config_home: ConfigHome,
     else:
         Path(session.path + ".new").write_bytes(new)
         os.replace(session.path + ".new", session.path)
-    os.utime(session.path, (OLD, OLD))
+    os.utime(session.path, (FIVE_DAYS_AGO, FIVE_DAYS_AGO))
     again = archive_session(locate.session_file(session.path), config_home.where)
     (state,) = list_earlier_states(again)
     for renewed in (True, False):
@@ -166,7 +166,7 @@ def test_a_file_that_changes_during_archiving_is_archived_or_refused(
     before = client_files(config_home)
 
     def read_after_change(descriptor: int, size: int) -> Iterator[bytes]:
-        if size == len(before[f"{SLOT}/{SESSION}.jsonl"]):
+        if size == len(before[f"{PROJECT_FOLDER}/{SESSION}.jsonl"]):
             with open(session.path, "r+b") as stream:
                 stream.truncate(size // 2 if how == "cut" else size + 100)
         yield os.pread(descriptor, size, 0)
@@ -188,7 +188,7 @@ def test_deleted_files_stay_archived(config_home: ConfigHome) -> None:
     os.unlink(session.path.replace(".jsonl", "/tool-results/toolu_1.txt"))
     Path(session.path.replace(".jsonl", "/tool-results/toolu_2.txt")).write_bytes(b"more")
     again = archive_session(session, config_home.where)
-    more = {f"{SLOT}/{SESSION}/tool-results/toolu_2.txt": b"more"}
+    more = {f"{PROJECT_FOLDER}/{SESSION}/tool-results/toolu_2.txt": b"more"}
     assert archived_contents(again, config_home) == before | more
     os.unlink(session.path)
     with pytest.raises(SessionNotFound):
@@ -265,9 +265,9 @@ def test_archiving_never_replaces_an_unreadable_manifest(config_home: ConfigHome
     [
         (b'"pack-1.xz"', b'"../../x"'),
         (b'"pack-1.xz"', b'"pack-1/../x"'),
-        (SLOT.encode(), b"projects/../../x"),
+        (PROJECT_FOLDER.encode(), b"projects/../../x"),
         (b"file-history/", b"file-history/../"),
-        (f"{SLOT}/{SESSION}.jsonl".encode(), b"projects/p/other.jsonl"),
+        (f"{PROJECT_FOLDER}/{SESSION}.jsonl".encode(), b"projects/p/other.jsonl"),
         (f'"session_id":"{SESSION}"'.encode(), b'"session_id":"x"'),
         (b'"pack-1.xz",0,', b'"pack-1.xz",-1,'),
         (b'"complete":true', b'"complete":1'),
@@ -324,7 +324,7 @@ def test_different_sessions_with_one_id_are_both_archived(config_home: ConfigHom
     session = session_with_every_file(config_home)
     other = config_home.project("/home/user/other") / f"{SESSION}.jsonl"
     other.write_bytes(Path(session.path).read_bytes().replace(b"prompt", b"promise"))
-    os.utime(other, (OLD, OLD))
+    os.utime(other, (FIVE_DAYS_AGO, FIVE_DAYS_AGO))
     copies = [session, locate.session_file(str(other))]
     for copy in copies:
         kept = archive_session(copy, config_home.where)
@@ -372,7 +372,7 @@ def test_a_read_only_vault_can_be_read(
     assert archived_contents(kept, config_home) == {
         place: raw for place, raw in client_files(config_home).items() if SESSION[:4] in place
     }
-    os.utime(session.path, (OLD + 60, OLD + 60))
+    os.utime(session.path, (FIVE_DAYS_AGO + 60, FIVE_DAYS_AGO + 60))
     with pytest.raises(WriteFailed, match="Read-only file system"):
         archive_session(session, config_home.where)
     with pytest.raises(WriteFailed, match="Read-only file system"):
@@ -389,7 +389,7 @@ def test_a_full_disk_leaves_the_earlier_copy(
     first = archive_session(session_with_every_file(config_home), config_home.where)
     other = session_with_every_file(config_home, session_id(2), "Other")
     if renewed:
-        os.utime(config_home.config / first.place, (OLD + 60, OLD + 60))
+        os.utime(config_home.config / first.place, (FIVE_DAYS_AGO + 60, FIVE_DAYS_AGO + 60))
         other = locate.session_file(str(config_home.config / first.place))
 
     def fail_as_full(*_: object, **__: object) -> None:

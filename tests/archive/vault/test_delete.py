@@ -33,7 +33,7 @@ from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import hard_links, removal
 from tests.archive.vault import former_trash
-from tests.archive.vault.full_sessions import OLD, session_with_every_file
+from tests.archive.vault.full_sessions import FIVE_DAYS_AGO, session_with_every_file
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -46,7 +46,7 @@ from tests.crashes import crashes, exit_code_of_fork
 from tests.needs import corpus, corpus_sessions
 from tests.storage.test_hard_links import forbid_moves_between_folders, run_after_digest
 
-OTHER = session_id(2)
+OTHER_ID = session_id(2)
 
 
 def client_files_with_times(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
@@ -99,7 +99,7 @@ def test_restoring_a_deleted_session_returns_all_files(
     The trash is empty afterwards.
     """
     bystander = write_session(
-        config_home.project(), OTHER, conversation(1, session_id=OTHER), mtime=OLD
+        config_home.project(), OTHER_ID, conversation(1, session_id=OTHER_ID), mtime=FIVE_DAYS_AGO
     )
     session = session_with_every_file(config_home)
     before = client_files_with_times(config_home)
@@ -153,13 +153,13 @@ def test_a_failed_move_leaves_every_file_in_place(
     before = client_files_with_times(config_home)
     calls = 0
 
-    def fail_at_one_part(path: str, where: Where) -> None:
+    def fail_at_chosen_part(path: str, where: Where) -> None:
         nonlocal calls
         calls += 1
         if calls == part + 1:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    monkeypatch.setattr(deletion, "remove_links", fail_at_one_part)
+    monkeypatch.setattr(deletion, "remove_links", fail_at_chosen_part)
     with pytest.raises(WriteFailed, match="Permission denied"):
         delete_session(session, config_home)
     assert client_files_with_times(config_home) == before
@@ -268,14 +268,16 @@ def test_deleting_refuses_files_outside_the_client(
     if place == "linked folder":
         path.parent.symlink_to(tmp_path)
     real = Path(
-        write_session(tmp_path, OTHER if place == "link" else SESSION, conversation(1), mtime=OLD)
+        write_session(
+            tmp_path, OTHER_ID if place == "link" else SESSION, conversation(1), mtime=FIVE_DAYS_AGO
+        )
     )
     if place == "other name":
         real.rename(path)
     elif place == "link":
         path.symlink_to(real)
     with pytest.raises(UsageError):
-        deletion.plan_delete(SessionFile(SESSION, str(path), OLD, 1), config_home.where)
+        deletion.plan_delete(SessionFile(SESSION, str(path), FIVE_DAYS_AGO, 1), config_home.where)
 
 
 def test_deleting_does_not_follow_links_of_a_session(
@@ -289,7 +291,7 @@ def test_deleting_does_not_follow_links_of_a_session(
     mine.mkdir()
     (mine / "precious").write_bytes(b"precious")
     folder = config_home.project()
-    path = write_session(folder, SESSION, conversation(1), mtime=OLD)
+    path = write_session(folder, SESSION, conversation(1), mtime=FIVE_DAYS_AGO)
     (folder / SESSION).symlink_to(mine)
     delete_session(locate.session_file(path), config_home)
     assert (folder / SESSION).is_symlink()
@@ -311,7 +313,7 @@ def test_a_restore_never_overwrites_a_session(config_home: ConfigHome) -> None:
     """If a client wrote the session again, the restore is refused and both files are kept."""
     session = session_with_every_file(config_home)
     entry = delete_session(session, config_home)
-    write_session(config_home.project(), SESSION, conversation(1), mtime=OLD)
+    write_session(config_home.project(), SESSION, conversation(1), mtime=FIVE_DAYS_AGO)
     before = client_files_with_times(config_home)
     with pytest.raises(PlaceTaken):
         restoring.plan_restore(entry, config_home.where)
@@ -422,15 +424,17 @@ def test_a_locator_finds_deleted_sessions(config_home: ConfigHome) -> None:
     for number, title in (
         (SESSION, "One"),
         ("11111111-2222-4111-8111-111111111111", "Two"),
-        (OTHER, "One"),
+        (OTHER_ID, "One"),
     ):
         delete_session(session_with_every_file(config_home, number, title), config_home)
-    assert find_in_trash("00000002", config_home.where).session_id == OTHER
+    assert find_in_trash("00000002", config_home.where).session_id == OTHER_ID
     for locator in ("Two", "two", "title:Two"):
         assert find_in_trash(locator, config_home.where).title == "Two"
     assert (
-        find_in_trash(str(config_home.project() / f"{OTHER}.jsonl"), config_home.where).session_id
-        == OTHER
+        find_in_trash(
+            str(config_home.project() / f"{OTHER_ID}.jsonl"), config_home.where
+        ).session_id
+        == OTHER_ID
     )
     for locator in ("1111", "One"):
         with pytest.raises(AmbiguousLocator) as told:
@@ -441,24 +445,24 @@ def test_a_locator_finds_deleted_sessions(config_home: ConfigHome) -> None:
             find_in_trash(locator, config_home.where)
     with pytest.raises(UsageError):
         find_in_trash(" ", config_home.where)
-    again = delete_session(session_with_every_file(config_home, OTHER, "Later"), config_home)
+    again = delete_session(session_with_every_file(config_home, OTHER_ID, "Later"), config_home)
     with pytest.raises(AmbiguousLocator) as several:
-        find_in_trash(OTHER, config_home.where)
+        find_in_trash(OTHER_ID, config_home.where)
     first, second = (str(row["locator"]) for row in several.value.candidates)
     assert [row["title"] for row in several.value.candidates] == ["Later", "One"]
     assert first == again.locator
     for named in (
         first,
         first[:8] + first[36:],
-        f"{OTHER}@{again.deleted_at}",
+        f"{OTHER_ID}@{again.deleted_at}",
         f"Later@{again.deletion_folder_name}",
     ):
         assert find_in_trash(named, config_home.where) == again
     assert find_in_trash(second, config_home.where).title == "One"
     with pytest.raises(SessionNotFound):
-        find_in_trash(f"{OTHER}@2020-01-01T00-00-00.000Z", config_home.where)
+        find_in_trash(f"{OTHER_ID}@2020-01-01T00-00-00.000Z", config_home.where)
     restoring.restore_session(restoring.plan_restore(again, config_home.where), config_home.where)
-    assert find_in_trash(OTHER, config_home.where).title == "One"
+    assert find_in_trash(OTHER_ID, config_home.where).title == "One"
 
 
 def test_emptying_the_trash_keeps_existing_sessions(config_home: ConfigHome) -> None:
@@ -549,7 +553,7 @@ def test_the_index_follows_a_delete_and_a_restore(config_home: ConfigHome) -> No
 def recreate_session(home: ConfigHome) -> str:
     """Write the session's file again, as a client that had the deleted session open."""
     return write_session(
-        home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=OLD
+        home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=FIVE_DAYS_AGO
     )
 
 
@@ -564,13 +568,13 @@ def test_a_killed_delete_is_restored_after_its_session_was_recreated(
     before = client_files_with_times(config_home)
     forbid_moves_between_folders(monkeypatch)
 
-    def exit_once_removed(folder: str) -> None:
+    def exit_instead_of_removing(folder: str) -> None:
         if not os.path.exists(path):
             os._exit(9)
 
     path = str(config_home.project() / f"{SESSION}.jsonl")
     with monkeypatch.context() as patch:
-        patch.setattr(deletion, "sync_folder", exit_once_removed)
+        patch.setattr(deletion, "sync_folder", exit_instead_of_removing)
         assert (
             exit_code_of_fork(lambda: delete_session(locate.session_file(path), config_home)) == 9
         )
@@ -630,13 +634,13 @@ def test_deleting_refuses_a_session_that_changes_meanwhile(
 def test_emptying_the_trash_completes_an_interrupted_removal(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If removing an entry fails, the error names its path, and the other entries are removed.
+    """If removing an entry fails, the error names its path, and all other entries are removed.
 
-    The next emptying removes the rest.
+    When the trash is emptied again, the failed entry is removed too.
     """
     entries = [
         delete_session(session_with_every_file(config_home, number), config_home)
-        for number in (SESSION, OTHER)
+        for number in (SESSION, OTHER_ID)
     ]
     whole = removal.remove_permanently
 
@@ -732,7 +736,9 @@ def test_sessions_with_one_id_share_their_backups(config_home: ConfigHome) -> No
     """
     first = session_with_every_file(config_home)
     second = locate.session_file(
-        write_session(config_home.project("/elsewhere"), SESSION, conversation(1), mtime=OLD)
+        write_session(
+            config_home.project("/elsewhere"), SESSION, conversation(1), mtime=FIVE_DAYS_AGO
+        )
     )
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
     one = delete_session(first, config_home)
@@ -760,7 +766,7 @@ def test_only_one_command_uses_the_trash_at_a_time(
     monkeypatch.setattr(commit, "MAX_LOCK_SECONDS", 0.1)
     entry = delete_session(session_with_every_file(config_home), config_home)
     decided = restoring.plan_restore(entry, config_home.where)
-    other = deletion.plan_delete(session_with_every_file(config_home, OTHER), config_home.where)
+    other = deletion.plan_delete(session_with_every_file(config_home, OTHER_ID), config_home.where)
     tries: list[Callable[[], object]] = [
         lambda: restoring.restore_session(decided, config_home.where),
         lambda: deletion.empty_trash([entry], config_home.where),
@@ -789,7 +795,7 @@ def test_a_late_restore_reports_that_its_entry_is_gone(config_home: ConfigHome, 
     assert deletion.empty_trash([entry], config_home.where) == []
 
 
-def test_a_failed_restore_does_not_hide_a_lost_file(
+def test_a_failed_restore_states_whether_a_file_is_lost(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a failed restore, the error says "Nothing is lost" only if every file exists."""
@@ -954,11 +960,11 @@ def test_an_entry_with_an_invalid_file_name_is_not_packed(config_home: ConfigHom
     (config_home.project() / SESSION / os.fsdecode(b"\xff")).write_bytes(b"odd")
     before = client_files_with_times(config_home)
     folder = former_trash.move_as_version_0_2_0(config_home, SESSION)
-    other = delete_session(session_with_every_file(config_home, OTHER), config_home)
+    other = delete_session(session_with_every_file(config_home, OTHER_ID), config_home)
     trash.pack_deleted(config_home.where, lambda: False)
     assert os.path.exists(os.path.join(other.folder, "pack-1.xz"))
     assert (folder / f"{SESSION}.jsonl").exists()
-    restore_deleted(config_home, OTHER)
+    restore_deleted(config_home, OTHER_ID)
     restore_deleted(config_home)
     assert before.items() <= client_files_with_times(config_home).items()
 
@@ -984,7 +990,7 @@ def test_an_entry_packed_before_its_restore_is_restored_in_full(
     session = session_with_every_file(config_home)
     link = config_home.project() / SESSION / "nowhere"
     link.symlink_to("/nowhere")
-    os.utime(link, ns=(1, int(OLD) * 10**9), follow_symlinks=False)
+    os.utime(link, ns=(1, int(FIVE_DAYS_AGO) * 10**9), follow_symlinks=False)
     before, entry = client_files_with_times(config_home), delete_session(session, config_home)
     (config_home.config / "resume-hooks" / "vault").symlink_to(tmp_path)
     trash.pack_deleted(config_home.where, lambda: False)
@@ -996,7 +1002,7 @@ def test_an_entry_packed_before_its_restore_is_restored_in_full(
         == ()
     )
     assert client_files_with_times(config_home) == before
-    assert link.lstat().st_mtime_ns == int(OLD) * 10**9
+    assert link.lstat().st_mtime_ns == int(FIVE_DAYS_AGO) * 10**9
 
 
 def test_restored_files_are_synced_before_the_trash_drops_them(

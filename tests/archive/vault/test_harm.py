@@ -25,7 +25,7 @@ from resume_hooks.sessions.archived.manifest import (
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.expiry import is_archived
 from resume_hooks.storage.locks import lock_folder
-from tests.archive.vault.full_sessions import OLD, client_files, session_with_every_file
+from tests.archive.vault.full_sessions import FIVE_DAYS_AGO, client_files, session_with_every_file
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -192,7 +192,7 @@ def test_an_earlier_state_has_its_own_title(config_home: ConfigHome) -> None:
     archive_session(session, config_home.where)
     os.unlink(session.path)
     rows = [*conversation(1, session_id=SESSION), custom_title("Something else", SESSION)]
-    write_session(config_home.project(), SESSION, rows, mtime=OLD)
+    write_session(config_home.project(), SESSION, rows, mtime=FIVE_DAYS_AGO)
     now = archive_session(locate.session_file(session.path), config_home.where)
     (state,) = list_earlier_states(now)
     earlier = named(f"{SESSION}@{name_earlier_state(state)}", config_home.where)

@@ -14,14 +14,14 @@ from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archived
 from tests.archive.vault.full_sessions import (
-    OLD,
+    FIVE_DAYS_AGO,
     archived_contents,
     session_with_every_file,
     vault_files,
 )
 from tests.builders import SESSION, ConfigHome
 
-STEPS = 25
+CHANGES_PER_HISTORY = 25
 
 
 def archived_transcripts(home: ConfigHome) -> set[bytes]:
@@ -55,7 +55,10 @@ def change_transcript(path: Path, random: random.Random) -> None:
         path.with_suffix(".new").write_bytes(new.get(how, raw or b"{}\n"))
         path.with_suffix(".new").replace(path)
     if path.exists():
-        os.utime(path, (OLD + random.randrange(100_000), OLD + random.randrange(100_000)))
+        os.utime(
+            path,
+            (FIVE_DAYS_AGO + random.randrange(100_000), FIVE_DAYS_AGO + random.randrange(100_000)),
+        )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -64,7 +67,7 @@ def test_no_archived_content_is_lost(config_home: ConfigHome, seed: int) -> None
     chance = random.Random(seed)
     path = Path(session_with_every_file(config_home).path)
     known: set[bytes] = set()
-    for _ in range(STEPS):
+    for _ in range(CHANGES_PER_HISTORY):
         change_transcript(path, chance)
         if path.exists() and path.stat().st_size:
             archive_session(locate.session_file(str(path)), config_home.where)

@@ -29,7 +29,7 @@ from resume_hooks.sessions.archived.manifest import find_archived, list_archived
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.session_files import SessionFile
 from tests.archive.vault.full_sessions import (
-    OLD,
+    FIVE_DAYS_AGO,
     archived_contents,
     client_files,
     session_with_every_file,
@@ -89,7 +89,7 @@ def test_old_unpacked_sessions_are_removed_above_a_size_limit(
     )
     Path(unpacked_folder(config_home.where), SESSION, ".resume-hooks-999999999-ab.tmp").mkdir()
     monkeypatch.setattr(unpack, "MAX_UNPACKED_BYTES", 1)
-    os.utime(old, (OLD, OLD))
+    os.utime(old, (FIVE_DAYS_AGO, FIVE_DAYS_AGO))
     third = archive_session(session_with_every_file(config_home, session_id(3)), config_home.where)
     unpacked_transcript(third, config_home.where)
     assert (os.path.exists(old), os.path.exists(new)) == (False, True)
@@ -142,7 +142,7 @@ def test_rewriting_a_copy_changes_every_text(config_home: ConfigHome) -> None:
     assert rewrite_archived(now, lambda line: line, config_home.where) == 0
     assert (
         archive_session(session, config_home.where) == now
-    )  # the client's file did not change, so it does not come back
+    )  # The client's file did not change, so its original text is not archived again.
 
 
 def test_rewriting_may_change_a_whole_text(config_home: ConfigHome) -> None:
@@ -194,7 +194,7 @@ def test_archiving_a_large_session_needs_little_memory(config_home: ConfigHome) 
             stream.write(
                 (b'{"type":"x","text":"%s"}\n' % (b"0123456789" * 100)) * (megabytes * 1000)
             )
-        os.utime(session.path, (OLD, OLD))
+        os.utime(session.path, (FIVE_DAYS_AGO, FIVE_DAYS_AGO))
         tracemalloc.start()
         kept = archive_session(locate.session_file(session.path), config_home.where)
         unpacked_transcript(kept, config_home.where)
@@ -203,7 +203,7 @@ def test_archiving_a_large_session_needs_little_memory(config_home: ConfigHome) 
     assert peaks[1] < peaks[0] + 2 * 1024 * 1024
 
 
-WORK: dict[str, Callable[[ConfigHome], Any]] = {
+VAULT_CHANGES: dict[str, Callable[[ConfigHome], Any]] = {
     "keep": lambda home: archive_session(
         locate.session_file(str(home.project() / f"{SESSION}.jsonl")), home.where
     ),
@@ -229,7 +229,7 @@ def grow_session(home: ConfigHome) -> SessionFile:
     return locate.session_file(str(path))
 
 
-@pytest.mark.parametrize("verb", WORK)
+@pytest.mark.parametrize("verb", VAULT_CHANGES)
 def test_a_change_of_the_vault_killed_at_any_step_loses_nothing(
     config_home: ConfigHome, verb: str
 ) -> None:
@@ -255,7 +255,7 @@ def test_a_change_of_the_vault_killed_at_any_step_loses_nothing(
         if verb == "restore":
             for place in before:
                 (config_home.config / place).unlink(missing_ok=True)
-        return lambda: WORK[verb](config_home)
+        return lambda: VAULT_CHANGES[verb](config_home)
 
     for _ in crashes(prepare):
         kept = find_archived(SESSION, config_home.where)
@@ -281,7 +281,7 @@ def test_a_change_of_the_vault_killed_at_any_step_loses_nothing(
                 place: (each.st_mtime_ns, stat.S_IMODE(each.st_mode))
                 for place, each in found.items()
             } == {place: stamps[place] for place in there}
-    WORK[verb](config_home)
+    VAULT_CHANGES[verb](config_home)
     kept = find_archived(SESSION, config_home.where)
     assert kept is not None
     assert verify_archived(kept) == []

@@ -28,7 +28,7 @@ from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.storage import atomic
-from tests.archive.vault.full_sessions import OLD, client_files, session_with_every_file
+from tests.archive.vault.full_sessions import FIVE_DAYS_AGO, client_files, session_with_every_file
 from tests.builders import SESSION, ConfigHome, session_id
 
 DAY = 24 * 60 * 60
@@ -138,7 +138,7 @@ def test_a_new_id_replaces_only_the_field_of_each_record(config_home: ConfigHome
     )
     with open(session.path, "ab") as stream:
         stream.write(said + b"no record at all " + SESSION.encode())
-    os.utime(session.path, (OLD, OLD))
+    os.utime(session.path, (FIVE_DAYS_AGO, FIVE_DAYS_AGO))
     archive_session(locate.session_file(session.path), config_home.where)
     Path(session.path).write_bytes(b'{"type":"user"}\n')
     done = restore_archived(config_home)
@@ -156,7 +156,7 @@ def test_an_earlier_state_is_restored_next_to_the_current_one(config_home: Confi
     path = config_home.project() / f"{SESSION}.jsonl"
     long = path.read_bytes()
     path.write_bytes(long[:300])
-    os.utime(path, (OLD, OLD))
+    os.utime(path, (FIVE_DAYS_AGO, FIVE_DAYS_AGO))
     now = archive_session(locate.session_file(str(path)), config_home.where)
     (state,) = list_earlier_states(now)
     assert restore_archived(config_home).files == ()
