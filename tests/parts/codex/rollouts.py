@@ -19,8 +19,8 @@ from tests.needs import corpus_folder
 Line = dict[str, Any]
 
 THREAD = "01a00000-0000-7000-8000-000000000001"
-OTHER = "01a00000-0000-7000-8000-000000000002"
-THIRD = "01a00000-0000-7000-8000-000000000003"
+OTHER_THREAD = "01a00000-0000-7000-8000-000000000002"
+THIRD_THREAD = "01a00000-0000-7000-8000-000000000003"
 STARTED = "2026-11-22T09-39-56"
 
 
@@ -154,7 +154,7 @@ def compaction_line(items: Sequence[Line], second: int = 0) -> Line:
     )
 
 
-LATER = [message_line(role, "later") for _ in range(4) for role in ("user", "assistant")]
+LATER_TURNS = [message_line(role, "later") for _ in range(4) for role in ("user", "assistant")]
 """Turns after the content that a trim may remove."""
 
 

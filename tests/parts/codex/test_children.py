@@ -38,9 +38,15 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.transcripts.records import Record
 from tests.crashes import crashes
 from tests.parts.codex import rollouts
-from tests.parts.codex.rollouts import OTHER, THREAD, effective_items, every_rollout, find_in_corpus
+from tests.parts.codex.rollouts import (
+    OTHER_THREAD,
+    THREAD,
+    effective_items,
+    every_rollout,
+    find_in_corpus,
+)
 
-BIG = "word " * 2_000
+LONG_OUTPUT = "word " * 2_000
 
 
 @pytest.fixture
@@ -109,15 +115,19 @@ def test_children_of_a_real_rollout_have_its_items(rollout: Path, where: Where) 
 def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     """A trim replaces outputs and inputs that are strings, lists with pictures, plain text or JSON."""
     patch = rollouts.item_line(
-        "custom_tool_call", name="apply_patch", input=f"*** {BIG}", call_id="c2", status="completed"
+        "custom_tool_call",
+        name="apply_patch",
+        input=f"*** {LONG_OUTPUT}",
+        call_id="c2",
+        status="completed",
     )
-    given = json.dumps({"path": "a", "text": BIG})
+    given = json.dumps({"path": "a", "text": LONG_OUTPUT})
     parts = [
-        {"type": "input_text", "text": BIG},
+        {"type": "input_text", "text": LONG_OUTPUT},
         {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
     ]
     secret = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 9_000}
-    sized = rollouts.output_line("c1", BIG) | {
+    sized = rollouts.output_line("c1", LONG_OUTPUT) | {
         "ordinal": 3,
         "metadata": {OUTPUT_LIMIT_KEY: 12_000, "history_sequence": 7},
     }
@@ -134,7 +144,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
         rollouts.item_line("function_call", name="write", arguments=given, call_id="c3"),
         rollouts.output_line("c3", "ok"),
         rollouts.token_count_line(200_000),
-        *rollouts.LATER,
+        *rollouts.LATER_TURNS,
     ]
     path = rollouts.write_rollout(codex_home_of(where), lines)
     before = path.read_bytes()
@@ -142,7 +152,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     assert path.read_bytes() == before
     sent = items_on_resume(trim.file)
     assert len(sent) == len(items_on_resume(path))
-    assert BIG not in json.dumps(sent)
+    assert LONG_OUTPUT not in json.dumps(sent)
     assert sent[1] == secret
     assert set(json.loads(sent[6]["arguments"])) == {"path", "text"}
     assert [part["type"] for part in sent[5]["output"]] == ["input_text", "input_text"]
@@ -211,14 +221,14 @@ def test_a_goal_is_redacted_shortened_and_not_copied_to_a_fork(status: str, wher
 def test_the_refusal_of_a_sub_agent_names_its_thread(where: Where) -> None:
     """The error for a sub-agent's session names the thread that started the sub-agent."""
     lines = [
-        rollouts.meta_line(parent_thread_id=OTHER),
+        rollouts.meta_line(parent_thread_id=OTHER_THREAD),
         rollouts.message_line("user", "look"),
         rollouts.message_line("assistant", "so"),
     ]
     rollouts.write_rollout(codex_home_of(where), lines)
     with pytest.raises(UsageError, match="sub-agent") as refused:
         plan_fork(thread_file(where), where)
-    assert OTHER in refused.value.remedy
+    assert OTHER_THREAD in refused.value.remedy
 
 
 def test_a_cut_fork_ends_after_the_turn(where: Where) -> None:
@@ -320,8 +330,8 @@ def test_untrim_can_restore_one_item(where: Where) -> None:
     lines = [
         rollouts.meta_line(),
         rollouts.message_line("user", "go"),
-        *rollouts.work_lines(3, BIG),
-        *rollouts.LATER,
+        *rollouts.work_lines(3, LONG_OUTPUT),
+        *rollouts.LATER_TURNS,
     ]
     path = rollouts.write_rollout(codex_home_of(where), lines)
     trim = write_child(plan_trim(thread_file(where), where, Options()), where)
@@ -355,7 +365,11 @@ def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
 
     path = rollouts.write_rollout(
         codex_home_of(where),
-        [rollouts.meta_line(), *rollouts.work_lines(3, BIG, asks=True), *rollouts.LATER],
+        [
+            rollouts.meta_line(),
+            *rollouts.work_lines(3, LONG_OUTPUT, asks=True),
+            *rollouts.LATER_TURNS,
+        ],
     )
     scanned = agents.scan_for_trim(thread_file(where), where)
     offered = build_offer(scanned, build_smart_options(None, CERTAIN_RULES), where)
@@ -437,12 +451,12 @@ def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str
     else:
         base = {"thread_id": THREAD, "end_byte_offset": path.stat().st_size}
         said = rollouts.meta_line(
-            rollouts.OTHER,
+            rollouts.OTHER_THREAD,
             forked_from_id=THREAD,
             **({"history_base": base} if by == "Codex" else {}),
         )
         copied = [] if by == "Codex" else [rollouts.meta_line(), *talk]
-        fork = rollouts.write_rollout(codex_home_of(where), [said, *copied], rollouts.OTHER)
+        fork = rollouts.write_rollout(codex_home_of(where), [said, *copied], rollouts.OTHER_THREAD)
     own = [
         rollouts.message_line("user", "EXPLORE", 5),
         rollouts.call_line("c", "pytest -q", 6),
@@ -468,7 +482,7 @@ def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str
     assert decided.child.remarks == ()
 
 
-def test_the_same_handoff_is_not_made_twice(where: Where) -> None:
+def test_a_repeated_handoff_returns_the_existing_child(where: Where) -> None:
     """A second handoff with the same next step returns the existing child.
 
     After the child or its parent continues, it does not.
@@ -546,7 +560,8 @@ def test_a_crash_leaves_a_complete_child_or_none(where: Where) -> None:
     The next write removes leftover files.
     """
     path = rollouts.write_rollout(
-        codex_home_of(where), [rollouts.meta_line(), *rollouts.work_lines(12, BIG, asks=True)]
+        codex_home_of(where),
+        [rollouts.meta_line(), *rollouts.work_lines(12, LONG_OUTPUT, asks=True)],
     )
     before, decided, born = path.read_bytes(), plan_trim(thread_file(where), where, Options()), []
     for _ in crashes(lambda: lambda: write_child(decided, where)):
@@ -569,7 +584,7 @@ def test_a_crash_leaves_a_complete_child_or_none(where: Where) -> None:
 def test_a_damaged_rollout_gives_a_valid_child_or_a_clear_error(seed: int, where: Where) -> None:
     """A child of a damaged rollout passes its checks, or an error is raised. The rollout is unchanged."""
     chance = random.Random(seed)
-    talk = rollouts.work_lines(8, BIG, asks=True)
+    talk = rollouts.work_lines(8, LONG_OUTPUT, asks=True)
     for _ in range(4):
         raw = [
             json.dumps(line).encode()

@@ -27,7 +27,7 @@ from tests.parts.codex.rollouts import (
 )
 from tests.reading.digest.talk import entry_notes, entry_texts, message_texts, request_texts
 
-CODE_HEAD = "Script completed\nWall time 1.0 seconds\nOutput:\n"
+SCRIPT_OUTPUT_HEADER = "Script completed\nWall time 1.0 seconds\nOutput:\n"
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def poll_line(call_id: str, session: int) -> Line:
 
 def script_lines(call_id: str, code: str, *printed: str) -> list[Line]:
     """Return a script in code mode and the parts that it printed."""
-    parts = [{"type": "input_text", "text": text} for text in (CODE_HEAD, *printed)]
+    parts = [{"type": "input_text", "text": text} for text in (SCRIPT_OUTPUT_HEADER, *printed)]
     return [
         item_line("custom_tool_call", name="exec", input=code, call_id=call_id),
         output_line(call_id, parts, kind="custom_tool_call_output"),
@@ -87,7 +87,9 @@ def test_a_missing_file_is_a_failure_if_the_exit_status_is_unknown(where: Where)
 
 
 @pytest.mark.parametrize(("status", "listed"), [(0, ["make test"]), (2, [])])
-def test_the_last_poll_of_a_command_decides(where: Where, status: int, listed: list[str]) -> None:
+def test_the_last_poll_decides_whether_a_command_succeeded(
+    where: Where, status: int, listed: list[str]
+) -> None:
     """The exit status in the last poll of a command decides whether the command succeeded."""
     running = "Process running with session ID 5\nOutput:\n1 of 2"
     lines = [
@@ -131,7 +133,7 @@ def test_a_check_can_pass_in_a_script_with_another_failure(where: Where) -> None
     assert made["cargo test a::b"] == "in /p, 3 runs, exit status not recorded"
 
 
-def test_a_failure_in_the_last_poll_counts(where: Where) -> None:
+def test_a_failure_in_the_last_poll_fails_the_command(where: Where) -> None:
     """A failure in the last poll of a command marks the command as failed, even after a task's name."""
     made = digest_of_lines(
         where, lines_of_polling_scripts("make test", "1 of 2\n", "[test] ERROR task failed\n")
@@ -395,7 +397,7 @@ def test_the_last_sandbox_is_stated_if_it_allows_no_changes(
         "make test",
     ],
 )
-def test_the_shell_does_not_distinguish_commands(where: Where, command: object) -> None:
+def test_a_command_is_the_same_in_every_shell(where: Where, command: object) -> None:
     """A command that succeeds in one shell closes its failure in another shell."""
     arguments = json.dumps({"command": command})
     lines = [

@@ -11,64 +11,76 @@ import pytest
 from resume_hooks.parts.codex.events import is_started_by_trigger
 from resume_hooks.paths import Where
 from tests.parts.codex import rollouts
-from tests.parts.codex.rollouts import OTHER, THREAD, Line
+from tests.parts.codex.rollouts import OTHER_THREAD, THREAD, Line
 
-TURN = "01a00000-0000-7000-8000-0000000000aa"
-AT = 1_795_917_887
+TURN_ID = "01a00000-0000-7000-8000-0000000000aa"
+TURN_START_SECOND = 1_795_917_887
 
 
-def turn_start(turn: str = TURN, at: int = AT, by: str = "user") -> Line:
+def turn_start_line(turn: str = TURN_ID, at: int = TURN_START_SECOND, by: str = "user") -> Line:
     """Return the line with which a turn starts."""
     return rollouts.event_line(
         "task_started", turn_id=turn, started_at=at, turn_attribution={"turn_trigger": by}
     )
 
 
-def history_entry(text: str, at: int = AT, thread: str = THREAD) -> dict[str, Any]:
+def history_entry(text: str, at: int = TURN_START_SECOND, thread: str = THREAD) -> dict[str, Any]:
     """Return the entry of a prompt in Codex's history."""
     return {"session_id": thread, "ts": at, "text": text}
 
 
-BEFORE = [
+EARLIER_LINES = [
     rollouts.meta_line(),
-    turn_start("t0", AT - 60),
+    turn_start_line("t0", TURN_START_SECOND - 60),
     rollouts.message_line("user", "x"),
     rollouts.token_count_line(250_000),
 ]
-WORK = rollouts.message_line("user", "go on")
+PROMPT_LINE = rollouts.message_line("user", "go on")
 
 CASES = {
     "a trigger": (
-        [turn_start()],
-        [history_entry("x", AT - 60), history_entry(">handoff write the test")],
+        [turn_start_line()],
+        [history_entry("x", TURN_START_SECOND - 60), history_entry(">handoff write the test")],
         True,
     ),
     "sent in another session meanwhile": (
-        [turn_start()],
-        [history_entry(">session"), history_entry("y", AT, OTHER)],
+        [turn_start_line()],
+        [history_entry(">session"), history_entry("y", TURN_START_SECOND, OTHER_THREAD)],
         True,
     ),
     "a prompt": (
-        [turn_start()],
-        [history_entry(">session", AT - 60), history_entry("go on")],
+        [turn_start_line()],
+        [history_entry(">session", TURN_START_SECOND - 60), history_entry("go on")],
         False,
     ),
-    "a quotation": ([turn_start()], [history_entry(">resume the work")], False),
-    "a trigger that was sent earlier": ([turn_start()], [history_entry(">session", AT - 9)], False),
+    "a quotation": ([turn_start_line()], [history_entry(">resume the work")], False),
+    "a trigger that was sent earlier": (
+        [turn_start_line()],
+        [history_entry(">session", TURN_START_SECOND - 9)],
+        False,
+    ),
     "a prompt and a trigger at once": (
-        [turn_start()],
-        [history_entry("go on", AT - 1), history_entry(">session")],
+        [turn_start_line()],
+        [history_entry("go on", TURN_START_SECOND - 1), history_entry(">session")],
         False,
     ),
-    "nothing is kept": ([turn_start()], [], False),
-    "in the middle of a turn": ([turn_start(), WORK], [history_entry(">session")], False),
-    "a turn that nobody asked for": ([turn_start(by="goal")], [history_entry(">session")], False),
-    "a turn right after the trigger's": (
-        [turn_start("t1"), turn_start()],
+    "nothing is kept": ([turn_start_line()], [], False),
+    "in the middle of a turn": (
+        [turn_start_line(), PROMPT_LINE],
         [history_entry(">session")],
         False,
     ),
-    "another turn": ([turn_start("t1")], [history_entry(">session")], False),
+    "a turn that nobody asked for": (
+        [turn_start_line(by="goal")],
+        [history_entry(">session")],
+        False,
+    ),
+    "a turn right after the trigger's": (
+        [turn_start_line("t1"), turn_start_line()],
+        [history_entry(">session")],
+        False,
+    ),
+    "another turn": ([turn_start_line("t1")], [history_entry(">session")], False),
 }
 
 
@@ -77,11 +89,11 @@ def test_only_a_trigger_stops_a_compaction(case: str, tmp_path: Path) -> None:
     """A compaction is stopped only if the turn certainly began with a trigger."""
     lines, typed, stopped = CASES[case]
     home = tmp_path / ".codex"
-    rollout = rollouts.write_rollout(home, [*BEFORE, *lines])
+    rollout = rollouts.write_rollout(home, [*EARLIER_LINES, *lines])
     (home / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in typed))
     event = {
         "session_id": THREAD,
-        "turn_id": TURN,
+        "turn_id": TURN_ID,
         "transcript_path": str(rollout),
         "trigger": "auto",
     }

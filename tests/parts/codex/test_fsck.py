@@ -15,7 +15,7 @@ from resume_hooks.errors import ResumeHooksError
 from tests.builders import ConfigHome
 from tests.cli.conftest import Cli, Document
 from tests.parts.codex.rollouts import (
-    OTHER,
+    OTHER_THREAD,
     THREAD,
     Line,
     call_line,
@@ -30,57 +30,65 @@ from tests.parts.codex.rollouts import (
     write_rollout,
 )
 
-TALK = [message_line("user", "go"), message_line("assistant", "done")]
-BASE = {"thread_id": OTHER, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
-SHORT: Line = {
+TALK_LINES = [message_line("user", "go"), message_line("assistant", "done")]
+HISTORY_BASE = {"thread_id": OTHER_THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
+META_LINE_WITHOUT_VERSION: Line = {
     **meta_line(),
     "payload": {
         key: value for key, value in meta_line()["payload"].items() if key != "cli_version"
     },
 }
 
-CASES: dict[str, tuple[list[Line | bytes], list[tuple[str, int | None]], int]] = {
-    "sound": ([meta_line(), *TALK], [], 2),
+ROLLOUTS_WITH_FINDINGS: dict[str, tuple[list[Line | bytes], list[tuple[str, int | None]], int]] = {
+    "sound": ([meta_line(), *TALK_LINES], [], 2),
     "foreign first line": (
-        [{"type": "mine", "x": 1}, meta_line(), *TALK],
+        [{"type": "mine", "x": 1}, meta_line(), *TALK_LINES],
         [("first-line-foreign", 0)],
         2,
     ),
-    "short first line": ([SHORT, *TALK], [("first-line-short", 0)], 2),
-    "other id inside": ([meta_line(OTHER), *TALK], [("session-id-foreign", 0)], 2),
+    "short first line": ([META_LINE_WITHOUT_VERSION, *TALK_LINES], [("first-line-short", 0)], 2),
+    "other id inside": ([meta_line(OTHER_THREAD), *TALK_LINES], [("session-id-foreign", 0)], 2),
     "base gone": (
-        [*number_lines([meta_line(history_mode="paginated", history_base=BASE), *TALK], 4)],
+        [
+            *number_lines(
+                [meta_line(history_mode="paginated", history_base=HISTORY_BASE), *TALK_LINES], 4
+            )
+        ],
         [("base-gone", 0)],
         2,
     ),
-    "garbage": ([meta_line(), TALK[0], b"{oops", TALK[1]], [("line-unreadable", 2)], 2),
+    "garbage": ([meta_line(), TALK_LINES[0], b"{oops", TALK_LINES[1]], [("line-unreadable", 2)], 2),
     "bad utf-8": (
         [
             meta_line(),
-            TALK[0],
+            TALK_LINES[0],
             b'{"type":"event_msg","timestamp":"x","payload":{"x":"\xff"}}',
-            TALK[1],
+            TALK_LINES[1],
         ],
         [("utf8-bad", 2)],
         2,
     ),
-    "foreign line": ([meta_line(), TALK[0], {"mine": 1}, b"", TALK[1]], [("line-foreign", 2)], 2),
+    "foreign line": (
+        [meta_line(), TALK_LINES[0], {"mine": 1}, b"", TALK_LINES[1]],
+        [("line-foreign", 2)],
+        2,
+    ),
     "orphan output": (
-        [meta_line(), TALK[0], output_line("c1", "x"), TALK[1]],
+        [meta_line(), TALK_LINES[0], output_line("c1", "x"), TALK_LINES[1]],
         [("tool-result-orphan", 2)],
         2,
     ),
     "open call": (
-        [meta_line(), TALK[0], call_line("c1", "ls"), TALK[1]],
+        [meta_line(), TALK_LINES[0], call_line("c1", "ls"), TALK_LINES[1]],
         [("tool-call-unanswered", 2)],
         3,
     ),
     "encrypted": (
         [
             meta_line(),
-            TALK[0],
-            compaction_line([TALK[0], item_line("compaction", encrypted_content="x")]),
-            TALK[1],
+            TALK_LINES[0],
+            compaction_line([TALK_LINES[0], item_line("compaction", encrypted_content="x")]),
+            TALK_LINES[1],
         ],
         [("summary-encrypted", 2)],
         3,
@@ -95,7 +103,7 @@ def codex_folder(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Pa
     return config_home.root / ".codex"
 
 
-def run_document(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
+def document_of_run(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
     """Check the exit code of a run, and return its validated JSON data."""
     assert (done.returncode, done.stderr) == (code, b"")
     data = json.loads(done.stdout)["data"]
@@ -103,7 +111,7 @@ def run_document(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
     return data
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ROLLOUTS_WITH_FINDINGS)
 def test_each_defect_is_found_and_repaired(
     name: str, codex_folder: Path, cli: Cli, document: Document
 ) -> None:
@@ -111,18 +119,18 @@ def test_each_defect_is_found_and_repaired(
 
     The repaired child has all usable items and no defect, and the session is unchanged.
     """
-    lines, expected, items = CASES[name]
+    lines, expected, items = ROLLOUTS_WITH_FINDINGS[name]
     path = write_rollout(codex_folder, lines)
     if name == "garbage":
         path.write_bytes(path.read_bytes() + b'{"type":"response_i')
         expected = [*expected, ("line-torn", 4)]
     before = path.read_bytes()
-    bad = any(code not in NOTES for code, _ in expected)
-    (found,) = run_document(cli("fsck", THREAD, "--json"), int(bad))["sessions"]
+    bad = any(code not in HARMLESS_CODES for code, _ in expected)
+    (found,) = document_of_run(cli("fsck", THREAD, "--json"), int(bad))["sessions"]
     assert found["session_file"] == str(path)
     rows = [(kind["code"], row["record"]) for kind in found["kinds"] for row in kind["findings"]]
     assert rows == expected
-    assert run_document(cli("fsck", "--all", "--json"), int(bad))["sessions"] == [found]
+    assert document_of_run(cli("fsck", "--all", "--json"), int(bad))["sessions"] == [found]
     done = document("fsck", THREAD, "--repair")["data"]
     assert path.read_bytes() == before
     assert (done["repair"] is not None) is bad
@@ -135,16 +143,16 @@ def test_each_defect_is_found_and_repaired(
         assert bool(done["lost"]) is (name in {"base gone", "garbage"})
 
 
-NOTES = {"session-id-foreign", "line-foreign", "tool-call-unanswered", "summary-encrypted"}
+HARMLESS_CODES = {"session-id-foreign", "line-foreign", "tool-call-unanswered", "summary-encrypted"}
 
 
 def test_fsck_of_an_unreadable_session_is_an_error(
     codex_folder: Path, cli: Cli, document: Document
 ) -> None:
     """``fsck`` of a session that can't be read raises an error. With ``--all`` it lists a finding."""
-    write_rollout(codex_folder, [rollout_line("event_msg", {"type": "x"}), *TALK])
+    write_rollout(codex_folder, [rollout_line("event_msg", {"type": "x"}), *TALK_LINES])
     assert "is not a Codex rollout" in document("fsck", THREAD, code=1)["error"]["message"]
-    (found,) = run_document(cli("fsck", "--all", "--json"), 1)["sessions"]
+    (found,) = document_of_run(cli("fsck", "--all", "--json"), 1)["sessions"]
     assert [kind["code"] for kind in found["kinds"]] == ["session-unreadable"]
 
 

@@ -15,7 +15,7 @@ from resume_hooks.parts.codex.model import CodexExec, make_strict_schema
 from resume_hooks.paths import Where
 from tests.builders import ConfigHome
 
-SAID = {"goal": "g", "state": "s"}
+SUMMARY_ANSWER = {"goal": "g", "state": "s"}
 
 
 def event_line(kind: str, **fields: object) -> str:
@@ -44,7 +44,10 @@ def ask_stand_in(folder: Path, lines: list[str], *, more: str = "", settings: st
 
 
 FAILURES = {
-    "used a tool": [item_line("command_execution"), item_line("agent_message", json.dumps(SAID))],
+    "used a tool": [
+        item_line("command_execution"),
+        item_line("agent_message", json.dumps(SUMMARY_ANSWER)),
+    ],
     "no answer: over the limit": [event_line("turn.failed", error={"message": "over\nthe limit"})],
     "no answer: codex ended with status 0": [],
     "in prose": [item_line("agent_message", "well ...")],
@@ -65,7 +68,7 @@ def test_the_last_message_is_the_answer(tmp_path: Path) -> None:
     lines = [
         item_line("reasoning"),
         item_line("agent_message", "first"),
-        item_line("agent_message", json.dumps(SAID)),
+        item_line("agent_message", json.dumps(SUMMARY_ANSWER)),
     ]
     assert ask_stand_in(tmp_path, lines, settings="[mcp_servers.a-1]\ncommand = 'x'\n").goal == "g"
     words = (tmp_path / "words").read_text().split("\n")

@@ -31,8 +31,8 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.parts.codex.rollouts import (
-    OTHER,
-    THIRD,
+    OTHER_THREAD,
+    THIRD_THREAD,
     THREAD,
     Line,
     call_line,
@@ -46,7 +46,7 @@ from tests.parts.codex.rollouts import (
     write_rollout,
 )
 
-TALK = [
+THREAD_LINES = [
     meta_line(),
     message_line("user", "Fix the flaky test", 1),
     message_line("assistant", "Fixed", 2),
@@ -73,7 +73,7 @@ def permissions_of(path: str) -> int:
 
 def test_a_thread_has_the_agent_codex(home: Path, config_home: ConfigHome) -> None:
     """A thread has the agent "codex", whether it is found by id, by either path or in a list."""
-    rollout, where = str(write_rollout(home, TALK)), config_home.where
+    rollout, where = str(write_rollout(home, THREAD_LINES)), config_home.where
     thread = find_thread(config_home)
     ways = [
         thread,
@@ -111,18 +111,22 @@ def test_context_percent_uses_the_window_of_the_session(
 @pytest.mark.parametrize("by", ["Codex", "us"])
 def test_a_new_fork_has_its_parents_window(by: str, home: Path, config_home: ConfigHome) -> None:
     """A new fork without a token count has its parent's window, whether Codex or the plugin made it."""
-    write_rollout(home, number_lines(TALK))
+    write_rollout(home, number_lines(THREAD_LINES))
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 0}
     if by == "Codex":
         write_rollout(
             home,
-            number_lines([meta_line(OTHER, forked_from_id=THREAD, history_base=base)], 4),
-            OTHER,
+            number_lines([meta_line(OTHER_THREAD, forked_from_id=THREAD, history_base=base)], 4),
+            OTHER_THREAD,
         )
     else:
-        write_rollout(home, [meta_line(OTHER, forked_from_id=THREAD), *TALK[1:3]], OTHER)
+        write_rollout(
+            home, [meta_line(OTHER_THREAD, forked_from_id=THREAD), *THREAD_LINES[1:3]], OTHER_THREAD
+        )
     assert (
-        Session.open_path(find_thread(config_home, OTHER).path, config_home.where).context.window
+        Session.open_path(
+            find_thread(config_home, OTHER_THREAD).path, config_home.where
+        ).context.window
         == 258_400
     )
 
@@ -138,7 +142,7 @@ def test_a_missing_codex_home_hides_the_agent(config_home: ConfigHome) -> None:
 
 def test_codex_home_sets_the_folder_of_threads(config_home: ConfigHome, tmp_path: Path) -> None:
     """``CODEX_HOME`` sets the folder of the threads, and ``CODEX_THREAD_ID`` the current session."""
-    path = write_rollout(tmp_path / "elsewhere", TALK)
+    path = write_rollout(tmp_path / "elsewhere", THREAD_LINES)
     where = Where(
         {
             **config_home.environ,
@@ -155,7 +159,7 @@ def test_codex_home_sets_the_folder_of_threads(config_home: ConfigHome, tmp_path
 
 def test_locators_find_threads(config_home: ConfigHome, home: Path) -> None:
     """A thread is found by its id, the beginning of the id, its title, a part of the title, or its path."""
-    path = write_rollout(home, TALK)
+    path = write_rollout(home, THREAD_LINES)
     write_session(config_home.project(), SESSION, conversation(2))
     for words in (THREAD, THREAD[:8], "Fix the flaky test", "flaky", str(path)):
         session = find_thread(config_home, words)
@@ -171,7 +175,7 @@ def test_locators_find_threads(config_home: ConfigHome, home: Path) -> None:
         json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n"
     )
     assert HeadTail(find_thread(config_home, "Tame the test").path).custom_title == "Tame the test"
-    write_rollout(home, [meta_line(OTHER), message_line("user", "Other")], OTHER)
+    write_rollout(home, [meta_line(OTHER_THREAD), message_line("user", "Other")], OTHER_THREAD)
     assert names_of_transcript(find_thread(config_home), config_home.where).short == THREAD
     with pytest.raises(SessionNotFound):
         find_thread(config_home, session_id(9))
@@ -179,7 +183,7 @@ def test_locators_find_threads(config_home: ConfigHome, home: Path) -> None:
 
 def test_a_model_may_name_only_rollouts_by_path(config_home: ConfigHome, home: Path) -> None:
     """A model may name a rollout by its path, but no other file in CODEX_HOME."""
-    path = write_rollout(home, TALK)
+    path = write_rollout(home, THREAD_LINES)
     (home / "history.jsonl").write_text(
         json.dumps({"session_id": THREAD, "ts": 1, "text": "mine"}) + "\n"
     )
@@ -194,7 +198,7 @@ def test_titles_come_from_the_database(config_home: ConfigHome, home: Path) -> N
 
     A database with another schema is ignored.
     """
-    write_rollout(home, TALK)
+    write_rollout(home, THREAD_LINES)
     (agent,) = registry.list_other_agents(config_home.where)
     with sqlite3.connect(home / "state_5.sqlite") as db:
         db.execute("CREATE TABLE threads(id TEXT, more TEXT, name TEXT)")
@@ -216,7 +220,7 @@ def test_titles_come_from_the_database(config_home: ConfigHome, home: Path) -> N
 
 def test_a_new_scan_reads_the_names_again(config_home: ConfigHome, home: Path) -> None:
     """After a new scan, a thread has the name that was given to it since the first scan."""
-    write_rollout(home, TALK)
+    write_rollout(home, THREAD_LINES)
     (agent,) = registry.list_other_agents(config_home.where)
     path = agent.store.sessions()[0].path
     assert agent.read_ends(path).title == "Fix the flaky test"
@@ -247,9 +251,11 @@ def test_a_thread_of_several_files_is_one_session(config_home: ConfigHome, home:
     newest = write_rollout(
         home,
         number_lines([meta_line(history_base=base), message_line("user", "again")], 3),
-        rollout_id=THIRD,
+        rollout_id=THIRD_THREAD,
     )
-    archived = write_rollout(home, [meta_line(OTHER), message_line("user", "old")], OTHER)
+    archived = write_rollout(
+        home, [meta_line(OTHER_THREAD), message_line("user", "old")], OTHER_THREAD
+    )
     (home / "archived_sessions").mkdir()
     archived.rename(home / "archived_sessions" / archived.name)
     (first.parent / first.name.replace(THREAD, session_id(7))).symlink_to(first)
@@ -276,7 +282,7 @@ def test_a_copy_is_private_and_has_the_time_of_its_thread(
 
     Without the thread's file, the copy is removed.
     """
-    path = write_rollout(home, TALK)
+    path = write_rollout(home, THREAD_LINES)
     copy = find_thread(config_home).path
     assert (permissions_of(copy), permissions_of(os.path.dirname(copy))) == (0o600, 0o700)
     inode, lines = os.stat(copy).st_ino, Path(copy).read_bytes().splitlines()
@@ -301,7 +307,7 @@ def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> Non
         for n in range(300)
         for row in (call_line(f"c{n}", "ls", n), output_line(f"c{n}", "x" * 100_000, n))
     ]
-    write_rollout(home, [*TALK, *rows])
+    write_rollout(home, [*THREAD_LINES, *rows])
     tracemalloc.start()
     copy = find_thread(config_home)
     peak = tracemalloc.get_traced_memory()[1]
@@ -314,18 +320,18 @@ def test_the_space_for_copies_is_limited(
     config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the copies exceed their limit, the least recently used one is removed."""
-    for thread_id in (THREAD, OTHER, THIRD):
+    for thread_id in (THREAD, OTHER_THREAD, THIRD_THREAD):
         write_rollout(home, [meta_line(thread_id), message_line("user", "x" * 1_000)], thread_id)
-    old, young = find_thread(config_home).path, find_thread(config_home, OTHER).path
+    old, young = find_thread(config_home).path, find_thread(config_home, OTHER_THREAD).path
     os.utime(old, (1, 1))
     monkeypatch.setattr(copies, "MAX_COPIES_BYTES", 2_000)
-    find_thread(config_home, THIRD)
+    find_thread(config_home, THIRD_THREAD)
     assert (os.path.exists(old), os.path.exists(young)) == (False, True)
 
 
 def test_a_read_only_state_folder_raises_a_clear_error(config_home: ConfigHome, home: Path) -> None:
     """If the state folder can't be used, the error says that the copy could not be written."""
-    write_rollout(home, TALK)
+    write_rollout(home, THREAD_LINES)
     (config_home.config / "resume-hooks").write_text("in the way")
     with pytest.raises(WriteFailed, match="could not be written"):
         find_thread(config_home)
@@ -336,29 +342,29 @@ def test_the_lineage_of_a_fork_has_its_parent(config_home: ConfigHome, home: Pat
 
     Without the parent's file, the copy has a note.
     """
-    parent = write_rollout(home, number_lines(TALK))
+    parent = write_rollout(home, number_lines(THREAD_LINES))
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4}
     write_rollout(
         home,
         number_lines(
             [
-                meta_line(OTHER, forked_from_id=THREAD, history_base=base),
+                meta_line(OTHER_THREAD, forked_from_id=THREAD, history_base=base),
                 message_line("user", "on", 5),
             ],
             4,
         ),
-        OTHER,
+        OTHER_THREAD,
     )
-    fork = find_thread(config_home, OTHER).path
+    fork = find_thread(config_home, OTHER_THREAD).path
     rows = LineageFinder(config_home.where).find_lineage(fork)
     assert [(row.session_id, row.kind, row.status) for row in rows] == [
         (THREAD, "original", "present"),
-        (OTHER, "fork", "present"),
+        (OTHER_THREAD, "fork", "present"),
     ]
     assert rows[0].session_file == str(parent)
     assert len(scan_transcript(fork).chain) == 3
     parent.unlink()
-    fork = find_thread(config_home, OTHER).path
+    fork = find_thread(config_home, OTHER_THREAD).path
     assert b"The earlier conversation is missing" in Path(fork).read_bytes()
     assert len(scan_transcript(fork).chain) == 1
     assert [row.status for row in LineageFinder(config_home.where).find_lineage(fork)] == [
@@ -374,15 +380,19 @@ def test_the_second_line_of_an_old_fork_names_its_parent(
 
     Clients such as 0.36 had no field for the parent, but copied its first line.
     """
-    write_rollout(home, TALK)
-    write_rollout(home, [meta_line(OTHER), *TALK, message_line("user", "on", 5)], OTHER)
-    rows = LineageFinder(config_home.where).find_lineage(find_thread(config_home, OTHER).path)
-    assert [row.session_id for row in rows] == [THREAD, OTHER]
+    write_rollout(home, THREAD_LINES)
+    write_rollout(
+        home, [meta_line(OTHER_THREAD), *THREAD_LINES, message_line("user", "on", 5)], OTHER_THREAD
+    )
+    rows = LineageFinder(config_home.where).find_lineage(
+        find_thread(config_home, OTHER_THREAD).path
+    )
+    assert [row.session_id for row in rows] == [THREAD, OTHER_THREAD]
 
 
 def test_a_locked_thread_is_open(config_home: ConfigHome, home: Path) -> None:
     """A thread with a lock, or one that was written seconds ago, is open."""
-    path = write_rollout(home, TALK)
+    path = write_rollout(home, THREAD_LINES)
     (agent,) = registry.list_other_agents(config_home.where)
     (session,) = agent.store.sessions()
     assert "seconds ago" in agent.describe_open_state(session)
@@ -403,7 +413,7 @@ def test_an_archived_thread_is_marked_and_must_be_unarchived(
     config_home: ConfigHome, home: Path
 ) -> None:
     """An archived thread is marked, and its resume commands unarchive it first."""
-    path = write_rollout(home, TALK)
+    path = write_rollout(home, THREAD_LINES)
     (home / "archived_sessions").mkdir()
     moved = path.rename(home / "archived_sessions" / path.name)
     (agent,) = registry.list_other_agents(config_home.where)
@@ -434,7 +444,7 @@ def test_the_base_size_of_a_thread_is_its_first_request(
 
 
 @pytest.mark.parametrize(
-    ("copied", "expected"), [([], 19_000), (TALK[1:3], tokens.USUAL_BASE_TOKENS)]
+    ("copied", "expected"), [([], 19_000), (THREAD_LINES[1:3], tokens.USUAL_BASE_TOKENS)]
 )
 def test_the_first_request_is_found_after_long_lines(
     copied: list[Line], expected: int, config_home: ConfigHome, home: Path
@@ -466,7 +476,7 @@ def test_compressed_threads_are_read_with_the_optional_package(
     config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Compressed threads are read with the optional package, and only counted without it."""
-    path = write_rollout(home, TALK)
+    path = write_rollout(home, THREAD_LINES)
     packed = path.with_suffix(".jsonl.zst")
     if can_decompress():
         import zstandard
@@ -510,10 +520,10 @@ def test_listing_converts_no_thread(config_home: ConfigHome, home: Path) -> None
     write_rollout(
         home,
         [
-            meta_line(OTHER, base_instructions={"text": "i" * 90_000}),
+            meta_line(OTHER_THREAD, base_instructions={"text": "i" * 90_000}),
             *_thread_with_long_lines()[1:],
         ],
-        OTHER,
+        OTHER_THREAD,
     )
     for path in (
         session.path for session in registry.store_of_agents(config_home.where).sessions()
@@ -556,7 +566,7 @@ def test_title_and_folder_are_the_same_in_ends_and_copy(
 
 def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) -> None:
     """Starting an archived thread raises an error that names the command for unarchiving it."""
-    path = write_rollout(home, TALK)
+    path = write_rollout(home, THREAD_LINES)
     (home / "archived_sessions").mkdir()
     path.rename(home / "archived_sessions" / path.name)
     (agent,) = registry.list_other_agents(config_home.where)
@@ -568,7 +578,7 @@ def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) 
 def test_a_tail_without_a_message_has_an_end_time(home: Path) -> None:
     """If a very long line hides the last messages, the end time is that of the line after it."""
     talk = [
-        *TALK,
+        *THREAD_LINES,
         message_line("assistant", "x" * 200_000, 2_900),
         event_line("task_started", 3_000),
     ]

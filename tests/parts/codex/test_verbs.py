@@ -26,7 +26,7 @@ from tests.cli.desk import CLIENT, HOUR, Desk
 from tests.derive.summary.models import ScriptedModel
 from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import (
-    OTHER,
+    OTHER_THREAD,
     THREAD,
     call_line,
     codex_rollouts,
@@ -38,9 +38,9 @@ from tests.parts.codex.rollouts import (
     write_rollout,
 )
 
-KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
+API_KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
 
-REFUSING = [
+UNSUPPORTED_COMMANDS = [
     ["rename", "x"],
     ["rename", "--tag", "x"],
     ["delete", "--yes"],
@@ -53,7 +53,7 @@ def rollout(config_home: ConfigHome) -> Path:
     """Write a session of each agent in the same folder, and return the rollout."""
     talk = [
         message_line("user", "Tune the parser", 1),
-        message_line("assistant", f"Tuned. {KEY}", 2),
+        message_line("assistant", f"Tuned. {API_KEY}", 2),
         token_count_line(9_000, 3),
     ]
     write_session(config_home.project("/home/user/proj"), SESSION, conversation(2))
@@ -126,7 +126,7 @@ def test_secrets_in_a_rollout_are_reported(rollout: Path, cli: Cli) -> None:
     assert (secret["file"], secret["reference"], secret["session_id"]) == (str(rollout), "", THREAD)
 
 
-@pytest.mark.parametrize("words", REFUSING, ids=lambda words: str(words[0]))
+@pytest.mark.parametrize("words", UNSUPPORTED_COMMANDS, ids=lambda words: str(words[0]))
 def test_an_unsupported_verb_is_refused(rollout: Path, cli: Cli, words: list[str]) -> None:
     """An unsupported verb refuses a Codex session with an error, and the rollout is unchanged."""
     before = rollout.read_bytes()
@@ -148,13 +148,13 @@ def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Docum
             summary=[{"type": "summary_text", "text": text}],
             encrypted_content=text[:4] * 40,
         )
-        for text in ("thought", f"it is {KEY}")
+        for text in ("thought", f"it is {API_KEY}")
     )
     more = [
         plain,
         told,
-        call_line("c1", f"curl -H {KEY}"),
-        output_line("c1", [{"type": "input_text", "text": f"sent {KEY}"}]),
+        call_line("c1", f"curl -H {API_KEY}"),
+        output_line("c1", [{"type": "input_text", "text": f"sent {API_KEY}"}]),
     ]
     with rollout.open("ab") as stream:
         stream.write(b"".join(json.dumps(one).encode() + b"\n" for one in more))
@@ -168,7 +168,7 @@ def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Docum
         (str(rollout), 4)
     ]
     child = Path(data["receipt"]["file"]).read_bytes()
-    assert KEY.encode() not in child
+    assert API_KEY.encode() not in child
     assert child.count(b'"encrypted_content"') == 1
     assert child.count(b"[secret removed: ") == 4  # the answer stands in its event, too
     assert rollout.read_bytes() == before
@@ -265,9 +265,9 @@ def test_a_session_without_a_folder_continues_in_codex(
 ) -> None:
     """The child for Codex of a session without a folder gets the current folder."""
     rows = [{key: value for key, value in row.items() if key != "cwd"} for row in conversation(2)]
-    write_session(config_home.project("/gone"), OTHER, rows)
+    write_session(config_home.project("/gone"), OTHER_THREAD, rows)
     for verb in ("fork", "handoff"):
-        made = document(verb, OTHER, "--to", "codex")["data"]
+        made = document(verb, OTHER_THREAD, "--to", "codex")["data"]
         (child,) = rollout.parent.parent.parent.parent.rglob(f"*{made['session_id']}.jsonl")
         assert read_meta(str(child)).cwd == str(config_home.root / "here")
 

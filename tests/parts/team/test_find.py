@@ -26,9 +26,9 @@ from tests.parts.team.server import Connection, Server
 from tests.parts.team.test_push import push_from_machine, write_on_machine
 from tests.redaction.planted import FORMS, PLACED, PlantedSecret, assigned_forms, plant_secrets
 
-MANY = 20_000
-LINES = PLACED[:-1]
-KINDS = 145
+TURN_COUNT = 20_000
+LINE_PLACES = PLACED[:-1]
+MIN_SECRET_KINDS = 145
 
 
 def test_a_search_uses_the_word_index(alice: Machine, root: Connection) -> None:
@@ -42,7 +42,7 @@ def test_a_search_uses_the_word_index(alice: Machine, root: Connection) -> None:
         " (select id from team.scope where member = 2), now() - g * interval '1 hour',"
         " array_to_tsvector(array['w' || (g * 3 %% 9001), 'w' || (g * 7 %% 401)])"
         " from generate_series(100, %s) g",
-        (MANY,),
+        (TURN_COUNT,),
     )
     root.execute("analyze team.passage")
 
@@ -63,7 +63,7 @@ def test_a_search_uses_the_word_index(alice: Machine, root: Connection) -> None:
         db.connection.execute("select pg_stat_force_next_flush()")
     by_index, by_row = (after - was for after, was in zip(count_scans(), before, strict=True))
     assert by_index > 0
-    assert by_row < 2 * MANY, (
+    assert by_row < 2 * TURN_COUNT, (
         "each of three is asked in three forms, since no turn here has a text that bears it out"
     )
 
@@ -140,11 +140,11 @@ def test_no_known_secret_is_in_any_column(
         name, some = session_id(number + 1), found[number : number + 40]
         path = write_on_machine(alice, [user("one", uuid="o", session_id=name)], name)
         with path.open("ab") as stream:
-            stream.writelines(each.raw for each in some if each.place in LINES)
+            stream.writelines(each.raw for each in some if each.place in LINE_PLACES)
         outputs = path.with_suffix("") / "tool-results"
         outputs.mkdir(parents=True)
         for place, each in enumerate(some):
-            if each.place not in LINES:
+            if each.place not in LINE_PLACES:
                 (outputs / f"{place}.txt").write_bytes(each.raw)
         push_from_machine(alice, path)
     bodies = b"".join(
@@ -152,8 +152,8 @@ def test_no_known_secret_is_in_any_column(
     )
     everything = server.dump(database) + bodies
     known = [each.secret for each in found if not is_unknown_to_scanner(each)]
-    assert len({each.form.name for each in found}) >= KINDS
-    assert len(known) >= 2 * KINDS
+    assert len({each.form.name for each in found}) >= MIN_SECRET_KINDS
+    assert len(known) >= 2 * MIN_SECRET_KINDS
     assert [
         secret for secret in known if any(form in everything for form in forms_of_secret(secret))
     ] == []
@@ -161,7 +161,7 @@ def test_no_known_secret_is_in_any_column(
 
 def is_unknown_to_scanner(each: PlantedSecret) -> bool:
     """Check whether the scanner leaves a secret in the text. Another benchmark counts these misses."""
-    clean = redact_line(each.raw)[0] if each.place in LINES else redact_bytes(each.raw)[0]
+    clean = redact_line(each.raw)[0] if each.place in LINE_PLACES else redact_bytes(each.raw)[0]
     return any(form in clean for form in forms_of_secret(each.secret))
 
 

@@ -50,66 +50,78 @@ from tests.builders import (
 from tests.needs import REPO
 from tests.parts.team.stand_in_server import Refusal, StandInServer, Value, notification
 
-TEXT = session_bytes(conversation(3))
+SESSION_BYTES = session_bytes(conversation(3))
 """The file of the one good session on the server."""
 
-SHA = hashlib.sha256(TEXT).digest()
-PACKED = zlib.compress(TEXT)
-HEAD = hashlib.sha256(SHA).digest()
-LINES = TEXT.count(b"\n")
+SESSION_DIGEST = hashlib.sha256(SESSION_BYTES).digest()
+PACKED_SESSION = zlib.compress(SESSION_BYTES)
+HEAD_DIGEST = hashlib.sha256(SESSION_DIGEST).digest()
+LINE_COUNT = SESSION_BYTES.count(b"\n")
 
-GOOD: dict[str, list[Value]] = {
+GOOD_ROWS: dict[str, list[Value]] = {
     "select version::text": [b"5"],
     "select least::text": [b"3"],
     "select session_user": [b"alice"],
     "\nselect s.id::text": [
         b"7", SESSION.encode(), b"alice", b"desk", b"Fix the parser", b"/src", b"h/o/r", b"2026-01-01T00:00:00Z",
-        b"2026-01-02T00:00:00Z", b"", b"", b"m", str(LINES).encode(), str(len(TEXT)).encode(), b"true", b"false", None,
-        b"1700000000.5",
+        b"2026-01-02T00:00:00Z", b"", b"", b"m", str(LINE_COUNT).encode(), str(len(SESSION_BYTES)).encode(),
+        b"true", b"false", None, b"1700000000.5",
     ],
-    "select id::text, name": [b"3", b"", str(LINES).encode(), HEAD],
+    "select id::text, name": [b"3", b"", str(LINE_COUNT).encode(), HEAD_DIGEST],
     "select first::text, records::text, raw": [
-        b"0", str(LINES).encode(), str(len(TEXT)).encode(), SHA, str(len(PACKED)).encode(),
+        b"0", str(LINE_COUNT).encode(), str(len(SESSION_BYTES)).encode(), SESSION_DIGEST,
+        str(len(PACKED_SESSION)).encode(),
     ],
-    "select substring(data": [PACKED],
-    "select c.part::text, c.first::text, substring": [b"3", b"0", PACKED],
+    "select substring(data": [PACKED_SESSION],
+    "select c.part::text, c.first::text, substring": [b"3", b"0", PACKED_SESSION],
     "select session::text, part::text": [b"7", b"3", b"0", b"1700000000.5", b"0.5", b"alice", b"true"],
     "select q.part::text": [
-        b"3", b"0", b"", b"0", str(LINES).encode(), str(len(TEXT)).encode(), SHA, str(len(PACKED)).encode(),
+        b"3", b"0", b"", b"0", str(LINE_COUNT).encode(), str(len(SESSION_BYTES)).encode(), SESSION_DIGEST,
+        str(len(PACKED_SESSION)).encode(),
     ],
     "select gone::text": [b"7"],
     "select gone from team.expire": [SESSION.encode()],
     "select team.forget": [b"1"],
     "select team.begin_session": [b"7"],
-    "select records::text, head from team.append": [b"1", HEAD],
-    "select c.first::text, c.records": [b"0", str(LINES).encode(), SHA, HEAD],
+    "select records::text, head from team.append": [b"1", HEAD_DIGEST],
+    "select c.first::text, c.records": [b"0", str(LINE_COUNT).encode(), SESSION_DIGEST, HEAD_DIGEST],
 }  # fmt: skip
 """The row with which an honest server answers each query. The keys are the beginnings of the
 queries."""
 
-ESCAPE = b"\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m"
-HOSTILE: list[Value] = [
+ESCAPE_SEQUENCES = b"\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m"
+HOSTILE_VALUES: list[Value] = [
     None, b"", b"0", b"-1", b"9223372036854775808", b"1e400", b"NaN", b"-Infinity", b"20000-01-01", b"0044-03-15 BC",
-    b"../../../../precious", b"/precious", b"..", b"x\ny", b"\xff\xfe", b"\x00", ESCAPE, "\u202egnp".encode(),
+    b"../../../../precious", b"/precious", b"..", b"x\ny", b"\xff\xfe", b"\x00", ESCAPE_SEQUENCES, "\u202egnp".encode(),
     b"true", b"t", b"[]", b'["\\u001b[2J"]', b"[" * 100_000, b"9" * 70_000, b"subagents/../../x.jsonl",
     zlib.compress(bytes(1 << 24)), b"2147483647", session_id(9).upper().encode(),
 ]  # fmt: skip
 """Values with which a hostile server replaces the value of any column."""
 
 
-REQUESTS = ("listed", "search", "pull", "gone", "resume", "forget", "expire", "push", "lineage")
+REQUEST_NAMES = (
+    "listed",
+    "search",
+    "pull",
+    "gone",
+    "resume",
+    "forget",
+    "expire",
+    "push",
+    "lineage",
+)
 READ_REQUESTS = ("listed", "search")
 """Functions that must find the good row among any hostile rows."""
 
 VERSION_QUERIES = ("select version::text", "select least::text")
 """Queries of a single value. If the server sends a wrong one, nothing else is read."""
 
-_OTHERS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
+_OTHER_IDS: dict[bytes, Value] = {b"7": b"8", b"3": b"4"}
 
 
 def good_row(query: str) -> list[Value] | None:
     """Return the row with which an honest server answers a query, or None for no row."""
-    return next((row for begin, row in GOOD.items() if query.startswith(begin)), None)
+    return next((row for begin, row in GOOD_ROWS.items() if query.startswith(begin)), None)
 
 
 @pytest.fixture
@@ -153,7 +165,7 @@ def requests_to_server(home: ConfigHome) -> dict[str, Callable[[Database], objec
 
     def pull(db: Database) -> object:
         made = fetching.pull_session(find_team_session(SESSION, db), db, where)
-        assert Path(made).read_bytes() == TEXT
+        assert Path(made).read_bytes() == SESSION_BYTES
         return made
 
     return {
@@ -205,7 +217,7 @@ def test_hostile_values_do_no_harm_in_any_column(
     Listing and searching still find the good row.
     """
     before = bytes_of_other_files(tmp_path)
-    column, value = data.draw(st.integers(0, 17)), data.draw(st.sampled_from(HOSTILE))
+    column, value = data.draw(st.integers(0, 17)), data.draw(st.sampled_from(HOSTILE_VALUES))
     act = data.draw(st.sampled_from(sorted(requests_to_server(member_home))))
 
     def answer(query: str) -> list[list[Value]]:
@@ -213,7 +225,7 @@ def test_hostile_values_do_no_harm_in_any_column(
         if row is None:
             return []
         # The hostile row has another id than the good one.
-        bad = [_OTHERS.get(cell or b"", cell) for cell in row]
+        bad = [_OTHER_IDS.get(cell or b"", cell) for cell in row]
         bad[column % len(bad)] = value
         return [bad, row, bad] if "about" not in query else [row]
 
@@ -247,7 +259,7 @@ def test_the_stand_in_knows_prepared_queries(member_home: ConfigHome) -> None:
     assert told == ["a", "b"] * 20
 
 
-@pytest.mark.parametrize("act", REQUESTS)
+@pytest.mark.parametrize("act", REQUEST_NAMES)
 def test_hostile_rows_do_not_hide_the_good_row(
     member_home: ConfigHome, tmp_path: Path, capfd: Any, act: str
 ) -> None:
@@ -266,12 +278,12 @@ def test_hostile_rows_do_not_hide_the_good_row(
     with connection_with_answers(member_home, plain) as db:
         wanted = requests_to_server(member_home)[act](db)
     assert act not in READ_REQUESTS or has_good_session(wanted)
-    begins = [begin for begin in GOOD if any(query.startswith(begin) for query in asked)]
+    begins = [begin for begin in GOOD_ROWS if any(query.startswith(begin) for query in asked)]
     assert all(good_row(query) for query in asked if query.lstrip().startswith("select")), (
         "the stand-in knows each"
     )
     for begin in begins:
-        for column in range(len(GOOD[begin])):
+        for column in range(len(GOOD_ROWS[begin])):
             told = _result_among_hostile_rows(member_home, act, begin, column)
             if act in READ_REQUESTS and begin not in VERSION_QUERIES:
                 assert has_good_session(told), (begin, column)
@@ -349,8 +361,8 @@ def _result_among_hostile_rows(home: ConfigHome, act: str, begin: str, column: i
         row = good_row(query)
         if row is None or not query.startswith(begin):
             return [row] if row else []
-        other = [_OTHERS.get(cell or b"", cell) for cell in row]
-        hostile = [[*other[:column], value, *other[column + 1 :]] for value in HOSTILE]
+        other = [_OTHER_IDS.get(cell or b"", cell) for cell in row]
+        hostile = [[*other[:column], value, *other[column + 1 :]] for value in HOSTILE_VALUES]
         return [*hostile, row, *hostile]
 
     try:
@@ -368,7 +380,7 @@ def test_no_value_of_a_server_is_used_as_a_path(
     answers: dict[str, list[Value]] = {
         "select gone::text": [value],
         "select gone from team.expire": [value],
-        "\nselect s.id::text": [value, value, *GOOD["\nselect s.id::text"][2:]],
+        "\nselect s.id::text": [value, value, *GOOD_ROWS["\nselect s.id::text"][2:]],
     }
     pulled = Path(team_folder_path(member_home.where)) / "pulled"
     pulled.mkdir(parents=True)
@@ -420,14 +432,14 @@ def test_server_texts_contain_no_escape_sequences(member_home: ConfigHome) -> No
     def refuse(query: str) -> list[list[Value]]:
         row = good_row(query)
         if row is None or "about" not in query:
-            raise Refusal(ESCAPE + b"no\x1b[2J\r\n" + b"x" * 10_000)
+            raise Refusal(ESCAPE_SEQUENCES + b"no\x1b[2J\r\n" + b"x" * 10_000)
         return [row]
 
     with pytest.raises(TeamFailed) as refused, connection_with_answers(member_home, refuse) as db:
         list_team_sessions(db)
     assert not set("\x1b\x9b\x07\r\n") & set(refused.value.message)
     assert len(refused.value.message) < 400
-    names: dict[str, list[Value]] = {"select session_user": [ESCAPE]}
+    names: dict[str, list[Value]] = {"select session_user": [ESCAPE_SEQUENCES]}
     server = StandInServer(lambda query: [names.get(query[:19]) or good_row(query) or [b"1"]])
     try:
         assert (
@@ -571,7 +583,7 @@ def test_the_driver_prints_no_text_of_the_server(member_home: ConfigHome) -> Non
     def refuse(query: str) -> list[list[Value]]:
         if query == "BEGIN" or "about" in query:
             return [good_row(query) or [b"1"]]
-        raise Refusal(ESCAPE)
+        raise Refusal(ESCAPE_SEQUENCES)
 
     server = StandInServer(refuse)
     server.service(Path(os.environ["PGSERVICEFILE"]))
@@ -609,7 +621,7 @@ for act in (list_team_sessions, lambda db: team_search.search_team(["prompt"], d
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
-HUGE = 300 * 1024 * 1024
+HUGE_VALUE_BYTES = 300 * 1024 * 1024
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux bounds it")
@@ -632,17 +644,19 @@ def test_hostile_answers_use_limited_memory(member_home: ConfigHome, how: str) -
         if asked < 3:
             return [row]
         if how == "a bomb":
-            packed = [bomb if value is PACKED else value for value in row]
+            packed = [bomb if value is PACKED_SESSION else value for value in row]
             size = {
-                str(len(TEXT)).encode(): b"62914560",
-                str(len(PACKED)).encode(): str(len(bomb)).encode(),
+                str(len(SESSION_BYTES)).encode(): b"62914560",
+                str(len(PACKED_SESSION)).encode(): str(len(bomb)).encode(),
             }
             return [[size.get(value or b"", value) for value in packed]] * 20
         if how == "a value":
-            return [[*row[:-1], b"x" * HUGE]]
+            return [[*row[:-1], b"x" * HUGE_VALUE_BYTES]]
         # "many rows" exceed the limit of an answer, and "rows that fit" do not.
         divisor = 4 if how == "many rows" else 16
-        return [row] * (HUGE // divisor // max(1, sum(len(value or b"") for value in row)))
+        return [row] * (
+            HUGE_VALUE_BYTES // divisor // max(1, sum(len(value or b"") for value in row))
+        )
 
     server = StandInServer(answer)
     server.service(Path(os.environ["PGSERVICEFILE"]))

@@ -34,8 +34,8 @@ from tests.parts.team.test_push import (
     write_on_machine,
 )
 
-NAMES = ("laptop", "desk", "server")
-MACHINE = st.sampled_from(("laptop", "laptop", "laptop", "desk", "server"))
+MACHINE_NAMES = ("laptop", "desk", "server")
+CHOSEN_MACHINE = st.sampled_from(("laptop", "laptop", "laptop", "desk", "server"))
 SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 
 
@@ -57,7 +57,7 @@ class Machines(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(dir=self.root))
         with self.server.superuser(self.database) as root:
             root.execute("truncate team.machine, team.forgotten, team.audit cascade")
-        self.machines = {each: Machine(self.folder / each, "alice") for each in NAMES}
+        self.machines = {each: Machine(self.folder / each, "alice") for each in MACHINE_NAMES}
         self.paths = {
             each: write_on_machine(machine, [self._said()])
             for each, machine in self.machines.items()
@@ -77,13 +77,13 @@ class Machines(RuleBasedStateMachine):
             ts=number % 999,
         )
 
-    @rule(where=MACHINE, count=st.integers(1, 6))
+    @rule(where=CHOSEN_MACHINE, count=st.integers(1, 6))
     def append(self, where: str, count: int) -> None:
         """Append records to a session, as the client does."""
         with self.paths[where].open("ab") as stream:
             stream.write(session_bytes([self._said() for _ in range(count)]))
 
-    @rule(where=MACHINE, anew=st.booleans(), count=st.integers(1, 9))
+    @rule(where=CHOSEN_MACHINE, anew=st.booleans(), count=st.integers(1, 9))
     def rewrite(self, where: str, anew: bool, count: int) -> None:
         """Replace the second half of the session's lines, in the same file or in a new one."""
         path = self.paths[where]
@@ -96,7 +96,7 @@ class Machines(RuleBasedStateMachine):
             path.unlink()
         path.write_bytes(content)
 
-    @rule(where=MACHINE, rescan=st.booleans())
+    @rule(where=CHOSEN_MACHINE, rescan=st.booleans())
     def push(self, where: str, rescan: bool) -> None:
         """Push without an interruption."""
         done = push_from_machine(self.machines[where], self.paths[where], rescan=rescan)
@@ -104,7 +104,7 @@ class Machines(RuleBasedStateMachine):
         if not self.forgotten:
             self.pushed[where] = expected_file(self.paths[where])
 
-    @rule(where=MACHINE, after=st.integers(0, 3), before=st.booleans())
+    @rule(where=CHOSEN_MACHINE, after=st.integers(0, 3), before=st.booleans())
     def kill_push(self, where: str, after: int, before: bool) -> None:
         """Push, but kill the process before or after sending a piece, or before it stores its cursor."""
         left = after
@@ -131,13 +131,13 @@ class Machines(RuleBasedStateMachine):
             except _KilledError:
                 self.pushed.pop(where, None)
 
-    @rule(where=MACHINE)
+    @rule(where=CHOSEN_MACHINE)
     def lose_the_cursor(self, where: str) -> None:
         """Reset the cursor, as if the state folder were lost."""
         cursor.write_cursor(SESSION, cursor.Cursor(), self.machines[where].where)
 
     @precondition(lambda self: not self.forgotten and len(self.pushed) > 1)
-    @rule(where=MACHINE)
+    @rule(where=CHOSEN_MACHINE)
     def forget(self, where: str) -> None:
         """Remove the session from the team for every machine."""
         with connect_to_team("alice") as db:

@@ -48,12 +48,12 @@ from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
 from tests.redaction.planted import chars
 
-CHILD = session_id(2)
-TURNS = [custom_title("Fix the parser"), *conversation(4)]
+CHILD_ID = session_id(2)
+TURN_RECORDS = [custom_title("Fix the parser"), *conversation(4)]
 
 
 def write_on_machine(
-    machine: Machine, content: Sequence[Record] = TURNS, session: str = SESSION
+    machine: Machine, content: Sequence[Record] = TURN_RECORDS, session: str = SESSION
 ) -> Path:
     """Write a session's file on a machine and return its path."""
     return Path(write_session(machine.home.project(), session, content))
@@ -106,7 +106,11 @@ def test_new_data_is_sent_once(alice: Machine, root: Connection) -> None:
     path = write_on_machine(alice)
     assert has_unsent_data(session_file(str(path)), alice.where)
     first = push_from_machine(alice, path)
-    assert (first.result, first.record_count, first.title) == ("sent", len(TURNS), "Fix the parser")
+    assert (first.result, first.record_count, first.title) == (
+        "sent",
+        len(TURN_RECORDS),
+        "Fix the parser",
+    )
     assert not has_unsent_data(session_file(str(path)), alice.where)
     append_records(path, user("and the lexer?", uuid="late", ts=500))
     assert has_unsent_data(session_file(str(path)), alice.where)
@@ -132,7 +136,7 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
     path = write_on_machine(alice)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
-    assert push_from_machine(alice, path).record_count == len(TURNS)
+    assert push_from_machine(alice, path).record_count == len(TURN_RECORDS)
     assert server_state(root) == {"laptop": whole}
     assert not has_unsent_data(session_file(str(path)), alice.where)
     for more in (b"", b"\n"):
@@ -188,7 +192,7 @@ def test_a_session_of_two_machines_has_two_rows(
     """
     here, there = (
         write_on_machine(alice),
-        write_on_machine(desk, [*TURNS[:-2], user("elsewhere", uuid="else", ts=900)]),
+        write_on_machine(desk, [*TURN_RECORDS[:-2], user("elsewhere", uuid="else", ts=900)]),
     )
     push_from_machine(alice, here)
     push_from_machine(desk, there)
@@ -313,7 +317,7 @@ def test_a_scrub_applies_to_all_machines_of_a_user(
     """
     here, there = (
         write_on_machine(alice),
-        write_on_machine(desk, [*TURNS, user("on the desk", uuid="desk", ts=900)]),
+        write_on_machine(desk, [*TURN_RECORDS, user("on the desk", uuid="desk", ts=900)]),
     )
     push_from_machine(alice, here)
     push_from_machine(desk, there)
@@ -348,20 +352,20 @@ def test_an_expired_session_expires_on_the_server(
     path, whole = write_on_machine(alice), write_on_machine(alice).read_bytes()
     push_from_machine(alice, path)
     push_from_machine(desk, write_on_machine(desk))
-    push_from_machine(alice, write_on_machine(alice, conversation(1), CHILD))
-    root.execute("update team.session set ended = now()::text where session_id = %s", (CHILD,))
+    push_from_machine(alice, write_on_machine(alice, conversation(1), CHILD_ID))
+    root.execute("update team.session set ended = now()::text where session_id = %s", (CHILD_ID,))
     with connect_to_team("alice") as db:
         monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 30))
         assert sharing.remove_queued_and_expired_sessions(db, alice.where) == []
         path.unlink()
-        path.with_name(f"{CHILD}.jsonl").unlink()
+        path.with_name(f"{CHILD_ID}.jsonl").unlink()
         monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 0))
         assert sharing.remove_queued_and_expired_sessions(db, alice.where) == []
         monkeypatch.setattr(sharing, "read_managed_retention", lambda: ("/etc/x", 30))
         assert sharing.remove_queued_and_expired_sessions(db, alice.where) == [SESSION]
         assert sharing.remove_queued_and_expired_sessions(db, alice.where) == []
     left = "select s.session_id, a.label from team.session s join team.machine a on a.id = s.machine order by s.id"
-    assert root.execute(left).fetchall() == [(SESSION, "desk"), (CHILD, "laptop")]
+    assert root.execute(left).fetchall() == [(SESSION, "desk"), (CHILD_ID, "laptop")]
     path.write_bytes(whole)
     assert push_from_machine(alice, path).result == "sent"
     # If a scrubbed session has no file on this machine, its copy on the server is removed.

@@ -30,16 +30,16 @@ from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
 from tests.parts.team.test_push import push_from_machine, write_on_machine
 
-DEFINERS = """
+OWNER_FUNCTIONS_QUERY = """
 select p.oid::regprocedure::text, p.proconfig, p.prosecdef from pg_proc p where p.pronamespace = 'team'::regnamespace
 """
-TYPES = "select typname from pg_type t join pg_namespace n on n.oid = typnamespace where nspname = 'team'"
-TABLES = """
+TYPES_QUERY = "select typname from pg_type t join pg_namespace n on n.oid = typnamespace where nspname = 'team'"
+TABLES_QUERY = """
 select relname, string_agg(format('%I %s', attname, format_type(atttypid, atttypmod)), ', ' order by attnum)
 from pg_class c join pg_attribute a on a.attrelid = c.oid and attnum > 0
 where relnamespace = 'team'::regnamespace and relkind in ('r', 'p') group by relname
 """
-EVIL = """
+EVIL_OBJECTS_SQL = """
 create function pg_temp.evil() returns trigger language plpgsql as
 $$ begin perform set_config('evil.user', current_user, false); return new; end $$
 """
@@ -78,7 +78,7 @@ def new_and_upgraded_database(
 def calls_of_owner_functions(db: Connection) -> list[str]:
     """Return a call of each function that runs with its owner's rights, with arguments of matching types."""
     found = []
-    for signature, config, definer in db.execute(DEFINERS).fetchall():
+    for signature, config, definer in db.execute(OWNER_FUNCTIONS_QUERY).fetchall():
         assert definer, signature
         assert (config or [""])[0] == "search_path=pg_catalog, team, pg_temp", signature
         name, types = re.fullmatch(r"([^(]+)\((.*)\)", signature).groups()  # type: ignore[union-attr]
@@ -112,10 +112,12 @@ def test_objects_of_a_member_do_not_replace_those_of_the_team(
     with server.superuser(new_and_upgraded_database) as root:
         functions, tables = (
             calls_of_owner_functions(root),
-            {str(name): columns for name, columns in root.execute(TABLES).fetchall()},
+            {str(name): columns for name, columns in root.execute(TABLES_QUERY).fetchall()},
         )
         types = {
-            row[0] for row in root.execute(TYPES).fetchall() if not str(row[0]).startswith("_")
+            row[0]
+            for row in root.execute(TYPES_QUERY).fetchall()
+            if not str(row[0]).startswith("_")
         } - set(tables)
         before = {table: rows_of_table(root, table) for table in tables if table != "audit"}
         alice = single_value(root, "select id from team.member where login = 'alice'")
@@ -123,7 +125,7 @@ def test_objects_of_a_member_do_not_replace_those_of_the_team(
     with connect_to_team("mallory") as team:
         db = team.connection
         own = single_value(db, "select team.me()")
-        db.execute(EVIL.encode())
+        db.execute(EVIL_OBJECTS_SQL.encode())
         for table, columns in tables.items():
             db.execute(f"create temp table {table} ({columns})".encode())
             if table == "member":
@@ -588,7 +590,7 @@ def test_no_lock_delays_the_end_of_membership(
         )
         with connect_to_team("admin") as own:
             own.run_statement("set lock_timeout = '2s'")
-            settle_member(own, "mallory", act)
+            apply_admin_decision(own, "mallory", act)
         told = root.execute("select detail from team.audit where act = %s", (act,)).fetchone()
         assert told
         kept = holder == "mallory" and act != "retire"
@@ -602,7 +604,7 @@ def test_no_lock_delays_the_end_of_membership(
     if not kept:
         return
     with connect_to_team("admin") as own:
-        settle_member(own, str(told[0]["as"]), act)
+        apply_admin_decision(own, str(told[0]["as"]), act)
     assert (
         single_value(
             root,
@@ -612,7 +614,7 @@ def test_no_lock_delays_the_end_of_membership(
     )
 
 
-def settle_member(db: Database, login: str, act: str) -> None:
+def apply_admin_decision(db: Database, login: str, act: str) -> None:
     """Run the admin's decision about a member: retire, give or remove."""
     db.run_statement(
         "select team.settle_member(%s, %s, %s)", (login, act, "admin" if act == "give" else "")
@@ -656,7 +658,7 @@ def test_the_audit_records_only_valid_share_targets(alice: Machine, root: Connec
 
 def test_no_member_can_lock_a_table(alice: Machine, root: Connection) -> None:
     """No member can lock a table of the team in a mode that stops writers."""
-    names = [row[0] for row in root.execute(TABLES.encode()).fetchall()]
+    names = [row[0] for row in root.execute(TABLES_QUERY.encode()).fetchall()]
     assert len(names) > 15
     for name in names:
         with pytest.raises(TeamFailed), connect_to_team("alice") as db, db.transaction():

@@ -15,8 +15,8 @@ from resume_hooks.team import PostgresSessionStore
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection
 
-KEY: Any = {"project_key": "-src-app", "session_id": "s"}
-ODD = [
+STORE_KEY: Any = {"project_key": "-src-app", "session_id": "s"}
+ODD_ENTRIES = [
     {"type": "user", "uuid": "a\x00\ud800", "text": "nul \x00, lone \udfff, large", "n": 2**70},
     {"type": "mode", "mode": "plan"},
     {"type": "assistant", "uuid": "b", "text": "é \u2028"},
@@ -44,23 +44,26 @@ def test_the_store_returns_any_text_unchanged(alice: Machine, mallory: Machine) 
 
     async def run() -> None:
         store = PostgresSessionStore("alice")
-        await store.append(KEY, [*ODD, ODD[0]])
-        await store.append(KEY, ODD)
-        assert await store.load(KEY) == [*ODD, ODD[1]]
+        await store.append(STORE_KEY, [*ODD_ENTRIES, ODD_ENTRIES[0]])
+        await store.append(STORE_KEY, ODD_ENTRIES)
+        assert await store.load(STORE_KEY) == [*ODD_ENTRIES, ODD_ENTRIES[1]]
         batches = [
             [{"type": "x", "uuid": f"{writer}-{n}"} for n in range(5)] for writer in range(8)
         ]
-        await asyncio.gather(*(store.append(KEY, batch) for batch in batches))
-        found = await store.load(KEY)
+        await asyncio.gather(*(store.append(STORE_KEY, batch) for batch in batches))
+        found = await store.load(STORE_KEY)
         assert found is not None
         assert len(found) == 4 + 40
         for batch in batches:
             assert [entry for entry in found if entry in batch] == batch
         other = PostgresSessionStore("mallory")
-        assert (await other.load(KEY), await other.list_sessions(KEY["project_key"])) == (None, [])
-        await other.delete(KEY)
-        await other.append(KEY, [{"type": "mine"}])
-        assert len(await store.load(KEY) or []) == 44
+        assert (
+            await other.load(STORE_KEY),
+            await other.list_sessions(STORE_KEY["project_key"]),
+        ) == (None, [])
+        await other.delete(STORE_KEY)
+        await other.append(STORE_KEY, [{"type": "mine"}])
+        assert len(await store.load(STORE_KEY) or []) == 44
 
     asyncio.run(run())
 

@@ -48,7 +48,7 @@ from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
 from tests.parts.team.server import Connection, Server
 
-CHILD = session_id(2)
+CHILD_ID = session_id(2)
 Team = Callable[..., dict[str, Any]]
 
 
@@ -128,13 +128,15 @@ def session_with_child(person: Person, git: Any) -> Path:
     )
     head = {"continue_metadata": {"parent_session_id": SESSION, "kind": "handoff"}, "type": "x"}
     talk = [
-        user("why did we drop the kumquat cache?", uuid="u", ts=900, session_id=CHILD, **cwd),
+        user("why did we drop the kumquat cache?", uuid="u", ts=900, session_id=CHILD_ID, **cwd),
         assistant(
-            "because redis lost messages", uuid="a", parent="u", ts=901, session_id=CHILD, **cwd
+            "because redis lost messages", uuid="a", parent="u", ts=901, session_id=CHILD_ID, **cwd
         ),
     ]
-    title = custom_title("Kumquats", CHILD)
-    return Path(write_session(person.home.project(str(person.here)), CHILD, [head, title, *talk]))
+    title = custom_title("Kumquats", CHILD_ID)
+    return Path(
+        write_session(person.home.project(str(person.here)), CHILD_ID, [head, title, *talk])
+    )
 
 
 def test_team_without_a_verb_shows_the_help(cli: Cli) -> None:
@@ -213,7 +215,9 @@ def test_codex_sessions_are_not_pushed(people: dict[str, Person], git: Any) -> N
     laptop.team("projects", "add")
     (laptop.home.config / "history.jsonl").touch()
     rollouts.write_rollout(
-        laptop.home.root / ".codex", [rollouts.meta_line(rollouts.OTHER)], rollouts.OTHER
+        laptop.home.root / ".codex",
+        [rollouts.meta_line(rollouts.OTHER_THREAD)],
+        rollouts.OTHER_THREAD,
     )
     assert not laptop.team("push", "--all", "--dry-run")["warnings"]
     rollouts.write_rollout(laptop.home.root / ".codex", [rollouts.meta_line(cwd=str(laptop.here))])
@@ -260,7 +264,7 @@ def test_a_session_moves_between_the_machines_of_a_user(
     desk.team("join", "alice")
     hit, *_ = desk.team("search", "kumquat", "dropped")["hits"]
     assert (hit["owner"], hit["title"], hit["mine"]) == ("alice", "Kumquats", True)
-    assert hit["reference"] == f"alice:{CHILD}:2"
+    assert hit["reference"] == f"alice:{CHILD_ID}:2"
     assert "redis" in desk.run("search", "--team", "redis", "-lexer")
     assert desk.team("search", "redis", "-messages")["hits"] == []
     assert desk.team("search", '"redis lost"')["hits"]
@@ -271,33 +275,34 @@ def test_a_session_moves_between_the_machines_of_a_user(
 
     there = desk.lineage("Kumquats")
     assert [(row["session_id"], row["status"], row["owner"], row["machine"]) for row in there] == [
-        (SESSION, "team", "alice", socket.gethostname()), (CHILD, "team", "alice", socket.gethostname())
+        (SESSION, "team", "alice", socket.gethostname()), (CHILD_ID, "team", "alice", socket.gethostname())
     ]  # fmt: skip
     came = desk.team("resume", "Kumquats")
-    assert came["receipt"]["session_id"] == CHILD
+    assert came["receipt"]["session_id"] == CHILD_ID
     brought = Path(came["receipt"]["file"])
     assert str(laptop.here).encode() not in brought.read_bytes()
     rows = LineageFinder(desk.where).find_lineage(str(brought))
     assert [(row.session_id, row.status) for row in rows] == [
         (SESSION, "present"),
-        (CHILD, "present"),
+        (CHILD_ID, "present"),
     ]
     with brought.open("ab") as stream:
         stream.write(
             json.dumps(
-                user("and on the desk?", uuid="d", parent="a", ts=990, session_id=CHILD)
+                user("and on the desk?", uuid="d", parent="a", ts=990, session_id=CHILD_ID)
             ).encode()
             + b"\n"
         )
-    (pushed,) = desk.team("push", CHILD)["pushed"]
+    (pushed,) = desk.team("push", CHILD_ID)["pushed"]
     assert (pushed["records"], pushed["result"]) == (1, "sent")
     bases = root.execute(
         "select base is null, generation from team.session where session_id = %s order by id",
-        (CHILD,),
+        (CHILD_ID,),
     )
     assert bases.fetchall() == [(True, 0), (False, 0)]
     assert (
-        laptop.team("resume", CHILD, "--home", str(laptop.here))["receipt"]["session_id"] != CHILD
+        laptop.team("resume", CHILD_ID, "--home", str(laptop.here))["receipt"]["session_id"]
+        != CHILD_ID
     ), "both sessions are kept"
 
 
@@ -315,41 +320,41 @@ def test_a_session_is_shared_with_a_colleague(
     bobs.team("join", "bob")
     laptop.team("projects", "add")
     laptop.team("push", "--all")
-    assert laptop.team("share", CHILD, "--with", "bob", "--until", "2020-01-01")["written"]
+    assert laptop.team("share", CHILD_ID, "--with", "bob", "--until", "2020-01-01")["written"]
     assert bobs.team("sessions")["sessions"] == []
-    assert laptop.team("share", CHILD, "--with", "nobody", code=1)["message"].endswith(
+    assert laptop.team("share", CHILD_ID, "--with", "nobody", code=1)["message"].endswith(
         "no such member"
     )
-    assert bobs.team("share", CHILD, "--with", "team", code=1)["code"] == "session-not-found"
-    laptop.team("share", CHILD, "--with", "bob")
+    assert bobs.team("share", CHILD_ID, "--with", "team", code=1)["code"] == "session-not-found"
+    laptop.team("share", CHILD_ID, "--with", "bob")
     listed = bobs.team("sessions")["sessions"]
     assert [(each["session_id"], each["owner"], each["mine"]) for each in listed] == [
-        (CHILD, "alice", False)
+        (CHILD_ID, "alice", False)
     ]
     assert re.search(
         r"as of +20\d\d.* UTC, when that machine last",
-        bobs.run("team", "resume", CHILD, "--dry-run"),
+        bobs.run("team", "resume", CHILD_ID, "--dry-run"),
     )
     taken = bobs.team("resume", "alice:Kumquats")
-    assert taken["receipt"]["session_id"] not in {CHILD, SESSION}
+    assert taken["receipt"]["session_id"] not in {CHILD_ID, SESSION}
     assert "alice's" in taken["warnings"][-1]
     text = Path(taken["receipt"]["file"]).read_text()
     assert "Nobody verified it" in text
-    assert CHILD in text
-    assert [(link.parent_id, link.kind) for link in read_links(bobs.where)] == [(CHILD, "team")]
+    assert CHILD_ID in text
+    assert [(link.parent_id, link.kind) for link in read_links(bobs.where)] == [(CHILD_ID, "team")]
     own = taken["receipt"]["session_id"]
     seen = [(row["session_id"], row["status"], row["owner"]) for row in bobs.lineage(own)]
-    assert seen == [(SESSION, "private", ""), (CHILD, "team", "alice"), (own, "present", "")]
+    assert seen == [(SESSION, "private", ""), (CHILD_ID, "team", "alice"), (own, "present", "")]
     assert "(private, or never pushed)" in bobs.run("lineage", own, "--team")
     assert "(file gone)" in bobs.run("lineage", own)
     assert "may not search" in bobs.run("lineage", own, "--team", code=2, CLAUDECODE="1")
-    (copy,) = bobs.team("pull", CHILD)["files"]
+    (copy,) = bobs.team("pull", CHILD_ID)["files"]
     assert "kumquat" in bobs.run("outline", copy)
-    laptop.team("unshare", CHILD)
-    assert bobs.team("pull")["gone"] == [CHILD]
+    laptop.team("unshare", CHILD_ID)
+    assert bobs.team("pull")["gone"] == [CHILD_ID]
     assert not Path(copy).exists()
     assert [(row["session_id"], row["status"]) for row in bobs.lineage(own)] == [
-        (CHILD, "private"),
+        (CHILD_ID, "private"),
         (own, "present"),
     ]
 
@@ -360,14 +365,14 @@ def test_a_session_is_shared_with_a_colleague(
     laptop.team("search", "kumquat", code=2, CLAUDECODE="1", RESUME_HOOKS_TEAM_MODEL_SEARCH="on")
     assert (
         "may not search the team"
-        in laptop.team("search", "kumquat", code=2, CODEX_THREAD_ID=CHILD)["message"]
+        in laptop.team("search", "kumquat", code=2, CODEX_THREAD_ID=CHILD_ID)["message"]
     )
     laptop.run("config", "team_model_search", "on")
     assert laptop.team("search", "kumquat", CLAUDECODE="1")["hits"]
 
-    assert laptop.team("forget", CHILD, code=2)["message"].startswith("Forgetting asks first")
-    assert laptop.team("forget", CHILD, "--yes")["copies"] == 1
-    assert laptop.team("push", CHILD)["pushed"][0]["result"] == "forgotten"
+    assert laptop.team("forget", CHILD_ID, code=2)["message"].startswith("Forgetting asks first")
+    assert laptop.team("forget", CHILD_ID, "--yes")["copies"] == 1
+    assert laptop.team("push", CHILD_ID)["pushed"][0]["result"] == "forgotten"
     assert path.exists()
     laptop.run("delete", SESSION, "--yes", "--force")
     assert laptop.team("push", "--all")["gone"] == [SESSION]
@@ -391,7 +396,7 @@ def test_adding_a_project_shows_who_added_it_first(people: dict[str, Person], gi
     assert laptop.team("projects", "add")["warnings"] == [
         f"bob added {key} first, and can admit you to what is shared with it."
     ]
-    laptop.team("push", CHILD)
+    laptop.team("push", CHILD_ID)
     with connect.connect_to_team("bob") as db:
         db.run_statement("select team.project_admit(%s, 'alice', true)", (key,))
     assert laptop.team("projects", "add")["warnings"] == [
@@ -401,9 +406,9 @@ def test_adding_a_project_shows_who_added_it_first(people: dict[str, Person], gi
         f"With project {key}: its owner, bob, decides who joins it; "
         "1 other member can read what you share with it."
     )
-    assert laptop.team("share", CHILD, "--with", "project", "--dry-run")["warnings"] == [reach]
+    assert laptop.team("share", CHILD_ID, "--with", "project", "--dry-run")["warnings"] == [reach]
     assert bobs.team("sessions")["sessions"] == []
-    assert laptop.team("share", CHILD, "--with", "project")["warnings"] == [reach]
+    assert laptop.team("share", CHILD_ID, "--with", "project")["warnings"] == [reach]
     assert len(bobs.team("sessions")["sessions"]) == 1
     git(bobs.here, "init", "-q")
     git(bobs.here, "remote", "add", "origin", "https://example.com/acme/parser.git")
@@ -424,7 +429,7 @@ def test_sessions_in_an_open_transaction_are_reported(
     bobs.team("projects", "add")
     bobs.team("push", "--all")
     with connect.connect_to_team("bob") as db, db.transaction():
-        db.run_statement("select team.share(%s, 't', '', null)", (CHILD,))
+        db.run_statement("select team.share(%s, 't', '', null)", (CHILD_ID,))
         said = admins.run("team", "member", "remove", "bob", "--yes")
     held = re.fullmatch(
         r"bob is removed. Sessions: 1.\nAn open transaction locks 1 session: .* for '(bob \(left, \d+\))'.\n",
@@ -459,15 +464,15 @@ def test_removed_data_is_removed_on_the_server(
     text = laptop.run("scrub", SESSION, "--in-place", "--everywhere", "--yes")
     assert all(
         f"To replace the team's copy of {name} from this machine:" in text
-        for name in (SESSION, CHILD)
+        for name in (SESSION, CHILD_ID)
     )
     laptop.team("push", "--all")
     rows = root.execute(
         "select session_id, generation from team.session order by generation, session_id"
     ).fetchall()
-    assert rows == [(CHILD, 1), (SESSION, 1)], "also of a project that turns' ends don't push"
-    laptop.run("delete", CHILD, "--yes", "--force")
-    laptop.run("restore", CHILD)
+    assert rows == [(CHILD_ID, 1), (SESSION, 1)], "also of a project that turns' ends don't push"
+    laptop.run("delete", CHILD_ID, "--yes", "--force")
+    laptop.run("restore", CHILD_ID)
     laptop.run("delete", SESSION, "--yes", "--force")
     assert laptop.team("push", "--all")["gone"] == [SESSION]
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
@@ -485,23 +490,23 @@ def test_a_removed_session_is_not_pulled_again(
     laptop.team("join", "alice")
     laptop.team("push", *laptop.files())
     desk.team("join", "alice")
-    (copy,) = desk.team("pull", CHILD)["files"]
+    (copy,) = desk.team("pull", CHILD_ID)["files"]
     shutil.rmtree(Path(copy).parent)
     pulled = desk.team("pull")
     assert (pulled["files"], pulled["gone"], pulled["written"]) == ([], [], False)
     assert not Path(copy).exists()
-    assert desk.team("pull", CHILD)["files"] == [copy]
+    assert desk.team("pull", CHILD_ID)["files"] == [copy]
     assert Path(copy).exists()
 
-    brought = Path(desk.team("resume", CHILD)["receipt"]["file"])
-    assert "team" not in desk.run("delete", CHILD, "--yes", "--force")
+    brought = Path(desk.team("resume", CHILD_ID)["receipt"]["file"])
+    assert "team" not in desk.run("delete", CHILD_ID, "--yes", "--force")
     assert desk.team("push", "--all")["gone"] == []
     assert not brought.exists()
-    assert desk.team("resume", CHILD)["receipt"]["file"] == str(brought)
+    assert desk.team("resume", CHILD_ID)["receipt"]["file"] == str(brought)
     assert brought.exists()
 
     shutil.rmtree(Path(copy).parent)
-    laptop.team("forget", CHILD, "--yes")
+    laptop.team("forget", CHILD_ID, "--yes")
     assert desk.team("pull")["gone"] == [], "nothing was there to remove"
     assert read_pulled_sessions(desk.where) == {}
     assert root.execute("select session_id from team.session").fetchall() == [(SESSION,)]

@@ -22,8 +22,8 @@ from tests.parts.codex.e2e.responses import Item, MockResponses
 NEWEST, OLDEST = "0.171.0", "0.104.0"
 VERSIONS = (OLDEST, "0.125.0", "0.144.6", "0.156.1", "0.169.0", NEWEST)
 PROVIDER = "mock"
-PROBE = "PROBE: go on"
-COMPACTION = "CONTEXT CHECKPOINT COMPACTION"
+PROBE_PROMPT = "PROBE: go on"
+COMPACTION_REQUEST_START = "CONTEXT CHECKPOINT COMPACTION"
 """Codex begins with these words when it asks for a compaction of a session that is too long."""
 
 _CONFIG = """\
@@ -132,7 +132,7 @@ class CodexHome:
             timeout=timeout,
         )
 
-    def resume(self, thread: str, prompt: str = PROBE) -> list[Item]:
+    def resume(self, thread: str, prompt: str = PROBE_PROMPT) -> list[Item]:
         """Resume a session with a prompt, and return the items of the first request.
 
         Raises AssertionError with Codex's output if it sends no request.

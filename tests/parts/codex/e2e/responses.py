@@ -13,13 +13,17 @@ from tests.e2e.harness.loopback import LoopbackHandler, LoopbackServer
 Item = dict[str, Any]
 Script = Callable[[dict[str, Any]], list[Item] | None]
 
-_OWN = ("id", "metadata", "status", "internal_chat_message_metadata_passthrough")
+_FIELDS_OF_CLIENT = ("id", "metadata", "status", "internal_chat_message_metadata_passthrough")
 """Fields that Codex adds to an item and that the model does not see."""
 
 
 def strip_item(item: Item) -> Item:
     """Return an item as the model sees it."""
-    return {key: value for key, value in item.items() if key not in _OWN and value is not None}
+    return {
+        key: value
+        for key, value in item.items()
+        if key not in _FIELDS_OF_CLIENT and value is not None
+    }
 
 
 def item_text(item: Item) -> str:
@@ -36,7 +40,7 @@ def item_text(item: Item) -> str:
     return "\n".join(str(part.get("text", "")) for part in said)
 
 
-def input_texts(items: list[Item]) -> str:
+def join_input_texts(items: list[Item]) -> str:
     """Return all texts of a request's input."""
     return "\n".join(map(item_text, items))
 

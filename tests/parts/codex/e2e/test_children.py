@@ -24,8 +24,8 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.locate import SessionFile, resolve_locator
 from tests.needs import need
-from tests.parts.codex.e2e.client import COMPACTION, CodexHome, thread_id_of_path
-from tests.parts.codex.e2e.responses import Item, input_texts, item_text
+from tests.parts.codex.e2e.client import COMPACTION_REQUEST_START, CodexHome, thread_id_of_path
+from tests.parts.codex.e2e.responses import Item, item_text, join_input_texts
 from tests.parts.codex.rollouts import codex_rollouts
 
 PAGINATED_SINCE = (0, 150)
@@ -69,7 +69,7 @@ def is_read_completely(client: CodexHome, path: Path, sent: list[Item] | None) -
         tuple(map(int, client.version.split(".")[:2])) >= PAGINATED_SINCE
         or read_meta(str(path)).base is None
     )
-    return sent is not None and knows and COMPACTION not in item_text(sent[-1])
+    return sent is not None and knows and COMPACTION_REQUEST_START not in item_text(sent[-1])
 
 
 def comparable_items(path: Path, sent: list[Item]) -> list[Item]:
@@ -108,7 +108,7 @@ def child_receipt(plan: ChildPlan, where: Where) -> Receipt:
     return receipt
 
 
-STEP = 1 if os.environ.get("RUN_ALL") == "1" else 12
+ROLLOUT_STEP = 1 if os.environ.get("RUN_ALL") == "1" else 12
 """Every twelfth rollout is tested, or all with RUN_ALL=1, which takes a minute for each version."""
 
 
@@ -121,7 +121,7 @@ def test_children_of_every_rollout_send_the_parents_request(
     """
     client = every_codex
     whole = trimmed = 0
-    for path in add_corpus(client)[::STEP]:
+    for path in add_corpus(client)[::ROLLOUT_STEP]:
         before = hashlib.sha256(path.read_bytes()).digest()
         parent = thread_file(path, where)
         fork = child_receipt(plan_fork(parent, where), where)
@@ -143,8 +143,8 @@ def test_children_of_every_rollout_send_the_parents_request(
             assert comparable_items(path, client.resume(back.session_id)) == comparable_items(
                 path, sent
             ), path.name
-    assert whole >= 15 // STEP
-    assert trimmed >= 6 // STEP
+    assert whole >= 15 // ROLLOUT_STEP
+    assert trimmed >= 6 // ROLLOUT_STEP
 
 
 def untrim_all(trim: Receipt, where: Where) -> Receipt:
@@ -170,7 +170,7 @@ def test_a_handoff_starts_with_lineage_digest_and_next_step(
         where,
     )
     sent = client.resume(first.session_id)
-    words = input_texts(sent)
+    words = join_input_texts(sent)
     assert "[SESSION LINEAGE]" in words
     assert parent.session_id in words
     assert words.count("Next step, as the user put it:\nwrite the tests") == 1
@@ -182,7 +182,7 @@ def test_a_handoff_starts_with_lineage_digest_and_next_step(
         next_step="go on",
     )
     second = child_receipt(again, where)
-    words = input_texts(client.resume(second.session_id))
+    words = join_input_texts(client.resume(second.session_id))
     assert parent.session_id in words
     assert first.session_id in words
     assert second.title.endswith(" · handoff 2")
@@ -202,4 +202,4 @@ def test_a_rewind_contains_the_conversation_up_to_the_mark(
     report = child_receipt(plan_back.plan_back(parent, mark, "it was slower", where).child, where)
     sent, before = client.resume(report.session_id), client.resume(parent.session_id)
     assert [item for item in sent if item in before][: len(before) - 1] == before[:-1]
-    assert "it was slower" in input_texts(sent)
+    assert "it was slower" in join_input_texts(sent)

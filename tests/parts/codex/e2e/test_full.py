@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.plugin import ENGINE_ENV
-from tests.parts.codex.e2e.client import COMPACTION, CodexHome
-from tests.parts.codex.e2e.responses import input_texts
-from tests.parts.codex.e2e.test_plugin import TRUSTED, install_plugin
+from tests.parts.codex.e2e.client import COMPACTION_REQUEST_START, CodexHome
+from tests.parts.codex.e2e.responses import join_input_texts
+from tests.parts.codex.e2e.test_plugin import TRUST_HOOKS_OPTION, install_plugin
 from tests.parts.codex.e2e.tui import CodexTui
 
-FULL = (
+NEARLY_FULL_TOKEN_COUNTS = (
     246_000,
     pytest.param(250_000, marks=pytest.mark.wide),
     pytest.param(258_000, marks=pytest.mark.wide),
 )
 
 
-@pytest.mark.parametrize("tokens", FULL)
+@pytest.mark.parametrize("tokens", NEARLY_FULL_TOKEN_COUNTS)
 def test_a_trigger_cancels_the_compaction_of_a_full_session(
     codex: CodexHome, tmp_path: Path, tokens: int
 ) -> None:
@@ -31,7 +31,7 @@ def test_a_trigger_cancels_the_compaction_of_a_full_session(
     client = install_plugin(codex, tmp_path)
     client.api.tokens = tokens
     with CodexTui(client) as tui:
-        tui.run(TRUSTED, extra_env=ENGINE_ENV)
+        tui.run(TRUST_HOOKS_OPTION, extra_env=ENGINE_ENV)
         tui.enter("find the needle")
         tui.wait_for("Mock reply 1")
         tui.wait_for(r"resume-hooks: \d+ % of the context is used; [\w ]+ fits best: >handoff", 20)
@@ -47,5 +47,7 @@ def test_a_trigger_cancels_the_compaction_of_a_full_session(
         client.api.tokens = 1000
         tui.enter("go on")
         tui.wait_for(rf"Mock reply {before + 2}")
-    after = [COMPACTION in input_texts(sent) for sent in client.api.inputs[before:]]
+    after = [
+        COMPACTION_REQUEST_START in join_input_texts(sent) for sent in client.api.inputs[before:]
+    ]
     assert after == [True, False]

@@ -19,7 +19,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex.e2e.client import CodexHome, thread_id_of_path
-from tests.parts.codex.e2e.responses import Item, input_texts
+from tests.parts.codex.e2e.responses import Item, join_input_texts
 from tests.parts.codex.e2e.tui import CodexTui
 
 OBJECTIVE = 'make "every" parser test pass'
@@ -69,7 +69,7 @@ def test_a_handoff_states_the_goal_and_a_fork_does_not_pursue_it(
     handoff = agents.plan_fresh(
         parent, where, kind="handoff", contents=ChildContents(build_digest(parent, where))
     )
-    told = input_texts(client.resume(write_child(handoff, where).session_id))
+    told = join_input_texts(client.resume(write_child(handoff, where).session_id))
     assert f'the session\'s goal, blocked: "{OBJECTIVE}"' in told
     assert f"/goal {OBJECTIVE}" in told
     assert "codex_internal_context" not in told

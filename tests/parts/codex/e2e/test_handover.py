@@ -23,12 +23,12 @@ from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import text_of_request as spoken_to_claude
 from tests.needs import corpus_sessions, need
-from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_id_of_path
-from tests.parts.codex.e2e.responses import input_texts, item_text
+from tests.parts.codex.e2e.client import PROBE_PROMPT, CodexHome, thread_id_of_path
+from tests.parts.codex.e2e.responses import item_text, join_input_texts
 from tests.parts.codex.rollouts import codex_rollouts
 
-COUNT = 10 if os.environ.get("RUN_ALL") == "1" else 3
-MOST = 2_000_000  # Maximum size of a session in these tests, in bytes.
+TESTED_SESSION_COUNT = 10 if os.environ.get("RUN_ALL") == "1" else 3
+MAX_SESSION_BYTES = 2_000_000  # Maximum size of a session in these tests, in bytes.
 
 
 @pytest.fixture
@@ -64,7 +64,9 @@ def test_claude_code_resumes_children_of_codex_sessions(
 
     The handoff has the next step.
     """
-    found = [path for path in codex_rollouts() if path.stat().st_size < MOST][::-1][:COUNT]
+    found = [path for path in codex_rollouts() if path.stat().st_size < MAX_SESSION_BYTES][::-1][
+        :TESTED_SESSION_COUNT
+    ]
     need(
         "the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts"
     )
@@ -75,13 +77,13 @@ def test_claude_code_resumes_children_of_codex_sessions(
         assert hashlib.sha256(path.read_bytes()).digest() == before
         for child in (fork, handoff):
             api.clear_requests()
-            done = run_print(client, home, api, PROBE, resume=child)
+            done = run_print(client, home, api, PROBE_PROMPT, resume=child)
             assert done.returncode == 0, done.stderr
             request = api.main_requests()[-1]
             words = spoken_to_claude(request)
             assert f"{parent.session_id}" in words, path.name
             assert "session ran in Codex" in words
-            assert PROBE in words
+            assert PROBE_PROMPT in words
             rows = LineageFinder(where).find_lineage(resolve_locator(child, "/", where).path)
             assert [row.session_id for row in rows][-2:] == [parent.session_id, child]
             if child == handoff:
@@ -95,10 +97,12 @@ def test_codex_resumes_children_of_claude_code_sessions(
     codex: CodexHome, home: ClientHome, where: Where
 ) -> None:
     """Codex resumes a fork and a handoff of a Claude Code session, which name Claude Code and the parent."""
-    sized = [path for path in corpus_sessions() if 20_000 < path.stat().st_size < MOST][::-1]
+    sized = [
+        path for path in corpus_sessions() if 20_000 < path.stat().st_size < MAX_SESSION_BYTES
+    ][::-1]
     found = [
         path for path in sized if any(node.is_message for node in scan_transcript(str(path)).chain)
-    ][:COUNT]
+    ][:TESTED_SESSION_COUNT]
     need("the transcript corpus", found, "set RESUME_HOOKS_CORPUS")
     for number, path in enumerate(found, 1):
         placed = home.install_session(path, session_id(number), set_cwd=True)
@@ -108,10 +112,10 @@ def test_codex_resumes_children_of_claude_code_sessions(
         assert hashlib.sha256(placed.read_bytes()).digest() == before
         for child in (fork, handoff):
             sent = codex.resume(child)
-            words = input_texts(sent)
+            words = join_input_texts(sent)
             assert parent.session_id in words, path.name
             assert "session ran in Claude Code" in words
-            assert item_text(sent[-1]) == PROBE
+            assert item_text(sent[-1]) == PROBE_PROMPT
             rows = LineageFinder(where).find_lineage(
                 resolve_locator(child, "/", where, foreign=True).path
             )

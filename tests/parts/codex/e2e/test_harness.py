@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import json
 
-from tests.parts.codex.e2e.client import PROBE, CodexHome, thread_id_of_path
-from tests.parts.codex.e2e.responses import Item, input_texts, item_text, message_item, strip_item
+from tests.parts.codex.e2e.client import PROBE_PROMPT, CodexHome, thread_id_of_path
+from tests.parts.codex.e2e.responses import (
+    Item,
+    item_text,
+    join_input_texts,
+    message_item,
+    strip_item,
+)
 
 
 def test_a_resumed_session_sends_its_conversation(every_codex: CodexHome) -> None:
@@ -33,9 +39,9 @@ def test_a_resumed_session_sends_its_conversation(every_codex: CodexHome) -> Non
     assert done.returncode == 0, done.stderr
     (rollout,) = client.rollouts()
     sent = client.resume(thread_id_of_path(rollout))
-    assert "from the shell" in input_texts(sent)
+    assert "from the shell" in join_input_texts(sent)
     assert "that was all" in [item_text(item) for item in sent if item.get("role") == "assistant"]
-    assert item_text(sent[-1]) == PROBE
+    assert item_text(sent[-1]) == PROBE_PROMPT
     kept = [json.loads(line) for line in rollout.read_bytes().splitlines()]
     items = [strip_item(record["payload"]) for record in kept if record["type"] == "response_item"]
     assert sent[-1] in items

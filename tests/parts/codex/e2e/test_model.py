@@ -19,14 +19,14 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable_session
 from tests.parts.codex import rollouts
 from tests.parts.codex.e2e.client import PROVIDER, CodexHome
-from tests.parts.codex.e2e.responses import Item, input_texts, item_text, message_item
+from tests.parts.codex.e2e.responses import Item, item_text, join_input_texts, message_item
 
-ANSWER = {
+SUMMARY_ANSWER = {
     "goal": "Mend the parser.",
     "state": "Half done.",
     **{key: [] for key in list(Summary.model_fields)[2:]},
 }
-HARMLESS = {"update_plan", "request_user_input", "view_image"}
+HARMLESS_TOOLS = {"update_plan", "request_user_input", "view_image"}
 """The tools that remain. ``view_image`` shows a picture to the same model in clients before 0.150.
 """
 
@@ -104,7 +104,10 @@ def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
         client.codex, [rollouts.meta_line(model_provider=PROVIDER), *talk]
     )
     assert isinstance(choose_model(readable_session(str(path), Where()), Where()), CodexExec)
-    answers: list[list[Item]] = [calls_of_every_tool(marks), [message_item(json.dumps(ANSWER))]]
+    answers: list[list[Item]] = [
+        calls_of_every_tool(marks),
+        [message_item(json.dumps(SUMMARY_ANSWER))],
+    ]
 
     def script(_request: dict[str, Any]) -> list[Item]:
         return answers.pop(0) if len(answers) > 1 else answers[0]
@@ -118,10 +121,12 @@ def test_a_rollover_and_a_smart_trim_use_codex_without_tools(
     assert [mark for mark in marks if mark.exists()] == []
     assert len(client.rollouts()) == len(before) + 1
     first = api.requests[0]
-    assert {tool.get("name") or tool.get("type") for tool in first.get("tools", [])} <= HARMLESS
+    assert {
+        tool.get("name") or tool.get("type") for tool in first.get("tools", [])
+    } <= HARMLESS_TOOLS
     assert first["text"]["format"]["type"] == "json_schema"
     assert set(first["text"]["format"]["schema"]["required"]) == set(Summary.model_fields)
-    assert "mend the parser" in input_texts(api.inputs[0])
+    assert "mend the parser" in join_input_texts(api.inputs[0])
     outputs = [item_text(item) for item in api.inputs[1] if item["type"].endswith("_output")]
     assert len(outputs) == 4
     assert all("unsupported" in text for text in outputs), outputs

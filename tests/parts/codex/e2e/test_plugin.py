@@ -17,10 +17,10 @@ from tests.e2e.installed import clone_repository, code_block_of_page, run_lines_
 from tests.e2e.plugin import ENGINE_ENV
 from tests.needs import REPO
 from tests.parts.codex.e2e.client import NEWEST, CodexHome, thread_id_of_path
-from tests.parts.codex.e2e.responses import Item, MockResponses, input_texts, item_text
-from tests.parts.codex.e2e.tui import SIGN, CodexTui
+from tests.parts.codex.e2e.responses import Item, MockResponses, item_text, join_input_texts
+from tests.parts.codex.e2e.tui import PROMPT_SIGN, CodexTui
 
-TRUSTED = "--dangerously-bypass-hook-trust"
+TRUST_HOOKS_OPTION = "--dangerously-bypass-hook-trust"
 
 
 @pytest.fixture
@@ -71,12 +71,14 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
     before = hashes_of_files(plugins)
     assert any(name.endswith(".codex-plugin/plugin.json") for name in before)
     with CodexTui(client) as tui:
-        tui.run(TRUSTED, extra_env=ENGINE_ENV)
+        tui.run(TRUST_HOOKS_OPTION, extra_env=ENGINE_ENV)
         tui.enter("find the needle in the parser")
         tui.wait_for("Mock reply")
         prompts = [item_text(item) for item in client.api.inputs[0]]
         assert "find the needle in the parser" in prompts
-        assert "session-search" in input_texts(client.api.inputs[0])  # The skill is in the request.
+        assert "session-search" in join_input_texts(
+            client.api.inputs[0]
+        )  # The skill is in the request.
         (rollout,) = client.rollouts()
         own = thread_id_of_path(rollout)
 
@@ -96,7 +98,7 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
         child = found[1]
         assert child != own
         assert not any(
-            ">" in item_text(sent[-1])[:1] or "regression" in input_texts(sent)
+            ">" in item_text(sent[-1])[:1] or "regression" in join_input_texts(sent)
             for sent in client.api.inputs
         )
 
@@ -113,10 +115,12 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
         tui.wait_for(
             rf"Thread forked from (?:{own}|find the needle in the parser \({own}\))\n"
         )  # 0.171 knows its name
-        tui.wait_for(rf"^{SIGN} write the regression test · handoff")
+        tui.wait_for(rf"^{PROMPT_SIGN} write the regression test · handoff")
         tui.enter("go on")
         tui.wait_for("Mock reply")
-    sent = next(input_texts(sent) for sent in client.api.inputs if item_text(sent[-1]) == "go on")
+    sent = next(
+        join_input_texts(sent) for sent in client.api.inputs if item_text(sent[-1]) == "go on"
+    )
     assert "[SESSION LINEAGE]" in sent
     assert own in sent
     assert "find the needle in the parser" in sent
@@ -129,7 +133,7 @@ def test_exec_blocks_only_triggers(with_plugin: CodexHome) -> None:
     client = with_plugin
     for prompt, passes in ((">session", False), (">resume the work", True), ("hello", True)):
         before = len(client.api.requests)
-        done = client.run("exec", "--skip-git-repo-check", TRUSTED, prompt, extra_env=ENGINE_ENV)
+        done = client.run("exec", "--skip-git-repo-check", TRUST_HOOKS_OPTION, prompt, extra_env=ENGINE_ENV)
         assert done.returncode == 0, done.stderr
         assert (len(client.api.requests) > before) is passes, (prompt, done.stderr)
         assert "Failed" not in done.stderr
@@ -171,7 +175,10 @@ def test_the_model_can_run_every_command_it_reads(
     version.
     """
     client = install_engine(install_plugin(request.getfixturevalue(home), tmp_path))
-    api, options = client.api, ("--skip-git-repo-check", "-c", f'sandbox_mode="{box}"', TRUSTED)
+    api, options = (
+        client.api,
+        ("--skip-git-repo-check", "-c", f'sandbox_mode="{box}"', TRUST_HOOKS_OPTION),
+    )
 
     def ask(prompt: str, *resumed: str) -> list[list[Item]]:
         before = len(api.inputs)
@@ -195,7 +202,7 @@ def test_the_model_can_run_every_command_it_reads(
         api.script = None
         return item_text(sent[-1][-1])
 
-    told = input_texts(ask("find the needle in the parser")[0])
+    told = join_input_texts(ask("find the needle in the parser")[0])
     own = thread_id_of_path(client.rollouts()[-1])
     engine = Path(
         re.findall(r"= `(\S+/skills)`$", told, re.MULTILINE)[-1],
@@ -211,7 +218,7 @@ def test_the_model_can_run_every_command_it_reads(
     for child in client.rollouts()[
         -2:
     ]:  # of the handoff and of the way back; two of one second stand in any order
-        told = input_texts(ask("go on", "resume", thread_id_of_path(child))[0])
+        told = join_input_texts(ask("go on", "resume", thread_id_of_path(child))[0])
         commands = re.findall(r"sh \S+/hooks/engine (?:read|outline) [^;`)\n]+", told)
         ways.append(len(commands))
         assert "resume-hooks read `" not in told

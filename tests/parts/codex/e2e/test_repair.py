@@ -13,30 +13,34 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve_locator
 from tests.parts.codex import rollouts
 from tests.parts.codex.e2e.client import NEWEST, OLDEST, PROVIDER, CodexHome
-from tests.parts.codex.e2e.responses import input_texts
+from tests.parts.codex.e2e.responses import join_input_texts
 
-TALK = [
+TALK_LINES = [
     rollouts.message_line("user", "find the needle", 1),
     rollouts.message_line("assistant", "in the hay", 2),
 ]
-BASE = {"thread_id": rollouts.OTHER, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
-BROKEN: dict[str, tuple[str, list[Any]]] = {
+HISTORY_BASE = {
+    "thread_id": rollouts.OTHER_THREAD,
+    "end_ordinal_exclusive": 4,
+    "end_byte_offset": 900,
+}
+BROKEN_THREADS: dict[str, tuple[str, list[Any]]] = {
     "first-line-foreign": (
         NEWEST,
-        [{"type": "mine"}, rollouts.meta_line(model_provider=PROVIDER), *TALK],
+        [{"type": "mine"}, rollouts.meta_line(model_provider=PROVIDER), *TALK_LINES],
     ),
     "first-line-short": (
         "",
-        [rollouts.rollout_line("session_meta", {"id": rollouts.THREAD, "cwd": "/"}), *TALK],
+        [rollouts.rollout_line("session_meta", {"id": rollouts.THREAD, "cwd": "/"}), *TALK_LINES],
     ),
     "base-gone": (
         NEWEST,
         rollouts.number_lines(
             [
                 rollouts.meta_line(
-                    history_mode="paginated", history_base=BASE, model_provider=PROVIDER
+                    history_mode="paginated", history_base=HISTORY_BASE, model_provider=PROVIDER
                 ),
-                *TALK,
+                *TALK_LINES,
             ],
             4,
         ),
@@ -46,13 +50,13 @@ BROKEN: dict[str, tuple[str, list[Any]]] = {
         [
             rollouts.meta_line(model_provider=PROVIDER),
             b'{"timestamp":"x","type":"event_msg","payload":{"x":"\xff"}}',
-            *TALK,
+            *TALK_LINES,
         ],
     ),
 }
 
 
-@pytest.mark.parametrize("code", BROKEN)
+@pytest.mark.parametrize("code", BROKEN_THREADS)
 def test_codex_resumes_a_repaired_thread(
     code: str, every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +71,7 @@ def test_codex_resumes_a_repaired_thread(
         ("CLAUDE_CONFIG_DIR", client.root / "c"),
     ):
         monkeypatch.setenv(key, str(folder))
-    only, lines = BROKEN[code]
+    only, lines = BROKEN_THREADS[code]
     path = rollouts.write_rollout(client.codex, lines)
     before = Path(path).read_bytes()
     if only in {"", client.version}:
@@ -76,7 +80,7 @@ def test_codex_resumes_a_repaired_thread(
     path.write_bytes(before)
     decided = plan_any_repair(resolve_locator(rollouts.THREAD, "/", Where(), foreign=True), Where())
     assert [group.kind.code for group in decided.report.groups] == [code]
-    sent = input_texts(client.resume(write_child(decided.child, Where()).session_id))
+    sent = join_input_texts(client.resume(write_child(decided.child, Where()).session_id))
     assert "find the needle" in sent
     assert "in the hay" in sent
     assert path.read_bytes() == before

@@ -12,10 +12,10 @@ from tests.e2e.harness.tui import Tui
 from tests.e2e.harness.versions import ClientVersion
 from tests.parts.codex.e2e.client import CodexHome
 
-SIGN = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
+PROMPT_SIGN = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 """The sign before the input box and before each prompt that was sent."""
 
-READY = rf"^{SIGN} Ask Codex to do anything"
+READY_PATTERN = rf"^{PROMPT_SIGN} Ask Codex to do anything"
 
 
 class CodexTui(Tui):
@@ -31,7 +31,7 @@ class CodexTui(Tui):
         """Start the client and wait for its input box."""
         home = cast("CodexHome", self.home)
         self._launch([*self.version.command, *words], home.env() | dict(extra_env or {}))
-        self.wait_for(READY, 40)
+        self.wait_for(READY_PATTERN, 40)
         return self
 
     def enter(self, line: str) -> None:
@@ -39,8 +39,8 @@ class CodexTui(Tui):
 
         Codex takes an immediate Enter as part of a paste.
         """
-        self.wait_for(READY)
+        self.wait_for(READY_PATTERN)
         self.type(line)
-        self.wait_for(rf"^{SIGN} {re.escape(line[:40])}")
+        self.wait_for(rf"^{PROMPT_SIGN} {re.escape(line[:40])}")
         self.wait_until_idle(0.4)
         self.key("Enter")

@@ -25,8 +25,8 @@ from resume_hooks.transcripts.context_size import measure_chain
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.parts.codex.rollouts import (
-    OTHER,
-    THIRD,
+    OTHER_THREAD,
+    THIRD_THREAD,
     THREAD,
     Line,
     call_line,
@@ -306,13 +306,16 @@ def test_a_command_in_a_script_has_its_folder_and_exit_status(tmp_path: Path) ->
     assert second["is_error"] is True
 
 
-HEAD = "Chunk ID: ba3684\nWall time: 0.9855 seconds\nProcess exited with code 0\nOriginal token count: 36\nOutput:\n"
+OUTPUT_HEADER = (
+    "Chunk ID: ba3684\nWall time: 0.9855 seconds\nProcess exited with code 0\n"
+    "Original token count: 36\nOutput:\n"
+)
 
 
 @pytest.mark.parametrize(
     ("parts", "text", "status"),
     [
-        ([f"{HEAD}done"], "done", 0),
+        ([f"{OUTPUT_HEADER}done"], "done", 0),
         (["Exit code: 2\nWall time: 0 seconds\nTotal output lines: 1\nOutput:\nno"], "Exit code 2\nno", 2),
         (["Script completed\nWall time 1.0 seconds\nOutput:\n", "all of it"], "all of it", None),
         (["Script completed\nWall time 1.0 seconds\nOutput:\n", "no\n", "exit:1"], "Exit code 1\nno\n\nexit:1", 1),
@@ -404,7 +407,7 @@ def test_a_damaged_rollout_is_converted_or_refused(tmp_path: Path) -> None:
 
 
 # Maximum growth of the peak memory in bytes. Reading a line of 64 MB needs about as much.
-GROWTH = 200 * 1024 * 1024
+MAX_MEMORY_GROWTH_BYTES = 200 * 1024 * 1024
 
 
 def _is_real_user(one: Line) -> bool:
@@ -508,19 +511,19 @@ def test_forks_and_rewinds_include_lines_of_their_parent(tmp_path: Path) -> None
         tmp_path,
         number_lines(
             [
-                meta_line(OTHER, forked_from_id=THREAD, history_base=base),
+                meta_line(OTHER_THREAD, forked_from_id=THREAD, history_base=base),
                 message_line("user", "on"),
             ],
             4,
         ),
-        OTHER,
+        OTHER_THREAD,
     )
     rewind = write_rollout(
         tmp_path,
         number_lines([meta_line(history_base=base), message_line("user", "again")], 4),
-        rollout_id=THIRD,
+        rollout_id=THIRD_THREAD,
     )
-    files = {THREAD: str(parent), OTHER: str(fork), THIRD: str(rewind)}
+    files = {THREAD: str(parent), OTHER_THREAD: str(fork), THIRD_THREAD: str(rewind)}
     texts = {
         path: [
             items.item_text(one.payload)
@@ -554,8 +557,8 @@ def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
     parent = write_rollout(tmp_path, lines)
     fork = write_rollout(
         tmp_path,
-        [meta_line(OTHER, forked_from_id=THREAD), *lines, message_line("user", "on")],
-        OTHER,
+        [meta_line(OTHER_THREAD, forked_from_id=THREAD), *lines, message_line("user", "on")],
+        OTHER_THREAD,
     )
     ids = [
         [one.uuid for one in effective_items(read_rollout_lines(str(path)))]
@@ -644,7 +647,7 @@ def test_a_large_rollout_is_read_with_little_memory(tmp_path: Path) -> None:
     )
     count, converted, grown = map(int, done.stdout.split())
     assert (count, converted) == (2, 30 * 8 + 1)
-    assert grown < GROWTH
+    assert grown < MAX_MEMORY_GROWTH_BYTES
 
 
 def test_a_goal_becomes_a_command_and_a_state() -> None:
