@@ -325,7 +325,7 @@ def test_unsupported_children_are_refused(where: Where) -> None:
 def test_untrim_can_restore_one_item(where: Where) -> None:
     """An untrim of one item, named by its line, keeps the other placeholders.
 
-    A later untrim restores those too.
+    A later untrim restores the contents of these placeholders.
     """
     lines = [
         rollouts.meta_line(),
@@ -485,7 +485,7 @@ def test_a_rewound_fork_continues_where_it_left_its_parent(where: Where, by: str
 def test_a_repeated_handoff_returns_the_existing_child(where: Where) -> None:
     """A second handoff with the same next step returns the existing child.
 
-    After the child or its parent continues, it does not.
+    After the child or its parent continues, the existing child is not returned.
     """
     path = rollouts.write_rollout(
         codex_home_of(where), [rollouts.meta_line(), rollouts.message_line("user", "go")]
@@ -532,7 +532,10 @@ def test_a_repeated_handoff_returns_the_existing_child(where: Where) -> None:
 def test_a_trigger_accepts_a_size_before_the_next_step(
     where: Where, monkeypatch: pytest.MonkeyPatch, words: str, tokens: int | None, kind: str
 ) -> None:
-    """``>handoff 4k`` makes a handoff of that size, ``>handoff all`` a fork, and a repetition nothing."""
+    """``>handoff 4k`` makes a handoff of that size, and ``>handoff all`` makes a fork.
+
+    A repeated ``>handoff 4k`` only says that the session was already handed off.
+    """
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     path = rollouts.write_rollout(
         codex_home_of(where),

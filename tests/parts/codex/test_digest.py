@@ -466,7 +466,10 @@ def test_a_watch_before_the_answer_is_not_reported_as_running(
 
 
 def test_a_script_without_an_exit_status_does_not_count_as_status_0(where: Where) -> None:
-    """A command in a script without an exit status is noted so, whether it printed an error or not."""
+    """A command in a script without an exit status has the note "exit status not recorded".
+
+    It has this note whether or not it printed an error.
+    """
     code = "const r = await tools.exec_command({cmd:%s}); text(r.output);"
     lines = [
         *script_lines("1", code % '"make lint"', "zsh:1: command not found: linter"),
@@ -791,7 +794,7 @@ def test_a_failed_project_command_is_marked(
 ) -> None:
     """A command of the instructions has a note if its last run failed or was stopped.
 
-    It has none if another command of its chain may have failed.
+    It has no note if another command of its chain may have failed.
     """
     given = instructions_message("```bash\nmake test # all tests\n```\n\n- `make lint` or `make l`")
     made = digest_of_lines(

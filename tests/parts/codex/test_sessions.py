@@ -451,7 +451,7 @@ def test_the_first_request_is_found_after_long_lines(
 ) -> None:
     """The first request is found after very long lines.
 
-    If a fork copied answers before it, the usual base size is used.
+    If answers that a fork copied precede the first request, the usual base size is used.
     """
     rules = message_line("user", f"<environment_context>{'r' * 70_000}</environment_context>", 1)
     rows = [

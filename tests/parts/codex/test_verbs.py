@@ -170,7 +170,8 @@ def test_a_scrubbed_child_has_no_secret(rollout: Path, cli: Cli, document: Docum
     child = Path(data["receipt"]["file"]).read_bytes()
     assert API_KEY.encode() not in child
     assert child.count(b'"encrypted_content"') == 1
-    assert child.count(b"[secret removed: ") == 4  # the answer stands in its event, too
+    # An event contains the answer too, so its secret is removed twice.
+    assert child.count(b"[secret removed: ") == 4
     assert rollout.read_bytes() == before
     assert b"is not rewritten" in cli("scrub", THREAD, "--in-place", "--yes").stderr
 

@@ -29,7 +29,7 @@ from tests.test_import_budget import HEAVY, loaded_modules, with_packages
 def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) -> None:
     """If the user has joined a team, the Stop hook passes the event to the engine and does not wait.
 
-    It calls no engine without the push mark or for a client that is not interactive.
+    It calls no engine if the team's file ``push`` is missing or if the client is not interactive.
     """
     body = stop_event(write_transcript(plugin, conversation(2)))
     mark = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team" / "push"

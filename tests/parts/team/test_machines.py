@@ -40,7 +40,7 @@ SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 
 
 class _KilledError(BaseException):
-    """Stands for a kill of the process at this point."""
+    """Raised at the point at which a kill would end the process."""
 
 
 class Machines(RuleBasedStateMachine):

@@ -472,7 +472,7 @@ def test_an_ancestor_belongs_to_the_owner_of_the_child(
 ) -> None:
     """A lineage contains only ancestors that belong to the owner of the child.
 
-    If another member pushes a session with the id of a private ancestor, it is not in the lineage.
+    If another member pushes a session with the id of a private ancestor, that session is left out.
     """
     bob = Machine(tmp_path / "bobs", "bob")
     parent, child, own = session_id(1), session_id(2), session_id(3)
@@ -773,7 +773,7 @@ def test_no_member_can_lock_out_an_owner(
 
 
 def test_two_machines_of_one_name_get_different_labels(alice: Machine, tmp_path: Path) -> None:
-    """If two machines of a member have the same name, the second label adds the beginning of its id."""
+    """If two machines of a member have the same name, the second label adds the start of the machine's id."""
     other = Machine(tmp_path / "again" / "laptop", "alice")
     for machine in (alice, other):
         push_from_machine(machine, write_on_machine(machine))

@@ -53,7 +53,10 @@ Team = Callable[..., dict[str, Any]]
 
 
 class Person:
-    """A person's home directory on one machine, with a project folder and a command line."""
+    """A person's home directory on one machine, with a project folder.
+
+    ``run`` calls the command line there.
+    """
 
     def __init__(self, root: Path, name: str, server: ForkServer) -> None:
         self.name = name

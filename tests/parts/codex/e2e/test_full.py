@@ -38,7 +38,7 @@ def test_a_trigger_cancels_the_compaction_of_a_full_session(
         tui.wait_until_idle(3)
         before = len(
             client.api.requests
-        )  # These are the answer and the request with which the screen names the session.
+        )  # The answer and the request with which the screen names the session were sent before.
         tui.enter(">session")
         tui.wait_for("resume-hooks · session id")
         tui.wait_until_idle(3)

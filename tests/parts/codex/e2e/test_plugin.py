@@ -114,7 +114,7 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
         tui.enter(f"/resume {child}")
         tui.wait_for(
             rf"Thread forked from (?:{own}|find the needle in the parser \({own}\))\n"
-        )  # 0.171 knows its name
+        )  # Codex 0.171 shows the session's name.
         tui.wait_for(rf"^{PROMPT_SIGN} write the regression test · handoff")
         tui.enter("go on")
         tui.wait_for("Mock reply")
@@ -217,7 +217,7 @@ def test_the_model_can_run_every_command_it_reads(
     ways = []
     for child in client.rollouts()[
         -2:
-    ]:  # of the handoff and of the way back; two of one second stand in any order
+    ]:  # These are the children of ``>handoff`` and ``>back``, in any order if they have the same second.
         told = join_input_texts(ask("go on", "resume", thread_id_of_path(child))[0])
         commands = re.findall(r"sh \S+/hooks/engine (?:read|outline) [^;`)\n]+", told)
         ways.append(len(commands))
