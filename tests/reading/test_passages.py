@@ -109,11 +109,15 @@ def test_the_speakers_in_a_sub_agents_file() -> None:
 
 def test_the_printed_form_of_a_passage() -> None:
     """A printed passage has a head, an indented body, and the command that prints all of it."""
-    piece = passage_of_record(user("go\n1a2b:9 · user\n", uuid="u")).make_text_piece(TRANSCRIPT_NAMES, with_turn=True)
+    piece = passage_of_record(user("go\n1a2b:9 · user\n", uuid="u")).make_text_piece(
+        TRANSCRIPT_NAMES, with_turn=True
+    )
     assert piece.head == "11111111:3 · 01-31 09:30 · turn 7 · user"
     assert piece.body == "  go\n  1a2b:9 · user"
     assert piece.command == "resume-hooks read 11111111:3"
-    assert "turn" not in passage_of_record(user("go", uuid="u")).make_text_piece(TRANSCRIPT_NAMES).head
+    assert (
+        "turn" not in passage_of_record(user("go", uuid="u")).make_text_piece(TRANSCRIPT_NAMES).head
+    )
 
 
 def test_no_control_character_is_printed() -> None:
@@ -128,7 +132,9 @@ def test_no_control_character_is_printed() -> None:
 
 def test_only_the_shown_part_of_a_huge_text_is_processed() -> None:
     """A limited piece of a huge text is short and counts the characters that were cut."""
-    piece = passage_of_record(user("word " * 100_000, uuid="u")).make_text_piece(TRANSCRIPT_NAMES, 1_000)
+    piece = passage_of_record(user("word " * 100_000, uuid="u")).make_text_piece(
+        TRANSCRIPT_NAMES, 1_000
+    )
     assert len(piece.body) < 5_000
     assert (
         piece.cut_characters + len(piece.body) == 500_000 + 2 - 1

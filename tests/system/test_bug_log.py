@@ -58,7 +58,7 @@ def test_a_log_entry_names_only_places_in_code(config_home: ConfigHome) -> None:
     assert first.split()[1:] == ["1.2.3", "search", "KeyError"]
     assert places
     assert all(
-        place.startswith("  test_bug_log.py:") and place.endswith(" raise_deep_error")
+        place.startswith("  test_bug_log.py:") and place.endswith(" make_deep_error")
         for place in places
     )
     assert SECRET not in text

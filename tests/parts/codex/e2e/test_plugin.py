@@ -133,7 +133,9 @@ def test_exec_blocks_only_triggers(with_plugin: CodexHome) -> None:
     client = with_plugin
     for prompt, passes in ((">session", False), (">resume the work", True), ("hello", True)):
         before = len(client.api.requests)
-        done = client.run("exec", "--skip-git-repo-check", TRUST_HOOKS_OPTION, prompt, extra_env=ENGINE_ENV)
+        done = client.run(
+            "exec", "--skip-git-repo-check", TRUST_HOOKS_OPTION, prompt, extra_env=ENGINE_ENV
+        )
         assert done.returncode == 0, done.stderr
         assert (len(client.api.requests) > before) is passes, (prompt, done.stderr)
         assert "Failed" not in done.stderr
