@@ -92,7 +92,8 @@ _CONTEXT_BYTES_BEFORE, _CONTEXT_BYTES_AFTER = 100, 40
 searched for."""
 
 KNOWN_VALUE_RANK = 4
-"""The rank of a remembered value. If a rule matches at the same position, its kind is used."""
+"""The rank of a remembered value. If a rule matches at the same position, the rule's kind is used.
+"""
 
 
 class _KnownValue(NamedTuple):
@@ -392,7 +393,7 @@ def _decode_all_layers(value: bytes) -> bytes:
 
 
 def _long_lines(value: bytes) -> list[bytes]:
-    """Return the lines of a secret with several lines that must not be shown even alone.
+    """Return those lines of a secret with several lines that must also be removed without the other lines.
 
     The first and the last line of a key are omitted.
     """

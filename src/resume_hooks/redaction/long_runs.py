@@ -50,7 +50,8 @@ _MAX_KEYWORD_OFFSET = 96
 _BASE64_BEFORE_TOKEN = compile_lazily(
     rb"(?:[A-Za-z0-9+/]{3}\+|(?=\S{0,12}\d)(?=\S{0,12}[A-Z])[A-Za-z0-9+/]{12}/)\Z"
 )
-"""Matches the text before a match that belongs to longer base64 by chance."""
+"""Matches base64 directly before a match. Then the match is a part of this base64 and not a token.
+"""
 
 _TOKEN_TAIL = compile_lazily(rb"(?:\.?[\w-]){0,300}")
 """Matches characters after a match that still belong to the token, because newer tokens may be

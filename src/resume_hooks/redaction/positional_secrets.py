@@ -1,4 +1,4 @@
-"""Find secrets that only their position marks as secrets.
+"""Find secrets that are recognised only by their position.
 
 They are in commands, statements, sentences, printed output and the columns of tables.
 """

@@ -1,7 +1,7 @@
 """Decode the escapes in bytes, and map positions in the result to positions in the original bytes.
 
 The input of a tool is JSON inside a JSON string, and a line of a transcript adds another layer of
-escapes. The bytes with a number of layers decoded are called a view. Positions are only mapped for
+escapes. The result of decoding some of these layers is called a view. Positions are only mapped for
 matches, which are rare.
 """
 
@@ -81,7 +81,7 @@ titles."""
 
 
 class View:
-    """Bytes after one layer of their escapes was decoded (``text``).
+    """The result of decoding one layer of the escapes in some bytes (``text``).
 
     The view also maps positions in ``text`` to positions in the original bytes.
     """
@@ -127,7 +127,7 @@ class View:
 
 
 class Views:
-    """The bytes themselves, and the bytes after each layer of their escapes was decoded.
+    """Some bytes, and the results of decoding one layer of their escapes after another.
 
     The last view contains no escapes, or has the maximum depth. If ``in_json`` is true, the bytes
     are the encoded content of a JSON string. If this content has escapes, the bytes themselves are
