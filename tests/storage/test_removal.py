@@ -83,7 +83,7 @@ def test_removal_never_leaves_the_root(tmp_path: Path) -> None:
         (root, root),
         (tmp_path / "again" / "real", tmp_path / "again"),
     ):
-        for act in (removal.remove_permanently, removal.remove_file, removal.remove_empty):
+        for act in (removal.remove_permanently, removal.remove_file, removal.remove_empty_folder):
             with pytest.raises(OSError) as refuse_one_file:  # noqa: PT011 - of any kind
                 act(str(path), str(top))
             assert refuse_one_file.value.filename == str(path)

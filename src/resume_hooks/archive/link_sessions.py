@@ -176,7 +176,7 @@ class _ProjectArchiver:
                     entry.path, self._where.state
                 )  # The links remain from a session of which the client deleted all files.
         with contextlib.suppress(OSError):
-            removal.remove_empty(link_folder, self._where.state)
+            removal.remove_empty_folder(link_folder, self._where.state)
 
     def _process_linked_transcript(self, link: str, client_file: str) -> None:
         """Archive a linked transcript and remove its link, if the client's file was deleted or replaced.
@@ -252,7 +252,7 @@ class _ProjectArchiver:
                 yield entry.path
         if not client_files:
             with contextlib.suppress(OSError):
-                removal.remove_empty(link_folder, self._where.state)
+                removal.remove_empty_folder(link_folder, self._where.state)
 
     def _update_link(self, link: os.DirEntry[str], client_file: os.DirEntry[str] | None) -> bool:
         """Replace a link if the client has replaced the file. Return whether our link is the file's only name."""

@@ -281,4 +281,4 @@ def remove_paths(state: str, paths: list[str]) -> None:
                 removal.remove_permanently(path, state)
         for folder in (*(os.path.join(state, name) for name in NOTE_FOLDERS), state):
             if os.path.isdir(folder) and not os.listdir(folder):
-                removal.remove_empty(folder, os.path.dirname(state), follow_root=True)
+                removal.remove_empty_folder(folder, os.path.dirname(state), follow_root=True)

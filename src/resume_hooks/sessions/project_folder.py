@@ -132,7 +132,7 @@ def lock_session_creation(home: str, where: Where) -> Iterator[None]:
     with contextlib.suppress(
         OSError
     ):  # The folder is not empty if another command has a lock in it.
-        removal.remove_empty(os.path.dirname(lock_path), where.state)
+        removal.remove_empty_folder(os.path.dirname(lock_path), where.state)
 
 
 def has_project_key(folder: str, key: str) -> bool:

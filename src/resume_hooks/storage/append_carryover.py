@@ -147,9 +147,9 @@ def has_partial_line(descriptor: int) -> bool:
 def is_open_for_writing(descriptor: int) -> bool | None:
     """Check whether another program has the file open for writing.
 
-    Return None if the system cannot tell. Linux grants a read lease only on a file without writers.
-    The lease is returned immediately. A program that opens the file in the meantime waits until
-    then.
+    Return None if the system cannot tell. On Linux, a read lease is requested, which the system
+    grants only if no program has the file open for writing. The lease is given up immediately. A
+    program that opens the file before that waits until then.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return None

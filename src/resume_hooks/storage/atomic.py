@@ -123,8 +123,9 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
     """Append whole lines, given without their endings, to an existing session file.
 
     Append all of them, or raise WriteFailed and append none. If a client is writing a line, wait
-    for its end. Keep the file's time unless other programs also write to the file. By this time,
-    clients determine the latest session and the sessions that are old enough to be deleted.
+    for the end of that line. Keep the file's time unless other programs also write to the file.
+    Clients use this time to find the latest session and the sessions that are old enough to be
+    deleted.
     """
     with convert_os_error(
         f"Could not add to {path}",
@@ -251,7 +252,7 @@ def link_exclusively(temporary: str, path: str, dir_fd: int | None = None) -> bo
         try:
             os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         except OSError:
-            removal.remove_name(path, dir_fd)
+            removal.remove_file_from_folder(path, dir_fd)
             raise
         return False
     return True

@@ -24,13 +24,15 @@ from resume_hooks.storage.state_file import (
     temporary_path,
 )
 
-FOLDER = "backups"
-REWIND_COPIES = "files"  # The subfolder with copies of the project files that a rewind overwrote.
+BACKUPS_FOLDER = "backups"
+REWIND_COPIES_FOLDER = (
+    "files"  # The subfolder with copies of the project files that a rewind overwrote.
+)
 
 
 def backup_folder(session_id: str, where: Where) -> str:
     """Return the path of the folder for a session's backups. The folder may not exist."""
-    return os.path.join(where.state, FOLDER, session_id)
+    return os.path.join(where.state, BACKUPS_FOLDER, session_id)
 
 
 @contextlib.contextmanager

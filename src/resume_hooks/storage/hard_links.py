@@ -61,7 +61,7 @@ def list_files_below(path: str) -> list[str]:
     return sorted(relative_paths)
 
 
-def file_sizes(folder: str) -> Iterator[int]:
+def list_file_sizes(folder: str) -> Iterator[int]:
     """Yield the size in bytes of each file below a folder. Links are not followed.
 
     Files that cannot be read are skipped.

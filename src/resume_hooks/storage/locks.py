@@ -89,7 +89,7 @@ def lock_folder(
             with contextlib.suppress(OSError):
                 if os.listdir(folder) == [LOCK_NAME]:
                     removal.remove_file(os.path.join(folder, LOCK_NAME), where.state)
-                    removal.remove_empty(folder, where.state)
+                    removal.remove_empty_folder(folder, where.state)
         os.close(descriptor)
 
 

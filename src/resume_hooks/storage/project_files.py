@@ -30,7 +30,7 @@ def read_file_state(
     Raise WriteFailed if ``path`` is not a regular file, for example a link. Unless ``read_only`` is
     True, also raise WriteFailed for a write-protected file.
     """
-    name = _name_for_dir_fd(dir_fd, path)
+    name = _choose_name(dir_fd, path)
     try:
         status = os.lstat(name, dir_fd=dir_fd)
     except (FileNotFoundError, NotADirectoryError):
@@ -62,7 +62,7 @@ def read_file_and_state(
     if read_file_state(path, dir_fd, read_only=True) is None:
         return b"", None
     try:
-        with open_regular(_name_for_dir_fd(dir_fd, path), follow=False, dir_fd=dir_fd) as stream:
+        with open_regular(_choose_name(dir_fd, path), follow=False, dir_fd=dir_fd) as stream:
             status = os.fstat(stream.fileno())
             content = stream.read(limit + 1)
     except OSError as error:
@@ -92,8 +92,8 @@ def write_project_file(
     if dir_fd is None:
         remove_stale_temporaries(folder)
     name, temporary = (
-        _name_for_dir_fd(dir_fd, path),
-        _name_for_dir_fd(dir_fd, temporary_path(folder)),
+        _choose_name(dir_fd, path),
+        _choose_name(dir_fd, temporary_path(folder)),
     )
     try:
         _write_and_rename(temporary, content, expected_state, mode, dir_fd)
@@ -107,7 +107,7 @@ def write_project_file(
         raise make_write_error(path, error) from error
     finally:
         with contextlib.suppress(OSError, ValueError):
-            removal.remove_name(temporary, dir_fd)
+            removal.remove_file_from_folder(temporary, dir_fd)
 
 
 def remove_project_file(
@@ -117,10 +117,10 @@ def remove_project_file(
 
     After WriteFailed, the file is unchanged.
     """
-    name = _name_for_dir_fd(dir_fd, path)
+    name = _choose_name(dir_fd, path)
     try:
         _require_state(name, expected_state, dir_fd)
-        removal.remove_name(name, dir_fd)
+        removal.remove_file_from_folder(name, dir_fd)
         sync_folder(os.path.dirname(path))
     except (OSError, ValueError) as error:
         raise make_write_error(path, error) from error
@@ -144,7 +144,7 @@ def ensure_folder(folder: str) -> Iterator[None]:
     except WriteFailed:
         if is_new:
             with contextlib.suppress(OSError):  # Another program created a file in the folder.
-                removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
+                removal.remove_empty_folder(folder, os.path.dirname(folder), follow_root=True)
         raise
 
 
@@ -172,7 +172,7 @@ def is_same_state(current: os.stat_result | None, expected_state: os.stat_result
     )
 
 
-def _name_for_dir_fd(dir_fd: int | None, path: str) -> str:
+def _choose_name(dir_fd: int | None, path: str) -> str:
     """Return the last component of a path if an open folder is given, else the whole path."""
     if dir_fd is None:
         return path

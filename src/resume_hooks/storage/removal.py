@@ -34,7 +34,7 @@ def remove_permanently(path: str, root: str, *, follow_root: bool = False) -> No
         if dir_fd is None:
             _remove_by_path(path)
         else:
-            remove_from_folder(name, dir_fd)
+            remove_tree_from_folder(name, dir_fd)
 
 
 def remove_file(path: str, root: str, *, follow_root: bool = False) -> None:
@@ -43,7 +43,7 @@ def remove_file(path: str, root: str, *, follow_root: bool = False) -> None:
         os.unlink(path if dir_fd is None else name, dir_fd=dir_fd)
 
 
-def remove_empty(path: str, root: str, *, follow_root: bool = False) -> None:
+def remove_empty_folder(path: str, root: str, *, follow_root: bool = False) -> None:
     """Remove an empty folder. Raise OSError as ``remove_permanently`` does, or if it is not empty."""
     with _open_parent(path, root, follow_root) as (dir_fd, name):
         os.rmdir(path if dir_fd is None else name, dir_fd=dir_fd)
@@ -65,7 +65,7 @@ def find_removal_root(folder: str, state: str) -> str:
     return folder
 
 
-def remove_name(name: str, dir_fd: int | None) -> None:
+def remove_file_from_folder(name: str, dir_fd: int | None) -> None:
     """Remove the file or link ``name`` from an open folder.
 
     If ``dir_fd`` is None, ``name`` is a path that is known to be safe.
@@ -73,12 +73,12 @@ def remove_name(name: str, dir_fd: int | None) -> None:
     os.unlink(name, dir_fd=dir_fd)
 
 
-def remove_empty_name(name: str, dir_fd: int) -> None:
+def remove_empty_subfolder(name: str, dir_fd: int) -> None:
     """Remove an empty folder from an open folder. Raise OSError."""
     os.rmdir(name, dir_fd=dir_fd)
 
 
-def remove_from_folder(name: str, dir_fd: int) -> None:
+def remove_tree_from_folder(name: str, dir_fd: int) -> None:
     """Remove ``name`` and everything below it from an open folder.
 
     Retry if another program writes into a folder during the removal, as an index does just after it

@@ -16,7 +16,7 @@ from resume_hooks.paths import open_regular
 
 # Whether the system can open a name relative to an open folder. Windows cannot.
 HAS_DIR_FD = os.open in os.supports_dir_fd
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_OPEN_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @contextlib.contextmanager
@@ -25,7 +25,7 @@ def open_root(root: str) -> Iterator[int]:
 
     Raise OSError if the root is not a folder.
     """
-    descriptor = os.open(root, _FOLDER)
+    descriptor = os.open(root, _OPEN_FOLDER_FLAGS)
     try:
         yield descriptor
     finally:
@@ -96,7 +96,7 @@ def read_file_below(root: str, parts: Sequence[str], limit: int) -> tuple[bytes,
 
 def _open_subfolder(dir_fd: int, part: str) -> int:
     try:
-        return os.open(part, _FOLDER | getattr(os, "O_NOFOLLOW", 0), dir_fd=dir_fd)
+        return os.open(part, _OPEN_FOLDER_FLAGS | getattr(os, "O_NOFOLLOW", 0), dir_fd=dir_fd)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
             raise WriteFailed(

@@ -77,7 +77,7 @@ def stage_chunks(chunks: Iterable[bytes], max_bytes: int, where: Where) -> Itera
         discard_temporary(temporary)
         if not folder_existed:
             with contextlib.suppress(OSError):  # Another process stored files in the folder.
-                removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
+                removal.remove_empty_folder(folder, os.path.dirname(folder), follow_root=True)
 
 
 def file_chunks(path: str) -> Iterator[bytes]:

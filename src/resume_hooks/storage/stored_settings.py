@@ -26,9 +26,9 @@ _REMEDIES = {
 def store_setting(name: str, text: str, where: Where | None = None) -> Value:
     """Write one setting and return its value.
 
-    Raise UsageError for an unknown setting or an invalid value. Also raise it if a variable or a
-    plugin option has another value, which would override the new value. Raise WriteFailed if the
-    file can't be written.
+    Raise UsageError for an unknown setting, for an invalid value, or if an environment variable or
+    a plugin option would override the new value with another value. Raise WriteFailed if the file
+    can't be written.
     """
     value = parse_setting(name, text)
     where = where or Where()

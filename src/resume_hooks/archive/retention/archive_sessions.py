@@ -24,7 +24,7 @@ from resume_hooks.sessions.archived.manifest import ArchivedSession, find_archiv
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.expiry import DatedSession
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from resume_hooks.storage.hard_links import file_sizes
+from resume_hooks.storage.hard_links import list_file_sizes
 
 MAX_QUICK_FILES = 100
 """A session with more files than this is not archived while the user waits."""
@@ -166,7 +166,7 @@ def is_quick_to_archive(session: DatedSession | SessionFile, where: Where) -> bo
     total_bytes = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
     own_folder = session.path.removesuffix(".jsonl")
     backups = os.path.join(where.file_history, session.session_id)
-    for count, size in enumerate(chain(file_sizes(own_folder), file_sizes(backups)), 1):
+    for count, size in enumerate(chain(list_file_sizes(own_folder), list_file_sizes(backups)), 1):
         total_bytes += size
         if total_bytes > permission.MAX_QUICK_ARCHIVE_BYTES or count > MAX_QUICK_FILES:
             return False

@@ -211,7 +211,7 @@ class _TrashMove:
                 path_in_config_home(client_path, self._where), topdown=False
             ):
                 with contextlib.suppress(OSError):  # The folder is not empty, so it stays.
-                    removal.remove_empty(
+                    removal.remove_empty_folder(
                         empty_folder,
                         top_folder_in_config_home(client_path, self._where),
                         follow_root=True,

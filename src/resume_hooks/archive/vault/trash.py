@@ -27,7 +27,7 @@ from resume_hooks.sessions.archived.layout import (
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read_manifest
 from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.storage import removal
-from resume_hooks.storage.hard_links import file_sizes, hash_file
+from resume_hooks.storage.hard_links import hash_file, list_file_sizes
 from resume_hooks.storage.state_file import sync_folder
 from resume_hooks.system.text import replace_surrogates
 
@@ -79,7 +79,7 @@ def remove_from_trash(folder: str, where: Where) -> None:
     )
     # The folder is not empty if the same session was deleted several times.
     with contextlib.suppress(OSError):
-        removal.remove_empty(parent_folder, where.state)
+        removal.remove_empty_folder(parent_folder, where.state)
 
 
 def list_deleted(where: Where) -> list[ArchivedSession]:
@@ -117,7 +117,7 @@ def _read_trash(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
             gone = folder != path and (
                 folder.endswith(REMOVED_SUFFIX) or former_trash_format.has_moved_nothing(folder)
             )
-            sizes = list(file_sizes(folder))
+            sizes = list(list_file_sizes(folder))
             if gone or sizes:
                 yield StrayFolder(folder, len(sizes), sum(sizes), gone)
 

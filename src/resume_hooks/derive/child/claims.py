@@ -50,9 +50,11 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
         with contextlib.suppress(
             OSError
         ):  # Another child is being written, or the folder is not empty.
-            removal.remove_empty(folder, where.state)
+            removal.remove_empty_folder(folder, where.state)
             if not state_existed:
-                removal.remove_empty(where.state, os.path.dirname(where.state), follow_root=True)
+                removal.remove_empty_folder(
+                    where.state, os.path.dirname(where.state), follow_root=True
+                )
 
 
 def remove_sidecars_of_killed_commands(where: Where) -> None:

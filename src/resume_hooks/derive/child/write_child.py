@@ -320,4 +320,4 @@ def _ensure_project_folder(draft: Draft, where: Where) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):  # A folder that is not empty cannot be removed.
-            removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
+            removal.remove_empty_folder(folder, os.path.dirname(folder), follow_root=True)

@@ -277,7 +277,7 @@ def _remove_copies(paths: Iterable[str], root: str) -> None:
         with contextlib.suppress(OSError):
             removal.remove_file(path, root)
             # This only succeeds if it was the last copy in the folder.
-            removal.remove_empty(os.path.dirname(path), root)
+            removal.remove_empty_folder(os.path.dirname(path), root)
 
 
 def _build_copy_lines(entries: list[HistoryEntry], where: Where) -> Iterator[bytes]:

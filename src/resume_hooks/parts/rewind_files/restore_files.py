@@ -58,7 +58,9 @@ def get_copies_folder(session_id: str, where: Where) -> str:
 
     It has a folder for each run. It may not exist.
     """
-    return os.path.join(where.state, backups.FOLDER, backups.REWIND_COPIES, session_id)
+    return os.path.join(
+        where.state, backups.BACKUPS_FOLDER, backups.REWIND_COPIES_FOLDER, session_id
+    )
 
 
 def back_up_files(files_plan: FilesPlan, root_descriptor: int, where: Where) -> str:
@@ -304,7 +306,7 @@ def _write_changes(files_plan: FilesPlan, root_descriptor: int, where: Where) ->
                 contextlib.suppress(OSError, WriteFailed),
                 safe_tree.open_folder(root_descriptor, place.parts[:-1]) as folder_descriptor,
             ):
-                removal.remove_empty_name(place.parts[-1], folder_descriptor)
+                removal.remove_empty_subfolder(place.parts[-1], folder_descriptor)
     return copies_path
 
 

@@ -90,7 +90,7 @@ _SKIPPED_STATE_FOLDERS = frozenset(
         COPIES_FOLDER_NAME,
         WORDS,
         TRASH_FOLDER,
-        backups.FOLDER,
+        backups.BACKUPS_FOLDER,
         held_links.LINKS_FOLDER,
         "plugin",
     }
@@ -208,8 +208,8 @@ def _find_session_copies(where: Where) -> Iterator[Location]:
     They are in the folders for backups, the trash and the vault. Hard links to files that the
     client deleted are included.
     """
-    backup_folder = os.path.join(where.state, backups.FOLDER)
-    files = os.path.join(backup_folder, backups.REWIND_COPIES)
+    backup_folder = os.path.join(where.state, backups.BACKUPS_FOLDER)
+    files = os.path.join(backup_folder, backups.REWIND_COPIES_FOLDER)
     for folder, kind in (
         (where.file_history, FILE_BACKUP),
         (files, FILE_BACKUP),

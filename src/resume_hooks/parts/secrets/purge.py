@@ -170,7 +170,7 @@ def remove_scrub_leftovers(where: Where) -> None:
     if not os.path.islink(folder):
         remove_stale_temporaries(folder)
         with contextlib.suppress(OSError):
-            removal.remove_empty(folder, where.state)
+            removal.remove_empty_folder(folder, where.state)
     claims.remove_sidecars_of_killed_commands(where)
     commit.remove_leftovers(where)
     for archived in (*manifest.list_archived(where), *list_deleted(where)):
@@ -270,7 +270,7 @@ def write_scrubbed_file(location: Location, cleaner: Cleaner, where: Where) -> N
             _replace_by_scrubbed_copy(location, original, copy_path, cleaner, where)
     finally:
         with contextlib.suppress(OSError):
-            removal.remove_empty(folder, where.state)
+            removal.remove_empty_folder(folder, where.state)
 
 
 def _replace_by_scrubbed_copy(

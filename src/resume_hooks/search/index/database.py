@@ -70,7 +70,7 @@ def open_index(where: Where) -> sqlite3.Connection:
             make_private_folder(os.path.dirname(path), where)
             # We never create a folder with this name, so remove it only if it is empty.
             if os.path.isdir(path):
-                removal.remove_empty(path, where.state)
+                removal.remove_empty_folder(path, where.state)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
             # Creating the file here makes it private from its first byte. SQLite gives its own
             # files the same mode.

@@ -25,7 +25,7 @@ from resume_hooks.sessions.archived.layout import (
 )
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find_archived
 from resume_hooks.storage import removal
-from resume_hooks.storage.hard_links import choose_files_to_remove, file_sizes
+from resume_hooks.storage.hard_links import choose_files_to_remove, list_file_sizes
 from resume_hooks.storage.state_file import (
     PRIVATE_MODE,
     create_file,
@@ -315,12 +315,12 @@ def _limit_unpacked_size(where: Where, needed_bytes: int, kept_folder: str) -> N
     for folder in _list_unpacked_folders(unpacked_folder(where)):
         if folder != kept_folder:
             with contextlib.suppress(OSError):
-                folders.append((os.lstat(folder).st_mtime, folder, sum(file_sizes(folder))))
+                folders.append((os.lstat(folder).st_mtime, folder, sum(list_file_sizes(folder))))
     used_bytes = needed_bytes + sum(size for _, _, size in folders)
     for folder in choose_files_to_remove(folders, used_bytes - MAX_UNPACKED_BYTES):
         removal.remove_if_possible(folder, where.state)
         with contextlib.suppress(OSError):
-            removal.remove_empty(os.path.dirname(folder), where.state)
+            removal.remove_empty_folder(os.path.dirname(folder), where.state)
 
 
 def _list_unpacked_folders(home: str) -> Iterator[str]:
