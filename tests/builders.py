@@ -18,7 +18,7 @@ from resume_hooks.paths import Where, project_key
 Record = dict[str, Any]
 
 EPOCH = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
-UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+SESSION_ID_PATTERN = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 """A regular expression that matches any session id."""
 
 SESSION = "11111111-1111-4111-8111-111111111111"
@@ -57,7 +57,7 @@ def session_id(number: int) -> str:
     return f"{number:08x}-0000-4000-8000-{number:012x}"
 
 
-def instant(ts: float | str) -> str:
+def iso_time(ts: float | str) -> str:
     """Return the time ``ts`` seconds after ``EPOCH`` as in transcripts. A string is returned unchanged."""
     if isinstance(ts, str):
         return ts
@@ -83,7 +83,7 @@ def chain_record(
         "gitBranch": "main",
         "type": kind,
         "uuid": uuid,
-        "timestamp": instant(ts),
+        "timestamp": iso_time(ts),
         **extra,
     }
 
@@ -395,8 +395,11 @@ def write_session(
     return str(path)
 
 
-def list_client(config: Path, session_id: str) -> None:
-    """Write the client's file about a running client that has a session open. Its process is this one."""
+def write_running_client_file(config: Path, session_id: str) -> None:
+    """Write the file with which a client announces that it has a session open.
+
+    The file names this process as the client, so the client seems to be running.
+    """
     folder = config / "sessions"
     folder.mkdir(exist_ok=True)
     entry = {"pid": os.getpid(), "sessionId": session_id, "cwd": CWD, "updatedAt": 1}

@@ -1,4 +1,7 @@
-"""Fixtures and hooks of all tests. No test can access the real home, and a test may have its own."""
+"""Fixtures and hooks of all tests.
+
+No test can access the user's real home. The fixture ``config_home`` gives a test a home of its own.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from resume_hooks.parts import PART_NAMES
 from tests.builders import ConfigHome
 from tests.cli.fork_server import ForkServer
 from tests.corpus import real_session  # noqa: F401 - a fixture
-from tests.needs import REPO, need
+from tests.needs import REPO, require_for_test
 
 pytest_plugins = ("tests.e2e.fixtures",)
 
@@ -32,7 +35,9 @@ REAL_HOMES = tuple(
 )
 """The folders of the real clients of the user who runs the tests. No test may access them."""
 
-_ROOTS = tuple(f"{path}/" for home in REAL_HOMES for path in (home, os.path.realpath(home)))
+_REAL_HOME_PREFIXES = tuple(
+    f"{path}/" for home in REAL_HOMES for path in (home, os.path.realpath(home))
+)
 
 NO_HOME = "/dev/null/home-of-the-tests"
 """HOME in the tests. Nothing can be read or created below a device, not even by root."""
@@ -71,9 +76,9 @@ if (
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # The tests were started with nohup.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-_OURS = ("CLAUDE_", "CLAUDECODE", "CODEX_", "RESUME_HOOKS_")
-_KEPT = ("RESUME_HOOKS_CORPUS", "RESUME_HOOKS_CODEX", "RESUME_HOOKS_CLIENTS")
-_EVENTS = frozenset(
+_REMOVED_VARIABLE_PREFIXES = ("CLAUDE_", "CLAUDECODE", "CODEX_", "RESUME_HOOKS_")
+_KEPT_VARIABLES = ("RESUME_HOOKS_CORPUS", "RESUME_HOOKS_CODEX", "RESUME_HOOKS_CLIENTS")
+_FILE_EVENTS = frozenset(
     {
         "open",
         "os.chmod",
@@ -102,11 +107,11 @@ class RealHomeTouched(AssertionError):
 
 def _refuse_real_home(event: str, arguments: tuple[Any, ...]) -> None:
     """Raise an exception if an audit event accesses the folder of a real client."""
-    if event not in _EVENTS:
+    if event not in _FILE_EVENTS:
         return
     for path in arguments[:2]:
         name = os.fsdecode(path) if isinstance(path, (bytes, os.PathLike)) else path
-        if isinstance(name, str) and f"{os.path.abspath(name)}/".startswith(_ROOTS):
+        if isinstance(name, str) and f"{os.path.abspath(name)}/".startswith(_REAL_HOME_PREFIXES):
             raise RealHomeTouched(
                 f"{event} of {name}: tests never touch the real ~/.claude and ~/.codex"
             )
@@ -304,7 +309,7 @@ def no_real_home() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.startswith(_OURS) and name not in _KEPT:
+            if name.startswith(_REMOVED_VARIABLE_PREFIXES) and name not in _KEPT_VARIABLES:
                 patch.delenv(name)
         patch.setenv("HOME", NO_HOME)
         patch.setenv(
@@ -340,7 +345,7 @@ def git(tmp_path: Path) -> Any:
 
     The user's git settings are not used.
     """
-    need("git", shutil.which("git"), "install git")
+    require_for_test("git", shutil.which("git"), "install git")
 
     def run_git(folder: Path, *words: str) -> str:
         folder.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,9 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from tests.builders import SESSION
 from tests.needs import corpus_folder, corpus_sessions
 
-FOREIGN = "medium-conversation.jsonl"  # The export of another program, which no verb accepts.
+FOREIGN_EXPORT = (
+    "medium-conversation.jsonl"  # The export of another program, which no verb accepts.
+)
 
 
 class RealSession:
@@ -55,7 +57,7 @@ class RealSession:
     @property
     def is_foreign(self) -> bool:
         """Check whether the file is the export of another program."""
-        return self.path.name == FOREIGN
+        return self.path.name == FOREIGN_EXPORT
 
     @property
     def has_talk(self) -> bool:
@@ -72,12 +74,12 @@ class RealSession:
         return copy
 
 
-def _param(path: Path) -> object:
+def _param_of_session(path: Path) -> object:
     name = f"{path.parent.name}/{path.stem[:13]}"
     return pytest.param(path, id=name, marks=pytest.mark.xdist_group(name))
 
 
-@pytest.fixture(scope="session", params=[_param(path) for path in corpus_sessions()])
+@pytest.fixture(scope="session", params=[_param_of_session(path) for path in corpus_sessions()])
 def real_session(request: pytest.FixtureRequest) -> RealSession:
     """Return each session of the corpus, one for each run of a test."""
     return RealSession(request.param)

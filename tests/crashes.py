@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-NOBODY = 65_534
+NOBODY_UID = 65_534
 
 WRITE_FUNCTIONS = ("copy_file_range", "sendfile", "write")
 """Functions that write to an open file. Python reports no audit event for them."""
@@ -37,11 +37,13 @@ An ``open`` for writing is checked separately.
 """
 
 
-def crashes(prepare: Callable[[], Callable[[], object]], *, every: int = 1) -> Iterator[bool]:
+def kill_before_each_change(
+    prepare: Callable[[], Callable[[], object]], *, every: int = 1
+) -> Iterator[bool]:
     """Run a function repeatedly, and kill it before its first change of the disk, its second, and so on.
 
-    Yields True after each kill, and False after the run that was not killed. ``every`` skips
-    changes.
+    Yields True after each kill, and False after the run that was not killed. With ``every=3``, the
+    function is killed only before every third change.
     """
     for count in range(1, 5_000, every):
         status = exit_code_of_fork(prepare(), killed_before=count)
@@ -76,7 +78,7 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
         if event in CHANGE_EVENTS or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
             count_down()
 
-    def counting(call: Callable[..., Any]) -> Callable[..., Any]:
+    def counted_call(call: Callable[..., Any]) -> Callable[..., Any]:
         def write(*words: Any, **named: Any) -> Any:
             count_down()
             return call(*words, **named)
@@ -87,7 +89,7 @@ def _run_and_exit(work: Callable[[], object], count: int) -> NoReturn:
         if count:
             sys.addaudithook(count_event)
             for name in WRITE_FUNCTIONS:
-                setattr(os, name, counting(getattr(os, name)))
+                setattr(os, name, counted_call(getattr(os, name)))
         work()
         code = 0
     except BaseException:  # noqa: BLE001 - the end of a process: it prints its trace
@@ -111,8 +113,8 @@ def without_root_rights(root: Path | None = None) -> Iterator[None]:
     was = os.geteuid()
     if was == 0:
         for path in [root, *root.rglob("*")] if root else ():
-            os.chown(path, NOBODY, NOBODY)
-        os.seteuid(NOBODY)
+            os.chown(path, NOBODY_UID, NOBODY_UID)
+        os.seteuid(NOBODY_UID)
     try:
         yield
     finally:

@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 import pytest
 
 from resume_hooks import seam
-from tests.builders import UUID
+from tests.builders import SESSION_ID_PATTERN
 
 Value = TypeVar("Value")
 
 REPO = Path(__file__).resolve().parent.parent
 
 
-def need(what: str, present: object, how: str) -> None:
-    """Skip the test if the requirement ``what`` is not ``present``.
+def require_for_test(what: str, present: object, how: str) -> None:
+    """Skip the test if its requirement ``what`` is not ``present``.
 
     The message contains ``what`` and ``how`` to get it. With REQUIRE_ALL=1, which CI sets, the test
     fails instead.
@@ -42,7 +42,7 @@ def one_in(step: int, values: Iterable[Any]) -> list[Any]:
     ]
 
 
-def every_python() -> list[Path]:
+def installed_pythons() -> list[Path]:
     """Return the sorted paths of all Pythons that pyenv has installed for this user.
 
     HOME is not used, because it is a missing folder in the tests.
@@ -51,14 +51,16 @@ def every_python() -> list[Path]:
     return sorted(Path(home, ".pyenv", "versions").glob("3.*/bin/python3"))
 
 
-def python39() -> str:
+def python39_path() -> str:
     """Return the path of a Python 3.9. Without one, the test is skipped or fails.
 
     Python 3.9 is the oldest version that runs the hooks' scripts.
     """
-    known = (str(path) for path in every_python() if path.parent.parent.name.startswith("3.9."))
+    known = (
+        str(path) for path in installed_pythons() if path.parent.parent.name.startswith("3.9.")
+    )
     found = next(known, "") or shutil.which("python3.9")
-    need("Python 3.9", found, "install it with pyenv, or as python3.9 on PATH")
+    require_for_test("Python 3.9", found, "install it with pyenv, or as python3.9 on PATH")
     return str(found)
 
 
@@ -70,7 +72,7 @@ def corpus_folder() -> Path:
 def corpus() -> Path:
     """Return the folder of real transcripts. Without it, the test is skipped or fails."""
     folder = corpus_folder()
-    need(
+    require_for_test(
         "the transcript corpus", folder.is_dir(), f"set RESUME_HOOKS_CORPUS, or put it at {folder}"
     )
     return folder
@@ -90,15 +92,16 @@ def _is_conversation(file: Path) -> bool:
     if file.name.startswith("agent-") or file.stat().st_size == 0:
         return False
     inside = file.relative_to(corpus_folder()).parts[:-1]
-    return not any(re.fullmatch(UUID, part) for part in inside)
+    return not any(re.fullmatch(SESSION_ID_PATTERN, part) for part in inside)
 
 
-def rows_of_installed_parts(
+def names_of_installed_parts(
     names: dict[str, Value], rows_of_parts: Mapping[str, Sequence[Any]]
 ) -> dict[str, Value]:
     """Return ``names`` without the names that belong to parts that are not installed.
 
-    ``rows_of_parts`` maps the name of each value from a part to a row that begins with the part.
+    ``rows_of_parts`` has a row for each name that belongs to a part. The row begins with the part's
+    name.
     """
     return {
         name: value

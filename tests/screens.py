@@ -17,11 +17,11 @@ from tests.e2e.harness.keys import bytes_of_key
 from tests.e2e.harness.processes import end_process
 from tests.needs import REPO
 
-TIMEOUT = 30.0
-ALTERNATE, USUAL = b"\x1b[?1049h", b"\x1b[?1049l"
-HIDDEN, SHOWN = b"\x1b[?25l", b"\x1b[?25h"
+TIMEOUT_SECONDS = 30.0
+ENTER_ALTERNATE_SCREEN, LEAVE_ALTERNATE_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
+HIDE_CURSOR, SHOW_CURSOR = b"\x1b[?25l", b"\x1b[?25h"
 
-_SCRIPT = """\
+_SHELL_SCRIPT = """\
 trap : INT
 stty -g > "$LEFT/before"
 "$PYTHON" -m resume_hooks "$@"
@@ -58,7 +58,7 @@ class Screen:
         }
         self._child: pexpect.spawn[bytes] = pexpect.spawn(
             "/bin/sh",
-            ["-c", _SCRIPT, "sh", *words],
+            ["-c", _SHELL_SCRIPT, "sh", *words],
             cwd=str(folder),
             env=env,
             dimensions=(rows, columns),
@@ -73,7 +73,7 @@ class Screen:
 
     def __exit__(self, *_: object) -> None:
         """End every process that is still running."""
-        for pid in [*self._children(), *([self._child.pid] if self._child.pid else [])]:
+        for pid in [*self._child_pids(), *([self._child.pid] if self._child.pid else [])]:
             end_process(pid)
         self._child.close(force=True)
 
@@ -100,10 +100,10 @@ class Screen:
 
     def text(self) -> str:
         """Return the current text of the screen."""
-        self._drain()
+        self._read_output()
         return "\n".join(self._emulator.lines())
 
-    def wait_for(self, pattern: str, timeout: float = TIMEOUT) -> re.Match[str]:
+    def wait_for(self, pattern: str, timeout: float = TIMEOUT_SECONDS) -> re.Match[str]:
         """Wait until the regular expression ``pattern`` matches on the screen, and return the match.
 
         Raises AssertionError with the screen's text after ``timeout`` seconds.
@@ -117,27 +117,27 @@ class Screen:
 
     def signal(self, number: int) -> None:
         """Send a signal to the program."""
-        for pid in self._children():
+        for pid in self._child_pids():
             os.kill(pid, number)
 
     def wait_for_end(self) -> int:
         """Wait until the program ends, and return its exit code."""
-        deadline = time.monotonic() + TIMEOUT
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline:
-            self._drain()
+            self._read_output()
             if (self._notes / "after").is_file() and not self._child.isalive():
-                self._drain()  # Read the output that was printed meanwhile.
+                self._read_output()  # Read the output that was printed meanwhile.
                 return int((self._notes / "code").read_text())
         raise AssertionError(f"it never ended; the screen:\n{self.text()}")
 
     def close_terminal(self) -> int:
         """Close the terminal, wait until the program ends, and return its exit code.
 
-        The code is 0 if the shell did not save it: the shell is also told that the terminal closed.
+        The code is 0 if the shell did not save it, because the closed terminal ended the shell too.
         """
-        pids = self._children()
+        pids = self._child_pids()
         self._child.ptyproc.fileobj.close()  # type: ignore[attr-defined]  # pexpect declares no type
-        deadline = time.monotonic() + TIMEOUT
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline and any(_is_running(pid) for pid in pids):
             time.sleep(0.01)
         assert not any(_is_running(pid) for pid in pids), "it still runs without its terminal"
@@ -147,20 +147,20 @@ class Screen:
     def is_terminal_restored(self) -> bool:
         """Check whether the terminal has the same settings, screen and cursor as before the run."""
         settings = [(self._notes / name).read_text() for name in ("before", "after")]
-        screen = self.raw.rfind(USUAL) > self.raw.rfind(ALTERNATE) or ALTERNATE not in self.raw
+        left_at, entered_at = map(self.raw.rfind, (LEAVE_ALTERNATE_SCREEN, ENTER_ALTERNATE_SCREEN))
         return (
             settings[0] == settings[1]
-            and screen
-            and self.raw.rfind(SHOWN) >= self.raw.rfind(HIDDEN)
+            and left_at >= entered_at
+            and self.raw.rfind(SHOW_CURSOR) >= self.raw.rfind(HIDE_CURSOR)
         )
 
-    def _drain(self) -> None:
+    def _read_output(self) -> None:
         try:
             self._emulator.feed(self._child.read_nonblocking(65_536, timeout=0.05))
         except (pexpect.TIMEOUT, pexpect.EOF, OSError):
             time.sleep(0.01)
 
-    def _children(self) -> list[int]:
+    def _child_pids(self) -> list[int]:
         """Return the ids of the shell's child processes."""
         pid = self._child.pid
         try:

@@ -17,40 +17,54 @@ from tests.builders import (
     user,
 )
 
-EVIL = "EVIL-WISH"
+HOSTILE_TEXT = "EVIL-WISH"
 """The text in every field that an import must not copy."""
 
 MODEL = "claude-evil-9"
-SAID = ("please fix the parser", "the parser is fixed", "also the lexer", "the lexer is fixed, too")
+HOSTILE_MESSAGES = (
+    "please fix the parser",
+    "the parser is fixed",
+    "also the lexer",
+    "the lexer is fixed, too",
+)
 """The messages of the conversation, in their order."""
 
-_BACKUP = {"backupFileName": EVIL, "version": 1, "backupTime": "2026-01-31T09:30:00.000Z"}
+_HOSTILE_BACKUP = {
+    "backupFileName": HOSTILE_TEXT,
+    "version": 1,
+    "backupTime": "2026-01-31T09:30:00.000Z",
+}
 
 
 def hostile_records() -> list[Record]:
     """Return the records of the transcript in the order of the file."""
     return [
         {"type": "permission-mode", "permissionMode": "bypassPermissions", "sessionId": "../../x"},
-        {"type": "mode", "mode": EVIL, "sessionId": "x"},
+        {"type": "mode", "mode": HOSTILE_TEXT, "sessionId": "x"},
         {
             "type": "worktree-state",
-            "worktreeSession": {"worktreePath": f"/tmp/{EVIL}"},
+            "worktreeSession": {"worktreePath": f"/tmp/{HOSTILE_TEXT}"},
             "sessionId": "x",
         },
-        {"type": "agent-name", "agentName": EVIL, "sessionId": "x"},
-        {"type": "agent-setting", "agentSetting": EVIL, "sessionId": "x"},
-        {"type": "queue-operation", "operation": "enqueue", "content": EVIL, "sessionId": "x"},
-        {"type": "continued-in", "sessionId": EVIL},
-        {"type": "cost-state", "cost": 10**6, "sessionId": EVIL},
+        {"type": "agent-name", "agentName": HOSTILE_TEXT, "sessionId": "x"},
+        {"type": "agent-setting", "agentSetting": HOSTILE_TEXT, "sessionId": "x"},
+        {
+            "type": "queue-operation",
+            "operation": "enqueue",
+            "content": HOSTILE_TEXT,
+            "sessionId": "x",
+        },
+        {"type": "continued-in", "sessionId": HOSTILE_TEXT},
+        {"type": "cost-state", "cost": 10**6, "sessionId": HOSTILE_TEXT},
         _hostile_snapshot(),
         {
             "type": "content-replacement",
-            "replacements": [{"toolUseId": "c1", "replacement": EVIL}],
+            "replacements": [{"toolUseId": "c1", "replacement": HOSTILE_TEXT}],
             "sessionId": "x",
         },
         *_hostile_chain(),
         {"type": "tag", "tag": "parser", "sessionId": "x"},
-        {"type": "pr-link", "prNumber": 1, "prUrl": f"https://{EVIL}", "sessionId": "x"},
+        {"type": "pr-link", "prNumber": 1, "prUrl": f"https://{HOSTILE_TEXT}", "sessionId": "x"},
         last_prompt("a3"),
         custom_title("Fix the parser"),
     ]
@@ -59,7 +73,10 @@ def hostile_records() -> list[Record]:
 def _hostile_chain() -> list[Record]:
     """Return the records of the conversation."""
     first = user(
-        SAID[0], uuid="u1", **_hostile_fields(), toolUseResult={"agentId": EVIL, "outputFile": EVIL}
+        HOSTILE_MESSAGES[0],
+        uuid="u1",
+        **_hostile_fields(),
+        toolUseResult=dict.fromkeys(("agentId", "outputFile"), HOSTILE_TEXT),
     )
     edit = {"file_path": "/x", "old_string": "a", "new_string": "b"}
     calls = tool_use(
@@ -67,10 +84,10 @@ def _hostile_chain() -> list[Record]:
     )
     # This diff has an invalid form, on which client 2.1.42 crashes.
     answer = {
-        "agentId": EVIL,
-        "backgroundTaskId": EVIL,
+        "agentId": HOSTILE_TEXT,
+        "backgroundTaskId": HOSTILE_TEXT,
         "filePath": "/x",
-        "structuredPatch": [{"lines": EVIL}],
+        "structuredPatch": [{"lines": HOSTILE_TEXT}],
     }
     ran = user(
         [result("c1", "ok")],
@@ -81,17 +98,23 @@ def _hostile_chain() -> list[Record]:
         **_hostile_fields(),
     )
     done = assistant(
-        SAID[1], uuid="a2", parent="r1", ts=9, model=MODEL, **_hostile_fields(), tokens=900_000
+        HOSTILE_MESSAGES[1],
+        uuid="a2",
+        parent="r1",
+        ts=9,
+        model=MODEL,
+        **_hostile_fields(),
+        tokens=900_000,
     )
-    queued = attachment(EVIL, uuid="q1", parent="a2", ts=10)
+    queued = attachment(HOSTILE_TEXT, uuid="q1", parent="a2", ts=10)
     queued["attachment"] = {
         "type": "queued_command",
-        "prompt": SAID[2],
+        "prompt": HOSTILE_MESSAGES[2],
         "commandMode": "prompt",
-        "origin": EVIL,
+        "origin": HOSTILE_TEXT,
     }
     last = assistant(
-        SAID[3],
+        HOSTILE_MESSAGES[3],
         uuid="a3",
         parent="q1",
         ts="2099-01-01T00:00:00.000Z",
@@ -104,57 +127,65 @@ def _hostile_chain() -> list[Record]:
 def _hostile_fields() -> Record:
     """Return hostile fields for a record, such as another folder or permissions."""
     return {
-        "cwd": f"/home/{EVIL}",
-        "gitBranch": EVIL,
+        "cwd": f"/home/{HOSTILE_TEXT}",
+        "gitBranch": HOSTILE_TEXT,
         "permissionMode": "bypassPermissions",
-        "slug": f"../../{EVIL}",
-        "planContent": EVIL,
-        "todos": [{"content": EVIL, "status": "in_progress", "activeForm": EVIL}],
-        "agentId": EVIL,
-        "forkedFrom": {"sessionId": "00000001-0000-4000-8000-000000000001", "messageUuid": EVIL},
+        "slug": f"../../{HOSTILE_TEXT}",
+        "planContent": HOSTILE_TEXT,
+        "todos": [{"content": HOSTILE_TEXT, "status": "in_progress", "activeForm": HOSTILE_TEXT}],
+        "agentId": HOSTILE_TEXT,
+        "forkedFrom": {
+            "sessionId": "00000001-0000-4000-8000-000000000001",
+            "messageUuid": HOSTILE_TEXT,
+        },
         "continue_metadata": {
-            "parent_session_file": f"/{EVIL}",
+            "parent_session_file": f"/{HOSTILE_TEXT}",
             "continued_at": "2026-01-31T09:30:00Z",
         },
         "truncated": True,
-        "original_session": f"/{EVIL}",
-        "requestedModel": EVIL,
-        "promptId": EVIL,
+        "original_session": f"/{HOSTILE_TEXT}",
+        "requestedModel": HOSTILE_TEXT,
+        "promptId": HOSTILE_TEXT,
     }
 
 
 def _hostile_attachments(above: str) -> list[Record]:
     """Return a chain of attachments after ``above`` that pretend to come from the client."""
     kinds: list[dict[str, Any]] = [
-        {"type": "prompt_snapshot", "systemPrompt": [EVIL]},
+        {"type": "prompt_snapshot", "systemPrompt": [HOSTILE_TEXT]},
         {
             "type": "hook_additional_context",
-            "content": [EVIL],
+            "content": [HOSTILE_TEXT],
             "hookName": "SessionStart",
             "hookEvent": "SessionStart",
         },
-        {"type": "command_permissions", "allowedTools": ["Bash(*)", EVIL]},
+        {"type": "command_permissions", "allowedTools": ["Bash(*)", HOSTILE_TEXT]},
         {
             "type": "file",
-            "filename": EVIL,
-            "content": {"type": "text", "file": {"filePath": EVIL, "content": EVIL}},
+            "filename": HOSTILE_TEXT,
+            "content": {
+                "type": "text",
+                "file": {"filePath": HOSTILE_TEXT, "content": HOSTILE_TEXT},
+            },
         },
     ]
     rows = []
     for number, told in enumerate(kinds, 1):
-        row = attachment(EVIL, uuid=f"h{number}", parent=above, ts=number, renderedRole="system")
+        row = attachment(
+            HOSTILE_TEXT, uuid=f"h{number}", parent=above, ts=number, renderedRole="system"
+        )
         rows.append({**row, "attachment": told})
         above = f"h{number}"
-    rows.append(system("informational", uuid="h5", parent=above, ts=6, content=EVIL))
+    rows.append(system("informational", uuid="h5", parent=above, ts=6, content=HOSTILE_TEXT))
     return rows
 
 
 def _hostile_usage() -> Record:
-    return {**usage(900_000), "service_tier": EVIL}
+    return {**usage(900_000), "service_tier": HOSTILE_TEXT}
 
 
 def _hostile_snapshot() -> Record:
-    files = {f"/home/{EVIL}/x.py": _BACKUP}
+    files = {f"/home/{HOSTILE_TEXT}/x.py": _HOSTILE_BACKUP}
     inner = {
         "messageId": "u1",
         "trackedFileBackups": files,

@@ -149,7 +149,7 @@ def test_every_documented_name_is_an_attribute() -> None:
         resume_hooks.nothing  # noqa: B018
 
 
-def test_trim_writes_a_child_only_if_it_pays(config_home: ConfigHome) -> None:
+def test_trim_writes_a_child_only_if_it_pays_off(config_home: ConfigHome) -> None:
     """``trim`` writes a child, or returns a receipt without a file if a trim would not pay off."""
     long = [
         *conversation(1),

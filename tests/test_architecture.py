@@ -18,34 +18,34 @@ from resume_hooks.hooks.triggers import ROWS
 from resume_hooks.parts import PART_NAMES
 from tests.needs import REPO
 
-SOURCE = REPO / "src" / "resume_hooks"
+SOURCE_FOLDER = REPO / "src" / "resume_hooks"
 
-PACKAGES = {
+ALLOWED_PACKAGES = {
     "archive", "cli", "derive", "hooks", "maintenance", "parts", "reading", "redaction", "search", "sessions",
     "storage", "system", "transcripts",
 }  # fmt: skip
 
-ROOT_MODULES = {
+ALLOWED_ROOT_MODULES = {
     "__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "untrusted_folders",
     "questions", "seam", "settings", "shared_values", "team", "version",
 }  # fmt: skip
 
 
-def modules() -> dict[str, Path]:
+def paths_of_modules() -> dict[str, Path]:
     """Return the path of each module by its name after ``resume_hooks.``. The package itself is ""."""
     return {
-        ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        ".".join(path.relative_to(SOURCE_FOLDER).with_suffix("").parts)
         .removesuffix("__init__")
         .rstrip("."): path
-        for path in sorted(SOURCE.rglob("*.py"))
+        for path in sorted(SOURCE_FOLDER.rglob("*.py"))
     }
 
 
-MODULES = modules()
+MODULE_PATHS = paths_of_modules()
 
 
-def _tree(module: str) -> ast.Module:
-    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+def _syntax_tree(module: str) -> ast.Module:
+    return ast.parse(MODULE_PATHS[module].read_text(encoding="utf-8"))
 
 
 def test_the_root_contains_only_listed_packages_and_modules() -> None:
@@ -53,18 +53,18 @@ def test_the_root_contains_only_listed_packages_and_modules() -> None:
 
     A new module belongs in one of the packages.
     """
-    here = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
-    assert here == PACKAGES
-    assert {path.stem for path in SOURCE.glob("*.py")} == ROOT_MODULES
+    here = {path.name for path in SOURCE_FOLDER.iterdir() if (path / "__init__.py").exists()}
+    assert here == ALLOWED_PACKAGES
+    assert {path.stem for path in SOURCE_FOLDER.glob("*.py")} == ALLOWED_ROOT_MODULES
 
 
-@pytest.mark.parametrize("package", sorted(PACKAGES))
+@pytest.mark.parametrize("package", sorted(ALLOWED_PACKAGES))
 def test_every_package_lists_its_allowed_imports(package: str) -> None:
     """The docstring of every package states what the package may import.
 
     docs/architecture.md is generated from these docstrings.
     """
-    text = ast.get_docstring(_tree(package)) or ""
+    text = ast.get_docstring(_syntax_tree(package)) or ""
     assert "import" in text.lower()
     assert "must not" in text.lower() or "may import" in text.lower()
 
@@ -122,7 +122,7 @@ def test_every_question_is_asked_and_answered() -> None:
     """Every question to the parts is asked somewhere and answered by some function."""
     texts = [
         path.read_text(encoding="utf-8")
-        for path in (*MODULES.values(), *(REPO / "hooks").glob("*.py"))
+        for path in (*MODULE_PATHS.values(), *(REPO / "hooks").glob("*.py"))
         if path.parent.parent.name != "parts" or path.stem != "__init__"
     ]
     asked = {name for text in texts for name in re.findall(r"\bquestions\.(\w+)", text)}
@@ -140,7 +140,7 @@ def test_the_questions_import_only_types() -> None:
 
     lint-imports ignores this module.
     """
-    for node in _tree("questions").body:
+    for node in _syntax_tree("questions").body:
         if isinstance(node, ast.ImportFrom):
             assert node.module in {"__future__", "typing", "collections.abc", "resume_hooks.seam"}
         assert not isinstance(node, ast.Import)
@@ -148,7 +148,9 @@ def test_the_questions_import_only_types() -> None:
 
 def test_the_package_imports_the_api_only_on_request() -> None:
     """The package's ``__init__`` imports almost nothing, because every module imports it."""
-    imports = [node for node in _tree("").body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    imports = [
+        node for node in _syntax_tree("").body if isinstance(node, (ast.Import, ast.ImportFrom))
+    ]
     assert {ast.unparse(node) for node in imports} == {
         "from __future__ import annotations",
         "from typing import TYPE_CHECKING",
@@ -159,7 +161,7 @@ def test_the_package_imports_the_api_only_on_request() -> None:
     "module",
     [
         name
-        for name in MODULES
+        for name in MODULE_PATHS
         if name.partition(".")[0] not in {"cli", "hooks"} and ".verbs" not in name
     ],
 )
@@ -168,7 +170,9 @@ def test_only_cli_and_hooks_print_or_exit(module: str) -> None:
     if module == "__main__":
         return
     called = {
-        ast.unparse(node.func) for node in ast.walk(_tree(module)) if isinstance(node, ast.Call)
+        ast.unparse(node.func)
+        for node in ast.walk(_syntax_tree(module))
+        if isinstance(node, ast.Call)
     }
     assert called.isdisjoint({"print", "exit", "sys.exit", "quit", "input"})
 
@@ -177,8 +181,8 @@ def test_only_listed_modules_catch_every_exception() -> None:
     """Only the listed modules catch every exception, to report bugs or errors of Rust code."""
     broad = {
         module
-        for module in MODULES
-        for node in ast.walk(_tree(module))
+        for module in MODULE_PATHS
+        for node in ast.walk(_syntax_tree(module))
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"})
     }

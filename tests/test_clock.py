@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks import clock
 
-EXACT = {
+TIMES_BY_TEXT = {
     "2026-01-31": datetime(2026, 1, 31, tzinfo=UTC),
     " 2026-01-31T09:30 ": datetime(2026, 1, 31, 9, 30, tzinfo=UTC),
     "2026-01-31T09:30:00.123Z": datetime(2026, 1, 31, 9, 30, 0, 123_000, tzinfo=UTC),
@@ -16,13 +16,13 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("text", EXACT)
+@pytest.mark.parametrize("text", TIMES_BY_TEXT)
 def test_a_date_or_a_time_is_parsed(text: str) -> None:
     """``parse_user_time`` accepts dates and times, in UTC if the text contains no zone."""
-    assert clock.parse_user_time(text) == EXACT[text]
+    assert clock.parse_user_time(text) == TIMES_BY_TEXT[text]
 
 
-AGO = {
+SECONDS_BY_DURATION = {
     "30min": 1_800,
     "12h": 43_200,
     "3d": 259_200,
@@ -33,7 +33,7 @@ AGO = {
 }
 
 
-@pytest.mark.parametrize("text", AGO)
+@pytest.mark.parametrize("text", SECONDS_BY_DURATION)
 def test_a_duration_is_parsed_as_time_ago(text: str) -> None:
     """``parse_user_time`` accepts durations in minutes, hours, days, weeks, months or years.
 
@@ -41,7 +41,9 @@ def test_a_duration_is_parsed_as_time_ago(text: str) -> None:
     """
     found = clock.parse_user_time(text)
     assert found is not None
-    assert abs((datetime.now(UTC) - found) - timedelta(seconds=AGO[text])) < timedelta(seconds=60)
+    assert abs(
+        (datetime.now(UTC) - found) - timedelta(seconds=SECONDS_BY_DURATION[text])
+    ) < timedelta(seconds=60)
 
 
 def test_a_very_long_duration_ends_at_the_epoch() -> None:

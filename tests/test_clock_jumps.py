@@ -25,14 +25,14 @@ from resume_hooks.storage import backups
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.targets.hooks import hook_output
 
-YEAR = 365 * 86_400
-JUMPS = {
+YEAR_SECONDS = 365 * 86_400
+SECONDS_BY_JUMP = {
     "a minute back": -60,
-    "a year back": -YEAR,
+    "a year back": -YEAR_SECONDS,
     "a day ahead": 86_401,
-    "a decade ahead": 10 * YEAR,
+    "a decade ahead": 10 * YEAR_SECONDS,
 }
-NEW = session_id(2)
+NEW_SESSION = session_id(2)
 
 
 class ShiftedClock:
@@ -51,7 +51,7 @@ class ShiftedClock:
 
 @pytest.fixture
 def shifted_clock(monkeypatch: pytest.MonkeyPatch) -> ShiftedClock:
-    """Return a clock that the test can change."""
+    """Replace the engine's clock by one that the test can set ahead, and return it."""
     return ShiftedClock(monkeypatch)
 
 
@@ -76,22 +76,22 @@ def hook_answer(
     return dict(json.loads(out)) if out else {}
 
 
-@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_sessions_before_and_after_a_clock_jump_are_not_linked(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
     """If the clock jumps too far between the end and the start of a session, the two are not linked.
 
-    The note of the end is deleted, so the next two sessions are linked again.
+    The note that was written at the end is deleted, so the next two sessions are linked again.
     """
     hook_answer(session.main, session_in_client, hook_event_name="SessionEnd", reason="clear")
     shifted_clock.ahead = jump
     hook_answer(
-        session.main, session_in_client, NEW, hook_event_name="SessionStart", source="clear"
+        session.main, session_in_client, NEW_SESSION, hook_event_name="SessionStart", source="clear"
     )
     linked = [(link.parent_id, link.child_id) for link in read_links(config_home.where)]
     assert (
-        linked == ([(SESSION, NEW)] if abs(jump) <= session.MAX_PAIR_SECONDS - 5 else [])
+        linked == ([(SESSION, NEW_SESSION)] if abs(jump) <= session.MAX_PAIR_SECONDS - 5 else [])
         or abs(jump) == 60
     )
     assert not hook_state.list_note_names("clear-")
@@ -106,7 +106,7 @@ def test_sessions_before_and_after_a_clock_jump_are_not_linked(
     assert read_links(config_home.where)[-1].child_id == session_id(3)
 
 
-@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_a_clock_jump_closes_an_open_question(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
@@ -122,7 +122,7 @@ def test_a_clock_jump_closes_an_open_question(
     assert again.is_open
 
 
-@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_a_handoff_survives_a_clock_jump(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
@@ -134,7 +134,11 @@ def test_a_handoff_survives_a_clock_jump(
     assert "handed off" in said
     shifted_clock.ahead = jump
     started = hook_answer(
-        session.main, session_in_client, NEW, hook_event_name="SessionStart", source="startup"
+        session.main,
+        session_in_client,
+        NEW_SESSION,
+        hook_event_name="SessionStart",
+        source="startup",
     )
     assert "waits here" not in str(started) or 0 <= jump <= pending_handoff.ANNOUNCED_SECONDS
     again = hook_answer(prompt.main, session_in_client, prompt=">handoff go on")["reason"]
@@ -143,7 +147,7 @@ def test_a_handoff_survives_a_clock_jump(
     assert (config_home.project() / f"{link.child_id}.jsonl").is_file()
 
 
-@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_a_clock_jump_releases_a_claimed_note(
     config_home: ConfigHome, shifted_clock: ShiftedClock, jump: float
 ) -> None:
@@ -155,7 +159,7 @@ def test_a_clock_jump_releases_a_claimed_note(
     assert hook_state.claim_note("x")
 
 
-@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_a_clock_jump_does_not_break_lists_and_search(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
@@ -167,7 +171,7 @@ def test_a_clock_jump_does_not_break_lists_and_search(
     assert clock.parse_timestamp(row.ended) is not None
     assert (
         "clock" in describe_open_session(session_file(session_in_client), config_home.where)
-    ) == (jump == -YEAR), "unknown counts as open"
+    ) == (jump == -YEAR_SECONDS), "unknown counts as open"
     with opened_index(config_home.where) as index:
         assert index.postings.record_count == 12
     shifted_clock.ahead = 0
@@ -180,7 +184,7 @@ def test_a_clock_jump_does_not_mix_entries_of_trash_and_backups(
 ) -> None:
     """If the clock jumps, each entry in the trash and each backup has its own folder."""
     folders = []
-    for ahead in (0, -YEAR, 10 * YEAR):
+    for ahead in (0, -YEAR_SECONDS, 10 * YEAR_SECONDS):
         shifted_clock.ahead = ahead
         with commit.lock_trash(config_home.where):
             folders.append(trash.create_trash_folder(SESSION, clock.now(), config_home.where))
@@ -195,7 +199,7 @@ def test_a_clock_jump_does_not_mix_entries_of_trash_and_backups(
     assert len(set(folders)) == 3
 
 
-@pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
+@pytest.mark.parametrize("jump", SECONDS_BY_JUMP.values(), ids=SECONDS_BY_JUMP)
 def test_a_clock_jump_does_not_block_an_install(
     tmp_path: Path, jump: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from resume_hooks.paths import STATE_NAMES
 from resume_hooks.settings import KEYS
 from tests.needs import REPO
 
-GLOBS = (
+PAGE_GLOBS = (
     "README.md",
     "CONTRIBUTING.md",
     "docs/*.md",
@@ -33,10 +33,12 @@ GLOBS = (
     "agents/*.md",
     "commands/*.md",
 )
-PAGES = [page for glob in GLOBS for page in REPO.glob(glob)]
+PAGES = [page for glob in PAGE_GLOBS for page in REPO.glob(glob)]
 FIRST_WORDS = {*VERBS, *ALIASES, *FORMER_VERBS} - {"tag"}
-"""First words of commands that pages show without ``resume-hooks``. ``tag`` is also a kind of
-record."""
+"""First words of commands that pages show without ``resume-hooks``.
+
+``tag`` is left out, because pages also use it as the name of a kind of record.
+"""
 OTHER_SLASH_WORDS = ("autocompact", "clear", "compact", "goal", "plugin", "rename", "resume", "tmp")
 """Other words after a slash: commands of the client itself, and a folder."""
 
@@ -148,25 +150,28 @@ def test_every_name_in_architecture_exists() -> None:
         "hooks/guards",
         "hooks.guess",
     )
-    assert not any(map(is_resolved, nowhere))
-    missing = [span for span in spans if not is_resolved(span)]
+    assert not any(map(is_span_valid, nowhere))
+    missing = [span for span in spans if not is_span_valid(span)]
     assert not missing or is_any_part_missing()
 
 
-OURS = [
+REPOSITORY_PATHS = [
     path
     for folder in ("agents", "commands", "hooks", "skills", "src", "tests", "tools")
     for path in (REPO / folder, *(REPO / folder).rglob("*"))
     if "__pycache__" not in path.parts
 ]
-DEFINITION = re.compile(
+DEFINITION_PATTERN = re.compile(
     r"^ *(?:def|class) (\w+)|^ *(\w+)(?:: [^=\n]+)? = |^    (\w+): ", re.MULTILINE
 )
 """Finds names of functions, classes, values and fields."""
 
 
-def is_resolved(span: str) -> bool:
-    """Check whether a span in backticks is an existing file, module or name, or none of these."""
+def is_span_valid(span: str) -> bool:
+    """Check whether the file, module or name in backticks exists.
+
+    Returns True for spans that cannot be one of these, for example a word of a sentence.
+    """
     name = span.split(maxsplit=1)[0].rstrip("/")
     if not re.fullmatch(r"\w[\w./*-]*", name) or re.fullmatch(r"[a-z-]+", name):
         return True
@@ -174,16 +179,16 @@ def is_resolved(span: str) -> bool:
         return True
     name = name.removeprefix("resume_hooks.")
     paths = (name, f"{name}.py", f"{name.replace('.', '/')}.py", name.replace(".", "/"))
-    if any(path.match(each) for path in OURS for each in paths):
+    if any(path.match(each) for path in REPOSITORY_PATHS for each in paths):
         return True
     module, _, value = name.rpartition(".")
     files = ["*.py"]
     if module:
         place = module.replace(".", "/")
         files = [f"{place}.py", f"{place}/__init__.py"]
-    for path in OURS:
+    for path in REPOSITORY_PATHS:
         if path.is_file() and any(path.match(each) for each in files):
-            found = DEFINITION.findall(path.read_text("utf-8"))
+            found = DEFINITION_PATTERN.findall(path.read_text("utf-8"))
             if any(value in names for names in found):
                 return True
     return False

@@ -19,21 +19,24 @@ from tests.e2e.plugin import build_plugin
 from tests.needs import REPO
 
 EVALS = REPO / "evals"
-TASK = 'why {"did"} we'
-SKILL = {"name": "Skill", "input": {"skill": "resume-hooks:session-search"}}
-AGENT = {
+AGENT_PROMPT = 'why {"did"} we'
+SEARCH_SKILL_CALL = {"name": "Skill", "input": {"skill": "resume-hooks:session-search"}}
+SEARCH_AGENT_CALL = {
     "name": "Agent",
     "input": {
         "subagent_type": "resume-hooks:session-searcher",
         "description": "look it up",
-        "prompt": TASK,
+        "prompt": AGENT_PROMPT,
         "run_in_background": False,
     },
 }
-OTHER = {"name": "Skill", "input": {"skill": "verify", "args": "resume-hooks:session-search"}}
+OTHER_SKILL_CALL = {
+    "name": "Skill",
+    "input": {"skill": "verify", "args": "resume-hooks:session-search"},
+}
 # The client needs 80 s for all 40 cases. Daily runs use only two cases of each kind, which have the
 # tag "smoke".
-SELECTION = [] if os.environ.get("RUN_ALL") == "1" else ["--tag", "smoke"]
+SELECTION_OPTIONS = [] if os.environ.get("RUN_ALL") == "1" else ["--tag", "smoke"]
 
 
 def case_files(kind: str) -> list[Path]:
@@ -50,7 +53,7 @@ def prompt_of(case: Path) -> str:
 
 
 def test_there_are_twenty_different_cases_of_each_kind() -> None:
-    """There are twenty cases of each kind with different prompts, and all look for the same calls."""
+    """There are twenty cases of each kind with different prompts, and all grade the same calls."""
     kinds = {"fires": "contains", "passes": "not_contains"}
     texts = {
         kind: [case.read_text(encoding="utf-8") for case in case_files(kind)] for kind in kinds
@@ -75,7 +78,7 @@ def model_with_reply(reply: Reply) -> Callable[[Request], Reply]:
         said = any(message["role"] == "assistant" for message in request["messages"])
         return (
             "done"
-            if said or TASK in request["messages"][0]["content"][-1].get("text", "")
+            if said or AGENT_PROMPT in request["messages"][0]["content"][-1].get("text", "")
             else reply
         )
 
@@ -149,9 +152,9 @@ def test_all_cases_load(eval_suite: EvalSuite) -> None:
 @pytest.mark.parametrize(
     ("reply", "fires", "passes"),
     [
-        (SKILL, 1, 0),
-        pytest.param(AGENT, 1, 0, marks=pytest.mark.wide),
-        pytest.param(OTHER, 0, 1, marks=pytest.mark.wide),
+        (SEARCH_SKILL_CALL, 1, 0),
+        pytest.param(SEARCH_AGENT_CALL, 1, 0, marks=pytest.mark.wide),
+        pytest.param(OTHER_SKILL_CALL, 0, 1, marks=pytest.mark.wide),
     ],
     ids=["skill", "agent", "other"],
 )
@@ -160,9 +163,9 @@ def test_cases_grade_the_calls(
 ) -> None:
     """A model that always calls our skill or agent passes the first 20 cases and fails the others.
 
-    A model that calls another skill does the reverse.
+    A model that calls another skill fails the first 20 cases and passes the others.
     """
-    _, scores = eval_suite.run_eval(reply, *SELECTION)
-    assert len(scores) == (4 if SELECTION else 40)
+    _, scores = eval_suite.run_eval(reply, *SELECTION_OPTIONS)
+    assert len(scores) == (4 if SELECTION_OPTIONS else 40)
     for name, score in scores.items():
         assert score == (fires if name.startswith("fires-") else passes), name

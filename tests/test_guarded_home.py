@@ -14,28 +14,28 @@ from resume_hooks import paths
 from resume_hooks.storage.atomic import create_session
 from tests.builders import ConfigHome
 
-REAL = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")
-INSIDE = os.path.join(REAL, "projects", "-never", "x.jsonl")
-CODEX = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".codex")
+REAL_CLAUDE_HOME = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".claude")
+FILE_IN_REAL_HOME = os.path.join(REAL_CLAUDE_HOME, "projects", "-never", "x.jsonl")
+REAL_CODEX_HOME = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".codex")
 
-ACCESSES: list[Callable[[], object]] = [
-    lambda: open(INSIDE, "rb"),  # noqa: SIM115
-    lambda: os.open(INSIDE.encode(), os.O_RDONLY),
-    lambda: os.listdir(REAL),
-    lambda: os.scandir(os.path.join(REAL, "projects", "..")),
-    lambda: os.mkdir(os.path.join(REAL, "resume-hooks")),
-    lambda: os.rename("/tmp/nothing-here", INSIDE),
-    lambda: os.remove(INSIDE),
-    lambda: os.symlink(INSIDE, "/tmp/nothing-here/link"),
-    lambda: shutil.rmtree(REAL),
-    lambda: create_session(INSIDE, [b"{}\n"], lambda path: None),
-    lambda: os.scandir(os.path.join(CODEX, "sessions")),
-    lambda: open(os.path.join(CODEX, "session_index.jsonl"), "ab"),  # noqa: SIM115
-    lambda: sqlite3.connect(os.path.join(CODEX, "state_5.sqlite")),
+HOME_ACCESSES: list[Callable[[], object]] = [
+    lambda: open(FILE_IN_REAL_HOME, "rb"),  # noqa: SIM115
+    lambda: os.open(FILE_IN_REAL_HOME.encode(), os.O_RDONLY),
+    lambda: os.listdir(REAL_CLAUDE_HOME),
+    lambda: os.scandir(os.path.join(REAL_CLAUDE_HOME, "projects", "..")),
+    lambda: os.mkdir(os.path.join(REAL_CLAUDE_HOME, "resume-hooks")),
+    lambda: os.rename("/tmp/nothing-here", FILE_IN_REAL_HOME),
+    lambda: os.remove(FILE_IN_REAL_HOME),
+    lambda: os.symlink(FILE_IN_REAL_HOME, "/tmp/nothing-here/link"),
+    lambda: shutil.rmtree(REAL_CLAUDE_HOME),
+    lambda: create_session(FILE_IN_REAL_HOME, [b"{}\n"], lambda path: None),
+    lambda: os.scandir(os.path.join(REAL_CODEX_HOME, "sessions")),
+    lambda: open(os.path.join(REAL_CODEX_HOME, "session_index.jsonl"), "ab"),  # noqa: SIM115
+    lambda: sqlite3.connect(os.path.join(REAL_CODEX_HOME, "state_5.sqlite")),
 ]
 
 
-@pytest.mark.parametrize("touch", ACCESSES)
+@pytest.mark.parametrize("touch", HOME_ACCESSES)
 def test_access_to_the_real_home_raises_an_error(touch: Callable[[], object]) -> None:
     """Opening, listing, creating, moving or deleting a file of the real home raises an error first.
 
@@ -54,5 +54,5 @@ def test_the_home_does_not_exist_by_default() -> None:
 
 
 def test_our_code_finds_the_home_of_a_test(config_home: ConfigHome) -> None:
-    """With the fixture ``config_home``, our code uses its home, with or without an argument."""
+    """Our code uses the home of the fixture ``config_home``, whether or not a caller passes its paths."""
     assert paths.Where().config == config_home.where.config == str(config_home.config)

@@ -26,8 +26,8 @@ from resume_hooks.storage import backups, stored_settings
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.targets.target import assert_expected_error
 
-LINK = Link(session_id(2), SESSION, "handoff", "2026-01-31T09:30:00.000Z")
-OLD = 1_000_000_000.0
+HANDOFF_LINK = Link(session_id(2), SESSION, "handoff", "2026-01-31T09:30:00.000Z")
+OLD_MTIME = 1_000_000_000.0
 
 Snapshot = dict[str, tuple[int, int, bytes]]
 
@@ -59,8 +59,8 @@ def outside_folder(home: ConfigHome) -> Path:
     ]
     for name in names:
         (folder / name).write_text(f"precious {name}\n")
-        os.utime(folder / name, (OLD, OLD))
-    (folder / "lines.jsonl").write_text(json.dumps(LINK._asdict()) + "\n")
+        os.utime(folder / name, (OLD_MTIME, OLD_MTIME))
+    (folder / "lines.jsonl").write_text(json.dumps(HANDOFF_LINK._asdict()) + "\n")
     return folder
 
 
@@ -73,7 +73,7 @@ def folder_snapshot(folder: Path) -> Snapshot:
 
 
 def _record_link(home: ConfigHome) -> None:
-    link_log.record_link(LINK, home.where)
+    link_log.record_link(HANDOFF_LINK, home.where)
 
 
 def _store_setting(home: ConfigHome) -> None:
@@ -107,7 +107,7 @@ def _back_up_session(home: ConfigHome) -> None:
         pass
 
 
-ACTS: dict[str, Callable[[ConfigHome], None]] = {
+STATE_WRITERS: dict[str, Callable[[ConfigHome], None]] = {
     "link": _record_link,
     "setting": _store_setting,
     "note": _write_notes,
@@ -117,7 +117,7 @@ ACTS: dict[str, Callable[[ConfigHome], None]] = {
 }
 
 
-@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("act", STATE_WRITERS)
 @pytest.mark.parametrize("name", ["", "pending", "trash", "backups", "log"])
 def test_a_linked_state_folder_is_not_followed(
     config_home: ConfigHome, name: str, act: str
@@ -135,14 +135,14 @@ def test_a_linked_state_folder_is_not_followed(
     else:
         state.symlink_to(there)
     try:
-        ACTS[act](config_home)
+        STATE_WRITERS[act](config_home)
     except (ResumeHooksError, OSError) as error:
         assert_expected_error(error)
     assert folder_snapshot(there) == before
     assert sorted(path.name for path in there.iterdir()) == sorted(before), "nothing was added"
 
 
-@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("act", STATE_WRITERS)
 @pytest.mark.parametrize("kind", ["link", "dangling link", "second name", "pipe", "folder"])
 def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
     config_home: ConfigHome, kind: str, act: str
@@ -169,15 +169,15 @@ def test_a_link_or_pipe_in_place_of_a_state_file_is_not_used(
         state / "pending" / f"mark-{SESSION}.json",
     ]
     for place in places:
-        _put_in_place(kind, place, there / place.name)
+        _create_hostile_entry(kind, place, there / place.name)
     try:
-        ACTS[act](config_home)
+        STATE_WRITERS[act](config_home)
     except (ResumeHooksError, OSError) as error:
         assert_expected_error(error)
     assert folder_snapshot(there) == before
 
 
-def _put_in_place(kind: str, place: Path, target: Path) -> None:
+def _create_hostile_entry(kind: str, place: Path, target: Path) -> None:
     if kind == "link":
         place.symlink_to(target)
     elif kind == "dangling link":
@@ -235,12 +235,12 @@ def test_a_hard_linked_log_of_links_is_replaced_by_a_copy(config_home: ConfigHom
     The other file keeps its old rows.
     """
     state = state_folder(config_home)
-    link_log.record_link(LINK, config_home.where)
+    link_log.record_link(HANDOFF_LINK, config_home.where)
     (config_home.root / "copy").hardlink_to(state / "links.jsonl")
     before = (config_home.root / "copy").read_bytes()
-    other = LINK._replace(child_id=session_id(3))
+    other = HANDOFF_LINK._replace(child_id=session_id(3))
     link_log.record_link(other, config_home.where)
-    assert link_log.read_links(config_home.where) == [LINK, other]
+    assert link_log.read_links(config_home.where) == [HANDOFF_LINK, other]
     assert (config_home.root / "copy").read_bytes() == before
     assert [path.name for path in state.iterdir()] == ["links.jsonl"]
     assert stat.S_IMODE((state / "links.jsonl").stat().st_mode) == 0o600
@@ -296,7 +296,7 @@ def test_doctor_finds_unexpected_entries(config_home: ConfigHome) -> None:
     It never reports our own files.
     """
     write_session(config_home.project(), SESSION, conversation(3))
-    for act in ACTS.values():
+    for act in STATE_WRITERS.values():
         act(config_home)
     state = state_folder(config_home)
     assert find_state_problems(str(state)) == []

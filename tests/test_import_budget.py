@@ -14,7 +14,7 @@ from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES
 from tests.builders import SESSION, ConfigHome, conversation, user, write_session
 from tests.needs import REPO
 
-PROGRAMS = {
+PROGRAMS_BY_NAME = {
     "prompt": "from resume_hooks.hooks.prompt import main; main()",
     "session": "from resume_hooks.hooks.session import main; main()",
     "notice": "from resume_hooks.hooks.context_notice import main; main()",
@@ -25,10 +25,10 @@ PROGRAMS = {
     "helps": "from resume_hooks.cli.main import run; [run([verb, '--help']) for verb in sys.argv[1:]]",
 }
 
-INDEX = {"sqlite3", "tantivy"}
+INDEX_MODULES = {"sqlite3", "tantivy"}
 """The modules of the index, which only a search and a few verbs may import."""
 
-HEAVY = {
+HEAVY_MODULES = {
     "pydantic",
     "rich",
     "importlib.metadata",
@@ -37,11 +37,11 @@ HEAVY = {
     "http",
     "urllib.request",
     "logging",
-    *INDEX,
+    *INDEX_MODULES,
 }
 """Modules that no hook and no quick verb may import."""
 
-SLOW = {
+SLOW_MODULES = {
     "pathlib",
     "inspect",
     "typing_extensions",
@@ -55,10 +55,13 @@ SLOW = {
 
 
 def loaded_modules(home: ConfigHome, program: str, event: object = None, *words: str) -> set[str]:
-    """Run a hook or a verb, and return the modules that it imports, in addition to those of json."""
+    """Run a hook or a verb, and return the modules that it imports.
+
+    Modules that Python has already imported at its start are left out.
+    """
     script = (
         f"import sys; sys.path.insert(0, {str(REPO / 'src')!r}); before = set(sys.modules)\n"
-        f"{PROGRAMS[program]}\nprint(*(set(sys.modules) - before), file=sys.stderr)"
+        f"{PROGRAMS_BY_NAME[program]}\nprint(*(set(sys.modules) - before), file=sys.stderr)"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", script, *words],
@@ -72,7 +75,7 @@ def loaded_modules(home: ConfigHome, program: str, event: object = None, *words:
     return set(done.stderr.decode().split())
 
 
-def with_packages(modules: set[str]) -> set[str]:
+def add_packages(modules: set[str]) -> set[str]:
     """Return the modules and all packages that contain them."""
     return {name.rsplit(".", cut)[0] for name in modules for cut in range(name.count(".") + 1)}
 
@@ -80,7 +83,7 @@ def with_packages(modules: set[str]) -> set[str]:
 def modules_of_prompt(home: ConfigHome, prompt: str) -> set[str]:
     """Return the modules that are imported to answer a trigger, and their packages."""
     write_session(home.project(), SESSION, conversation(2))
-    return with_packages(loaded_modules(home, "prompt", {"session_id": SESSION, "prompt": prompt}))
+    return add_packages(loaded_modules(home, "prompt", {"session_id": SESSION, "prompt": prompt}))
 
 
 @pytest.mark.parametrize("prompt", [">session", ">help", "/resume-hooks:session"])
@@ -88,7 +91,9 @@ def test_the_fastest_triggers_import_little(config_home: ConfigHome, prompt: str
     """``>session`` and ``>help`` import no parser, no transcript code and no command line."""
     found = modules_of_prompt(config_home, prompt)
     assert found.isdisjoint(
-        HEAVY | SLOW | {"click", "orjson", "subprocess", "signal", "dataclasses", "uuid"}
+        HEAVY_MODULES
+        | SLOW_MODULES
+        | {"click", "orjson", "subprocess", "signal", "dataclasses", "uuid"}
     )
     ours = {name for name in found if name.startswith("resume_hooks")}
     assert ours <= {
@@ -109,10 +114,10 @@ def test_triggers_that_read_a_transcript_import_little(
 
     Only ``>trim`` and ``>resume`` import the modules for a trim.
     """
-    assert_transcript_budget(config_home, prompt)
+    assert_transcript_imports(config_home, prompt)
 
 
-def assert_transcript_budget(config_home: ConfigHome, prompt: str) -> None:
+def assert_transcript_imports(config_home: ConfigHome, prompt: str) -> None:
     """Check the imports of a trigger that reads a transcript."""
     found = modules_of_prompt(config_home, prompt)
     trims = {
@@ -121,15 +126,16 @@ def assert_transcript_budget(config_home: ConfigHome, prompt: str) -> None:
         if name.startswith(("resume_hooks.derive.trim", "resume_hooks.hooks.trim"))
     }
     assert bool(trims - {"resume_hooks.hooks.triggers"}) is prompt.startswith((">trim", ">resume"))
-    assert found.isdisjoint(HEAVY | {"click", "pathlib", "argparse", "pyperclip", "ctypes"})
+    assert found.isdisjoint(HEAVY_MODULES | {"click", "pathlib", "argparse", "pyperclip", "ctypes"})
 
 
 def test_the_search_trigger_imports_only_the_index_and_orjson(config_home: ConfigHome) -> None:
     """``>search`` imports only the index and orjson, and does not import multiprocessing."""
     found = modules_of_prompt(config_home, ">search prompt")
-    assert {"orjson", *INDEX} <= found
+    assert {"orjson", *INDEX_MODULES} <= found
     assert found.isdisjoint(
-        (HEAVY - INDEX) | {"click", "argparse", "pyperclip", "ctypes", "multiprocessing"}
+        (HEAVY_MODULES - INDEX_MODULES)
+        | {"click", "argparse", "pyperclip", "ctypes", "multiprocessing"}
     )
 
 
@@ -139,12 +145,12 @@ def test_the_end_of_a_turn_loads_little(config_home: ConfigHome) -> None:
     The comparison of sizes is imported only if the context is nearly full.
     """
     write_session(config_home.project(), SESSION, conversation(2))
-    found = with_packages(
+    found = add_packages(
         loaded_modules(config_home, "notice", {"session_id": SESSION, "hook_event_name": "Stop"})
     )
     assert "orjson" in found
     assert found.isdisjoint(
-        HEAVY
+        HEAVY_MODULES
         | {
             "click",
             "resume_hooks.derive.compare",
@@ -173,7 +179,7 @@ def test_hooks_before_the_engine_import_only_the_standard_library(
         {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
     )
     assert foreign == set()
-    assert with_packages(found).isdisjoint(
+    assert add_packages(found).isdisjoint(
         {
             "resume_hooks.settings",
             "resume_hooks.sessions.locate",
@@ -186,10 +192,10 @@ def test_hooks_before_the_engine_import_only_the_standard_library(
 def test_quick_verbs_do_not_load_pydantic_or_rich(config_home: ConfigHome, verb: str) -> None:
     """``lineage``, ``find-original`` and ``find-derived`` import click, but not pydantic or rich."""
     write_session(config_home.project(), SESSION, conversation(2))
-    found = with_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
+    found = add_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
     assert "click" in found
     assert found.isdisjoint(
-        {"pydantic", "rich", "importlib.metadata", "asyncio", "pyperclip", *INDEX}
+        {"pydantic", "rich", "importlib.metadata", "asyncio", "pyperclip", *INDEX_MODULES}
     )
     assert found.isdisjoint(
         {
@@ -206,9 +212,9 @@ def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHom
     The index is needed only for a session whose beginning and end are not the whole file.
     """
     write_session(config_home.project(), SESSION, conversation(2))
-    found = with_packages(loaded_modules(config_home, "cli", None, "sessions", "--all"))
+    found = add_packages(loaded_modules(config_home, "cli", None, "sessions", "--all"))
     assert found.isdisjoint(
-        HEAVY
+        HEAVY_MODULES
         | {
             "pyperclip",
             "prompt_toolkit",
@@ -220,17 +226,19 @@ def test_a_list_of_short_sessions_does_not_load_the_index(config_home: ConfigHom
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
 def test_a_repeated_search_loads_no_click(config_home: ConfigHome, form: list[str]) -> None:
-    """A search without click imports no click, no pydantic and no multiprocessing.
+    """A plain search imports no click, no pydantic and no multiprocessing.
 
     A repeated search of an unchanged index does not even import orjson.
     """
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
-        found = with_packages(
+        found = add_packages(
             loaded_modules(config_home, "search", None, "search", "--all", "prompt", *form)
         )
-        assert found >= INDEX
-        assert found.isdisjoint((HEAVY - INDEX) | {"pyperclip", "multiprocessing", "concurrent"})
+        assert found >= INDEX_MODULES
+        assert found.isdisjoint(
+            (HEAVY_MODULES - INDEX_MODULES) | {"pyperclip", "multiprocessing", "concurrent"}
+        )
         assert found.isdisjoint({"click", "difflib", "resume_hooks.sessions.locate"})
     assert found.isdisjoint({"orjson", "dataclasses", "inspect"})
 
@@ -251,15 +259,17 @@ def test_other_verbs_do_not_load_the_index(config_home: ConfigHome, words: list[
     """Verbs for one session do not import the index, with or without ``--json``."""
     write_session(config_home.project(), SESSION, conversation(2))
     for asked in (words, [*words, "--json"])[: len(words)]:
-        assert with_packages(loaded_modules(config_home, "cli", None, *asked)).isdisjoint(INDEX)
+        assert add_packages(loaded_modules(config_home, "cli", None, *asked)).isdisjoint(
+            INDEX_MODULES
+        )
 
 
 def test_the_card_of_a_long_session_imports_no_plans(config_home: ConfigHome) -> None:
-    """``>resume`` in a long session estimates from sizes, and imports no code for a handoff or a trim."""
+    """``>resume`` estimates a long session from file sizes, and imports no code for a handoff or a trim."""
     first, *rest = conversation(2)
     filling = user("x" * (MAX_QUICK_BYTES + 1), uuid="long", parent=rest[-1]["uuid"], ts=9)
     write_session(config_home.project(), SESSION, [first, *rest, filling])
-    found = with_packages(
+    found = add_packages(
         loaded_modules(config_home, "prompt", {"session_id": SESSION, "prompt": ">resume"})
     )
     assert "resume_hooks.derive.compare" in found
@@ -282,7 +292,7 @@ def test_a_named_session_does_not_load_the_chooser(config_home: ConfigHome, verb
         SESSION,
         [{**row, **here} for row in conversation(2)],
     )
-    found = with_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
+    found = add_packages(loaded_modules(config_home, "cli", None, verb, SESSION))
     assert found.isdisjoint({"prompt_toolkit", "asyncio", "pydantic", "resume_hooks.cli.picker"})
 
 
@@ -291,15 +301,15 @@ def test_the_chooser_does_not_load_the_index_at_first(config_home: ConfigHome) -
     found = loaded_modules(config_home, "chooser")
     assert "resume_hooks.cli.picker.screen" in found
     assert found.isdisjoint(
-        {*INDEX, "resume_hooks.search.run_search", "resume_hooks.search.index.connect"}
+        {*INDEX_MODULES, "resume_hooks.search.run_search", "resume_hooks.search.index.connect"}
     )
 
 
 def test_the_help_of_a_verb_loads_only_its_declaration(config_home: ConfigHome) -> None:
     """The help of a verb imports only the verb's options, not the code that runs it."""
-    found = with_packages(loaded_modules(config_home, "helps", None, *VERBS))
+    found = add_packages(loaded_modules(config_home, "helps", None, *VERBS))
     assert found.isdisjoint(
-        HEAVY | {"resume_hooks.redaction", "resume_hooks.archive", "resume_hooks.hooks"}
+        HEAVY_MODULES | {"resume_hooks.redaction", "resume_hooks.archive", "resume_hooks.hooks"}
     )
     ours = {
         name

@@ -47,13 +47,13 @@ from tests.fuzz.targets.target import assert_expected_error
 from tests.needs import REPO
 
 GIGABYTE = 1024**3
-MAX_SECONDS = 3.0
+MAX_CPU_SECONDS = 3.0
 """Maximum CPU seconds for something that takes a few hundredths of a second.
 
 A regular expression with quadratic time would take minutes.
 """
 
-UNITS = (
+REPEATED_TEXTS = (
     "a", "\x1b[", "\x1b]", "\x9d", "<command-name>", "<system-reminder>", "``` ", "[", "(", "- [ ] ", "https://", "../",
     '"', "'", "{", "\n", "> ", "==", "-----BEGIN ", "eyJ", "x@y.", " \t", "\\", " · handoff 2", "[SESSION LINEAGE]",
     "echo a | ", "key=", "</", "#", "1. ",
@@ -84,7 +84,7 @@ def test_state_files_of_a_gigabyte_count_as_missing(config_home: ConfigHome) -> 
     assert settings.load_settings(config_home.where)["notice_percent"].source == "default"
     assert settings.describe_invalid_settings(config_home.where)
     assert confirmations.find_question(SESSION) is None
-    assert time.process_time() - began < MAX_SECONDS
+    assert time.process_time() - began < MAX_CPU_SECONDS
     assert (state / "links.jsonl").stat().st_size == GIGABYTE
 
 
@@ -98,10 +98,10 @@ def test_ten_thousand_notes_are_read_quickly(config_home: ConfigHome) -> None:
     assert hook_state.read_note("x") == {}
     assert len(hook_state.list_note_names("handoff-")) == 10_000
     hook_state.delete_old_notes("trim-")
-    assert time.process_time() - began < MAX_SECONDS
+    assert time.process_time() - began < MAX_CPU_SECONDS
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", REPEATED_TEXTS)
 def test_repeated_text_is_processed_in_linear_time(config_home: ConfigHome, unit: str) -> None:
     """A text of 60,000 repeated characters is processed within the time limit by every function.
 
@@ -139,7 +139,7 @@ def test_repeated_text_is_processed_in_linear_time(config_home: ConfigHome, unit
     for name, act in acts.items():
         began = time.process_time()
         act()
-        assert time.process_time() - began < MAX_SECONDS, name
+        assert time.process_time() - began < MAX_CPU_SECONDS, name
 
 
 def _parse_query(text: str) -> None:
@@ -162,7 +162,7 @@ def test_long_titles_are_cut_everywhere(config_home: ConfigHome) -> None:
         len(hook_output(prompt.main, json.dumps(event).encode()))
         < 2 * hook_replies.MAX_REASON_UTF16_UNITS
     )
-    assert time.process_time() - began < MAX_SECONDS
+    assert time.process_time() - began < MAX_CPU_SECONDS
     assert HeadTail(path).title is not None
 
 

@@ -33,27 +33,31 @@ They occur in too many other names to be searched for.
 VAGUE_FIELDS = frozenset(["given", "mine", "pays", "unread", "voice"])
 """Words that may not be the name of a field. Fields of options have the names that users type."""
 
-PHRASES = re.compile(r"\b(?:(?<![Tt]here )(?:is no(?! longer\b)|are none|is none)|that which)\b")
+AWKWARD_PHRASES = re.compile(
+    r"\b(?:(?<![Tt]here )(?:is no(?! longer\b)|are none|is none)|that which)\b"
+)
 """Phrases that sound odd to a native reader. "There is no such session" and "is no longer needed"
 are allowed."""
 
 PRONOUN_START = re.compile(r"(?:It|They|Its|Their|Those|These|Otherwise|So|Then|And|But)\b")
 """The start of a docstring that has no subject without the name of its function."""
 
-MODULES = [path for folder in ("src", "hooks") for path in sorted((REPO / folder).rglob("*.py"))]
-PROGRAMS = [
+MODULE_PATHS = [
+    path for folder in ("src", "hooks") for path in sorted((REPO / folder).rglob("*.py"))
+]
+PROGRAM_PATHS = [
     path for folder in ("tools", "benchmarks") for path in sorted((REPO / folder).rglob("*.py"))
 ]
 """The programs of the repository. Their names follow the same rules."""
 
-TESTS = sorted((REPO / "tests").rglob("*.py"))
+TEST_PATHS = sorted((REPO / "tests").rglob("*.py"))
 
-DOCUMENTED = re.compile(r"schema|forms\.py")
+DOCUMENTED_MODULES = re.compile(r"schema|forms\.py")
 """Modules whose fields are those of the documented JSON."""
 
 CLIENT_MODULES = sorted((REPO / "hooks").rglob("*.mjs"))
 
-DECLARATION = re.compile(r"\b(?:const|let|var|function|class)\s+(\w+)")
+DECLARATION_PATTERN = re.compile(r"\b(?:const|let|var|function|class)\s+(\w+)")
 """The start of a JavaScript declaration and its name. A destructuring does not match."""
 
 
@@ -108,7 +112,7 @@ def fields_of(tree: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "path", [*MODULES, *PROGRAMS], ids=lambda path: str(path.relative_to(REPO))
+    "path", [*MODULE_PATHS, *PROGRAM_PATHS], ids=lambda path: str(path.relative_to(REPO))
 )
 def test_a_name_includes_its_object(path: Path) -> None:
     """No function, constant or module has only a participle as its name, and no function only a noun."""
@@ -119,10 +123,10 @@ def test_a_name_includes_its_object(path: Path) -> None:
     assert [name for name in plain_functions_of(tree) if name.strip("_") in BARE_NOUNS] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
+@pytest.mark.parametrize("path", MODULE_PATHS, ids=lambda path: str(path.relative_to(REPO)))
 def test_a_field_names_its_content(path: Path) -> None:
     """No field has one of the vague names."""
-    if DOCUMENTED.search(str(path.relative_to(REPO))):
+    if DOCUMENTED_MODULES.search(str(path.relative_to(REPO))):
         return
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert [name for name in fields_of(tree) if name in VAGUE_FIELDS] == []
@@ -131,26 +135,26 @@ def test_a_field_names_its_content(path: Path) -> None:
 @pytest.mark.parametrize("path", CLIENT_MODULES, ids=lambda path: path.name)
 def test_a_name_in_the_client_includes_its_object(path: Path) -> None:
     """No function, constant or variable in the client's JavaScript module has only a participle as name."""
-    names = DECLARATION.findall(path.read_text(encoding="utf-8"))
+    names = DECLARATION_PATTERN.findall(path.read_text(encoding="utf-8"))
     assert [name for name in names if name.lower() in PARTICIPLES] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(REPO)))
+@pytest.mark.parametrize("path", MODULE_PATHS, ids=lambda path: str(path.relative_to(REPO)))
 def test_no_sentence_has_an_awkward_phrase(path: Path) -> None:
-    """No docstring or message contains an odd phrase, except patterns that look for it."""
+    """No docstring or message contains an odd phrase, except patterns that search for such phrases."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     texts = [
         node.value
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    assert [text for text in texts if PHRASES.search(text) and "(?" not in text] == []
+    assert [text for text in texts if AWKWARD_PHRASES.search(text) and "(?" not in text] == []
 
 
 def test_every_docstring_names_its_subject() -> None:
     """No docstring of the code or the tests begins with a pronoun or in the middle of a thought."""
     wrong = []
-    for path in [*MODULES, *PROGRAMS, *TESTS]:
+    for path in [*MODULE_PATHS, *PROGRAM_PATHS, *TEST_PATHS]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 docstring = ast.get_docstring(node) or ""

@@ -11,11 +11,13 @@ import pytest
 
 from tests.needs import REPO
 
-OWNER = REPO / "src" / "resume_hooks" / "system" / "programs.py"
-PYTHON = sorted([*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*.py")])
-SCRIPTS = sorted(path for path in (REPO / "hooks").iterdir() if path.is_file() and not path.suffix)
+PROGRAMS_MODULE = REPO / "src" / "resume_hooks" / "system" / "programs.py"
+PYTHON_FILES = sorted([*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*.py")])
+SHELL_SCRIPTS = sorted(
+    path for path in (REPO / "hooks").iterdir() if path.is_file() and not path.suffix
+)
 
-FORBIDDEN = re.compile(
+FORBIDDEN_CALLS = re.compile(
     r"subprocess\.(Popen|run|call|check_call|check_output|getoutput|getstatusoutput)"
     r"|os\.(system|popen|startfile|exec\w+|spawn\w+|posix_spawnp?)"
     r"|(asyncio\.|loop\.)?(create_subprocess\w+|subprocess_exec|subprocess_shell)"
@@ -23,18 +25,18 @@ FORBIDDEN = re.compile(
     r"|click\.(edit|launch|echo_via_pager)|multiprocessing\.(Process|Pool|get_context|Manager)"
     r"|concurrent\.futures\.ProcessPoolExecutor|_posixsubprocess\.\w+"
 )
-ALLOWED = {
+ALLOWED_CALLS = {
     "src/resume_hooks/maintenance/uninstall.py": {
         "shutil.which"
-    },  # It finds a command and does not start it.
+    },  # This module finds a command and does not start it.
     "src/resume_hooks/search/index/read_transcript.py": {
         "multiprocessing.get_context"
-    },  # It forks the engine itself.
+    },  # This module forks the engine itself.
 }
 """Other files that may call some of these functions."""
 
 
-def without_annotations(tree: ast.AST) -> ast.AST:
+def remove_annotations(tree: ast.AST) -> ast.AST:
     """Return the syntax tree without type annotations, because they call nothing."""
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign):
@@ -46,7 +48,7 @@ def without_annotations(tree: ast.AST) -> ast.AST:
 
 def dotted_names(source: str) -> Iterator[str]:
     """Yield every dotted name in a source, with imported names resolved. Annotations are left out."""
-    tree = without_annotations(ast.parse(source))
+    tree = remove_annotations(ast.parse(source))
     meant = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -62,15 +64,17 @@ def dotted_names(source: str) -> Iterator[str]:
             yield f"{meant.get(first, first)}.{rest}"
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=lambda path: str(path.relative_to(REPO)))
+@pytest.mark.parametrize("path", PYTHON_FILES, ids=lambda path: str(path.relative_to(REPO)))
 def test_python_starts_programs_in_one_place(path: Path) -> None:
     """No module except ``system.programs`` uses a function that starts a program, under any name."""
-    if path == OWNER:
+    if path == PROGRAMS_MODULE:
         return
     found = {
-        name for name in dotted_names(path.read_text(encoding="utf-8")) if FORBIDDEN.fullmatch(name)
+        name
+        for name in dotted_names(path.read_text(encoding="utf-8"))
+        if FORBIDDEN_CALLS.fullmatch(name)
     }
-    assert found <= ALLOWED.get(str(path.relative_to(REPO)), set())
+    assert found <= ALLOWED_CALLS.get(str(path.relative_to(REPO)), set())
 
 
 @pytest.mark.parametrize(
@@ -87,13 +91,13 @@ def test_python_starts_programs_in_one_place(path: Path) -> None:
 )
 def test_the_check_finds_other_ways_in_python(source: str) -> None:
     """The check finds each of these examples, which start a program in a forbidden way."""
-    assert any(FORBIDDEN.fullmatch(name) for name in dotted_names(source))
+    assert any(FORBIDDEN_CALLS.fullmatch(name) for name in dotted_names(source))
 
 
-SOURCED = {"claim", "near-end", "new-folder", "programs", "where"}
+SOURCED_SCRIPTS = {"claim", "near-end", "new-folder", "programs", "where"}
 """Scripts that other scripts source after hooks/programs."""
 
-OUR_PYTHON = re.compile(r'"\$(?:any|python)"(?= )(?! \])')
+CHOSEN_PYTHON = re.compile(r'"\$(?:any|python)"(?= )(?! \])')
 """Matches the Python that our scripts chose, if it is run. ``[ -x "$any" ]`` does not run it."""
 
 PROGRAM_IN_FOLDER = re.compile(
@@ -112,7 +116,7 @@ def lines_with_forbidden_launches(script: str) -> list[str]:
     """Return the lines that start Python without ``-I``, or a program that uses its working folder."""
     found = []
     for line in code_lines(script):
-        behind = [line[ours.end() :] for ours in OUR_PYTHON.finditer(line)]
+        behind = [line[ours.end() :] for ours in CHOSEN_PYTHON.finditer(line)]
         if not all(re.match(r' -I (?:"\$here/|"\$@"|-c )', words) for words in behind):
             found.append(line)
         if PROGRAM_IN_FOLDER.search(re.sub(r"""'[^']*'|"[^"]*\"""", "", line)):
@@ -120,13 +124,13 @@ def lines_with_forbidden_launches(script: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SHELL_SCRIPTS, ids=lambda path: path.name)
 def test_scripts_start_programs_in_one_way(path: Path) -> None:
     """Scripts source hooks/programs first, run Python with ``-I``, and other programs with ``apart``."""
     script = path.read_text(encoding="utf-8")
     if path.name != "programs":
         assert lines_with_forbidden_launches(script) == []
-    if path.name not in SOURCED:
+    if path.name not in SOURCED_SCRIPTS:
         before = script.partition('/programs"\n')[0]
         assert [
             line for line in code_lines(before) if not line.startswith(("case $0 in", ". "))

@@ -14,10 +14,10 @@ from tests.hooks.test_trim import turns_with_large_files
 from tests.needs import REPO
 from tests.stand_in import write_stand_in
 
-SHELL = "from resume_hooks.cli.main import run; run(sys.argv[2:])"
-PROMPT = "from resume_hooks.hooks.prompt import main; main()"
+SHELL_PROGRAM = "from resume_hooks.cli.main import run; run(sys.argv[2:])"
+PROMPT_PROGRAM = "from resume_hooks.hooks.prompt import main; main()"
 
-COUNTED = """
+COUNTING_PROGRAM = """
 import os, sys
 sys.path.insert(0, {source!r})
 opened = 0
@@ -35,7 +35,7 @@ finally:
     print(opened, file=sys.stderr)
 """
 
-VERBS = (
+TESTED_COMMANDS = (
     ">handoff fix the tests",
     ">resume",
     ">trim",
@@ -72,7 +72,9 @@ class OpenCounter:
             "cwd": "/",
         }
         words = [] if is_prompt else [*verb.split(), session_id]
-        script = COUNTED.format(source=str(REPO / "src"), work=PROMPT if is_prompt else SHELL)
+        script = COUNTING_PROGRAM.format(
+            source=str(REPO / "src"), work=PROMPT_PROGRAM if is_prompt else SHELL_PROGRAM
+        )
         done = subprocess.run(
             [sys.executable, "-I", "-c", script, f"{session_id}.jsonl", *words],
             input=json.dumps(event).encode() if is_prompt else b"",
@@ -97,7 +99,7 @@ def open_counter(config_home: ConfigHome) -> OpenCounter:
     return OpenCounter(config_home)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", TESTED_COMMANDS)
 def test_a_verb_opens_its_session_at_most_three_times(open_counter: OpenCounter, verb: str) -> None:
     """A verb or trigger opens the file of its session at most three times."""
     session_id = SESSION

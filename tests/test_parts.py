@@ -15,7 +15,7 @@ from resume_hooks.paths import Where
 from tests import conftest
 from tests.needs import REPO
 
-PART = '''
+PART_SOURCE = '''
 """An example."""
 
 from resume_hooks import questions
@@ -27,7 +27,7 @@ PART = Part(
 )
 '''
 
-VERBS = '''
+VERBS_SOURCE = '''
 """The verb of this part."""
 
 from resume_hooks.cli.options import VerbOptions, flag
@@ -39,7 +39,7 @@ class GreetOptions(VerbOptions, function="resume_hooks.parts.example.verbs.greet
     loud: bool = flag("--loud", help="Say it in capitals.")
 '''
 
-VERB = '''
+VERB_SOURCE = '''
 """``greet``: an example."""
 
 from resume_hooks.parts.example.verbs import GreetOptions
@@ -51,7 +51,7 @@ def greet(options: GreetOptions) -> None:
     options.print_answer({"said": said}, lambda: said)
 '''
 
-FORMS = '''
+FORMS_SOURCE = '''
 """The form of greet."""
 
 from resume_hooks.cli.schema.base import StrictModel
@@ -70,7 +70,7 @@ def example_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     part = tmp_path / "example"
     (part / "verbs").mkdir(parents=True)
     for name, text in {
-        "__init__": PART, "verbs/__init__": VERBS, "verbs/greet": VERB, "forms": FORMS,
+        "__init__": PART_SOURCE, "verbs/__init__": VERBS_SOURCE, "verbs/greet": VERB_SOURCE, "forms": FORMS_SOURCE,
         "notes": "def note(session_id, where):\n    return f'a note on {session_id}'\n",
     }.items():  # fmt: skip
         (part / f"{name}.py").write_text(text)

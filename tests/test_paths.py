@@ -22,8 +22,8 @@ from resume_hooks.paths import (
 )
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
-LONG = "/srv/" + "a_long/path.of-many/parts/" * 12
-BMP = st.text(
+LONG_PATH = "/srv/" + "a_long/path.of-many/parts/" * 12
+BASIC_PLANE_TEXTS = st.text(
     st.characters(max_codepoint=0xFFFF, exclude_characters="\0", exclude_categories=["Cs"]),
     max_size=300,
 )
@@ -37,7 +37,7 @@ def key_of_sdk(folder: str) -> str:
     return project_key_for_directory(folder)
 
 
-@given(BMP)
+@given(BASIC_PLANE_TEXTS)
 def test_a_project_key_equals_that_of_the_sdk(name: str) -> None:
     """Our key for a project's folder is that of the SDK, also for long paths and composed accents.
 
@@ -85,13 +85,13 @@ def test_the_key_of_an_emoji_differs_from_that_of_the_sdk() -> None:
 
 def test_long_keys_are_cut_and_hashed() -> None:
     """A key of more than 200 characters is cut, and gets a dash and a hash of the whole path."""
-    assert len(LONG) > 200
-    key = project_key(LONG)
-    assert key == key_of_sdk(LONG)
-    assert key[:200] == "".join(c if c.isalnum() else "-" for c in LONG)[:200]
+    assert len(LONG_PATH) > 200
+    key = project_key(LONG_PATH)
+    assert key == key_of_sdk(LONG_PATH)
+    assert key[:200] == "".join(c if c.isalnum() else "-" for c in LONG_PATH)[:200]
     assert key[200] == "-"
-    assert project_key(LONG + "x")[:201] == key[:201]
-    assert project_key(LONG + "x") != key
+    assert project_key(LONG_PATH + "x")[:201] == key[:201]
+    assert project_key(LONG_PATH + "x") != key
 
 
 def test_the_key_of_a_link_is_that_of_its_target(tmp_path: Path) -> None:
@@ -112,11 +112,11 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
 
     The hash after them differs by client.
     """
-    key = project_key(LONG)
+    key = project_key(LONG_PATH)
     projects = config_home.config / "projects"
     for name in (key, key[:201] + "other", key[:200] + "x", "-unrelated"):
         (projects / name).mkdir()
-    assert project_folders(LONG, config_home.where) == [
+    assert project_folders(LONG_PATH, config_home.where) == [
         str(projects / key),
         str(projects / (key[:201] + "other")),
     ]
@@ -149,10 +149,10 @@ def test_a_variable_may_name_the_project_folder(name: str, config: str, *, named
 
 def test_a_long_key_without_a_folder_uses_our_hash(config_home: ConfigHome) -> None:
     """If no folder for a long path exists, the key with our own hash is used."""
-    expected = [str(config_home.config / "projects" / project_key(LONG))]
-    assert project_folders(LONG, config_home.where) == expected
+    expected = [str(config_home.config / "projects" / project_key(LONG_PATH))]
+    assert project_folders(LONG_PATH, config_home.where) == expected
     (config_home.config / "projects").rmdir()
-    assert project_folders(LONG, config_home.where) == expected
+    assert project_folders(LONG_PATH, config_home.where) == expected
 
 
 @pytest.mark.parametrize(

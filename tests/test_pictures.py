@@ -17,9 +17,16 @@ from tests.needs import REPO
 from tools import pictured
 from tools.svg import Cell, draw_animation, draw_picture, extract_drawn_text, extract_lines
 
-FOLDER = REPO / "docs" / "pictures"
-CARDS = {"resume": "resume", "handoff": f"handoff {pictured.NEXT_STEP}", "trim": "trim"}
-VERBS = {"search": ["search", *pictured.QUESTION], "lineage": ["lineage", pictured.SESSION[:8]]}
+PICTURE_FOLDER = REPO / "docs" / "pictures"
+TRIGGERS_BY_PICTURE = {
+    "resume": "resume",
+    "handoff": f"handoff {pictured.NEXT_STEP}",
+    "trim": "trim",
+}
+VERBS_BY_PICTURE = {
+    "search": ["search", *pictured.QUESTION],
+    "lineage": ["lineage", pictured.SESSION[:8]],
+}
 SCREEN_WORDS = {
     "pasted": [
         "Handed off from",
@@ -41,15 +48,15 @@ SCREEN_WORDS = {
         "Enter opens · Tab preview",
     ],
 }
-COPIED = re.compile(r"copied|Copied|Type the /resume")
+CLIPBOARD_LINE = re.compile(r"copied|Copied|Type the /resume")
 
 
 def text_of_picture(name: str) -> str:
     """Return the text of a picture."""
-    return "\n".join(extract_lines((FOLDER / f"{name}.svg").read_text("utf-8")))
+    return "\n".join(extract_lines((PICTURE_FOLDER / f"{name}.svg").read_text("utf-8")))
 
 
-def without_variable_parts(text: str, home: str = "~") -> str:
+def remove_variable_parts(text: str, home: str = "~") -> str:
     """Return a text without numbers, ids, homes and spaces, so that only the words are compared."""
     text = text.replace(home, "~")
     text = re.sub(
@@ -83,15 +90,15 @@ def pictures_of_pages() -> dict[str, str]:
 def test_pictures_and_pages_agree() -> None:
     """Each picture is on a page, and each picture on a page exists and has an alternative text."""
     named = pictures_of_pages()
-    assert sorted(named) == sorted(path.stem for path in FOLDER.glob("*.svg"))
-    assert sorted({*CARDS, *VERBS, *SCREEN_WORDS}) == sorted(named)
+    assert sorted(named) == sorted(path.stem for path in PICTURE_FOLDER.glob("*.svg"))
+    assert sorted({*TRIGGERS_BY_PICTURE, *VERBS_BY_PICTURE, *SCREEN_WORDS}) == sorted(named)
     assert all(len(words) > 15 for words in named.values())
 
 
-@pytest.mark.parametrize("name", sorted({*CARDS, *VERBS, *SCREEN_WORDS}))
+@pytest.mark.parametrize("name", sorted({*TRIGGERS_BY_PICTURE, *VERBS_BY_PICTURE, *SCREEN_WORDS}))
 def test_a_picture_has_only_text_and_shapes(name: str) -> None:
     """A picture contains only text and shapes: no scripts, links or other images."""
-    source = (FOLDER / f"{name}.svg").read_text("utf-8")
+    source = (PICTURE_FOLDER / f"{name}.svg").read_text("utf-8")
     tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(source).iter()}
     assert tags <= {
         "svg",
@@ -108,22 +115,24 @@ def test_a_picture_has_only_text_and_shapes(name: str) -> None:
     assert max(map(len, extract_lines(source))) <= 104
 
 
-@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("name", TRIGGERS_BY_PICTURE)
 def test_a_card_matches_its_picture(uploader_home: ConfigHome, name: str) -> None:
     """The lines of a card are in its picture, except numbers, ids and the line about the clipboard.
 
     If they are not, run ``python -m tools.make_pictures``.
     """
-    trigger = recognise_trigger(f"/resume-hooks:{CARDS[name]}")
+    trigger = recognise_trigger(f"/resume-hooks:{TRIGGERS_BY_PICTURE[name]}")
     assert trigger is not None
     said = card_of_trigger(trigger, {"session_id": pictured.SESSION, "prompt": ""})
-    shown = without_variable_parts(text_of_picture(name))
+    shown = remove_variable_parts(text_of_picture(name))
     for line in said.split("\n"):
-        if not COPIED.search(line) and "…" not in line:  # The cut of a path depends on its length.
-            assert without_variable_parts(line, str(uploader_home.root)) in shown, line
+        if (
+            not CLIPBOARD_LINE.search(line) and "…" not in line
+        ):  # Where a path is cut depends on its length.
+            assert remove_variable_parts(line, str(uploader_home.root)) in shown, line
 
 
-@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize("name", VERBS_BY_PICTURE)
 def test_a_verb_matches_its_picture(
     uploader_home: ConfigHome, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,12 +140,12 @@ def test_a_verb_matches_its_picture(
 
     If they are not, run ``python -m tools.make_pictures``.
     """
-    assert run(VERBS[name]) == 0
-    shown = without_variable_parts(text_of_picture(name).replace("-home-ann-uploader", "<key>"))
+    assert run(VERBS_BY_PICTURE[name]) == 0
+    shown = remove_variable_parts(text_of_picture(name).replace("-home-ann-uploader", "<key>"))
     key = re.sub(r"[^A-Za-z0-9]", "-", os.fspath(uploader_home.root / "uploader"))
     for line in capsys.readouterr().out.split("\n"):
         assert (
-            without_variable_parts(line.replace(key, "<key>"), str(uploader_home.root)) in shown
+            remove_variable_parts(line.replace(key, "<key>"), str(uploader_home.root)) in shown
         ), line
 
 
@@ -144,7 +153,7 @@ def test_a_verb_matches_its_picture(
 def test_the_picture_of_a_screen_has_its_words(name: str) -> None:
     """The picture of a client's or a chooser's screen contains the expected words."""
     for words in SCREEN_WORDS[name]:
-        assert without_variable_parts(words) in without_variable_parts(text_of_picture(name))
+        assert remove_variable_parts(words) in remove_variable_parts(text_of_picture(name))
 
 
 def test_cells_of_a_screen_are_drawn_as_svg() -> None:
@@ -174,5 +183,5 @@ def test_screens_are_animated_in_turn() -> None:
 
 def test_pictures_have_no_paths_of_this_machine() -> None:
     """No picture contains a path of the machine on which it was made."""
-    for path in Path(FOLDER).glob("*.svg"):
+    for path in Path(PICTURE_FOLDER).glob("*.svg"):
         assert not re.search(r"/root|/work/|/tmp", path.read_text("utf-8"))

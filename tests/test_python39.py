@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import part_table, questions, seam
-from tests.needs import REPO, python39
+from tests.needs import REPO, python39_path
 
-SOURCE = REPO / "src" / "resume_hooks"
-MODULES = [
+SOURCE_FOLDER = REPO / "src" / "resume_hooks"
+EARLY_MODULES = [
     "errors", "part", "paths", "part_table", "untrusted_folders", "questions", "seam", "shared_values",
     "archive.__init__", "archive.retention.__init__", "archive.retention.pending",
     "hooks.__init__", "hooks.end_process", "hooks.fallback", "hooks.hook_state", "hooks.pending_handoff",
@@ -31,7 +31,7 @@ MODULES = [
 EARLY_QUESTIONS = (questions.line_at_start, questions.needs_driver)
 """The questions to the parts that are asked before the engine is installed."""
 
-EARLY = [
+EARLY_FUNCTIONS = [
     *((part, value) for part, _, value in part_table.HOSTS.values()),
     *(
         answer
@@ -39,32 +39,32 @@ EARLY = [
         for answer in part_table.ANSWERS.get(question.name, ())
     ),
 ]
-MODULES += sorted(
+EARLY_MODULES += sorted(
     {
         f"parts.{part}.{module}"
-        for part, function in EARLY
+        for part, function in EARLY_FUNCTIONS
         if seam.is_installed(part)
         for module in ("__init__", function.partition(":")[0])
     }
 )
-FILES = [
-    *(SOURCE / f"{name.replace('.', '/')}.py" for name in MODULES),
+EARLY_FILES = [
+    *(SOURCE_FOLDER / f"{name.replace('.', '/')}.py" for name in EARLY_MODULES),
     *sorted((REPO / "hooks").glob("*.py")),
 ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(REPO)))
+@pytest.mark.parametrize("path", EARLY_FILES, ids=lambda path: str(path.relative_to(REPO)))
 def test_the_syntax_is_valid_in_python_3_9(path: Path) -> None:
     """The files have no syntax that Python 3.9 lacks, such as ``match``."""
     ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", EARLY_MODULES)
 def test_each_module_loads_in_python_3_9(module: str) -> None:
     """Python 3.9 can import each of the modules without any package."""
-    python = python39()
+    python, folder = python39_path(), str(SOURCE_FOLDER.parent)
     name = f"resume_hooks.{module}".removesuffix(".__init__")
-    script = f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); import {name}; assert sys.version_info < (3, 10)"
+    script = f"import sys; sys.path.insert(0, {folder!r}); import {name}; assert sys.version_info < (3, 10)"
     done = subprocess.run(
         [python, "-I", "-S", "-c", script], capture_output=True, text=True, check=False, timeout=60
     )
@@ -74,8 +74,8 @@ def test_each_module_loads_in_python_3_9(module: str) -> None:
 def test_imported_modules_are_in_the_list() -> None:
     """Every module that these files import is in the list too, or is an exception."""
     missing = set()
-    for path in FILES:
-        if path.stem == "questions":  # It imports types only for mypy.
+    for path in EARLY_FILES:
+        if path.stem == "questions":  # This module imports types only for mypy.
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("resume_hooks"):
@@ -83,8 +83,8 @@ def test_imported_modules_are_in_the_list() -> None:
                 for alias in node.names:
                     for name in (inner, f"{inner}.{alias.name}".removeprefix(".")):
                         if (
-                            SOURCE / f"{name.replace('.', '/')}.py"
-                        ).is_file() and name not in MODULES:
+                            SOURCE_FOLDER / f"{name.replace('.', '/')}.py"
+                        ).is_file() and name not in EARLY_MODULES:
                             missing.add(name)
     assert missing <= {
         "__main__", "derive.child.copy_files", "hooks.after_compaction", "hooks.background", "hooks.context_notice",

@@ -18,7 +18,7 @@ from tests.e2e.installed import clone_repository
 from tools import release
 
 MAX_FILES, MAX_BYTES = 600, 6_000_000
-PINNED = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\]+)", re.MULTILINE)
+PINNED_PACKAGE = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==([^ ;\\]+)", re.MULTILINE)
 """Matches a package and its version in a lock file."""
 
 
@@ -72,14 +72,14 @@ def test_each_package_of_a_lock_is_in_the_component_list(
     )
     text = (release_folder / "plugin" / f"{lock}.lock").read_text(encoding="utf-8")
     assert {(each["name"], each["version"]) for each in document["components"]} == set(
-        PINNED.findall(text)
+        PINNED_PACKAGE.findall(text)
     )
     listed = {digest["content"] for each in document["components"] for digest in hashes_of(each)}
     assert listed == set(re.findall(r"--hash=sha256:(\w+)", text))
 
 
 @pytest.mark.parametrize("kind", ["plugin", "edition"])
-def test_the_plugin_is_small(release_folder: Path, kind: str) -> None:
+def test_the_plugin_and_the_edition_are_small(release_folder: Path, kind: str) -> None:
     """The plugin and the edition have few files, because a client copies every file.
 
     The plugin directory rejects large files.

@@ -14,7 +14,7 @@ from resume_hooks.paths import Where
 from resume_hooks.settings import Setting, load_settings, settings_file
 from resume_hooks.storage.stored_settings import store_setting
 from tests.builders import ConfigHome
-from tests.needs import rows_of_installed_parts
+from tests.needs import names_of_installed_parts
 
 
 def write_settings(home: ConfigHome, content: object) -> None:
@@ -27,7 +27,7 @@ def write_settings(home: ConfigHome, content: object) -> None:
 
 def test_every_setting_has_a_default(config_home: ConfigHome) -> None:
     """Without a settings file and variables, every setting has its default."""
-    assert load_settings(config_home.where) == rows_of_installed_parts(
+    assert load_settings(config_home.where) == names_of_installed_parts(
         {
             "context_window": Setting(0, "default"),
             "clipboard": Setting("auto", "default"),
@@ -103,7 +103,7 @@ def test_later_sources_have_precedence(config_home: ConfigHome) -> None:
         b"[" * 100_000,
     ],
 )
-def test_an_invalid_setting_has_its_default(config_home: ConfigHome, bad: Any) -> None:
+def test_an_invalid_setting_falls_back_to_its_default(config_home: ConfigHome, bad: Any) -> None:
     """An invalid value or a damaged file gives the default of each setting."""
     write_settings(config_home, bad)
     assert load_settings(config_home.where) == {

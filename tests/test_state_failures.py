@@ -27,7 +27,7 @@ TRIGGERS = (
     ">session", ">help", ">lineage", ">resume", ">search prompt", ">trim",
     ">trim yes", ">handoff go on",
 )  # fmt: skip
-EVENTS: tuple[dict[str, str], ...] = (
+HOOK_EVENTS: tuple[dict[str, str], ...] = (
     {"hook_event_name": "SessionEnd", "reason": "clear"},
     {"hook_event_name": "SessionStart", "source": "clear"},
     {"hook_event_name": "SessionStart", "source": "startup"},
@@ -35,12 +35,12 @@ EVENTS: tuple[dict[str, str], ...] = (
     {"hook_event_name": "SessionStart", "source": "compact"},
     {"hook_event_name": "Stop"},
 )
-WRITING = os.O_CREAT | os.O_WRONLY | os.O_RDWR
+WRITE_FLAGS = os.O_CREAT | os.O_WRONLY | os.O_RDWR
 
-Trouble = Callable[[Path], contextlib.AbstractContextManager[None]]
+FolderFailure = Callable[[Path], contextlib.AbstractContextManager[None]]
 
 
-def failing_writes(number: int) -> Trouble:
+def failing_writes(number: int) -> FolderFailure:
     """Return a context in which writing to the state folder fails with the error ``number``."""
 
     @contextlib.contextmanager
@@ -71,7 +71,7 @@ def _patch_writes(
     real_open, real_mkdir = os.open, os.mkdir
 
     def open_or_fail(path: Any, flags: int, *rest: Any, **named: Any) -> int:
-        if str(path).startswith(str(state)) and flags & WRITING and (error := act()):
+        if str(path).startswith(str(state)) and flags & WRITE_FLAGS and (error := act()):
             raise error
         return real_open(path, flags, *rest, **named)
 
@@ -110,7 +110,7 @@ def impossible_folder(_: Path) -> Iterator[None]:
         yield
 
 
-TROUBLES: dict[str, Trouble] = {
+FAILURES_BY_NAME: dict[str, FolderFailure] = {
     "full": failing_writes(errno.ENOSPC),
     "over quota": failing_writes(errno.EDQUOT),
     "read-only": failing_writes(errno.EROFS),
@@ -135,7 +135,7 @@ def prompt_answer(session_in_client: str, text: str) -> str:
     return str(json.loads(out)["reason"]) if out else ""
 
 
-@pytest.mark.parametrize("name", TROUBLES)
+@pytest.mark.parametrize("name", FAILURES_BY_NAME)
 def test_every_trigger_answers_without_a_state_folder(
     config_home: ConfigHome, session_in_client: str, name: str
 ) -> None:
@@ -144,10 +144,10 @@ def test_every_trigger_answers_without_a_state_folder(
     A handoff writes its child, and the answer reports that the link was not added.
     """
     before = Path(session_in_client).read_bytes()
-    with TROUBLES[name](config_home.config / "resume-hooks"):
+    with FAILURES_BY_NAME[name](config_home.config / "resume-hooks"):
         assert prompt_answer(session_in_client, "fix it") == ""
         answers = {text: prompt_answer(session_in_client, text) for text in TRIGGERS}
-        for event in EVENTS:
+        for event in HOOK_EVENTS:
             sent = json.dumps(
                 {"session_id": SESSION, "transcript_path": session_in_client, "cwd": CWD, **event}
             ).encode()
@@ -167,7 +167,7 @@ def test_every_trigger_answers_without_a_state_folder(
     assert len(children) == 1
     handoff = answers[">handoff go on"]
     assert children[0].stem in handoff
-    if name != "vanishing":  # In that case, some writes succeed.
+    if name != "vanishing":  # If the folder is removed repeatedly, some writes succeed.
         assert "link was not added" in handoff
         assert "temporary index" in answers[">search prompt"]
 

@@ -14,8 +14,8 @@ from resume_hooks.sessions.link_log import links_file, read_links
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.needs import REPO
 
-CLIENTS, ROUNDS = 10, 3
-CLIENT = """
+CLIENT_COUNT, ROUND_COUNT = 10, 3
+CLIENT_PROGRAM = """
 import json, os, sys
 from resume_hooks.hooks import context_notice as notice, prompt, session
 from tests.fuzz.targets.hooks import hook_output
@@ -56,7 +56,9 @@ def test_ten_simultaneous_clients_lose_nothing(config_home: ConfigHome) -> None:
     """
     folder = config_home.project()
     shared = write_session(folder, session_id(99), conversation(5))
-    own = [write_session(folder, session_id(n), conversation(5)) for n in range(1, CLIENTS + 1)]
+    own = [
+        write_session(folder, session_id(n), conversation(5)) for n in range(1, CLIENT_COUNT + 1)
+    ]
     before = {path: Path(path).read_bytes() for path in (*own, shared)}
     clients = [_start_client(config_home, path, number) for number, path in enumerate(own)]
     for client in clients:
@@ -80,7 +82,7 @@ def _start_client(home: ConfigHome, path: str, number: int) -> subprocess.Popen[
         "PATH": os.environ["PATH"],
     }
     environ = {**home.environ, **more, "PYTHONPATH": f"{REPO / 'src'}:{REPO}"}
-    command = [sys.executable, "-c", CLIENT, session_id(99), path, str(ROUNDS)]
+    command = [sys.executable, "-c", CLIENT_PROGRAM, session_id(99), path, str(ROUND_COUNT)]
     pipes = {
         "stdin": subprocess.PIPE,
         "stdout": subprocess.PIPE,
@@ -92,7 +94,7 @@ def _start_client(home: ConfigHome, path: str, number: int) -> subprocess.Popen[
 
 def _check_children_and_index(home: ConfigHome, folder: Path, sources: set[str]) -> None:
     children = [path for path in folder.glob("*.jsonl") if str(path) not in sources]
-    assert len(children) == 2 * CLIENTS * ROUNDS
+    assert len(children) == 2 * CLIENT_COUNT * ROUND_COUNT
     links = Counter(link.child_id for link in read_links(home.where) if link.kind == "handoff")
     assert set(links) >= {path.stem for path in children}, "no link is lost"
     for row in Path(links_file(home.where)).read_bytes().splitlines():

@@ -14,9 +14,9 @@ from resume_hooks.system import plugin_files
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import children_of_session
-from tests.needs import REPO, need
+from tests.needs import REPO, require_for_test
 
-PARENT = "11111111-aaaa-4bbb-8ccc-000000000002"
+PARENT_ID = "11111111-aaaa-4bbb-8ccc-000000000002"
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_the_plugin_installs_from_the_package(
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tool)], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(tool), "install", "-q", str(built_wheel)]
     fetched = subprocess.run(pip, capture_output=True, check=False)
-    need("the package index", fetched.returncode == 0, fetched.stderr.decode())
+    require_for_test("the package index", fetched.returncode == 0, fetched.stderr.decode())
     (home.root / "bin").mkdir()
     (home.root / "bin" / "claude").symlink_to(client.command[0])
     env = home.env(api.client_env())
@@ -102,11 +102,11 @@ def test_the_plugin_installs_from_the_package(
     assert "Installed." in run_in_home("resume-hooks", "install")
     assert sum(path.lstat().st_size for path in data.rglob("*")) < 1_000_000
     assert f"the packages of {tool}" in run_in_home("resume-hooks", "doctor")
-    run_print(client, home, api, "hello", extra_args=["--session-id", PARENT])
-    run_print(client, home, api, ">handoff fix the tests", resume=PARENT)
-    assert len(children_of_session(home, home.project_folder / f"{PARENT}.jsonl")) == 1
+    run_print(client, home, api, "hello", extra_args=["--session-id", PARENT_ID])
+    run_print(client, home, api, ">handoff fix the tests", resume=PARENT_ID)
+    assert len(children_of_session(home, home.project_folder / f"{PARENT_ID}.jsonl")) == 1
     shutil.rmtree(tool)
     said = run_print(
-        client, home, api, ">handoff again", resume=PARENT, extra_env={"PIP_NO_INDEX": "1"}
+        client, home, api, ">handoff again", resume=PARENT_ID, extra_env={"PIP_NO_INDEX": "1"}
     )
     assert ">handoff needs the engine" in said.text

@@ -21,7 +21,7 @@ from resume_hooks.system import capture_output, subprocesses
 from tests.builders import SESSION, ConfigHome, conversation, tool_result, tool_use, write_session
 from tests.needs import REPO
 
-PROGRAM = "tests.without_posix"
+TEST_PROGRAM = "tests.without_posix"
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def session_to_trim(config_home: ConfigHome) -> Path:
 def run_without_posix(home: ConfigHome, *words: str, text: str = "") -> str:
     """Run resume-hooks without POSIX and return its stdout. Raises AssertionError if it fails."""
     environ = {**home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PATH": os.defpath}
-    command = [sys.executable, "-m", PROGRAM, *words]
+    command = [sys.executable, "-m", TEST_PROGRAM, *words]
     done = subprocess.run(
         command,
         env=environ,
@@ -110,7 +110,7 @@ def test_simultaneous_forks_get_different_titles_without_posix(
 ) -> None:
     """Without POSIX, simultaneous forks get different titles, because the lock of Windows is used."""
     environ = {**config_home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PATH": os.defpath}
-    command = [sys.executable, "-m", PROGRAM, "fork", SESSION, "--json"]
+    command = [sys.executable, "-m", TEST_PROGRAM, "fork", SESSION, "--json"]
     runs = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE) for _ in range(4)]
     titles = [json.loads(process.communicate(timeout=120)[0])["data"]["title"] for process in runs]
     assert len(set(titles)) == len(runs)

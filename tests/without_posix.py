@@ -10,57 +10,57 @@ import errno
 import os
 import shutil
 import signal
-import subprocess  # noqa: F401 - like the next one it looks for what is hidden when it is imported
+import subprocess  # noqa: F401 - this import and tempfile look for POSIX functions, which are hidden later
 import sys
 import tempfile  # noqa: F401
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-MODULES = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
-CALLS = (
+MISSING_MODULES = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")
+MISSING_FUNCTIONS = (
     "chown", "copy_file_range", "fchdir", "fchmod", "fchown", "fork", "forkpty", "getegid", "geteuid", "getgid",
     "getgroups", "getpgid", "getpgrp", "getsid", "getuid", "killpg", "lchown", "mkfifo", "mknod", "nice",
     "posix_fadvise", "pread", "preadv", "pwrite", "register_at_fork", "sched_getaffinity", "sendfile", "setpgid",
     "setsid", "statvfs", "sync", "tcgetpgrp", "ttyname", "wait3", "wait4",
     "O_CLOEXEC", "O_DIRECTORY", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK", "O_SYNC", "WNOHANG",
 )  # fmt: skip
-SIGNALS = (
+MISSING_SIGNALS = (
     "SIGALRM", "SIGCHLD", "SIGCONT", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGPROF", "SIGQUIT", "SIGTSTP", "SIGURG",
     "SIGUSR1", "SIGUSR2", "SIGWINCH", "ITIMER_PROF", "ITIMER_REAL", "alarm", "pthread_kill", "pthread_sigmask",
     "setitimer", "sigwait",
 )  # fmt: skip
-RELATIVE = (
+FUNCTIONS_WITH_DIR_FD = (
     "access", "chmod", "link", "lstat", "mkdir", "open", "readlink", "rename", "replace", "rmdir", "stat", "symlink",
     "unlink", "utime",
 )  # fmt: skip
-ONE_BYTE = (2, 1)
+LOCK_ARGUMENTS = (2, 1)
 """Arguments of a lock on Windows: the mode LK_NBLCK and the number of bytes."""
 
 
 def hide_posix() -> None:
     """Remove everything that Windows lacks from this process. Modules that are already imported keep it."""
-    windows: Any = _windows_locks()
+    windows: Any = _windows_lock_module()
     sys.modules["msvcrt"] = windows
-    for name in MODULES:
+    for name in MISSING_MODULES:
         sys.modules[name] = None  # type: ignore[assignment]
-    for owner, names in ((os, CALLS), (signal, SIGNALS)):
+    for owner, names in ((os, MISSING_FUNCTIONS), (signal, MISSING_SIGNALS)):
         for name in names:
             if hasattr(owner, name):
                 delattr(owner, name)
-    for name in RELATIVE:
+    for name in FUNCTIONS_WITH_DIR_FD:
         setattr(os, name, _without_dir_fd(getattr(os, name)))
     for kind in ("supports_dir_fd", "supports_fd", "supports_effective_ids"):
         setattr(os, kind, set())
     shutil._use_fd_functions = False  # type: ignore[attr-defined] # what it found when it was imported
 
 
-def _windows_locks() -> SimpleNamespace:
+def _windows_lock_module() -> SimpleNamespace:
     """Return a module like ``msvcrt``, which locks one byte after the end of a file."""
     import fcntl
 
     def locking(descriptor: int, mode: int, length: int) -> None:
-        if (mode, length) != ONE_BYTE or os.lseek(descriptor, 0, os.SEEK_CUR) < os.fstat(
+        if (mode, length) != LOCK_ARGUMENTS or os.lseek(descriptor, 0, os.SEEK_CUR) < os.fstat(
             descriptor
         ).st_size:
             raise ValueError("not how ours are locked")
@@ -69,7 +69,7 @@ def _windows_locks() -> SimpleNamespace:
         except BlockingIOError as error:
             raise PermissionError(errno.EACCES, "Permission denied") from error
 
-    return SimpleNamespace(LK_NBLCK=ONE_BYTE[0], locking=locking)
+    return SimpleNamespace(LK_NBLCK=LOCK_ARGUMENTS[0], locking=locking)
 
 
 def _without_dir_fd(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -36,7 +36,7 @@ from tests.archive.retention.sessions_of_age import (
 )
 from tests.archive.vault.full_sessions import archived_contents
 from tests.builders import CWD, ConfigHome, session_id
-from tests.crashes import crashes
+from tests.crashes import kill_before_each_change
 
 AGENT_FILE = "subagents/deep/agent-a1.jsonl"
 OUTPUT_FILE = "tool-results/out.txt"
@@ -617,7 +617,7 @@ def test_a_check_killed_at_any_step_loses_no_content(
         restore_initial_home()
         return lambda: check_links(config_home)
 
-    for killed in crashes(prepare):  # type: ignore[arg-type]
+    for killed in kill_before_each_change(prepare):  # type: ignore[arg-type]
         kept = {
             content
             for each in list_archived(config_home.where)

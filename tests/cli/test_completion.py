@@ -17,7 +17,7 @@ import pytest
 from resume_hooks.cli import complete_sessions
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
 from tests.cli.conftest import Cli, Document
-from tests.needs import REPO, need
+from tests.needs import REPO, require_for_test
 
 FIRST, SECOND = session_id(0x1A2B3C4D), session_id(0x1A7788FF)
 HOSTILE = "Fix $(touch owned) `touch owned` *; touch owned, the: parser"
@@ -66,7 +66,7 @@ class Shell:
 
     def __init__(self, name: str, home: ConfigHome, desk_folder: Path) -> None:
         found = shutil.which(name) or ""
-        need(name, found, f"install {name}")
+        require_for_test(name, found, f"install {name}")
         done = subprocess.run(
             [str(desk_folder / "bin" / "resume-hooks"), "install", "--completion", name],
             env=plain_environment(home, desk_folder), cwd=desk_folder, capture_output=True, check=True, timeout=60,

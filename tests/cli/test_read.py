@@ -248,7 +248,12 @@ def session(config_home: ConfigHome) -> Path:
         custom_title("Run the tests"),
         user("and the log?", uuid=UUID, parent="a3", ts=60),
         tool_use(
-            "c2", uuid="a6", parent=UUID, name="Read", tool_input={"file_path": "/log"}, ts=61
+            "c2",
+            uuid="a6",
+            parent=UUID,
+            name="Read",
+            tool_input={"file_path": "/log"},
+            ts=61,
         ),
         tool_result("c2", "line of the log\n" * 9_000, uuid="u7", parent="a6", ts=62),
         assistant("all of it", uuid="a8", parent="u7", ts=63),

@@ -18,9 +18,9 @@ from tests.builders import (
     assistant,
     conversation,
     custom_title,
-    list_client,
     session_id,
     user,
+    write_running_client_file,
     write_session,
 )
 from tests.cli.conftest import Cli, Document
@@ -79,7 +79,7 @@ def test_resume_mentions_an_open_session(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
     """``resume`` and ``continue`` print a note and a remedy if the session is open."""
-    list_client(config_home.config, SESSION)
+    write_running_client_file(config_home.config, SESSION)
     note = f"The running client {os.getpid()} has the session open. Quit that client first, or"
     for words in (["resume", SESSION], ["continue", SESSION], ["continue", SESSION, "--print"]):
         assert cli(*words).stderr.decode().startswith(f"note: {note}")

@@ -14,11 +14,11 @@ from tests.builders import (
     assistant,
     boundary,
     custom_title,
-    list_client,
     session_bytes,
     session_id,
     summary,
     user,
+    write_running_client_file,
     write_session,
 )
 from tests.cli.desk import HOUR, Desk
@@ -476,7 +476,7 @@ class TestContinue:
 
         Without the question, the new client would remove the note from the screen.
         """
-        list_client(desk.home.config, session_id(1))
+        write_running_client_file(desk.home.config, session_id(1))
         screen = desk.run("continue")
         screen.wait_for(
             r"^note: The running client \d+ has the session open\. Quit that client first"

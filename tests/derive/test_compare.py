@@ -48,7 +48,7 @@ from tests.builders import (
     assistant,
     boundary,
     custom_title,
-    instant,
+    iso_time,
     summary,
     tool_result,
     tool_use,
@@ -112,7 +112,7 @@ def compare_at(
     """Return the comparison of a session ``at`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)
     return compare_strategies(
-        SessionFile(SESSION, path, 0, 0), home.where, instant(at), max_live_bytes=limit
+        SessionFile(SESSION, path, 0, 0), home.where, iso_time(at), max_live_bytes=limit
     )
 
 

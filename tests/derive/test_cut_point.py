@@ -33,7 +33,7 @@ from tests.builders import (
     boundary,
     call,
     conversation,
-    instant,
+    iso_time,
     last_prompt,
     progress,
     result,
@@ -344,7 +344,7 @@ def conversations(draw: st.DrawFn) -> list[Record]:
         {"uuid": f"n{at}", "parentUuid": f"n{at - 1}" if at else None} for at in range(len(rows))
     )
     return [
-        {**row, **link, "timestamp": instant(at)}
+        {**row, **link, "timestamp": iso_time(at)}
         for at, (row, link) in enumerate(zip(rows, links, strict=True))
     ]
 

@@ -50,7 +50,7 @@ from tests.builders import (
     write_session,
 )
 from tests.corpus import RealSession
-from tests.needs import REPO, need
+from tests.needs import REPO, require_for_test
 
 TAG_LINE = b'{"type":"tag","tag":"release","sessionId":"%s"}' % SESSION.encode()
 PULL_REQUEST_LINE = (
@@ -452,7 +452,9 @@ except WriteFailed as error:
 def test_a_failed_write_leaves_no_files(config_home: ConfigHome, how: str) -> None:
     """If the disk is full or read-only, an error is raised and no file of the child is left."""
     if how == "read-only":
-        need("root", os.geteuid() == 0, "a user without rights is taken on by root alone")
+        require_for_test(
+            "root", os.geteuid() == 0, "a user without rights is taken on by root alone"
+        )
     parent = write_parent(config_home)
     before = folder_contents(config_home.project())
     environ = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}

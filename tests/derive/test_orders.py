@@ -45,7 +45,7 @@ from tests.builders import (
     tool_use,
     user,
 )
-from tests.corpus import FOREIGN
+from tests.corpus import FOREIGN_EXPORT
 from tests.needs import corpus_sessions
 
 STEP_NAMES = ("prompt", "compact", "trim here", "trim", "rewind", "untrim", "handoff")
@@ -221,7 +221,9 @@ def outputs_by_call(path: Path, *, live: bool = True) -> dict[str, str]:
 def initial_sessions() -> list[Path | None]:
     """Return None for an empty session, and the paths of small real sessions."""
     small = [
-        path for path in corpus_sessions() if path.stat().st_size < 100_000 and path.name != FOREIGN
+        path
+        for path in corpus_sessions()
+        if path.stat().st_size < 100_000 and path.name != FOREIGN_EXPORT
     ]
     return [
         None,

@@ -15,7 +15,7 @@ from tests.builders import (
     Record,
     assistant,
     custom_title,
-    instant,
+    iso_time,
     tool_result,
     tool_use,
     user,
@@ -55,7 +55,7 @@ def session_with_sizes(
     session = SessionFile(
         SESSION, write_session(home.project(), SESSION, turns_with_talk_and_calls(turns)), 0, 0
     )
-    found = compare_strategies(session, home.where, instant(1_000), **fields)
+    found = compare_strategies(session, home.where, iso_time(1_000), **fields)
     return session, {each.measured_size.size: each for each in found.handoff_sizes}
 
 
@@ -96,7 +96,7 @@ def test_a_size_matches_its_estimate(config_home: ConfigHome, turns: int) -> Non
         )
     left = [estimate.measured_size.tokens_after for estimate in list(dial.values())[:-1]]
     assert left == sorted(left)
-    found = compare_strategies(session, config_home.where, instant(1_000))
+    found = compare_strategies(session, config_home.where, iso_time(1_000))
     assert found.tokens_after_strategy(HANDOFF) == dial["12k"].measured_size.tokens_after
     assert found.context.tokens == dial["all"].measured_size.tokens_after
 
@@ -128,4 +128,4 @@ def test_a_session_without_prompts_has_no_sizes(config_home: ConfigHome) -> None
     session = SessionFile(
         SESSION, write_session(config_home.project(), SESSION, [custom_title("nothing")]), 0, 0
     )
-    assert compare_strategies(session, config_home.where, instant(10)).handoff_sizes == ()
+    assert compare_strategies(session, config_home.where, iso_time(10)).handoff_sizes == ()

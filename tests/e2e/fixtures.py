@@ -23,7 +23,7 @@ from tests.e2e.harness.client import (
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.xvfb import XServer
 from tests.e2e.plugin import PARENT_ID, SOURCE_SESSION, build_plugin
-from tests.needs import REPO, corpus, need
+from tests.needs import REPO, corpus, require_for_test
 
 TESTS_ON_OLDEST_CLIENT = frozenset(
     {
@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _require_program(tool: str, package: str) -> None:
-    need(tool, shutil.which(tool) is not None, f"install the system package {package}")
+    require_for_test(tool, shutil.which(tool) is not None, f"install the system package {package}")
 
 
 @pytest.fixture

@@ -8,12 +8,14 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.needs import REPO, need
+from tests.needs import REPO, require_for_test
 
 
 def clone_repository(folder: Path) -> Path:
     """Clone this repository with its uncommitted changes, and return the clone's folder."""
-    need("git", shutil.which("git") and (REPO / ".git").exists(), "run the tests in a git checkout")
+    require_for_test(
+        "git", shutil.which("git") and (REPO / ".git").exists(), "run the tests in a git checkout"
+    )
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", REPO, folder], check=True, timeout=120)
     changed = subprocess.run(
         ["git", "diff", "--binary", "HEAD"], cwd=REPO, capture_output=True, check=True

@@ -12,7 +12,7 @@ from tests.e2e.harness.client import Tui
 from tests.e2e.harness.processes import wait_until
 from tests.e2e.harness.versions import clients_folder
 from tests.e2e.plugin import ENGINE_ENV
-from tests.needs import need
+from tests.needs import require_for_test
 
 CLIENT_PARAMETER = re.compile(r"(function \w+\(|= (?:async )?\(|= async )\$(?=[,)]| =>)")
 """Functions of the module with a parameter for the client's interface.
@@ -31,8 +31,8 @@ TSCONFIG = {
 def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
     """Every function of the client that the module calls exists and accepts the arguments."""
     compiler = clients_folder() / "typescript" / "node_modules" / "typescript" / "bin" / "tsc"
-    need("TypeScript", compiler.is_file(), "sh tools/clients (it needs npm)")
-    need("node", shutil.which("node"), "install Node.js")
+    require_for_test("TypeScript", compiler.is_file(), "sh tools/clients (it needs npm)")
+    require_for_test("node", shutil.which("node"), "install Node.js")
     tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV)
     types = plugin / ".claude-plugin" / "types"
     assert wait_until(lambda: len(list(types.glob("*/index.d.ts"))) == 3)

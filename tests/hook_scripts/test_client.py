@@ -15,7 +15,7 @@ from tests.e2e.harness.client import NEWEST, OLDEST, VERSIONS, ClientHome, find_
 from tests.e2e.harness.mock_api import MockApi
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_session import WAITING_INSTALLER, appears_in_time, end_installer
-from tests.needs import need
+from tests.needs import require_for_test
 
 INSTALLER = f"""
 {WAITING_INSTALLER}
@@ -66,7 +66,9 @@ def test_an_ordinary_prompt_costs_two_processes(
     loaded_plugin: PluginCopy, home: ClientHome, tmp_path: Path
 ) -> None:
     """A prompt without a trigger is sent to the API unchanged, and the hook runs one sh and one cat."""
-    need("strace", shutil.which("strace") is not None, "install the system package strace")
+    require_for_test(
+        "strace", shutil.which("strace") is not None, "install the system package strace"
+    )
     client, trace = find_client(NEWEST), tmp_path / "trace"
     strace = ("strace", "-f", "-qq", "-s", "300", "-e", "trace=process", "-o", str(trace))
     prompt = 'fix "prompt":">resume" > please'

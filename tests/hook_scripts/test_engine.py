@@ -16,9 +16,9 @@ import pytest
 from resume_hooks.cli.verb_table import FORMER_VERBS
 from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.needs import REPO, every_python
+from tests.needs import REPO, installed_pythons
 
-PYTHONS = every_python() or [Path(sys.base_prefix, "bin", "python3")]
+PYTHONS = installed_pythons() or [Path(sys.base_prefix, "bin", "python3")]
 """All installed versions of Python, from 3.6 on, or only the one that runs the tests."""
 EVENT = b'{"prompt":">resume"}'
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard import installed_shells
-from tests.needs import REPO, need
+from tests.needs import REPO, require_for_test
 
 EVENTS = {
     "UserPromptSubmit": "guard",
@@ -60,7 +60,9 @@ def trace_hook(
     plugin: PluginCopy, event: str, body: bytes, **env: str
 ) -> tuple[bytes, list[str], int]:
     """Return the output of an event's hook, the programs that it starts, and the number of processes."""
-    need("strace", shutil.which("strace") is not None, "install the system package strace")
+    require_for_test(
+        "strace", shutil.which("strace") is not None, "install the system package strace"
+    )
     log = plugin.data / "trace"
     calls = ("-e", "trace=execve,fork,vfork,clone,clone3")
     done = plugin.hook(event, body, "strace", "-f", "-qq", *calls, "-o", str(log), "/bin/sh", **env)
@@ -108,7 +110,7 @@ def test_a_guard_without_launcher_lets_the_prompt_pass(plugin: PluginCopy) -> No
 
 def test_shellcheck_accepts_the_scripts() -> None:
     """Shellcheck finds no problem in the scripts."""
-    need(
+    require_for_test(
         "shellcheck",
         shutil.which("shellcheck") is not None,
         "install the system package shellcheck",

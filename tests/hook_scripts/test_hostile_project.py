@@ -21,7 +21,7 @@ from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.paths import project_key
 from tests.builders import conversation, session_bytes, session_id
 from tests.e2e.harness.processes import wait_until
-from tests.needs import REPO, need, python39
+from tests.needs import REPO, python39_path, require_for_test
 
 SESSION_ID = session_id(7)
 TOOLS = (
@@ -299,7 +299,7 @@ def extra_programs(request: pytest.FixtureRequest) -> str:
     """Return which programs a machine has in addition to a shell."""
     found: str = request.param
     if found == "real uv":
-        need("uv", shutil.which("uv"), "install uv")
+        require_for_test("uv", shutil.which("uv"), "install uv")
     return found
 
 
@@ -321,14 +321,14 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
             shutil.copy(origin, plugin / name)
     tools.mkdir()
     for name in SHELL_PROGRAMS:
-        need(name, shutil.which(name), "install it")
+        require_for_test(name, shutil.which(name), "install it")
         (tools / name).symlink_to(str(shutil.which(name)))
     if kind == "real uv":
         (tools / "uv").symlink_to(str(shutil.which("uv")))
     if kind in {"uv", "both"}:
         write_script(tools / "uv", FAKE_UV.replace("MARKS", str(marks)))
     if kind in {"python3.9", "both"}:
-        write_script(tools / "python3", f'exec "{python39()}" "$@"')
+        write_script(tools / "python3", f'exec "{python39_path()}" "$@"')
     if kind == "engine":
         install_engine(plugin)
     (root / "pkg").mkdir(parents=True)
@@ -622,7 +622,7 @@ SPECIAL_BUILTINS = {
 def test_no_shell_function_replaces_a_command(tmp_path: Path) -> None:
     """If sh is bash, functions from the environment do not replace a command of the scripts."""
     bash = shutil.which("bash")
-    need("bash", bash, "install it")
+    require_for_test("bash", bash, "install it")
     machine = make_machine("neither", tmp_path, "")
     (tmp_path / "as").mkdir()
     (tmp_path / "as" / "sh").symlink_to(str(bash))

@@ -20,7 +20,7 @@ import pytest
 
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_session import STARTUP, appears_in_time
-from tests.needs import REPO, need, one_in, python39
+from tests.needs import REPO, one_in, python39_path, require_for_test
 
 # Replaces the steps of the installer that use the network. All other code is the real one.
 STEPS = """
@@ -224,7 +224,7 @@ def test_only_the_venv_in_use_and_the_one_before_it_stay(quick_plugin: PluginCop
 
 def test_the_installer_names_missing_requirements(quick_plugin: PluginCopy, tmp_path: Path) -> None:
     """Without a recent Python and uv, the installer fails, names them, and does not wait an hour."""
-    old = python39()
+    old = python39_path()
     for _ in range(2):
         assert (
             start_installer(quick_plugin, python=str(old), PATH=str(tmp_path / "bin")).wait(30) == 1
@@ -383,8 +383,8 @@ def test_the_installer_installs_the_real_engine(
     uv = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
     env = {"RESUME_HOOKS_PYTHON": ""}
     if tool == "uv":
-        need("uv", uv is not None, "pip install uv")
-        old = python39()
+        require_for_test("uv", uv is not None, "pip install uv")
+        old = python39_path()
         (tmp_path / "bin" / "python3").symlink_to(old)
         for name in ("uv", "sh", "cmp"):
             (tmp_path / "bin" / name).symlink_to(shutil.which(name) or str(uv))
@@ -409,7 +409,9 @@ def test_the_installer_installs_the_real_engine(
             "UV_EXTRA_INDEX_URL": "",
         }
     done = plugin.engine("--install", "--team", **env)
-    need("the package index", "pip install failed" not in done.stderr, "see the output of pip")
+    require_for_test(
+        "the package index", "pip install failed" not in done.stderr, "see the output of pip"
+    )
     assert (done.returncode, read_install_state(plugin)["state"]) == (0, "ready"), done.stderr
     checked = plugin.engine("info", **env)
     assert (checked.returncode, checked.stdout) == (0, "engine info\n")
@@ -435,4 +437,4 @@ def fetch_wheels(plugin: Path) -> None:
             *line.split(),
         ]
         done = subprocess.run(command, cwd=plugin, capture_output=True, text=True, check=False)
-        need("the package index", done.returncode == 0, "see the output of pip")
+        require_for_test("the package index", done.returncode == 0, "see the output of pip")

@@ -25,7 +25,7 @@ from tests.builders import (
 )
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard import installed_shells
-from tests.needs import need
+from tests.needs import require_for_test
 
 COUNTED = {
     "input_tokens": 4,
@@ -383,7 +383,9 @@ def test_a_killed_turn_end_loses_no_file(plugin: PluginCopy, tmp_path: Path, cal
 
     No file of the session is changed.
     """
-    need("strace", shutil.which("strace") is not None, "install the system package strace")
+    require_for_test(
+        "strace", shutil.which("strace") is not None, "install the system package strace"
+    )
     path = write_transcript(plugin, conversation(1))
     for name in ("subagents/agent-1.jsonl", "tool-results/1.txt", "tool-results/2.txt"):
         (path.with_suffix("") / name).parent.mkdir(parents=True, exist_ok=True)
@@ -421,7 +423,9 @@ def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Pa
 
     If the event has no session, only the shell and ``cat`` run.
     """
-    need("strace", shutil.which("strace") is not None, "install the system package strace")
+    require_for_test(
+        "strace", shutil.which("strace") is not None, "install the system package strace"
+    )
     write_note(plugin, 160_000)
     body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
     traced = tmp_path / "trace"

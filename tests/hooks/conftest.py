@@ -17,7 +17,7 @@ from resume_hooks.paths import Where
 from tests.builders import SESSION, ConfigHome
 from tests.cli.fork_server import ForkServer
 from tests.fuzz.targets.hooks import hook_output
-from tests.needs import REPO, python39
+from tests.needs import REPO, python39_path
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
@@ -125,4 +125,4 @@ def children_of(parent: Path) -> list[Path]:
 @pytest.fixture(params=["this Python", "Python 3.9"])
 def any_python(request: pytest.FixtureRequest) -> str:
     """Return the path of a Python 3.9, the oldest version for hooks; or "" for the tests' own Python."""
-    return "" if request.param == "this Python" else python39()
+    return "" if request.param == "this Python" else python39_path()

@@ -19,7 +19,7 @@ from resume_hooks.hooks.triggers import TYPED_VERBS, Trigger, recognise_trigger
 from resume_hooks.sessions.link_log import Link, record_link
 from tests.builders import (
     SESSION,
-    UUID,
+    SESSION_ID_PATTERN,
     ConfigHome,
     Record,
     assistant,
@@ -114,7 +114,7 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt
     if " · handoff" not in text:
         assert made == set()
         return
-    found = re.search(rf"/resume ({UUID})", text)
+    found = re.search(rf"/resume ({SESSION_ID_PATTERN})", text)
     assert found is not None
     child = session.parent / f"{found.group(1)}.jsonl"
     state = config_home.config / "resume-hooks"

@@ -32,7 +32,7 @@ from tests.builders import (
 )
 from tests.fuzz.targets.hooks import hook_output
 from tests.hooks.conftest import Run
-from tests.needs import REPO, python39
+from tests.needs import REPO, python39_path
 from tests.test_state_failures import failing_writes
 
 OLD, NEW, CHILD = session_id(1), session_id(2), session_id(1_000)
@@ -52,7 +52,7 @@ The tests with this mark together run every line of the hook.
 @pytest.fixture
 def any_python(request: pytest.FixtureRequest) -> str:
     """Return the Python for the hook's script; "" for the tests' own process."""
-    return python39() if getattr(request, "param", "") == "Python 3.9" else ""
+    return python39_path() if getattr(request, "param", "") == "Python 3.9" else ""
 
 
 @pytest.fixture

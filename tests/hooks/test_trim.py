@@ -25,7 +25,7 @@ from resume_hooks.hooks.time_limit import TimeLimitExceeded
 from resume_hooks.hooks.triggers import Trigger
 from tests.builders import (
     SESSION,
-    UUID,
+    SESSION_ID_PATTERN,
     ConfigHome,
     Record,
     assistant,
@@ -507,7 +507,7 @@ def test_parallel_yeses_make_one_child(
     with ThreadPoolExecutor(4) as pool:
         done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
     texts = [json.loads(one.stdout)["reason"] for one in done]
-    (child,) = [path for path in children_of(parent) if re.fullmatch(UUID, path.stem)]
+    (child,) = [path for path in children_of(parent) if re.fullmatch(SESSION_ID_PATTERN, path.stem)]
     assert sum(text.startswith("trimmed") for text in texts) == 1
     for text in texts:
         assert f"/resume {child.stem}" in text or "another prompt is creating this copy" in text

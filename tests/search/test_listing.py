@@ -33,13 +33,13 @@ from tests.builders import (
     boundary,
     conversation,
     custom_title,
-    instant,
-    list_client,
+    iso_time,
     session_bytes,
     session_id,
     summary,
     system,
     user,
+    write_running_client_file,
     write_session,
 )
 
@@ -51,7 +51,7 @@ PADDING: Record = {
 MARK: Record = {
     "continue_metadata": {
         "parent_session_id": session_id(99),
-        "continued_at": instant(100),
+        "continued_at": iso_time(100),
         "continuation_type": "handoff",
         "context_tokens": 1_234,
         "characters_per_token": 4.0,
@@ -119,8 +119,8 @@ def test_a_row_has_names_dates_and_sizes(config_home: ConfigHome) -> None:
         CWD,
     )
     assert (row.created, row.ended, row.path, row.size) == (
-        instant(0),
-        instant(3),
+        iso_time(0),
+        iso_time(3),
         path,
         os.path.getsize(path),
     )
@@ -175,7 +175,7 @@ def test_a_superseded_child_is_omitted(config_home: ConfigHome) -> None:
     write_aged_session(config_home, 1)
     child = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
     write_aged_session(config_home, 2, child)
-    record_successor(session_id(2), session_id(1), instant(0), config_home.where)
+    record_successor(session_id(2), session_id(1), iso_time(0), config_home.where)
     assert listed_numbers(config_home) == [1]
     write_aged_session(config_home, 2, [*child, user("go on", uuid="u", parent="s", ts=200)])
     assert sorted(listed_numbers(config_home)) == [1, 2]
@@ -193,7 +193,7 @@ def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None
         config_home, 2, [{**record, "forkedFrom": forked} for record in conversation(1)]
     )
     write_aged_session(config_home, 3)
-    record_link(Link(session_id(3), session_id(97), "clear", instant(0)), config_home.where)
+    record_link(Link(session_id(3), session_id(97), "clear", iso_time(0)), config_home.where)
     found = {row.session_id: row for row in list_rows(config_home)}
     told = {number: found[session_id(number)] for number in (1, 2, 3)}
     assert [(row.kind, row.parent_id) for row in told.values()] == [
@@ -284,7 +284,7 @@ def test_the_middle_of_a_file_is_never_read(config_home: ConfigHome) -> None:
         "Huge",
         3,
         1_300,
-        instant(0),
+        iso_time(0),
     )
 
 
@@ -351,7 +351,7 @@ def test_open_sessions_are_marked(config_home: ConfigHome) -> None:
     write_aged_session(config_home, 2, age=1)
     write_aged_session(config_home, 3, age=-1)
     assert [row.is_open for row in list_rows(config_home)] == [True, False, False]
-    list_client(config_home.config, session_id(2))
+    write_running_client_file(config_home.config, session_id(2))
     assert [(row.session_id, row.is_open) for row in list_rows(config_home)] == [
         (session_id(3), False),
         (session_id(1), False),

@@ -19,7 +19,7 @@ from tests.builders import (
     Record,
     conversation,
     custom_title,
-    instant,
+    iso_time,
     session_id,
     summary,
     user,
@@ -31,7 +31,7 @@ ONE, TWO, THREE = (
     "aaaa2222-0000-4000-8000-000000000002",
     session_id(3),
 )
-MARK: Record = {"continue_metadata": {"parent_session_id": ONE, "continued_at": instant(100)}}
+MARK: Record = {"continue_metadata": {"parent_session_id": ONE, "continued_at": iso_time(100)}}
 CHILD = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
 CODEX = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "x"}}
 

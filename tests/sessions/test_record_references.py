@@ -29,7 +29,10 @@ UUID = session_id(9)
         (f"  1a2b :{UUID} ", Reference("1a2b", UUID)),
         (f"1a2b:{UUID.upper()}", Reference("1a2b", UUID.upper())),
         ("1a2b:@0", Reference("1a2b", RecordOffset(0))),
-        (f"1a2b:{UUID}@123456789012345", Reference("1a2b", RecordOffset(123456789012345, UUID))),
+        (
+            f"1a2b:{UUID}@123456789012345",
+            Reference("1a2b", RecordOffset(123456789012345, UUID)),
+        ),
         ("/tmp/a:b/x.jsonl:7", Reference("/tmp/a:b/x.jsonl", 7)),
         ("a title: with a colon:12", Reference("a title: with a colon", 12)),
     ],

@@ -18,7 +18,7 @@ import pytest
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.storage.atomic import append_line, create_session, replace_session
 from tests.builders import SESSION, session_id
-from tests.crashes import crashes, without_root_rights
+from tests.crashes import kill_before_each_change, without_root_rights
 from tests.needs import REPO
 
 SESSION_FILE_NAME = f"{SESSION}.jsonl"
@@ -183,7 +183,7 @@ def test_a_killed_writer_leaves_a_complete_file_or_none(tmp_path: Path) -> None:
         path.unlink(missing_ok=True)
         return lambda: create_session(str(path), CHUNKS, accept_any_file)
 
-    for killed in crashes(prepare):
+    for killed in kill_before_each_change(prepare):
         assert not path.exists() or path.read_bytes() == FILE_CONTENT
         outcomes.append((killed, path.exists()))
         create_session(

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.errors import WriteFailed
 from resume_hooks.storage import project_files
-from tests.needs import REPO, need
+from tests.needs import REPO, require_for_test
 
 
 def test_a_new_file_never_replaces_an_existing_one(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ except WriteFailed as error:
 
 def test_a_read_only_file_is_not_replaced(tmp_path: Path) -> None:
     """A read-only file is not replaced, even if its folder is writable."""
-    need("root", os.geteuid() == 0, "a user without rights is taken on by root alone")
+    require_for_test("root", os.geteuid() == 0, "a user without rights is taken on by root alone")
     (tmp_path / "x.md").write_text("theirs")
     (tmp_path / "x.md").chmod(0o444)
     tmp_path.chmod(0o777)

@@ -15,7 +15,7 @@ from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 from resume_hooks.system.terminal import ONLY_IN_TMUX_NOTE
 from tests.e2e.harness.processes import is_process_running, wait_until
 from tests.e2e.harness.xvfb import XServer
-from tests.needs import REPO, need, python39
+from tests.needs import REPO, python39_path, require_for_test
 
 SESSION = "0b5a41e6-57a7-4c5e-9a53-5b0f3f3c9f3e"
 CLIPBOARD_TEXTS = {
@@ -110,7 +110,7 @@ def test_a_copy_without_an_x_server_is_reported_as_failed(
 ) -> None:
     """Without an X server, a copy is reported as failed, even by pyperclip."""
     for tool in ("xclip", "xsel"):
-        need(tool, shutil.which(tool), f"install the system package {tool}")
+        require_for_test(tool, shutil.which(tool), f"install the system package {tool}")
     assert clipboard.copy_text(SESSION, method=way, environ=broken_display) == NOT_COPIED
 
 
@@ -119,7 +119,7 @@ def test_a_copy_without_a_wayland_compositor_is_reported_as_failed(
     tmp_path: Path, way: str
 ) -> None:
     """Without a Wayland compositor, a copy is reported as failed."""
-    need("wl-copy", shutil.which("wl-copy"), "install the system package wl-clipboard")
+    require_for_test("wl-copy", shutil.which("wl-copy"), "install the system package wl-clipboard")
     environ = {
         "PATH": os.environ["PATH"],
         "WAYLAND_DISPLAY": "wayland-7",
@@ -334,7 +334,7 @@ def test_the_sentence_states_the_result_of_a_copy(copied: CopyResult, sentence: 
 
 def test_the_clipboard_module_runs_on_python_3_9() -> None:
     """The clipboard module runs on Python 3.9, which the fallback uses before the installation."""
-    python = python39()
+    python = python39_path()
     code = (
         "import resume_hooks.system.clipboard_tools, resume_hooks.system.terminal\n"
         "from resume_hooks.system.clipboard import list_clipboard_methods, copy_text\n"

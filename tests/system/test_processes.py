@@ -17,7 +17,7 @@ import pytest
 from resume_hooks.system import processes
 from resume_hooks.system.capture_output import catch_ending_signals
 from resume_hooks.system.processes import Process, find_client_pid, iterate_ancestors
-from tests.needs import REPO, need
+from tests.needs import REPO, require_for_test
 
 FIND_CLIENT_SCRIPT = (
     "from resume_hooks.system.processes import find_client_pid; print(find_client_pid())"
@@ -52,7 +52,7 @@ def test_shells_and_pythons_are_not_clients(tmp_path: Path) -> None:
     env = {"PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
     client = tmp_path / "claude"
     client.symlink_to(shutil.which("perl") or "/usr/bin/perl")
-    need("perl", client.exists(), "install perl")
+    require_for_test("perl", client.exists(), "install perl")
     program = "print $$, qq(\\n); $| = 1; system('sh', '-c', $ARGV[0]);"
     command = [str(client), "-e", program, f"sh -c {shlex.quote(script)}; true"]
     shown = subprocess.run(

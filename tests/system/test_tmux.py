@@ -18,7 +18,7 @@ from resume_hooks.system import clipboard, terminal
 from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 from resume_hooks.system.terminal import ONLY_IN_TMUX_NOTE
 from tests.e2e.harness.processes import end_process, wait_until
-from tests.needs import need
+from tests.needs import require_for_test
 
 TEXT = "/resume 0b5a41e6 → 🧵\nsecond line"
 OSC_52 = b"\x1b]52;"
@@ -92,7 +92,7 @@ class Server:
 @pytest.fixture
 def server() -> Iterator[Server]:
     """Yield a private tmux server, which ends with the test."""
-    need("tmux", shutil.which("tmux"), "install the system package tmux")
+    require_for_test("tmux", shutil.which("tmux"), "install the system package tmux")
     # The name is short because a socket's path may have at most 107 bytes.
     folder = tempfile.mkdtemp(prefix="rh-tmux-")
     started = Server(folder)
@@ -178,7 +178,7 @@ def test_the_tmux_session_shows_whether_its_user_is_remote(server: Server) -> No
 def test_a_remote_tmux_user_does_not_get_the_local_display(server: Server) -> None:
     """A user who is attached over ssh gets the text by tmux, although the pane names a local display."""
     for tool in ("xclip", "xsel"):
-        need(tool, shutil.which(tool), f"install the system package {tool}")
+        require_for_test(tool, shutil.which(tool), f"install the system package {tool}")
     environ = {**server.hook_environment, "DISPLAY": ":987"}
     with server.attach_terminal():
         assert clipboard.list_clipboard_methods(environ) == ["xclip", "xsel", "tmux"]

@@ -25,7 +25,7 @@ from tests.builders import (
     attachment,
     conversation,
     custom_title,
-    instant,
+    iso_time,
     line,
     session_bytes,
     session_id,
@@ -49,7 +49,7 @@ HANDOFF_NOTICE = (
 )
 CLEAR: Record = user("<command-name>/clear</command-name>", uuid="k")
 MARK: Record = {
-    "continue_metadata": {"parent_session_id": session_id(9), "continued_at": instant(100)}
+    "continue_metadata": {"parent_session_id": session_id(9), "continued_at": iso_time(100)}
 }
 OPENING = summary("lineage", uuid="s", parent=None, ts=100)
 CARD = assistant("card", uuid="c", parent="s", ts=100.001, model="<synthetic>")
@@ -202,7 +202,7 @@ def test_each_value_is_read_from_the_right_end(tmp_path: Path) -> None:
         "cli",
     )
     assert found.tag == "final"
-    assert (found.created, found.ended) == (instant(1), instant(99))
+    assert (found.created, found.ended) == (iso_time(1), iso_time(99))
     assert (found.folders, found.mtime, found.size) == (
         ["/first", "/last"],
         5,
@@ -229,16 +229,16 @@ def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
 
     A record that was copied after the last message does not count.
     """
-    link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": instant(1)}
+    link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": iso_time(1)}
     found = head_tail_of_records(
-        tmp_path, [{**MARK, "timestamp": instant(100)}, OPENING, CARD, link]
+        tmp_path, [{**MARK, "timestamp": iso_time(100)}, OPENING, CARD, link]
     )
-    assert (found.created, found.ended) == (instant(100), instant(100.001))
+    assert (found.created, found.ended) == (iso_time(100), iso_time(100.001))
     copied = head_tail_of_records(
-        tmp_path, [{**MARK, "timestamp": instant(100)}, user("a", uuid="a", ts=3), link]
+        tmp_path, [{**MARK, "timestamp": iso_time(100)}, user("a", uuid="a", ts=3), link]
     )
-    assert (copied.created, copied.ended) == (instant(100), instant(100))
-    assert head_tail_of_records(tmp_path, [TITLE, link]).ended == instant(1)
+    assert (copied.created, copied.ended) == (iso_time(100), iso_time(100))
+    assert head_tail_of_records(tmp_path, [TITLE, link]).ended == iso_time(1)
 
 
 def test_a_first_line_longer_than_the_head_is_read(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_first_line_longer_than_the_head_is_read(tmp_path: Path) -> None:
         [user("x" * 3 * END_BYTES, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],
     )
     assert (found.first_records, found.cwd) == ([], CWD)
-    assert (found.ended, found.has_own_turns, found.is_sidechain) == (instant(2), True, False)
+    assert (found.ended, found.has_own_turns, found.is_sidechain) == (iso_time(2), True, False)
     big = user("x" * 3 * END_BYTES, uuid="u", isSidechain=True)
     assert head_tail_of_records(tmp_path, [big]).is_sidechain
 
@@ -322,7 +322,7 @@ def test_damaged_lines_hide_no_record(tmp_path: Path) -> None:
         ([MARK, OPENING, CARD, user("go", uuid="u", parent="c", ts=200)], True, True),
         ([MARK, *conversation(2)], True, False),
         ([MARK, *conversation(2), user("go", uuid="u", parent="r3", ts=200)], True, True),
-        ([{"trim_metadata": {"trimmed_at": instant(100)}}, *conversation(2)], True, False),
+        ([{"trim_metadata": {"trimmed_at": iso_time(100)}}, *conversation(2)], True, False),
         ([{"continue_metadata": {"continued_at": "soon"}}, *conversation(2)], True, True),
     ],
 )

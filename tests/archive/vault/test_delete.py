@@ -42,7 +42,7 @@ from tests.builders import (
     session_id,
     write_session,
 )
-from tests.crashes import crashes, exit_code_of_fork
+from tests.crashes import exit_code_of_fork, kill_before_each_change
 from tests.needs import corpus, corpus_sessions
 from tests.storage.test_hard_links import forbid_moves_between_folders, run_after_digest
 
@@ -134,7 +134,7 @@ def test_a_delete_or_restore_killed_at_any_step_loses_nothing(
         delete_session(session, config_home)
         return lambda: restore_deleted(config_home)
 
-    for _ in crashes(prepare):
+    for _ in kill_before_each_change(prepare):
         transcript = client_files_with_times(config_home).get(path)
         # Without hard links, an empty file has the transcript's name for a moment.
         reserved = transcript is not None and not transcript[0]
@@ -854,7 +854,7 @@ def test_packing_the_trash_killed_at_any_step_loses_nothing(config_home: ConfigH
         delete_session(locate.session_file(path), config_home)
         return lambda: trash.pack_deleted(config_home.where, lambda: False)
 
-    for _ in crashes(prepare, every=3):
+    for _ in kill_before_each_change(prepare, every=3):
         trash.pack_deleted(config_home.where, lambda: False)
         (entry,) = trash.list_deleted(config_home.where)
         assert len(os.listdir(entry.folder)) == 2

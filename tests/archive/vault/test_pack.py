@@ -36,7 +36,7 @@ from tests.archive.vault.full_sessions import (
     vault_files,
 )
 from tests.builders import SESSION, ConfigHome, session_id
-from tests.crashes import crashes
+from tests.crashes import kill_before_each_change
 from tests.needs import REPO
 
 
@@ -257,7 +257,7 @@ def test_a_change_of_the_vault_killed_at_any_step_loses_nothing(
                 (config_home.config / place).unlink(missing_ok=True)
         return lambda: VAULT_CHANGES[verb](config_home)
 
-    for _ in crashes(prepare):
+    for _ in kill_before_each_change(prepare):
         kept = find_archived(SESSION, config_home.where)
         if verb == "keep" and kept is None:
             assert all("manifest.json" not in name for name in vault_files(config_home))

@@ -17,7 +17,7 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
-from tests.crashes import crashes
+from tests.crashes import kill_before_each_change
 
 
 class SessionWithTasks:
@@ -148,7 +148,7 @@ def test_a_killed_copy_leaves_the_whole_task_list_or_none(
         child = next(children)
         return lambda: copy_files.copy_tasks(SESSION, child, session_with_tasks.home.where)
 
-    for _ in crashes(prepare):
+    for _ in kill_before_each_change(prepare):
         made = [name for name in os.listdir(session_with_tasks.lists) if not name.startswith(".")]
         assert all(session_with_tasks.task_files(name) == before for name in made)
     assert len(made) > 1

@@ -33,7 +33,7 @@ from tests.builders import (
     boundary,
     call,
     conversation,
-    instant,
+    iso_time,
     line,
     progress,
     result,
@@ -47,7 +47,7 @@ from tests.builders import (
 )
 
 CHILD_ID = session_id(5)
-CHILD_ATTRIBUTES = ChildAttributes(CHILD_ID, CWD, "main", VERSION, instant(10_000))
+CHILD_ATTRIBUTES = ChildAttributes(CHILD_ID, CWD, "main", VERSION, iso_time(10_000))
 LINEAGE_BLOCK = f"{OPENING_MARKER}\nnew\n{CLOSING_MARKER}"
 
 
@@ -166,9 +166,9 @@ def test_timestamps_never_decrease(
     """
     rows = conversation(2)
     for row, at in zip(rows, before, strict=True):
-        row["timestamp"] = None if at is None else instant(at)
+        row["timestamp"] = None if at is None else iso_time(at)
     assert [row["timestamp"] for row in child_records(tmp_path, rows)] == [
-        instant(at) for at in after
+        iso_time(at) for at in after
     ]
 
 
@@ -178,7 +178,7 @@ def test_the_last_kept_record_has_the_latest_timestamp(tmp_path: Path) -> None:
     rows[1]["timestamp"] = rows[0]["timestamp"]
     found = child_records(tmp_path, rows)
     assert record_uuids(found) == ["r0", "r1"]
-    assert found[1]["timestamp"] == instant(0.001)
+    assert found[1]["timestamp"] == iso_time(0.001)
 
 
 def test_unanswered_calls_get_an_error_result(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_notices_about_the_parent_are_not_copied(
     rows = [
         user("go", uuid="u0"),
         assistant("done", uuid="a0", parent="u0", ts=1),
-        {**record, "timestamp": instant(2)},
+        {**record, "timestamp": iso_time(2)},
         user("on", uuid="u1", parent="s", ts=3),
         assistant("done", uuid="a1", parent="u1", ts=4),
     ]

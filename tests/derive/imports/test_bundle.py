@@ -46,7 +46,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.crashes import crashes
+from tests.crashes import kill_before_each_change
 from tests.needs import corpus_sessions
 
 FIRST_ID = session_id(1)
@@ -463,7 +463,7 @@ def test_an_import_killed_at_any_step_is_completed_by_the_next(
         return lambda: import_bundle(bundle, home)
 
     folder = home.config / "projects" / project_key(os.path.realpath(home.root / "work"))
-    for _ in crashes(prepare):
+    for _ in kill_before_each_change(prepare):
         import_bundle(bundle, home)
         files = sorted(
             str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()

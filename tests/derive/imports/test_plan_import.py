@@ -162,14 +162,14 @@ def test_an_imported_session_is_found_by_title_and_tag(
         "parser",
         target_folder,
     )
-    assert listed.first_prompt == strangers.SAID[0]
+    assert listed.first_prompt == strangers.HOSTILE_MESSAGES[0]
 
 
 def test_an_import_drops_every_hostile_field(config_home: ConfigHome, target_folder: str) -> None:
     """An import drops all hostile fields and keeps only messages, queued prompts, title and tag."""
     receipt = import_records(config_home, target_folder, strangers.hostile_records())
     content = Path(receipt.file).read_bytes()
-    assert strangers.EVIL.encode() not in content
+    assert strangers.HOSTILE_TEXT.encode() not in content
     assert strangers.MODEL.encode() not in content
     assert {r.get("type") for r in written_records(receipt)} == {
         None,
@@ -180,7 +180,7 @@ def test_an_import_drops_every_hostile_field(config_home: ConfigHome, target_fol
         "custom-title",
     }
     texts = content.decode()
-    assert [texts.count(f'"{words}"') for words in strangers.SAID[:3]] == [1, 1, 1]
+    assert [texts.count(f'"{words}"') for words in strangers.HOSTILE_MESSAGES[:3]] == [1, 1, 1]
 
 
 def test_an_import_begins_with_an_introduction(config_home: ConfigHome, target_folder: str) -> None:

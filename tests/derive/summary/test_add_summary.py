@@ -33,7 +33,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.crashes import crashes
+from tests.crashes import kill_before_each_change
 from tests.derive.summary.models import MINIMAL_SUMMARY, Answer, ScriptedModel
 
 CARD_LINE = DIGEST_LINE + 1
@@ -192,7 +192,7 @@ def test_adding_a_summary_killed_at_any_step_leaves_a_whole_child(
         calls = ModelCalls(ScriptedModel([MINIMAL_SUMMARY]), 60, lambda _n, _c: None)
         return lambda: summaries.add_summary(begun, written, calls, config_home.where)
 
-    for _ in crashes(prepare):
+    for _ in kill_before_each_change(prepare):
         outcomes.append(child.read_bytes() != digest)
         assert (
             file_records(str(child))[0]["continue_metadata"].get("summary_included", False)

@@ -27,7 +27,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.needs import corpus_sessions, need
+from tests.needs import corpus_sessions, require_for_test
 
 
 def material_of_records(home: ConfigHome, records: list[Record]) -> SummaryMaterial:
@@ -163,4 +163,4 @@ def test_parts_of_real_sessions_keep_to_their_limit(config_home: ConfigHome, pat
 
 def test_the_corpus_exists() -> None:
     """The corpus of real transcripts exists, so the test above has something to test."""
-    need("the transcript corpus", corpus_sessions(), "set RESUME_HOOKS_CORPUS")
+    require_for_test("the transcript corpus", corpus_sessions(), "set RESUME_HOOKS_CORPUS")

@@ -16,7 +16,12 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.errors import WriteFailed
 from tests.builders import SESSION, ConfigHome
-from tests.crashes import crashes, exit_code_of_fork, limit_file_size, without_root_rights
+from tests.crashes import (
+    exit_code_of_fork,
+    kill_before_each_change,
+    limit_file_size,
+    without_root_rights,
+)
 from tests.derive.trim.sessions import Chain, plan_trim_of_file, write_project_session
 
 WRITE_REFUSED_EXIT_CODE = 7
@@ -74,7 +79,7 @@ def test_a_trim_killed_at_any_step_leaves_a_whole_child_or_none(config_home: Con
         return lambda: write_child(plans[-1], config_home.where)
 
     killed = []
-    for was_killed in crashes(prepare):
+    for was_killed in kill_before_each_change(prepare):
         found = files_after_attempt(config_home, plans[-1])
         again = plan_trim_of_file(config_home, config_home.project() / f"{SESSION}.jsonl")
         write_child(again, config_home.where)
@@ -129,7 +134,7 @@ def test_a_killed_slim_copy_is_whole_or_missing(config_home: ConfigHome) -> None
         return lambda: run_command_line(config_home, "archive", "--slim", SESSION)
 
     copies = []
-    for _ in crashes(prepare, every=7):
+    for _ in kill_before_each_change(prepare, every=7):
         now = project_files()
         assert now.items() >= before.items()
         copies.append(

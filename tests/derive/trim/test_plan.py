@@ -266,7 +266,7 @@ def test_snapshots_of_kept_messages_are_copied(config_home: ConfigHome) -> None:
         {**row, "parentUuid": row["parentUuid"] or "s"} for row in Chain().ask().tool("t1").rows
     ]
     for place, row in enumerate(chain):
-        row["timestamp"] = builders.instant(20 + place)
+        row["timestamp"] = builders.iso_time(20 + place)
     delta = {
         "type": "file-history-delta",
         "messageId": "c2",

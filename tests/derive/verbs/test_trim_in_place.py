@@ -52,7 +52,12 @@ from tests.builders import (
     user,
 )
 from tests.cli.conftest import Cli, Document, cli, document
-from tests.crashes import crashes, exit_code_of_fork, limit_file_size, without_root_rights
+from tests.crashes import (
+    exit_code_of_fork,
+    kill_before_each_change,
+    limit_file_size,
+    without_root_rights,
+)
 from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, Tui, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 
@@ -440,7 +445,7 @@ def test_a_trim_in_place_killed_at_any_step_leaves_a_whole_file(config_home: Con
         write_old_session(config_home, content)
         return lambda: trim(config_home, path)
 
-    for _ in crashes(prepare):
+    for _ in kill_before_each_change(prepare):
         replaced = path.read_bytes() != content
         if replaced:
             assert_trimmed(path, content, all_backups(config_home)[0])

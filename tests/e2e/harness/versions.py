@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.needs import REPO, need
+from tests.needs import REPO, require_for_test
 
 OLDEST = "2.1.112"
 """The oldest supported client. It runs on node, and has no modules, so it has no ``/handoff``."""
@@ -57,7 +57,7 @@ def find_client(version: str) -> ClientVersion:
     """
     if version == NEWEST:
         found = bundled_client()
-        need(
+        require_for_test(
             f"Claude Code {version}",
             found,
             "sh tools/setup (it comes with the package claude-agent-sdk)",
@@ -70,9 +70,11 @@ def find_client(version: str) -> ClientVersion:
     if binary is not None:
         return ClientVersion(version, (str(binary),))
     script = modules / "claude-code" / "cli.js"
-    need(f"Claude Code {version}", script.is_file(), "sh tools/clients (it needs npm)")
+    require_for_test(f"Claude Code {version}", script.is_file(), "sh tools/clients (it needs npm)")
     node = shutil.which("node")
-    need("node", node is not None, f"install Node.js: client {version} is a node script")
+    require_for_test(
+        "node", node is not None, f"install Node.js: client {version} is a node script"
+    )
     return ClientVersion(version, (str(node), str(script)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.claude import ResumeCommands
 from resume_hooks.transcripts.tokens import ContextSize
-from tests.builders import CWD, instant, session_id
+from tests.builders import CWD, iso_time, session_id
 
 
 def make_listed_session(number: int = 1, **fields: Any) -> ListedSession:
@@ -18,7 +18,7 @@ def make_listed_session(number: int = 1, **fields: Any) -> ListedSession:
     name = session_id(number)
     usual: dict[str, Any] = {
         "agent": "claude", "session_id": name, "path": f"/nowhere/{name}.jsonl", "title": f"Title {number}", "tag": "",
-        "agent_name": "", "branch": "main", "folder": CWD, "created": instant(0), "ended": instant(10), "size": 4_100,
+        "agent_name": "", "branch": "main", "folder": CWD, "created": iso_time(0), "ended": iso_time(10), "size": 4_100,
         "mtime": NOW - 3_600, "turns": 3, "turns_at_least": 3, "context": ContextSize(20_000, 200_000),
         "kind": "original", "derivation_type": "original", "parent_id": None, "expires_days": 20, "expires_at": None,
         "is_archived": False, "is_open": False,

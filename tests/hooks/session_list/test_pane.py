@@ -21,10 +21,10 @@ from tests.builders import (
     boundary,
     conversation,
     custom_title,
-    list_client,
     session_id,
     summary,
     user,
+    write_running_client_file,
     write_session,
 )
 
@@ -183,7 +183,7 @@ def test_a_session_that_another_window_has_open_is_forked(
     "resume" is still offered, with a warning. For the session of this window, "resume" stays the
     marked action.
     """
-    list_client(config_home.config, session_id(2))
+    write_running_client_file(config_home.config, session_id(2))
     shown = ask_pane(project, step="page", at=session_id(2), page=0)
     ways = {way[1]: way[2] for way in shown["ways"]}
     assert [*ways][shown["way"]] == "fork"

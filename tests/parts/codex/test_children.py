@@ -36,7 +36,7 @@ from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.locate import SessionFile, resolve_locator
 from resume_hooks.sessions.session import Session
 from resume_hooks.transcripts.records import Record
-from tests.crashes import crashes
+from tests.crashes import kill_before_each_change
 from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import (
     OTHER_THREAD,
@@ -567,7 +567,7 @@ def test_a_crash_leaves_a_complete_child_or_none(where: Where) -> None:
         [rollouts.meta_line(), *rollouts.work_lines(12, LONG_OUTPUT, asks=True)],
     )
     before, decided, born = path.read_bytes(), plan_trim(thread_file(where), where, Options()), []
-    for _ in crashes(lambda: lambda: write_child(decided, where)):
+    for _ in kill_before_each_change(lambda: lambda: write_child(decided, where)):
         child = Path(decided.draft.path)
         born.append(child.exists())
         assert not born[-1] or child.stat().st_size == sum(map(len, decided.body.lines()))

@@ -16,9 +16,15 @@ from tests.cli.conftest import Cli
 from tests.hooks.test_prompt import OTHER, assert_paste_is_reported, prompt_event
 from tests.hooks.test_triggers import ID, assert_paste, assert_trigger
 from tests.sessions.archived.test_verbs import assert_refused
-from tests.test_clock_jumps import YEAR, ShiftedClock, hook_answer, session_in_client, shifted_clock
-from tests.test_import_budget import assert_transcript_budget
-from tests.test_state_failures import TROUBLES, prompt_answer
+from tests.test_clock_jumps import (
+    YEAR_SECONDS,
+    ShiftedClock,
+    hook_answer,
+    session_in_client,
+    shifted_clock,
+)
+from tests.test_import_budget import assert_transcript_imports
+from tests.test_state_failures import FAILURES_BY_NAME, prompt_answer
 from tests.test_without_posix import run_without_posix, session_to_trim
 
 __all__ = ["session_in_client", "session_to_trim", "shifted_clock"]
@@ -29,7 +35,7 @@ def test_mark_in_an_archived_session_is_refused(config_home: ConfigHome, cli: Cl
     assert_refused(config_home, cli, ("mark", SESSION))
 
 
-@pytest.mark.parametrize("jump", [-YEAR, -60, 0, 86_400])
+@pytest.mark.parametrize("jump", [-YEAR_SECONDS, -60, 0, 86_400])
 def test_a_mark_survives_changes_of_the_clock(
     config_home: ConfigHome, shifted_clock: ShiftedClock, session_in_client: str, jump: float
 ) -> None:
@@ -47,16 +53,16 @@ def test_a_mark_survives_changes_of_the_clock(
 @pytest.mark.parametrize("prompt", [">mark x", ">back x"])
 def test_mark_triggers_import_few_modules(config_home: ConfigHome, prompt: str) -> None:
     """``>mark`` and ``>back`` import no more modules than other triggers that read a transcript."""
-    assert_transcript_budget(config_home, prompt)
+    assert_transcript_imports(config_home, prompt)
 
 
-@pytest.mark.parametrize("name", TROUBLES)
+@pytest.mark.parametrize("name", FAILURES_BY_NAME)
 def test_an_unsaved_mark_is_reported(
     config_home: ConfigHome, session_in_client: str, name: str
 ) -> None:
     """If a mark cannot be stored, the answer says so, and ``back`` finds no mark."""
     before = Path(session_in_client).read_bytes()
-    with TROUBLES[name](config_home.config / "resume-hooks"):
+    with FAILURES_BY_NAME[name](config_home.config / "resume-hooks"):
         answers = [
             prompt_answer(session_in_client, ">mark goal"),
             prompt_answer(session_in_client, ">back report"),

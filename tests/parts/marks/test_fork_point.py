@@ -34,7 +34,7 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.crashes import crashes
+from tests.crashes import kill_before_each_change
 from tests.derive.trim.test_crash import run_command_line
 from tests.hooks.conftest import Run, children_of, reason_of_process
 from tests.hooks.test_client_module import ask_module
@@ -372,7 +372,7 @@ def test_a_killed_rewind_of_a_fork_leaves_a_complete_child_or_none(config_home: 
         return lambda: run_command_line(config_home, "back", session_id(7))
 
     counts = []
-    for _ in crashes(prepare, every=3):
+    for _ in kill_before_each_change(prepare, every=3):
         now = session_files()
         assert now.items() >= before.items()
         counts.append(

@@ -35,7 +35,7 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_delete import OLD, old_parent
-from tests.crashes import crashes
+from tests.crashes import kill_before_each_change
 
 __all__ = ["old_parent"]
 
@@ -149,7 +149,7 @@ def test_a_killed_rehome_can_be_repeated(config_home: ConfigHome) -> None:
             (outputs / "one").write_bytes(b"long output")
         return work
 
-    for _ in crashes(prepare, every=5):
+    for _ in kill_before_each_change(prepare, every=5):
         work()
         copies = [*config_home.project(new).glob("*.jsonl")]
         assert len(copies) == 2

@@ -20,7 +20,7 @@ from tests.builders import (
     ConfigHome,
     Record,
     assistant,
-    instant,
+    iso_time,
     tool_result,
     tool_use,
     user,
@@ -40,14 +40,14 @@ def prompt_id(number: int) -> str:
 
 def backup_entry(name: str | None, version: int = 1, **more: Any) -> Record:
     """Return the entry of a backup in a snapshot."""
-    return {"backupFileName": name, "version": version, "backupTime": instant(0), **more}
+    return {"backupFileName": name, "version": version, "backupTime": iso_time(0), **more}
 
 
 def snapshot_record(
     message: str, tracked: Mapping[str, Any], *, of: str = "", update: bool = False
 ) -> Record:
     """Return a snapshot at the prompt ``message``; an update belongs to the record ``of``."""
-    inner = {"messageId": message, "trackedFileBackups": dict(tracked), "timestamp": instant(0)}
+    inner = {"messageId": message, "trackedFileBackups": dict(tracked), "timestamp": iso_time(0)}
     kind = "file-history-snapshot"
     return {"type": kind, "messageId": of or message, "snapshot": inner, "isSnapshotUpdate": update}
 
@@ -55,7 +55,7 @@ def snapshot_record(
 def delta_record(message: str, path: str, value: Any) -> Record:
     """Return the record of a file that the client backs up from the prompt ``message`` on."""
     names = {"messageId": "a", "snapshotMessageId": message, "trackingPath": path, "backup": value}
-    return {"type": "file-history-delta", **names, "timestamp": instant(0)}
+    return {"type": "file-history-delta", **names, "timestamp": iso_time(0)}
 
 
 def write_call(path: str, content: str, *, uuid: str, parent: str) -> list[Record]:

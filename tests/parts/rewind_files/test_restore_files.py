@@ -29,7 +29,7 @@ from tests.builders import ConfigHome
 from tests.cli.conftest import Cli
 from tests.parts.rewind_files.project import SESSION, Project, deny_writing, read_manifest
 from tests.sessions.archived.test_verbs import assert_refused
-from tests.test_clock_jumps import YEAR, ShiftedClock, shifted_clock
+from tests.test_clock_jumps import YEAR_SECONDS, ShiftedClock, shifted_clock
 
 __all__ = ["shifted_clock"]
 
@@ -406,7 +406,7 @@ def test_undo_reverts_the_last_run(
     """``--undo`` reverts the last run even if the clock went back, because runs have numbers."""
     project = Project(config_home, tmp_path / "work" / "proj")
     names: list[str] = []
-    for ahead in (0, -YEAR, -2 * YEAR, -YEAR, 10):
+    for ahead in (0, -YEAR_SECONDS, -2 * YEAR_SECONDS, -YEAR_SECONDS, 10):
         shifted_clock.ahead = ahead
         project.write_file("a", f"new {len(names)}")
         decided = project.plan_restore(

@@ -11,7 +11,7 @@ from tests.builders import (
     assistant,
     call,
     conversation,
-    instant,
+    iso_time,
     session_id,
     system,
     user,
@@ -81,7 +81,7 @@ def used_handoff(parent: str, name: str, tokens: int) -> list[Record]:
     made = {
         "parent_session_id": parent,
         "continuation_type": "handoff",
-        "continued_at": instant(9),
+        "continued_at": iso_time(9),
         "context_tokens": 300,
     }
     return [

@@ -28,7 +28,7 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.crashes import crashes
+from tests.crashes import kill_before_each_change
 from tests.derive.trim.test_crash import run_command_line
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
@@ -276,7 +276,7 @@ def test_a_killed_fork_of_a_sub_agent_leaves_a_complete_child_or_none(
         return lambda: run_command_line(config_home, "fork", LOCATOR)
 
     counts = []
-    for _ in crashes(prepare, every=3):
+    for _ in kill_before_each_change(prepare, every=3):
         now = bytes_of_files(config_home.config / "projects")
         assert now.items() >= before.items()
         counts.append(

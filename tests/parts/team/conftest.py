@@ -15,7 +15,7 @@ from tests.builders import ConfigHome
 from tests.hook_scripts.conftest import plugin
 from tests.hook_scripts.test_install import quick_plugin
 from tests.hooks.conftest import any_python, run_hook
-from tests.needs import need
+from tests.needs import require_for_test
 from tests.parts.team.server import Connection, Server, find_programs
 
 __all__ = ["any_python", "plugin", "quick_plugin", "run_hook"]
@@ -25,7 +25,7 @@ __all__ = ["any_python", "plugin", "quick_plugin", "run_hook"]
 def server() -> Iterator[Server]:
     """Start a PostgreSQL server for the whole test run and yield it."""
     found = find_programs()
-    need("PostgreSQL", found, "install the system package postgresql")
+    require_for_test("PostgreSQL", found, "install the system package postgresql")
     assert found is not None
     running = Server(found)
     yield running

@@ -23,7 +23,7 @@ from tests.hook_scripts.test_install import count_attempts, read_install_state, 
 from tests.hook_scripts.test_notice import reaches_python, stop_event, write_transcript
 from tests.hook_scripts.test_session import STARTUP, appears_in_time, make_ready
 from tests.hooks.conftest import Run
-from tests.test_import_budget import HEAVY, loaded_modules, with_packages
+from tests.test_import_budget import HEAVY_MODULES, add_packages, loaded_modules
 
 
 def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) -> None:
@@ -175,7 +175,7 @@ def test_a_start_and_a_prompt_never_contact_the_server(
 
 def test_the_help_of_team_imports_few_modules(config_home: ConfigHome) -> None:
     """``team --help`` does not import the modules that read, send or import sessions."""
-    found = with_packages(loaded_modules(config_home, "helps", None, "team"))
+    found = add_packages(loaded_modules(config_home, "helps", None, "team"))
     engine = {
         f"resume_hooks.{name}"
         for name in (
@@ -187,7 +187,7 @@ def test_the_help_of_team_imports_few_modules(config_home: ConfigHome) -> None:
             "cli.child",
         )
     }
-    assert found.isdisjoint(HEAVY | engine | {"psycopg"})
+    assert found.isdisjoint(HEAVY_MODULES | engine | {"psycopg"})
 
 
 def test_a_start_without_a_team_imports_one_module(config_home: ConfigHome) -> None:

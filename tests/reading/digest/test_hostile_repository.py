@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.needs import REPO, need
+from tests.needs import REPO, require_for_test
 from tests.reading.digest.test_repository import commit_tracked_changes, git, repo, write_script
 
 __all__ = ["repo"]  # The import is a fixture.
@@ -51,7 +51,7 @@ def run_under_strace(code: str, folder: Path, home: Path) -> object:
     The test fails if git starts a process, or if another program than git runs. Threads of git are
     allowed.
     """
-    need("strace", shutil.which("strace"), "install the system package strace")
+    require_for_test("strace", shutil.which("strace"), "install the system package strace")
     log = home / "trace"
     environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
     python = [sys.executable, "-c", code, str(folder), json.dumps(environ)]

@@ -14,7 +14,7 @@ import pytest
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.repository import MAX_BRANCH_CHARACTERS, GitQuery, RepositoryState
 from tests.builders import ConfigHome
-from tests.needs import need
+from tests.needs import require_for_test
 from tests.reading.digest.talk import Talk, entry_notes
 
 LONG_AGO = "2001-01-01T00:00:00.000Z"
@@ -23,7 +23,7 @@ LONG_AGO = "2001-01-01T00:00:00.000Z"
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """A repository with one commit of the file ``a``."""
-    need("git", os.path.exists("/usr/bin/git") or os.environ.get("PATH"), "install git")
+    require_for_test("git", os.path.exists("/usr/bin/git") or os.environ.get("PATH"), "install git")
     folder = tmp_path / "repo"
     folder.mkdir()
     git(folder, "init", "-q", "-b", "main")

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.builders import UUID
+from tests.builders import SESSION_ID_PATTERN
 from tests.e2e.harness.processes import end_processes_with_setting
 from tests.e2e.harness.versions import clients_folder
-from tests.needs import need
+from tests.needs import require_for_test
 from tests.parts.codex.e2e.responses import Item, MockResponses
 
 NEWEST, OLDEST = "0.171.0", "0.104.0"
@@ -51,7 +51,7 @@ def find_codex(version: str) -> Path:
     """Return the CLI of this version. Without it, the test is skipped or fails."""
     vendor = clients_folder() / f"codex-{version}" / "node_modules" / "@openai" / "codex" / "vendor"
     found = sorted([*vendor.glob("*/bin/codex"), *vendor.glob("*/codex/codex")])
-    need(
+    require_for_test(
         f"Codex {version}",
         found,
         "sh tools/clients (it needs npm; with RUN_ALL=1 for every version)",
@@ -152,7 +152,7 @@ class CodexHome:
 
 def thread_id_of_path(path: Path) -> str:
     """Return the first id in a rollout's file name."""
-    return str(re.findall(UUID, path.name)[0])
+    return str(re.findall(SESSION_ID_PATTERN, path.name)[0])
 
 
 def _add_field(line: bytes, told: Mapping[str, str]) -> bytes:

@@ -23,7 +23,7 @@ from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
 from resume_hooks.sessions.locate import SessionFile, resolve_locator
-from tests.needs import need
+from tests.needs import require_for_test
 from tests.parts.codex.e2e.client import COMPACTION_REQUEST_START, CodexHome, thread_id_of_path
 from tests.parts.codex.e2e.responses import Item, item_text, join_input_texts
 from tests.parts.codex.rollouts import codex_rollouts
@@ -44,7 +44,7 @@ def where(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
 def add_corpus(client: CodexHome, most: int | None = None) -> list[Path]:
     """Copy all real rollouts, or the first ``most`` of them, to a home and return their paths."""
     found = codex_rollouts()[:most]
-    need(
+    require_for_test(
         "the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts"
     )
     return [client.add_rollout(path) for path in found]

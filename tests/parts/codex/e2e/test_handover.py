@@ -22,7 +22,7 @@ from tests.e2e.harness.api_requests import conversation_of_request
 from tests.e2e.harness.client import ClientHome, ClientVersion, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import text_of_request as spoken_to_claude
-from tests.needs import corpus_sessions, need
+from tests.needs import corpus_sessions, require_for_test
 from tests.parts.codex.e2e.client import PROBE_PROMPT, CodexHome, thread_id_of_path
 from tests.parts.codex.e2e.responses import item_text, join_input_texts
 from tests.parts.codex.rollouts import codex_rollouts
@@ -67,7 +67,7 @@ def test_claude_code_resumes_children_of_codex_sessions(
     found = [path for path in codex_rollouts() if path.stat().st_size < MAX_SESSION_BYTES][::-1][
         :TESTED_SESSION_COUNT
     ]
-    need(
+    require_for_test(
         "the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts"
     )
     for path in [codex.add_rollout(source, home.cwd) for source in found]:
@@ -103,7 +103,7 @@ def test_codex_resumes_children_of_claude_code_sessions(
     found = [
         path for path in sized if any(node.is_message for node in scan_transcript(str(path)).chain)
     ][:TESTED_SESSION_COUNT]
-    need("the transcript corpus", found, "set RESUME_HOOKS_CORPUS")
+    require_for_test("the transcript corpus", found, "set RESUME_HOOKS_CORPUS")
     for number, path in enumerate(found, 1):
         placed = home.install_session(path, session_id(number), set_cwd=True)
         parent = resolve_locator(session_id(number), str(home.cwd), where)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import UUID
+from tests.builders import SESSION_ID_PATTERN
 from tests.e2e.installed import clone_repository, code_block_of_page, run_lines_in_clone
 from tests.e2e.plugin import ENGINE_ENV
 from tests.needs import REPO
@@ -94,7 +94,7 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
         tui.enter(">trim")
         tui.wait_for("There is nothing to trim yet")
         tui.enter(">handoff write the regression test")
-        found = tui.wait_for(rf"^ +/resume ({UUID})\n\n")
+        found = tui.wait_for(rf"^ +/resume ({SESSION_ID_PATTERN})\n\n")
         child = found[1]
         assert child != own
         assert not any(
@@ -104,11 +104,14 @@ def test_triggers_make_children_that_codex_continues(with_plugin: CodexHome) -> 
 
         tui.enter(">handoff write the regression test")
         tui.wait_for("already handed off")
-        assert tui.wait_for(rf"already handed off(?:.*\n)+? +/resume ({UUID})\n\n")[1] == child
+        assert (
+            tui.wait_for(rf"already handed off(?:.*\n)+? +/resume ({SESSION_ID_PATTERN})\n\n")[1]
+            == child
+        )
         tui.enter(">mark try the other way")
         tui.wait_for("mark set")
         tui.enter(">back it was slower")
-        back = tui.wait_for(rf"back · (?:.*\n)+? +/resume ({UUID})\n\n")[1]
+        back = tui.wait_for(rf"back · (?:.*\n)+? +/resume ({SESSION_ID_PATTERN})\n\n")[1]
         assert back not in {own, child}
 
         tui.enter(f"/resume {child}")

@@ -47,7 +47,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.crashes import crashes
+from tests.crashes import kill_before_each_change
 from tests.parts.secrets.scrub.planting import (
     OTHER,
     SECRETS,
@@ -463,7 +463,9 @@ def test_a_scrub_killed_at_any_step_can_be_repeated(config_home: ConfigHome) -> 
     before = bytes_of_client_files(config_home)
     assert scrub_planted_session(config_home) == []
     after, tries = bytes_of_client_files(config_home), 0
-    for _ in crashes(prepare, every=1 if os.environ.get("RUN_ALL") == "1" else SAMPLE):
+    for _ in kill_before_each_change(
+        prepare, every=1 if os.environ.get("RUN_ALL") == "1" else SAMPLE
+    ):
         there = bytes_of_client_files(config_home)
         whole = {
             path: (before.get(path), after.get(path))

@@ -81,13 +81,13 @@ def test_a_hostile_transcript_sets_no_client_state(
     done = run_print(every_client, home, api, "go on now", resume=session_id)
     assert done.returncode == 0, done.stderr
     request = api.main_requests()[-1]
-    assert strangers.EVIL not in json.dumps(request)
+    assert strangers.HOSTILE_TEXT not in json.dumps(request)
     assert request["model"] != strangers.MODEL
     (began,) = [event for event in done.events if event.get("subtype") == "init"]
     assert began["permissionMode"] == "default"
     assert began["cwd"] == str(home.cwd)
     texts = text_of_request(request)
-    for words in strangers.SAID:
+    for words in strangers.HOSTILE_MESSAGES:
         assert texts.count(words) == 1, words
 
 
@@ -100,7 +100,7 @@ def test_the_client_picker_lists_an_imported_session(
         tui.start(["--resume"], ready=False)
         tui.wait_for("Fix the parser · import")
         tui.key("Enter")
-        tui.wait_for(strangers.SAID[1])
+        tui.wait_for(strangers.HOSTILE_MESSAGES[1])
         tui.wait_until_idle()
         assert "could not be restored" not in tui.text()
         tui.submit("and now")

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_play
 
 from resume_hooks.parts.share.export.shared_page import BUNDLE_START, pack_bundle
 from tests.builders import SESSION, ConfigHome, write_session
-from tests.needs import corpus_sessions, need
+from tests.needs import corpus_sessions, require_for_test
 from tests.parts.share.export.conftest import Exported, document_of_session, records_of_every_kind
 from tests.parts.share.export.vectors import ELEMENTS, RUN, VECTORS, hostile_records
 
@@ -53,7 +53,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         or shutil.which("chromium-browser")
         or shutil.which("google-chrome")
     )
-    need("Chromium", path, "apt-get install chromium")
+    require_for_test("Chromium", path, "apt-get install chromium")
     home = str(tmp_path_factory.mktemp("browser"))
     environ: dict[str, str | float | bool] = {**os.environ, "HOME": home}
     with sync_playwright() as playwright:
@@ -344,7 +344,7 @@ def test_a_hostile_transcript_is_shown_as_text(
 def test_pages_of_real_sessions_open_without_errors(open_page: Open) -> None:
     """The pages of real sessions fit a phone, can be searched, and cause no errors."""
     files = corpus_sessions()
-    need("the transcript corpus", files, "set RESUME_HOOKS_CORPUS")
+    require_for_test("the transcript corpus", files, "set RESUME_HOOKS_CORPUS")
     for file in files[:: max(1, len(files) // 5)]:
         page, troubles = open_page(file, viewport={"width": 390, "height": 800}, is_mobile=True)
         page.evaluate(
