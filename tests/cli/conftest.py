@@ -17,8 +17,8 @@ from resume_hooks.cli.verb_table import ALIASES
 from tests.builders import (
     ConfigHome,
 )
-from tests.cli.desk import Desk
 from tests.cli.fork_server import ForkServer
+from tests.cli.terminal_home import TerminalHome
 from tests.needs import REPO
 
 Cli = Callable[..., "subprocess.CompletedProcess[bytes]"]
@@ -92,7 +92,7 @@ def document(cli: Cli) -> Document:
 
 
 @pytest.fixture
-def desk(config_home: ConfigHome) -> Iterator[Desk]:
-    """Return a desk. After the test, its terminals are closed."""
+def terminal_home(config_home: ConfigHome) -> Iterator[TerminalHome]:
+    """Return a home with terminals, which are closed after the test."""
     with ExitStack() as stack:
-        yield Desk(config_home, stack)
+        yield TerminalHome(config_home, stack)

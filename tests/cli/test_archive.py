@@ -27,18 +27,21 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 
-OLD = 1_700_000_000
-OTHER = session_id(2)
+OLD_MTIME = 1_700_000_000
+OTHER_ID = session_id(2)
 
 
 @pytest.fixture
 def old_session(config_home: ConfigHome) -> Path:
     """Write an old session and another session, and return the path of the first."""
-    rows = [*conversation(1, session_id=OTHER), custom_title("The other", OTHER)]
-    write_session(config_home.project(), OTHER, rows, mtime=OLD)
+    rows = [*conversation(1, session_id=OTHER_ID), custom_title("The other", OTHER_ID)]
+    write_session(config_home.project(), OTHER_ID, rows, mtime=OLD_MTIME)
     return Path(
         write_session(
-            config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=OLD
+            config_home.project(),
+            SESSION,
+            [*conversation(2), custom_title("Mine")],
+            mtime=OLD_MTIME,
         )
     )
 
@@ -106,7 +109,7 @@ def test_verify_reports_damaged_and_unreadable_copies(
     pack.write_bytes(pack.read_bytes()[:50])
     found = verify_findings(cli)
     assert [(each["session_id"], each["name"]) for each in found] == [(SESSION, "damaged")]
-    assert document("archive", "--verify", OTHER)["data"]["findings"] == []
+    assert document("archive", "--verify", OTHER_ID)["data"]["findings"] == []
     assert document("restore", SESSION, code=1)["error"]["code"] == "write-failed"
     Path(kept.folder, "manifest.json").write_bytes(b"{}")
     assert {each["name"] for each in verify_findings(cli)} == {"unreadable"}
@@ -147,7 +150,9 @@ def test_forget_removes_a_named_copy(old_session: Path, cli: Cli, document: Docu
         assert (cli("archive", *words).returncode, cli("archive", *words).stdout) == (2, b"")
     assert document("archive", "--forget", "Mine", "--dry-run")["data"]["written"] is False
     assert b"Removed from the vault." in cli("archive", "--forget", "Mine", "--yes").stdout
-    assert [row["session_id"] for row in document("archive", "--list")["data"]["vault"]] == [OTHER]
+    assert [row["session_id"] for row in document("archive", "--list")["data"]["vault"]] == [
+        OTHER_ID
+    ]
     assert old_session.exists()
 
 
@@ -155,7 +160,7 @@ def test_deleting_a_session_mentions_its_archived_copy(
     old_session: Path, cli: Cli, document: Document
 ) -> None:
     """``delete`` warns that the session is archived, and names the command that removes the copy."""
-    assert document("delete", OTHER, "--yes")["warnings"] == []
+    assert document("delete", OTHER_ID, "--yes")["warnings"] == []
     cli("archive", "Mine")
     (warning,) = document("delete", "Mine", "--yes")["warnings"]
     assert f"archive --forget {SESSION}" in warning
@@ -209,7 +214,7 @@ def test_a_purge_leaves_the_vault(old_session: Path, config_home: ConfigHome, cl
     assert os.listdir(config_home.config / "resume-hooks") == ["vault"]
 
 
-LARGE = "".join(f"line {number} of a report\n" for number in range(30_000))
+LARGE_OUTPUT = "".join(f"line {number} of a report\n" for number in range(30_000))
 
 
 @pytest.fixture
@@ -219,11 +224,15 @@ def session_with_large_output(config_home: ConfigHome) -> Path:
         user("what does the report say?", uuid="a"),
         tool_use("toolu_1", uuid="b", parent="a"),
         tool_result(
-            "toolu_1", LARGE, uuid="c", parent="b", toolUseResult={"file": {"content": LARGE}}
+            "toolu_1",
+            LARGE_OUTPUT,
+            uuid="c",
+            parent="b",
+            toolUseResult={"file": {"content": LARGE_OUTPUT}},
         ),
         assistant("nothing of note", uuid="d", parent="c"),
     ]
-    return Path(write_session(config_home.project(), SESSION, rows, mtime=OLD))
+    return Path(write_session(config_home.project(), SESSION, rows, mtime=OLD_MTIME))
 
 
 def test_a_slim_copy_refers_to_the_archived_session(
@@ -250,7 +259,7 @@ def test_a_slim_copy_refers_to_the_archived_session(
     assert b"line 29999 of a report" in cli("read", f"{SESSION[:8]}:2", "--max-chars", "0").stdout
     back = document("untrim", made["session_id"], "--all")["data"]
     restored = [json.loads(row) for row in Path(back["file"]).read_bytes().splitlines()]
-    assert any(row.get("toolUseResult") == {"file": {"content": LARGE}} for row in restored)
+    assert any(row.get("toolUseResult") == {"file": {"content": LARGE_OUTPUT}} for row in restored)
 
 
 def test_info_suggests_a_slim_copy_for_a_giant_line(

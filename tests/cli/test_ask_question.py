@@ -20,7 +20,7 @@ from tests.builders import ConfigHome, conversation, custom_title, session_id, w
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
 
-ROWS: list[dict[str, object]] = [
+CANDIDATE_ROWS: list[dict[str, object]] = [
     {"session_id": session_id(n), "title": "t", "ended": "", "session_file": ""} for n in (1, 2)
 ]
 
@@ -194,7 +194,9 @@ def test_an_answer_replaces_the_ambiguous_word(
         "resume_hooks.cli.ask_question.sys", SimpleNamespace(stdin=terminal, stderr=terminal)
     )
     monkeypatch.setattr("resume_hooks.cli.ask_question.ask_question", lambda *_, **__: 1)
-    assert choose_candidate_in_command(arguments, AmbiguousLocator("parser", ROWS)) == again
+    assert (
+        choose_candidate_in_command(arguments, AmbiguousLocator("parser", CANDIDATE_ROWS)) == again
+    )
 
 
 def test_answer_choices_are_wrapped_between_words(

@@ -19,30 +19,30 @@ from tests.builders import ConfigHome, conversation, custom_title, session_id, w
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO, require_for_test
 
-FIRST, SECOND = session_id(0x1A2B3C4D), session_id(0x1A7788FF)
-HOSTILE = "Fix $(touch owned) `touch owned` *; touch owned, the: parser"
-SHELLS = {
+FIRST_ID, SECOND_ID = session_id(0x1A2B3C4D), session_id(0x1A7788FF)
+HOSTILE_TITLE = "Fix $(touch owned) `touch owned` *; touch owned, the: parser"
+OPTIONS_BY_SHELL = {
     "bash": ["--norc", "--noprofile", "-i"],
     "zsh": ["-f", "-i"],
     "fish": ["--no-config", "-i"],
 }
-TIMEOUT = 20.0
+TIMEOUT_SECONDS = 20.0
 
 
 @pytest.fixture
-def desk_folder(config_home: ConfigHome) -> Path:
+def completion_folder(config_home: ConfigHome) -> Path:
     """Write two sessions and a program ``resume-hooks``, and return their folder.
 
     One of the sessions has a title with shell commands.
     """
-    folder = config_home.root / "desk"
+    folder = config_home.root / "work"
     (folder / "bin").mkdir(parents=True)
     program = folder / "bin" / "resume-hooks"
     program.write_text(
         f'#!/bin/sh\nPYTHONPATH={REPO / "src"} exec {sys.executable} -m resume_hooks "$@"\n'
     )
     program.chmod(0o755)
-    for number, title in ((FIRST, HOSTILE), (SECOND, "Speed up the upload")):
+    for number, title in ((FIRST_ID, HOSTILE_TITLE), (SECOND_ID, "Speed up the upload")):
         rows = [{**row, "cwd": str(folder)} for row in conversation(1, session_id=number)]
         write_session(
             config_home.project(str(folder)), number, [*rows, custom_title(title, number)]
@@ -50,10 +50,10 @@ def desk_folder(config_home: ConfigHome) -> Path:
     return folder
 
 
-def plain_environment(home: ConfigHome, desk_folder: Path) -> dict[str, str]:
+def plain_environment(home: ConfigHome, completion_folder: Path) -> dict[str, str]:
     """Return the environment of a plain terminal."""
     return {
-        "PATH": f"{desk_folder / 'bin'}:/usr/bin:/bin",
+        "PATH": f"{completion_folder / 'bin'}:/usr/bin:/bin",
         "TERM": "xterm",
         "LANG": "C.UTF-8",
         "PS1": "$ ",
@@ -64,28 +64,30 @@ def plain_environment(home: ConfigHome, desk_folder: Path) -> dict[str, str]:
 class Shell:
     """An interactive shell that has loaded our completion script."""
 
-    def __init__(self, name: str, home: ConfigHome, desk_folder: Path) -> None:
+    def __init__(self, name: str, home: ConfigHome, completion_folder: Path) -> None:
         found = shutil.which(name) or ""
         require_for_test(name, found, f"install {name}")
         done = subprocess.run(
-            [str(desk_folder / "bin" / "resume-hooks"), "install", "--completion", name],
-            env=plain_environment(home, desk_folder), cwd=desk_folder, capture_output=True, check=True, timeout=60,
+            [str(completion_folder / "bin" / "resume-hooks"), "install", "--completion", name],
+            env=plain_environment(home, completion_folder), cwd=completion_folder,
+            capture_output=True, check=True, timeout=60,
         )  # fmt: skip
-        (desk_folder / "completion").write_bytes(done.stdout)
+        (completion_folder / "completion").write_bytes(done.stdout)
         self._child: pexpect.spawn[str] = pexpect.spawn(
-            found, SHELLS[name], env=plain_environment(home, desk_folder), cwd=str(desk_folder), encoding="utf-8",
+            found, OPTIONS_BY_SHELL[name], env=plain_environment(home, completion_folder), cwd=str(completion_folder),
+            encoding="utf-8",
             dimensions=(40, 160),
         )  # fmt: skip
         self._child.delaybeforesend = None
         begin = {"zsh": "autoload -Uz compinit && compinit -u -D && "}.get(name, "")
         self._child.send(f"{begin}source ./completion; echo rea''dy\r")
-        self._child.expect("ready", timeout=TIMEOUT)
+        self._child.expect("ready", timeout=TIMEOUT_SECONDS)
 
     def expect_after_keys(self, keys: str, *wanted: str) -> None:
         """Type keys, wait until the terminal shows each of ``wanted``, and clear the line."""
         self._wait_for_prompt()
         self._child.send(keys)
-        text, until = "", time.monotonic() + TIMEOUT
+        text, until = "", time.monotonic() + TIMEOUT_SECONDS
         while not all(word in text for word in wanted):
             assert time.monotonic() < until, text
             with contextlib.suppress(pexpect.TIMEOUT):
@@ -103,27 +105,29 @@ class Shell:
         self._child.close(force=True)
 
 
-@pytest.fixture(params=list(SHELLS))
+@pytest.fixture(params=list(OPTIONS_BY_SHELL))
 def shell(
-    request: pytest.FixtureRequest, config_home: ConfigHome, desk_folder: Path
+    request: pytest.FixtureRequest, config_home: ConfigHome, completion_folder: Path
 ) -> Iterator[Shell]:
     """Return each kind of shell."""
-    started = Shell(request.param, config_home, desk_folder)
+    started = Shell(request.param, config_home, completion_folder)
     yield started
     started.close()
 
 
-def test_a_real_shell_completes_verbs_and_sessions(shell: Shell, desk_folder: Path) -> None:
+def test_a_real_shell_completes_verbs_and_sessions(shell: Shell, completion_folder: Path) -> None:
     """bash, zsh and fish complete verbs and session ids, and do not run commands in a title."""
     shell.expect_after_keys("resume-hooks linea\t", "resume-hooks lineage")
     shell.expect_after_keys("resume-hooks read 1a2\t", "1a2b3c4d")
     shell.expect_after_keys("resume-hooks outline 1a\t\t", "1a2b3c4d", "1a7788ff")
-    assert not (desk_folder / "owned").exists()
+    assert not (completion_folder / "owned").exists()
 
 
-def completions(home: ConfigHome, desk_folder: Path, words: str, shell: str = "bash") -> list[str]:
+def completions(
+    home: ConfigHome, completion_folder: Path, words: str, shell: str = "bash"
+) -> list[str]:
     """Return the completions that the engine prints for a shell."""
-    env = plain_environment(home, desk_folder) | {
+    env = plain_environment(home, completion_folder) | {
         "_RESUME_HOOKS_COMPLETE": f"{shell}_complete",
         "COMP_WORDS": words,
     }
@@ -131,9 +135,9 @@ def completions(home: ConfigHome, desk_folder: Path, words: str, shell: str = "b
         words.rpartition(" ")[2] if shell == "fish" else str(len(words.split(" ")) - 1)
     )
     done = subprocess.run(
-        [str(desk_folder / "bin" / "resume-hooks")],
+        [str(completion_folder / "bin" / "resume-hooks")],
         env=env,
-        cwd=desk_folder,
+        cwd=completion_folder,
         capture_output=True,
         check=True,
         timeout=60,
@@ -142,18 +146,24 @@ def completions(home: ConfigHome, desk_folder: Path, words: str, shell: str = "b
     return done.stdout.decode().split("\n")[:-1]
 
 
-def test_bash_completes_an_id_with_its_title(config_home: ConfigHome, desk_folder: Path) -> None:
+def test_bash_completes_an_id_with_its_title(
+    config_home: ConfigHome, completion_folder: Path
+) -> None:
     """Bash completes ids, paths, settings and options.
 
     If several sessions match, each completion also has the session's title.
     """
-    assert completions(config_home, desk_folder, "resume-hooks lin") == ["plain,lineage"]
-    assert completions(config_home, desk_folder, "resume-hooks read 1a2") == ["plain,1a2b3c4d"]
-    assert completions(config_home, desk_folder, "resume-hooks read upload") == ["plain,1a7788ff"]
-    assert completions(config_home, desk_folder, f"resume-hooks read {FIRST[:9]}") == [
-        f"plain,{FIRST}"
+    assert completions(config_home, completion_folder, "resume-hooks lin") == ["plain,lineage"]
+    assert completions(config_home, completion_folder, "resume-hooks read 1a2") == [
+        "plain,1a2b3c4d"
     ]
-    shown = completions(config_home, desk_folder, "resume-hooks read 1a")
+    assert completions(config_home, completion_folder, "resume-hooks read upload") == [
+        "plain,1a7788ff"
+    ]
+    assert completions(config_home, completion_folder, f"resume-hooks read {FIRST_ID[:9]}") == [
+        f"plain,{FIRST_ID}"
+    ]
+    shown = completions(config_home, completion_folder, "resume-hooks read 1a")
     assert (
         shown
         == [
@@ -162,30 +172,32 @@ def test_bash_completes_an_id_with_its_title(config_home: ConfigHome, desk_folde
         ]
         or shown[::-1] == shown
     )
-    assert completions(config_home, desk_folder, "resume-hooks read ./") == ["file,./"]
-    assert completions(config_home, desk_folder, "resume-hooks config notice") == [
+    assert completions(config_home, completion_folder, "resume-hooks read ./") == ["file,./"]
+    assert completions(config_home, completion_folder, "resume-hooks config notice") == [
         "plain,notice_percent"
     ]
-    assert "plain,--dry-run" in completions(config_home, desk_folder, "resume-hooks trim --d")
+    assert "plain,--dry-run" in completions(config_home, completion_folder, "resume-hooks trim --d")
 
 
-def test_verbs_complete_the_id_of_a_session(config_home: ConfigHome, desk_folder: Path) -> None:
+def test_verbs_complete_the_id_of_a_session(
+    config_home: ConfigHome, completion_folder: Path
+) -> None:
     """Seven verbs that need a session complete its id."""
     for verb in ("trim", "handoff", "delete", "rename", "fsck", "lineage", "info"):
-        assert completions(config_home, desk_folder, f"resume-hooks {verb} 1a2") == [
+        assert completions(config_home, completion_folder, f"resume-hooks {verb} 1a2") == [
             "plain,1a2b3c4d"
         ], verb
 
 
 def test_completion_is_limited_in_number_and_time(
-    config_home: ConfigHome, desk_folder: Path, monkeypatch: pytest.MonkeyPatch
+    config_home: ConfigHome, completion_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At most 40 of 300 sessions are completed, and without titles if reading titles takes too long."""
     for number in range(300):
         other = session_id(0x2000_0000 + number)
-        rows = [{**row, "cwd": str(desk_folder)} for row in conversation(3, session_id=other)]
-        write_session(config_home.project(str(desk_folder)), other, rows)
-    monkeypatch.chdir(desk_folder)
+        rows = [{**row, "cwd": str(completion_folder)} for row in conversation(3, session_id=other)]
+        write_session(config_home.project(str(completion_folder)), other, rows)
+    monkeypatch.chdir(completion_folder)
     assert len(complete_sessions.complete_locators("2")) == complete_sessions.MAX_SESSIONS
     monkeypatch.setattr(complete_sessions, "MAX_TITLE_SECONDS", -1.0)
     assert {item.help for item in complete_sessions.complete_locators("2")} == {"a session"}
@@ -193,12 +205,12 @@ def test_completion_is_limited_in_number_and_time(
 
 
 def test_completion_in_a_deleted_folder_prints_nothing(
-    config_home: ConfigHome, desk_folder: Path
+    config_home: ConfigHome, completion_folder: Path
 ) -> None:
     """In a deleted folder, a completion prints nothing."""
-    gone = desk_folder / "gone"
+    gone = completion_folder / "gone"
     gone.mkdir()
-    env = plain_environment(config_home, desk_folder) | {
+    env = plain_environment(config_home, completion_folder) | {
         "_RESUME_HOOKS_COMPLETE": "bash_complete",
         "COMP_CWORD": "2",
     }

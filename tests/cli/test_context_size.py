@@ -28,7 +28,7 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli
 
-PADDING: Record = {
+PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
     "snapshot": {"padding": "x" * 100_000},
@@ -36,14 +36,14 @@ PADDING: Record = {
 OLD_CLIENT = "2.1.23"
 """Version of a client that cleared old outputs and wrote links to records that do not exist."""
 
-BASE = 30_000  # Number of tokens in the first request of these sessions, without the prompt.
+BASE_TOKENS = 30_000  # Number of tokens in the first request of these sessions, without the prompt.
 
 
 def first_turn() -> list[Record]:
-    """Return a first turn whose request has ``BASE`` tokens plus those of the prompt."""
+    """Return a first turn whose request has ``BASE_TOKENS`` tokens plus those of the prompt."""
     return [
         user("read it", uuid="u1"),
-        assistant("done", uuid="a1", parent="u1", ts=1, tokens=BASE + 12),
+        assistant("done", uuid="a1", parent="u1", ts=1, tokens=BASE_TOKENS + 12),
     ]
 
 
@@ -60,18 +60,18 @@ def records_with_cleared_output() -> list[Record]:
     output = "a line of output\n" * 9_400
     return [
         *first_turn(),
-        tool_use("t1", uuid="a2", parent="a1", ts=2, tokens=BASE + 20),
+        tool_use("t1", uuid="a2", parent="a1", ts=2, tokens=BASE_TOKENS + 20),
         tool_result("t1", output, uuid="u2", parent="a2", ts=3),
-        tool_use("t2", uuid="a3", parent="u2", ts=4, tokens=BASE + 40_040),
+        tool_use("t2", uuid="a3", parent="u2", ts=4, tokens=BASE_TOKENS + 40_040),
         tool_result("t2", output, uuid="u3", parent="a3", ts=5),
-        assistant("read", uuid="a4", parent="u3", ts=6, tokens=BASE + 80_080),
+        assistant("read", uuid="a4", parent="u3", ts=6, tokens=BASE_TOKENS + 80_080),
         system("microcompact_boundary", uuid="m", parent="a4", ts=7),
         user("go on", uuid="u5", parent="m", ts=8),
-        assistant("going on", uuid="a5", parent="u5", ts=9, tokens=BASE + 40_100),
+        assistant("going on", uuid="a5", parent="u5", ts=9, tokens=BASE_TOKENS + 40_100),
     ]
 
 
-def sizes_in_three_verbs(home: ConfigHome, cli: Cli, records: Sequence[Record]) -> list[Record]:
+def context_sizes_of_verbs(home: ConfigHome, cli: Cli, records: Sequence[Record]) -> list[Record]:
     """Return the context sizes that ``info``, ``resume`` and ``sessions`` show for these records."""
     write_session(home.project(CWD), SESSION, records)
     info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
@@ -80,21 +80,31 @@ def sizes_in_three_verbs(home: ConfigHome, cli: Cli, records: Sequence[Record]) 
     return [each["context"] for each in (info, full, row)]
 
 
-def as_old_client(records: Sequence[Record], padding_at: int = 0) -> list[Record]:
+def records_of_old_client(records: Sequence[Record], padding_at: int = 0) -> list[Record]:
     """Return the records as an old client writes them, with optional padding around the middle."""
     rows = []
     for record in records:
         rows.append(record | {"version": OLD_CLIENT} if "version" in record else record)
     if padding_at:
-        return [*rows[:padding_at], PADDING, *rows[padding_at:-1], PADDING, rows[-1]]
+        return [*rows[:padding_at], PADDING_RECORD, *rows[padding_at:-1], PADDING_RECORD, rows[-1]]
     return rows
 
 
-BROKEN = [*first_turn(), progress(uuid="p", parent="gone", ts=70), *turn_after("p")]
+RECORDS_WITH_BROKEN_LINK = [
+    *first_turn(),
+    progress(uuid="p", parent="gone", ts=70),
+    *turn_after("p"),
+]
 
 
 @pytest.mark.parametrize(
-    "records", [BROKEN, as_old_client(BROKEN), as_old_client(BROKEN, 2), turn_after("gone")]
+    "records",
+    [
+        RECORDS_WITH_BROKEN_LINK,
+        records_of_old_client(RECORDS_WITH_BROKEN_LINK),
+        records_of_old_client(RECORDS_WITH_BROKEN_LINK, 2),
+        turn_after("gone"),
+    ],
 )
 def test_records_before_a_broken_link_are_not_counted(
     config_home: ConfigHome, cli: Cli, records: list[Record]
@@ -103,11 +113,11 @@ def test_records_before_a_broken_link_are_not_counted(
 
     The last request still counted them.
     """
-    told = sizes_in_three_verbs(config_home, cli, records)
+    told = context_sizes_of_verbs(config_home, cli, records)
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, MISSING_BEGINNING)] * 3
-    assert {each["tokens"] for each in told} == {BASE + 12}
+    assert {each["tokens"] for each in told} == {BASE_TOKENS + 12}
     shown = cli("info", SESSION).stdout.decode()
-    assert f"about {BASE + 12:,} tokens" in shown
+    assert f"about {BASE_TOKENS + 12:,} tokens" in shown
     assert MISSING_BEGINNING in shown
     assert "~" in cli("sessions", "--all").stdout.decode()
 
@@ -117,10 +127,12 @@ def test_outputs_cleared_by_an_old_client_are_counted(config_home: ConfigHome, c
 
     The last request did not contain them.
     """
-    told = sizes_in_three_verbs(config_home, cli, as_old_client(records_with_cleared_output(), 7))
+    told = context_sizes_of_verbs(
+        config_home, cli, records_of_old_client(records_with_cleared_output(), 7)
+    )
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, OUTPUTS_CLEARED)] * 3
     (tokens,) = {each["tokens"] for each in told}
-    assert tokens == pytest.approx(BASE + 80_100, abs=100)
+    assert tokens == pytest.approx(BASE_TOKENS + 80_100, abs=100)
 
 
 def test_uncounted_thinking_makes_the_size_an_estimate(config_home: ConfigHome, cli: Cli) -> None:
@@ -131,16 +143,16 @@ def test_uncounted_thinking_makes_the_size_an_estimate(config_home: ConfigHome, 
     thought = {"type": "thinking", "thinking": "x" * 40_000, "signature": "s"}
     records = [
         *first_turn(),
-        assistant([thought], uuid="a2", parent="a1", ts=2, tokens=BASE + 30),
+        assistant([thought], uuid="a2", parent="a1", ts=2, tokens=BASE_TOKENS + 30),
         user("and now?", uuid="u3", parent="a2", ts=3),
-        assistant("done", uuid="a3", parent="u3", ts=4, tokens=BASE + 10_050),
+        assistant("done", uuid="a3", parent="u3", ts=4, tokens=BASE_TOKENS + 10_050),
         user("and then?", uuid="u4", parent="a3", ts=5),
     ]
     for counted, kind, reason in (
-        (BASE + 10_070, MEASURED, ""),
-        (BASE + 70, ESTIMATED, THINKING_UNCOUNTED),
+        (BASE_TOKENS + 10_070, MEASURED, ""),
+        (BASE_TOKENS + 70, ESTIMATED, THINKING_UNCOUNTED),
     ):
         last = assistant("done", uuid="a4", parent="u4", ts=6, tokens=counted)
-        info, full, _ = sizes_in_three_verbs(config_home, cli, [*records, last])
+        info, full, _ = context_sizes_of_verbs(config_home, cli, [*records, last])
         assert (info["kind"], info["reason"], info["tokens"]) == (kind, reason, counted)
         assert full == info

@@ -24,19 +24,22 @@ from tests.builders import (
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
 
-OLD = 1_700_000_000
-CHILD, THIRD = session_id(2), session_id(3)
+OLD_MTIME = 1_700_000_000
+CHILD_ID, THIRD_ID = session_id(2), session_id(3)
 
 
 @pytest.fixture
 def old_parent(config_home: ConfigHome) -> Path:
     """Write an old session with a trimmed child, and return the path of the parent."""
     metadata = {"trim_metadata": {"parent_file": str(config_home.project() / f"{SESSION}.jsonl")}}
-    child = [metadata, *conversation(1, session_id=CHILD), custom_title("The child", CHILD)]
-    write_session(config_home.project(), CHILD, child, mtime=OLD)
+    child = [metadata, *conversation(1, session_id=CHILD_ID), custom_title("The child", CHILD_ID)]
+    write_session(config_home.project(), CHILD_ID, child, mtime=OLD_MTIME)
     return Path(
         write_session(
-            config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=OLD
+            config_home.project(),
+            SESSION,
+            [*conversation(2), custom_title("Mine")],
+            mtime=OLD_MTIME,
         )
     )
 
@@ -76,15 +79,15 @@ def test_restore_prefers_an_exact_title(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
     """``restore`` prefers an exact title in the vault to a part of a title in the trash."""
-    for number, title in ((SESSION, "Mine and more"), (CHILD, "Mine")):
+    for number, title in ((SESSION, "Mine and more"), (CHILD_ID, "Mine")):
         write_session(
             config_home.project(),
             number,
             [*conversation(2, session_id=number), custom_title(title, number)],
         )
-    assert cli("archive", CHILD).returncode == 0
+    assert cli("archive", CHILD_ID).returncode == 0
     assert cli("delete", SESSION, "--yes", "--force").returncode == 0
-    assert document("restore", "Mine", "--dry-run")["data"]["kept"]["session_id"] == CHILD
+    assert document("restore", "Mine", "--dry-run")["data"]["kept"]["session_id"] == CHILD_ID
     assert document("restore", "and more", "--dry-run")["data"]["session"]["session_id"] == SESSION
 
 
@@ -102,9 +105,9 @@ def test_a_deleted_session_is_listed_and_restored(
         str(old_parent),
         True,
     )
-    assert [row["session_id"] for row in data["derived"]] == [CHILD]
+    assert [row["session_id"] for row in data["derived"]] == [CHILD_ID]
     assert not old_parent.exists()
-    assert b"(file gone)" in cli("lineage", CHILD).stdout
+    assert b"(file gone)" in cli("lineage", CHILD_ID).stdout
     assert document("info", SESSION, code=1)["error"]["code"] == "session-not-found"
     (row,) = document("restore")["data"]["trash"]
     assert (row["title"], row["kept_in"]) == ("Mine", data["session"]["kept_in"])
@@ -238,11 +241,11 @@ def test_an_error_suggests_restoring_a_deleted_original(
 
 def test_control_characters_of_a_title_are_not_printed(config_home: ConfigHome, cli: Cli) -> None:
     """``delete`` and ``restore`` remove control characters from a title that they print."""
-    write_session(config_home.project(), SESSION, [*conversation(1)], mtime=OLD)
+    write_session(config_home.project(), SESSION, [*conversation(1)], mtime=OLD_MTIME)
     target = config_home.project() / f"{SESSION}.jsonl"
     escaped = '{"type":"custom-title","customTitle":"\\u001b]0;owned\\u0007red \\u001b[31m\\u202eevil \\ud800"}\n'
     target.write_bytes(target.read_bytes() + escaped.encode())
-    os.utime(target, (OLD, OLD))
+    os.utime(target, (OLD_MTIME, OLD_MTIME))
     shown = b"".join(
         done.stdout + done.stderr
         for done in (
@@ -272,7 +275,7 @@ def test_each_deletion_of_a_session_can_be_restored(
     """
     document("delete", SESSION, "--yes")
     write_session(
-        config_home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=OLD
+        config_home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=OLD_MTIME
     )
     document("delete", SESSION, "--yes")
     refused = cli("restore", SESSION)

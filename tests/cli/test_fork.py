@@ -55,7 +55,7 @@ def test_a_fork_copies_the_whole_session(document: Document, cli: Cli, parent: P
     assert count_sessions(parent) == 2
 
 
-CUTS = {
+CUTS_BY_NAME = {
     "a line": (("--at", "1"), 1, 1),
     "a reference": (("--at", f"{SESSION[:8]}:1"), 1, 1),
     "a message": (("--at", "msg_r1"), 1, 1),
@@ -66,10 +66,10 @@ CUTS = {
 }
 
 
-@pytest.mark.parametrize("name", CUTS)
+@pytest.mark.parametrize("name", CUTS_BY_NAME)
 def test_a_fork_ends_at_the_given_position(document: Document, parent: Path, name: str) -> None:
     """``fork`` accepts every form of a position, and its document names the position."""
-    words, record, turn = CUTS[name]
+    words, record, turn = CUTS_BY_NAME[name]
     found = document("fork", SESSION, *words)
     cut = found["data"]["cut"]
     assert (cut["reference"], cut["turn"], cut["moved"]) == (f"{SESSION}:{record}", turn, False)

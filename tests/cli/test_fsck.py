@@ -17,14 +17,14 @@ from tests.cli.conftest import Cli, Document
 from tests.cli.fork_server import ForkServer
 from tests.maintenance.fsck.cases import CASES, SOUND
 
-BROKEN = {case.name: case.content for case in CASES}
+CONTENTS_BY_CASE = {case.name: case.content for case in CASES}
 
 
 def write_broken_session(name: str, home: ConfigHome, number: int = 1) -> str:
     """Write a broken session to the project and return its id."""
     own = SESSION if number == 1 else session_id(number)
     (home.project() / f"{own}.jsonl").write_bytes(
-        BROKEN[name].replace(SESSION.encode(), own.encode())
+        CONTENTS_BY_CASE[name].replace(SESSION.encode(), own.encode())
     )
     return own
 
@@ -143,7 +143,7 @@ def test_fsck_all_prints_one_line_for_each_broken_session(
     assert lines[-1] == "4 sessions, 1 clean, 3 with problems."
 
 
-RUN_AS_ANOTHER_USER = """
+PROGRAM_AS_ANOTHER_USER = """
 import difflib, encodings.ascii, os, shutil, sys, urllib.parse
 from resume_hooks.cli import doctor, fsck, info, schema, search
 from resume_hooks.maintenance import doctor as diagnosis
@@ -170,7 +170,7 @@ def test_verbs_report_folders_that_cannot_be_listed(
 
     If a session is not found, the error mentions that it may be in such a folder.
     """
-    (script := tmp_path / "hidden.py").write_text(RUN_AS_ANOTHER_USER)
+    (script := tmp_path / "hidden.py").write_text(PROGRAM_AS_ANOTHER_USER)
 
     def run_as_another_user(*words: str) -> subprocess.CompletedProcess[bytes]:
         return fork_server.run(

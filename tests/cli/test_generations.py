@@ -33,8 +33,8 @@ from tests.cli.conftest import Document
 from tests.reading.digest.talk import Talk, entry_texts, request_texts
 
 CARD_LINE = DIGEST_LINE + 1
-GENERATIONS = 5
-FIRST = [
+GENERATION_COUNT = 5
+FIRST_PROMPTS = [
     "Always keep the public names.",
     "The port is 8080 for the server.",
     "Use\nthe parser: `lex`, then parse",
@@ -63,10 +63,10 @@ def continue_child(child: str, talk: Talk) -> None:
 def fifth_handoff(config_home: ConfigHome, document: Document) -> Path:
     """Return the last of five successive handoffs, each with a few messages of its own."""
     talk = Talk()
-    for text in FIRST:
+    for text in FIRST_PROMPTS:
         talk.prompt(text).says(f"I did as you said: {text}")
     path = str(talk.write(config_home))
-    for number in range(GENERATIONS):
+    for number in range(GENERATION_COUNT):
         data = document("handoff", Path(path).stem, "-n", f"step {number}")["data"]
         path = data["file"]
         more = Talk(Path(path).stem, f"g{number}-").prompt(f"prompt of generation {number}")
@@ -86,14 +86,16 @@ def test_a_digest_has_every_message_of_all_generations(
     """
     found = digest_of_file(fifth_handoff, config_home)
     of_first = [message for message in found.talk if message.ref.startswith(SESSION)]
-    assert [message.text for message in of_first if message.kind is MessageKind.REQUEST] == FIRST
+    assert [
+        message.text for message in of_first if message.kind is MessageKind.REQUEST
+    ] == FIRST_PROMPTS
     assert [message.ref for message in of_first if message.kind is MessageKind.REQUEST] == [
-        f"{SESSION}:{2 * number}" for number in range(len(FIRST))
+        f"{SESSION}:{2 * number}" for number in range(len(FIRST_PROMPTS))
     ]
     asked = request_texts(found)
     assert len(asked) == len(set(asked))
-    assert asked[len(FIRST) :][:3] == ["step 0", "prompt of generation 0", "step 1"]
-    assert asked[-1] == f"prompt of generation {GENERATIONS - 1}"
+    assert asked[len(FIRST_PROMPTS) :][:3] == ["step 0", "prompt of generation 0", "step 1"]
+    assert asked[-1] == f"prompt of generation {GENERATION_COUNT - 1}"
 
 
 def test_a_digest_does_not_need_the_ancestors_files(
@@ -114,7 +116,7 @@ def test_an_opening_is_not_quoted_in_the_next_digest(
     found = digest_of_file(fifth_handoff, config_home)
     shown = format_opening(found, convert_tokens_to_characters(48_000)).text
     assert not any(metadata_records.DIGEST_BEGINNING in message.text for message in found.talk)
-    for text in (FIRST[0], FIRST[1], "step 0", "prompt of generation 1"):
+    for text in (FIRST_PROMPTS[0], FIRST_PROMPTS[1], "step 0", "prompt of generation 1"):
         rows = [row for row in shown.split("\n") if row == f"  {text}" or f"- {text} (" in row]
         assert len(rows) == 1, "in the talk, or in a list that holds it whole"
     assert shown.count(metadata_records.DIGEST_BEGINNING) == 1
@@ -123,18 +125,18 @@ def test_an_opening_is_not_quoted_in_the_next_digest(
 def test_a_digest_marks_an_outdated_value(config_home: ConfigHome, fifth_handoff: Path) -> None:
     """A message with an outdated value refers to the message with the new value."""
     found = digest_of_file(fifth_handoff, config_home)
-    (old,) = [message for message in found.talk if message.text == FIRST[1]]
+    (old,) = [message for message in found.talk if message.text == FIRST_PROMPTS[1]]
     (new,) = [
         message for message in found.talk if message.text == "The port is 9090 for the server."
     ]
-    assert old.superseded == ((FIRST[1], new.ref),)
+    assert old.superseded == ((FIRST_PROMPTS[1], new.ref),)
     assert new.superseded == ()
     shown = format_opening(found, convert_tokens_to_characters(24_000)).text
     assert (
-        f'  {FIRST[1]}\n  [superseded at {new.ref[:8]}:{new.ref.rpartition(":")[2]}: "{FIRST[1]}"]'
+        f'  {FIRST_PROMPTS[1]}\n  [superseded at {new.ref[:8]}:{new.ref.rpartition(":")[2]}: "{FIRST_PROMPTS[1]}"]'
         in shown
     )
-    assert FIRST[1] not in entry_texts(found, "constraints")
+    assert FIRST_PROMPTS[1] not in entry_texts(found, "constraints")
 
 
 def test_the_digest_of_a_0_2_0_child_has_old_and_new_prompts(config_home: ConfigHome) -> None:
@@ -167,7 +169,6 @@ def test_the_digest_of_a_0_2_0_child_has_old_and_new_prompts(config_home: Config
     ]
 
 
-# The file of a child.
 
 
 def plan_large_handoff(home: ConfigHome) -> Any:

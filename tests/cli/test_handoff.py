@@ -29,7 +29,7 @@ from tests.cli.conftest import Cli, Document
 from tests.cli.test_every_verb import home_state
 from tests.reading.digest.talk import Talk
 
-COMMAND = "make everything"
+RECORDED_COMMAND = "make everything"
 
 
 @pytest.fixture
@@ -45,7 +45,14 @@ def parent(config_home: ConfigHome, project: Path) -> Path:
     """Write a titled session that ran a command."""
     records = [
         *conversation(2),
-        tool_use("t1", uuid="c1", parent="r3", ts=10, name="Bash", tool_input={"command": COMMAND}),
+        tool_use(
+            "t1",
+            uuid="c1",
+            parent="r3",
+            ts=10,
+            name="Bash",
+            tool_input={"command": RECORDED_COMMAND},
+        ),
         tool_result("t1", "done", uuid="c2", parent="c1", ts=11),
         custom_title("Fix the parser"),
     ]
@@ -65,11 +72,11 @@ def test_a_handoff_writes_only_a_child_with_the_digest(
     told = json.loads(Path(data["file"]).read_bytes().splitlines()[OPENING_LINE])["message"][
         "content"
     ]
-    assert COMMAND in told
+    assert RECORDED_COMMAND in told
     assert told.endswith("\ngo on")
     kept = read_digest(data["file"])
     assert kept is not None
-    assert COMMAND in kept.section_entries("commands")[0].text
+    assert RECORDED_COMMAND in kept.section_entries("commands")[0].text
     assert list(project.iterdir()) == []
 
 
@@ -110,7 +117,7 @@ def test_handoff_print_shows_the_opening_of_a_child(
     text = cli("handoff", SESSION, "--print", "-n", "go on").stdout.decode()
     assert text.startswith("[SESSION LINEAGE]\n")
     assert "all of it" not in text, "there is no such child"
-    assert COMMAND in text
+    assert RECORDED_COMMAND in text
     assert text.endswith("\ngo on\n")
     whole = cli("handoff", SESSION, "--print", "--full", "-n", "go on").stdout.decode()
     assert "all of it" not in whole
@@ -121,7 +128,7 @@ def test_handoff_print_shows_the_opening_of_a_child(
     assert data["opening"].endswith("\ngo on")
     assert data["full"] in whole
     (command,) = data["digest"]["sections"]["commands"]
-    assert (command["text"], command["ref"].split(":")[0]) == (COMMAND, SESSION)
+    assert (command["text"], command["ref"].split(":")[0]) == (RECORDED_COMMAND, SESSION)
     for shown in (text, whole, data["opening"]):
         assert set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", shown)) == {SESSION}, (
             "the child is never made"
@@ -145,7 +152,7 @@ def test_a_new_task_inherits_files_and_commands(
     assert made["title"].startswith("write the notes · ")
     assert not (tasks.parent / made["session_id"]).exists()
     text = Path(made["file"]).read_text()
-    assert COMMAND in text
+    assert RECORDED_COMMAND in text
     assert "**New task:** write the notes" in text
     assert "last request, USER" not in text
     assert "Loaded: a list of commands, not the talk." in text

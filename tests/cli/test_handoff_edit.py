@@ -23,16 +23,16 @@ class CommandResult(NamedTuple):
     text: str
 
 
-class EditorDesk:
-    """A project with a session, a script as its editor, and a terminal."""
+class EditorHome:
+    """A home with a session, a script that replaces the editor, and a terminal."""
 
     def __init__(self, home: ConfigHome) -> None:
         """Write a session into the project.
 
-        ``room`` limits the bytes of each file that a command may write.
+        ``max_file_bytes`` limits the size of each file that a command may write.
         """
         self.home = home
-        self.room = resource.RLIM_INFINITY
+        self.max_file_bytes = resource.RLIM_INFINITY
         self.project, self.bin, self.tmp = (home.root / name for name in ("proj", "bin", "tmp"))
         for folder in (self.project, self.bin, self.tmp):
             folder.mkdir()
@@ -70,7 +70,9 @@ class EditorDesk:
             timeout=60,
             encoding="utf-8",
             dimensions=(50, 300),
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (self.room, self.room)),
+            preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_FSIZE, (self.max_file_bytes, self.max_file_bytes)
+            ),
         )
         child.expect(pexpect.EOF)
         child.close()
@@ -86,12 +88,12 @@ class EditorDesk:
 
 
 @pytest.fixture
-def editor_desk(config_home: ConfigHome) -> EditorDesk:
-    """Return a desk for ``handoff --edit``."""
-    return EditorDesk(config_home)
+def editor_home(config_home: ConfigHome) -> EditorHome:
+    """Return a home for ``handoff --edit``."""
+    return EditorHome(config_home)
 
 
-def test_the_child_gets_the_saved_digest(editor_desk: EditorDesk) -> None:
+def test_the_child_gets_the_saved_digest(editor_home: EditorHome) -> None:
     """The child's opening has the digest with the user's additions, and the next step.
 
     The notes for the user are removed, and no temporary file is left.
@@ -100,9 +102,9 @@ def test_the_child_gets_the_saved_digest(editor_desk: EditorDesk) -> None:
         'printf \'\\n\\nuse tabs\\n\\n[/SESSION LINEAGE]\\033[31m\\n\' >> "$1"; cp "$1" "$1~"; grep -c \'^# \' '
         '"$1"'
     )
-    done = editor_desk.run_handoff("-n", "go on", EDITOR=editor_desk.write_editor(script))
+    done = editor_home.run_handoff("-n", "go on", EDITOR=editor_home.write_editor(script))
     assert done.code == 0, done.text
-    (opening,) = editor_desk.openings()
+    (opening,) = editor_home.openings()
     block, digest, step = opening.split("\n\n")
     assert block.endswith("[/SESSION LINEAGE]")
     assert digest.startswith("digest of what was done before")
@@ -110,10 +112,10 @@ def test_the_child_gets_the_saved_digest(editor_desk: EditorDesk) -> None:
     assert "\nUSER :0\n  prompt 0\n" in digest
     assert "# What the fresh session" not in digest
     assert step.endswith("\ngo on")
-    assert os.listdir(editor_desk.tmp) == []
-    assert list(editor_desk.project.iterdir()) == []
+    assert os.listdir(editor_home.tmp) == []
+    assert list(editor_home.project.iterdir()) == []
     (child,) = [
-        path.stem for path in editor_desk.parent.parent.iterdir() if path != editor_desk.parent
+        path.stem for path in editor_home.parent.parent.iterdir() if path != editor_home.parent
     ]
     assert f"resume-hooks read {child[:8]}:3" in digest, (
         "decided on after the edit, and named right"
@@ -132,30 +134,30 @@ def test_the_child_gets_the_saved_digest(editor_desk: EditorDesk) -> None:
     ],
 )
 def test_an_empty_file_or_a_failed_editor_cancels_the_handoff(
-    editor_desk: EditorDesk, script: str, said: str
+    editor_home: EditorHome, script: str, said: str
 ) -> None:
     """If the file is empty or the editor fails, ``handoff --edit`` writes no session.
 
     It prints one sentence and exits with code 1.
     """
-    done = editor_desk.run_handoff(EDITOR=editor_desk.write_editor(script))
+    done = editor_home.run_handoff(EDITOR=editor_home.write_editor(script))
     assert (done.code, done.text.count("\n")) == (1, 1), done.text
     assert said in done.text
-    assert editor_desk.openings() == []
-    assert os.listdir(editor_desk.tmp) == []
+    assert editor_home.openings() == []
+    assert os.listdir(editor_home.tmp) == []
 
 
-def test_the_editor_comes_from_visual_or_editor(editor_desk: EditorDesk) -> None:
+def test_the_editor_comes_from_visual_or_editor(editor_home: EditorHome) -> None:
     """The editor is VISUAL, then EDITOR, then vi, and runs without a shell."""
-    script = editor_desk.write_editor('echo "called as $0 with $1" >> "$2"')
-    assert editor_desk.run_handoff(EDITOR="false", VISUAL=f"'{script}' 'a $(b) c'").code == 0
-    assert f"called as {script} with a $(b) c" in editor_desk.openings()[0]
-    os.rename(script, editor_desk.bin / "vi")
-    done = editor_desk.run_handoff(
-        EDITOR=" ", PATH=str(editor_desk.bin)
+    script = editor_home.write_editor('echo "called as $0 with $1" >> "$2"')
+    assert editor_home.run_handoff(EDITOR="false", VISUAL=f"'{script}' 'a $(b) c'").code == 0
+    assert f"called as {script} with a $(b) c" in editor_home.openings()[0]
+    os.rename(script, editor_home.bin / "vi")
+    done = editor_home.run_handoff(
+        EDITOR=" ", PATH=str(editor_home.bin)
     )  # This is the same script, but vi gets only one argument, so the script fails.
     assert done.code == 1
-    assert f"The editor {editor_desk.bin}/vi ended with an error" in done.text
+    assert f"The editor {editor_home.bin}/vi ended with an error" in done.text
 
 
 @pytest.mark.parametrize(
@@ -167,34 +169,34 @@ def test_the_editor_comes_from_visual_or_editor(editor_desk: EditorDesk) -> None
     ],
 )
 def test_handoff_edit_fails_without_an_editor(
-    editor_desk: EditorDesk, environ: dict[str, str], said: str
+    editor_home: EditorHome, environ: dict[str, str], said: str
 ) -> None:
     """If there is no usable editor, the error explains how to set one."""
-    done = editor_desk.run_handoff(**environ)
+    done = editor_home.run_handoff(**environ)
     assert done.code == 1
     assert said in done.text
     assert "EDITOR=nano" in done.text
-    assert editor_desk.openings() == []
-    assert os.listdir(editor_desk.tmp) == []
+    assert editor_home.openings() == []
+    assert os.listdir(editor_home.tmp) == []
 
 
-def test_handoff_edit_fails_if_the_text_cannot_be_written(editor_desk: EditorDesk) -> None:
+def test_handoff_edit_fails_if_the_text_cannot_be_written(editor_home: EditorHome) -> None:
     """If the text cannot be written to the file, ``handoff --edit`` starts no editor."""
-    editor_desk.room = 500
-    done = editor_desk.run_handoff(EDITOR=editor_desk.write_editor("echo started"))
+    editor_home.max_file_bytes = 500
+    done = editor_home.run_handoff(EDITOR=editor_home.write_editor("echo started"))
     assert done.code == 1
     assert "The text to edit could not be written: File too large" in done.text
     assert "started" not in done.text
-    assert (editor_desk.openings(), os.listdir(editor_desk.tmp)) == ([], [])
+    assert (editor_home.openings(), os.listdir(editor_home.tmp)) == ([], [])
 
 
-def test_the_edited_text_is_kept_if_the_handoff_fails(editor_desk: EditorDesk) -> None:
+def test_the_edited_text_is_kept_if_the_handoff_fails(editor_home: EditorHome) -> None:
     """If the handoff fails after the edit, the error names the file with the edited text."""
-    script = editor_desk.write_editor("head -c 300000 /dev/zero | tr '\\0' x >> \"$1\"")
-    done = editor_desk.run_handoff(EDITOR=script)
+    script = editor_home.write_editor("head -c 300000 /dev/zero | tr '\\0' x >> \"$1\"")
+    done = editor_home.run_handoff(EDITOR=script)
     assert done.code == 2
-    (folder,) = editor_desk.tmp.iterdir()
+    (folder,) = editor_home.tmp.iterdir()
     assert f"Your text is in {folder}/handoff.md" in done.text
     assert (folder / "handoff.md").stat().st_size > 300_000
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert editor_desk.openings() == []
+    assert editor_home.openings() == []

@@ -31,8 +31,8 @@ from tests.builders import (
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
 
-HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d\x9b1m"
-ASKING = ["lineage", "find-original", "find-derived", "info"]
+HOSTILE_TEXT = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d\x9b1m"
+VERBS_THAT_ONLY_SHOW = ["lineage", "find-original", "find-derived", "info"]
 
 
 def write_titled_session(
@@ -138,7 +138,7 @@ def test_a_former_verb_names_its_successor(cli: Cli, verb: str, instead: str) ->
     assert all(word in cli(way, "--help").stdout.decode() for word in instead.split())
 
 
-def test_suggested_commands_can_be_typed(cli: Cli) -> None:
+def test_suggested_commands_use_the_path_of_the_launcher(cli: Cli) -> None:
     """If ``resume-hooks`` is not on PATH, suggested commands use the path of the launcher."""
     engine = f"sh {shlex.quote(str(REPO / 'hooks' / 'engine'))}"
     done = cli("lineage", "--what", environ={"PATH": "/usr/bin:/bin"})
@@ -147,7 +147,7 @@ def test_suggested_commands_can_be_typed(cli: Cli) -> None:
     assert f"Run: {engine} install\n" in done.stdout.decode()
 
 
-@pytest.mark.parametrize("verb", [*ASKING, "handoff", "outline"])
+@pytest.mark.parametrize("verb", [*VERBS_THAT_ONLY_SHOW, "handoff", "outline"])
 @pytest.mark.parametrize(
     "locator", ["no such title", session_id(9), "deadbeef", "/no/such/file.jsonl", "x.jsonl"]
 )
@@ -325,25 +325,38 @@ def output_on_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **envi
 
 
 @pytest.mark.parametrize(
-    "words", [*([verb, SESSION] for verb in ASKING), ["info", "0000"], ["find-derived", "PARENT"]]
+    "words",
+    [
+        *([verb, SESSION] for verb in VERBS_THAT_ONLY_SHOW),
+        ["info", "0000"],
+        ["find-derived", "PARENT"],
+    ],
 )
 def test_control_characters_of_a_transcript_are_not_printed(
     config_home: ConfigHome, words: list[str]
 ) -> None:
     """Verbs remove control characters from titles, folders, branches, kinds and paths."""
-    meta = {"continue_metadata": {"parent_file": f"/x/{HOSTILE}", "continuation_type": HOSTILE}}
+    meta = {
+        "continue_metadata": {
+            "parent_file": f"/x/{HOSTILE_TEXT}",
+            "continuation_type": HOSTILE_TEXT,
+        }
+    }
     for number in (SESSION, session_id(1), session_id(2)):
         records = [
-            {**r, "cwd": HOSTILE, "gitBranch": HOSTILE, "version": HOSTILE} for r in conversation(1)
+            {**r, "cwd": HOSTILE_TEXT, "gitBranch": HOSTILE_TEXT, "version": HOSTILE_TEXT}
+            for r in conversation(1)
         ]
         path = config_home.project() / f"{number}.jsonl"
         path.write_text(
-            "".join(json.dumps(r) + "\n" for r in [meta, *records, custom_title(HOSTILE, number)])
+            "".join(
+                json.dumps(r) + "\n" for r in [meta, *records, custom_title(HOSTILE_TEXT, number)]
+            )
         )
-    tree = {"continue_metadata": {"parent_session_id": SESSION, "continuation_type": HOSTILE}}
+    tree = {"continue_metadata": {"parent_session_id": SESSION, "continuation_type": HOSTILE_TEXT}}
     child = config_home.project() / f"{session_id(3)}.jsonl"
     child.write_text(
-        "".join(json.dumps(r) + "\n" for r in [tree, *conversation(1), custom_title(HOSTILE)])
+        "".join(json.dumps(r) + "\n" for r in [tree, *conversation(1), custom_title(HOSTILE_TEXT)])
     )
     leaving = {
         "typed": b"q\n",
@@ -360,14 +373,14 @@ def test_control_characters_of_a_transcript_are_not_printed(
         assert "A bug" not in text
 
 
-@pytest.mark.parametrize("verb", ASKING)
+@pytest.mark.parametrize("verb", VERBS_THAT_ONLY_SHOW)
 def test_hostile_fields_fit_into_a_document(
     config_home: ConfigHome, document: Document, verb: str
 ) -> None:
     """The JSON output is valid if fields contain lone surrogates and control characters."""
     path = config_home.project() / f"{SESSION}.jsonl"
-    records = [{**r, "cwd": HOSTILE, "gitBranch": HOSTILE} for r in conversation(1)]
-    path.write_text("".join(json.dumps(r) + "\n" for r in [*records, custom_title(HOSTILE)]))
+    records = [{**r, "cwd": HOSTILE_TEXT, "gitBranch": HOSTILE_TEXT} for r in conversation(1)]
+    path.write_text("".join(json.dumps(r) + "\n" for r in [*records, custom_title(HOSTILE_TEXT)]))
     document(verb, SESSION)
 
 
@@ -392,7 +405,7 @@ def test_a_verb_in_a_deleted_folder_explains_the_problem(config_home: ConfigHome
     assert b"folder is gone" in done.stderr
 
 
-@pytest.mark.parametrize("verb", ASKING)
+@pytest.mark.parametrize("verb", VERBS_THAT_ONLY_SHOW)
 def test_a_verb_that_only_shows_writes_nothing(
     config_home: ConfigHome, cli: Cli, verb: str
 ) -> None:

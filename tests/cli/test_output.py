@@ -66,8 +66,8 @@ def test_a_shortened_text_fits(text: str, most: int) -> None:
     assert found == text or text_width(text) > most
 
 
-SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
-COMMANDS: dict[str, list[list[str]]] = {
+ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
+COMMANDS_BY_VERB: dict[str, list[list[str]]] = {
     "resume": [["resume", SESSION, "--print"]],
     "continue": [["continue", SESSION, "--print"]],
     "sessions": [["sessions", "--all"]],
@@ -92,7 +92,7 @@ COMMANDS: dict[str, list[list[str]]] = {
 """Command lines for each verb. Verbs that are not listed run with ``--help``."""
 VERBS_WITH_COLOUR = ("sessions", "search", "lineage", "info", "doctor", "config", "fsck")
 """Verbs that print colour on a terminal."""
-CHOICES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "COLORTERM")
+COLOUR_VARIABLES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "COLORTERM")
 RunVerb = Callable[..., str]
 
 
@@ -128,7 +128,7 @@ def verb_output(
     def run_verb(words: list[str], *, terminal: bool, **environ: str) -> str:
         streams = _FakeStream(terminal=terminal), _FakeStream(terminal=terminal)
         with monkeypatch.context() as patch:
-            for name in CHOICES:
+            for name in COLOUR_VARIABLES:
                 patch.delenv(name, raising=False)
             for name, value in environ.items():
                 patch.setenv(name, value)
@@ -143,10 +143,10 @@ def verb_output(
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_verb_prints_colour_against_the_settings(verb_output: RunVerb, verb: str) -> None:
     """No verb prints colour into a pipe, or on a terminal with NO_COLOR, CLICOLOR=0 or TERM=dumb."""
-    for words in COMMANDS.get(verb, [[verb, "--help"]]):
+    for words in COMMANDS_BY_VERB.get(verb, [[verb, "--help"]]):
         plain = verb_output(words, terminal=False)
         assert plain.strip()
-        assert not SEQUENCE.search(plain)
+        assert not ESCAPE_SEQUENCE.search(plain)
         for choice in (
             {"NO_COLOR": "1"},
             {"TERM": "dumb"},
@@ -159,17 +159,17 @@ def test_no_verb_prints_colour_against_the_settings(verb_output: RunVerb, verb: 
 @pytest.mark.parametrize("verb", VERBS_WITH_COLOUR)
 def test_verbs_print_colour_on_request(verb_output: RunVerb, verb: str) -> None:
     """Verbs print colour on a terminal, and into a pipe if a variable forces it."""
-    assert_styled(verb_output, COMMANDS[verb][0])
+    assert_colour_is_printed(verb_output, COMMANDS_BY_VERB[verb][0])
 
 
-def assert_styled(verb_output: RunVerb, words: list[str]) -> None:
+def assert_colour_is_printed(verb_output: RunVerb, words: list[str]) -> None:
     """Check that a verb prints colour on a terminal, and into a pipe if a variable forces it."""
     on_terminal = verb_output(words, terminal=True, TERM="xterm-256color")
-    assert SEQUENCE.search(on_terminal)
+    assert ESCAPE_SEQUENCE.search(on_terminal)
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
         forced = verb_output(words, terminal=False, TERM="dumb", **{name: "1"})
-        assert SEQUENCE.search(forced), name
-        assert SEQUENCE.sub("", forced).strip()
+        assert ESCAPE_SEQUENCE.search(forced), name
+        assert ESCAPE_SEQUENCE.sub("", forced).strip()
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_cards_have_no_colour(
 def test_colour_variables_have_an_order_of_precedence(
     environ: dict[str, str], answer: bool | None
 ) -> None:
-    """NO_COLOR has precedence over variables that force colour, and these over variables that forbid it."""
+    """Variables that force colour have precedence over those that forbid it, and NO_COLOR over all."""
     assert find_colour_preference(environ) is answer
 
 

@@ -11,7 +11,7 @@ from tests.builders import ConfigHome, session_id
 from tests.cli.conftest import Cli
 from tests.search.asking import write_talk
 
-CLICK_ONLY = ("--max-chars", "8000")
+CLICK_ONLY_OPTION = ("--max-chars", "8000")
 """An option with its default value. Only click's command line reads it."""
 
 
@@ -44,10 +44,10 @@ def test_a_plain_search_answers_like_click(cli: Cli, words: list[str]) -> None:
     """
     for environ in ({}, {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session_id(2)}):
         assert parse_plain_search(["search", *words]) is not None
-        assert parse_plain_search(["search", *CLICK_ONLY, *words]) is None
+        assert parse_plain_search(["search", *CLICK_ONLY_OPTION, *words]) is None
         cli("search", "index")
         plain = cli("search", *words, environ=environ)
-        by_click = cli("search", *CLICK_ONLY, *words, environ=environ)
+        by_click = cli("search", *CLICK_ONLY_OPTION, *words, environ=environ)
         assert (plain.returncode, plain.stdout, plain.stderr) == (
             by_click.returncode,
             by_click.stdout,

@@ -7,10 +7,10 @@ import pytest
 from tests.builders import SESSION, ConfigHome, assistant, session_id, user, write_session
 from tests.cli.conftest import Cli, Document
 
-WORDS = "move the zeppelin into a hangar"
-PLAN = (
+PLAN_TASK = "move the zeppelin into a hangar"
+PLAN_PROMPT = (
     "<command-name>/plan</command-name>\n            <command-message>plan</command-message>\n"
-    f"            <command-args>{WORDS}</command-args>"
+    f"            <command-args>{PLAN_TASK}</command-args>"
 )
 
 
@@ -18,7 +18,7 @@ PLAN = (
 def session_with_plan_prompt(config_home: ConfigHome) -> None:
     """Write a session whose first prompt is ``/plan`` with a task."""
     rows = [
-        user(PLAN, uuid="p0"),
+        user(PLAN_PROMPT, uuid="p0"),
         user(
             "<local-command-stdout>Enabled plan mode</local-command-stdout>",
             uuid="p1",
@@ -36,7 +36,7 @@ def test_a_plan_prompt_begins_a_turn(document: Document) -> None:
     """``outline`` and ``info`` count ``/plan <task>`` as the beginning of a turn."""
     turns = document("outline", SESSION)["data"]["turns"]
     assert [(turn["number"], turn["first_words"]) for turn in turns] == [
-        (1, f"/plan {WORDS}"),
+        (1, f"/plan {PLAN_TASK}"),
         (2, "do it"),
     ]
     assert document("info", SESSION)["data"]["turns"] == 2
@@ -45,7 +45,7 @@ def test_a_plan_prompt_begins_a_turn(document: Document) -> None:
 def test_a_plan_prompt_names_an_untitled_session(document: Document) -> None:
     """The title of a session without a title is its first prompt ``/plan <task>``."""
     (row,) = document("sessions", "--all")["data"]["sessions"]
-    assert row["title"] == f"/plan {WORDS}"
+    assert row["title"] == f"/plan {PLAN_TASK}"
 
 
 def test_search_finds_a_plan_prompt(document: Document) -> None:
@@ -59,11 +59,11 @@ def test_a_plan_prompt_appears_once_in_a_handoff_and_an_export(
 ) -> None:
     """A handoff and an export contain ``/plan <task>`` once, without the client's markup."""
     told = cli("handoff", SESSION, "--print").stdout.decode()
-    assert told.partition("talk, oldest first:")[2].count(f"/plan {WORDS}") == 1
+    assert told.partition("talk, oldest first:")[2].count(f"/plan {PLAN_TASK}") == 1
     path = config_home.root / "told.md"
     assert cli("export", SESSION, "-o", str(path)).returncode == 0
     text = path.read_text()
-    assert f"/plan {WORDS}" in text
+    assert f"/plan {PLAN_TASK}" in text
     assert "command-args" not in text
 
 
@@ -73,7 +73,7 @@ def test_plan_with_fewer_than_three_words_is_not_a_prompt(
     """``/plan`` with fewer than three words, for example ``/plan open``, is not a prompt."""
     other = session_id(7)
     rows = [
-        user(PLAN.replace(WORDS, "open it"), uuid="q0", session_id=other),
+        user(PLAN_PROMPT.replace(PLAN_TASK, "open it"), uuid="q0", session_id=other),
         user("go", uuid="q1", parent="q0"),
     ]
     write_session(config_home.project(), other, rows)

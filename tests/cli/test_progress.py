@@ -44,7 +44,7 @@ def test_a_long_scan_draws_its_progress(tmp_path: Path, drawn_steps: list[tuple[
 
 
 @pytest.mark.parametrize("why", ["asked for JSON", "no terminal", "a short file", "no file"])
-def test_no_progress_is_drawn_without_need(
+def test_no_progress_is_drawn_for_short_scans_or_outside_terminals(
     why: str, tmp_path: Path, drawn_steps: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No progress is drawn for JSON, without a terminal, for a short file or for a missing file."""

@@ -16,7 +16,7 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 
-OTHER = session_id(2)
+OTHER_ID = session_id(2)
 
 
 @pytest.fixture
@@ -69,12 +69,12 @@ def test_rename_refuses_a_title_of_another_session(
     """``rename`` refuses the title of another session, names that session, and obeys ``--force``."""
     write_session(
         config_home.project(),
-        OTHER,
-        [*conversation(1, session_id=OTHER), custom_title("Mine", OTHER)],
+        OTHER_ID,
+        [*conversation(1, session_id=OTHER_ID), custom_title("Mine", OTHER_ID)],
     )
     error = document("rename", SESSION, "Mine", code=1)["error"]
     assert error["code"] == "title-taken"
-    assert OTHER in error["message"]
+    assert OTHER_ID in error["message"]
     assert document("rename", SESSION, "Mine", "--force")["data"]["written"]
     assert cli("info", "Mine").returncode == 2
 

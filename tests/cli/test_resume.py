@@ -25,7 +25,7 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 
-SHORT = SESSION[:8]
+ID_PREFIX = SESSION[:8]
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ def test_resume_prints_the_ways_to_continue(cli: Cli, parent: str, project: str)
         "cache: cold",
         f"claude --resume {SESSION}",
         f"/resume {SESSION}",
-        f"resume-hooks trim {SHORT}",
-        f"resume-hooks handoff {SHORT}",
-        f"resume-hooks rollover {SHORT}",
+        f"resume-hooks trim {ID_PREFIX}",
+        f"resume-hooks handoff {ID_PREFIX}",
+        f"resume-hooks rollover {ID_PREFIX}",
     ):
         assert part in text
     assert text.splitlines()[-1] == f"cd {project} && claude --resume {SESSION}"
@@ -223,7 +223,8 @@ def test_continue_respects_the_variable_for_project_folders(
 ) -> None:
     """``continue`` finds a session in the folder that CLAUDE_CODE_PROJECT_DIR_NAME names.
 
-    It also finds a folder whose long name has another end.
+    It also finds the folder of a long path if another client shortened the folder's name in its own
+    way.
     """
     rows = [{**row, "cwd": project} for row in conversation(2, session_id=session_id(5))]
     write_session(config_home.config / "projects" / "shared", session_id(5), rows)

@@ -18,7 +18,7 @@ from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
 from tests.stand_in import StandIn, write_stand_in
 
-VERBS = [("handoff",), ("rollover", "--quick")]
+COMMANDS_WITHOUT_SUMMARY = [("handoff",), ("rollover", "--quick")]
 
 
 @pytest.fixture
@@ -44,19 +44,19 @@ def path_with_fake_client(home: ConfigHome) -> str:
     return f"{folder}:/usr/bin:/bin"
 
 
-def children(parent: Path) -> list[Path]:
-    """Return the files beside a session."""
+def other_files(parent: Path) -> list[Path]:
+    """Return the files in a session's folder except the session itself."""
     return [path for path in parent.parent.iterdir() if path != parent]
 
 
-@pytest.mark.parametrize("words", VERBS)
+@pytest.mark.parametrize("words", COMMANDS_WITHOUT_SUMMARY)
 def test_the_document_of_a_receipt_has_every_field(
     document: Document, parent: Path, words: tuple[str, ...]
 ) -> None:
     """The document of ``handoff`` and ``rollover --quick`` describes the child and its parent."""
     verb, *options = words
     data = document(verb, SESSION, *options)["data"]
-    (child,) = children(parent)
+    (child,) = other_files(parent)
     assert (data["file"], data["session_id"], data["written"], data["kind"]) == (
         str(child),
         child.stem,
@@ -74,13 +74,13 @@ def test_the_document_of_a_receipt_has_every_field(
     }
 
 
-@pytest.mark.parametrize("words", VERBS)
+@pytest.mark.parametrize("words", COMMANDS_WITHOUT_SUMMARY)
 def test_the_printed_receipt_names_child_and_parent(
     cli: Cli, parent: Path, words: tuple[str, ...]
 ) -> None:
     """The printed receipt names the child, the unchanged parent, and the commands."""
     text = cli(*words, SESSION).stdout.decode()
-    (child,) = children(parent)
+    (child,) = other_files(parent)
     for part in (
         f"Fix the parser · {words[0]}",
         str(child),
@@ -96,22 +96,22 @@ def test_a_quick_rollover_asks_no_model(document: Document, parent: Path) -> Non
     for option in (["--with-summary"], ["-p", "x"], ["--model", "haiku"], ["--timeout", "9"]):
         error = document("rollover", SESSION, "--quick", *option, code=2)["error"]
         assert (error["code"], error["message"]) == ("usage", "--quick asks no model")
-    assert children(parent) == []
+    assert other_files(parent) == []
     assert document("rollover", SESSION, "--quick")["data"]["summary"] is None
 
 
-@pytest.mark.parametrize("words", VERBS)
+@pytest.mark.parametrize("words", COMMANDS_WITHOUT_SUMMARY)
 def test_start_runs_the_client_on_the_child(
     config_home: ConfigHome, cli: Cli, parent: Path, words: tuple[str, ...]
 ) -> None:
     """``--start`` prints the receipt and then starts the client with the child in the session's folder."""
     done = cli(*words, SESSION, "--start", environ={"PATH": path_with_fake_client(config_home)})
-    (child,) = children(parent)
+    (child,) = other_files(parent)
     last = done.stdout.decode().strip().split("\n")[-1]
     assert last == f"client in {config_home.root / 'proj'}: --resume {child.stem}"
 
 
-@pytest.mark.parametrize("words", VERBS)
+@pytest.mark.parametrize("words", COMMANDS_WITHOUT_SUMMARY)
 def test_start_writes_no_child_if_the_client_cannot_start(
     config_home: ConfigHome,
     document: Document,
@@ -136,16 +136,16 @@ def test_start_writes_no_child_if_the_client_cannot_start(
     )
     (config_home.root / "proj").rmdir()
     assert "no longer exists" in refusal_message(environ=environ)
-    assert [*children(parent), *(tmp_path / "out").iterdir()] == []
+    assert [*other_files(parent), *(tmp_path / "out").iterdir()] == []
 
 
-GOOD = (
+SUMMARY_BODY = (
     "result({'goal': 'Mend it.', 'state': 'Half done in old.py.', 'next': [{'text': 'Test it.', 'records': [1, "
     "99]}]})"
 )
 
 
-def environment_with(made: StandIn) -> dict[str, str]:
+def environment_with_stand_in(made: StandIn) -> dict[str, str]:
     """Return an environment in which ``claude`` is the stand-in."""
     return {"PATH": made.path}
 
@@ -160,8 +160,10 @@ def test_the_receipt_of_a_rollover_describes_the_summary(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
     """The receipt of a rollover names the summary's model and cost, and the model gets the instruction."""
-    made = write_stand_in(config_home.root, GOOD)
-    found = document("rollover", SESSION, "-p", "focus on tabs", environ=environment_with(made))
+    made = write_stand_in(config_home.root, SUMMARY_BODY)
+    found = document(
+        "rollover", SESSION, "-p", "focus on tabs", environ=environment_with_stand_in(made)
+    )
     data = found["data"]
     assert (data["kind"], data["written"], data["title"]) == (
         "rollover",
@@ -192,7 +194,7 @@ def test_the_receipt_of_a_rollover_describes_the_summary(
         assert part in opening
     (call,) = made.calls()
     assert "focus on tabs" in call["text"]
-    done = cli("rollover", SESSION, environ=environment_with(made))
+    done = cli("rollover", SESSION, environ=environment_with_stand_in(made))
     assert done.stderr == b""
     text = done.stdout.decode()
     assert "by haiku-of-the-day · 1 call, 1,200 tokens read, 50 written, " in text
@@ -227,7 +229,7 @@ def test_a_failed_summary_leaves_a_child_with_the_digest(
 
     A warning gives the reason.
     """
-    environ = environment_with(write_stand_in(config_home.root, body)) if body else {}
+    environ = environment_with_stand_in(write_stand_in(config_home.root, body)) if body else {}
     found = document("rollover", SESSION, *words, environ=environ)
     assert said in found["data"]["summary"]["failure"]
     assert found["data"]["summary"]["included"] is False
@@ -247,9 +249,11 @@ def test_a_dry_run_of_a_rollover_asks_no_model(
 
     It shows how much a model would read, in how many calls.
     """
-    made = write_stand_in(config_home.root, GOOD)
+    made = write_stand_in(config_home.root, SUMMARY_BODY)
     before = sorted(config_home.root.rglob("*"))
-    data = document("rollover", SESSION, "--dry-run", environ=environment_with(made))["data"]
+    data = document("rollover", SESSION, "--dry-run", environ=environment_with_stand_in(made))[
+        "data"
+    ]
     assert data["written"] is False
     assert data["summary"]["spent"] is None
     material = data["summary"]["material"]
@@ -260,7 +264,9 @@ def test_a_dry_run_of_a_rollover_asks_no_model(
         1,
     )
     assert material["tokens"] > 0
-    text = cli("rollover", SESSION, "--dry-run", environ=environment_with(made)).stdout.decode()
+    text = cli(
+        "rollover", SESSION, "--dry-run", environ=environment_with_stand_in(made)
+    ).stdout.decode()
     assert "haiku would be asked 1 time to read 4 of 4 records, about " in text
     assert sorted(config_home.root.rglob("*")) == before
     assert made.calls() == []
@@ -273,8 +279,8 @@ def test_the_model_of_a_rollover_comes_from_the_settings(
 
     A model that looks like an option is refused.
     """
-    made = write_stand_in(config_home.root, GOOD)
-    environ = environment_with(made) | {"RESUME_HOOKS_SUMMARY_MODEL": "sonnet"}
+    made = write_stand_in(config_home.root, SUMMARY_BODY)
+    environ = environment_with_stand_in(made) | {"RESUME_HOOKS_SUMMARY_MODEL": "sonnet"}
     document("rollover", SESSION, environ=environ)
     document("rollover", SESSION, "--model", "opus[1m]", environ=environ)
     assert [call["argv"][call["argv"].index("--model") + 1] for call in made.calls()] == [
@@ -289,14 +295,14 @@ def test_start_runs_the_client_on_a_child_with_a_summary(
     config_home: ConfigHome, cli: Cli, parent: Path
 ) -> None:
     """With ``rollover --start``, the same client first writes the summary and then opens the child."""
-    body = f"print('started', sys.argv[1:]) if '--resume' in sys.argv else {GOOD}"
+    body = f"print('started', sys.argv[1:]) if '--resume' in sys.argv else {SUMMARY_BODY}"
     done = cli(
         "rollover",
         SESSION,
         "--start",
-        environ=environment_with(write_stand_in(config_home.root, body)),
+        environ=environment_with_stand_in(write_stand_in(config_home.root, body)),
     )
-    (child,) = children(parent)
+    (child,) = other_files(parent)
     assert done.stdout.decode().strip().split("\n")[-1] == f"started ['--resume', '{child.stem}']"
 
 
@@ -308,7 +314,11 @@ def test_ctrl_c_during_a_rollover_leaves_a_child_with_the_digest(
     The exit code is 130, and the output names the child.
     """
     made = write_stand_in(config_home.root, "time.sleep(300)")
-    env = {**config_home.environ, **environment_with(made), "PYTHONPATH": str(REPO / "src")}
+    env = {
+        **config_home.environ,
+        **environment_with_stand_in(made),
+        "PYTHONPATH": str(REPO / "src"),
+    }
     command = [sys.executable, "-m", "resume_hooks", "rollover", SESSION]
     with subprocess.Popen(
         command, env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/"
@@ -320,7 +330,7 @@ def test_ctrl_c_during_a_rollover_leaves_a_child_with_the_digest(
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
-    (child,) = children(parent)
+    (child,) = other_files(parent)
     assert (process.returncode, out) == (130, b"")
     assert (
         err.decode().strip()

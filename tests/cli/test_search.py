@@ -197,7 +197,7 @@ def test_a_search_without_hits_is_not_a_failure(
 @pytest.mark.parametrize(
     "when", ["9999y", "0001-01-01", "9999-12-31", "12h", "2026-01-31T09:30:00+02:00", "6m"]
 )
-def test_search_accepts_any_date(
+def test_search_accepts_dates_times_and_durations(
     document: Document, home_with_three_sessions: ConfigHome, when: str
 ) -> None:
     """``search`` accepts dates, times and durations for ``--since`` and ``--until``."""
@@ -248,7 +248,7 @@ def test_search_works_without_a_state_folder(
     assert b"A temporary index was used" in done.stderr
 
 
-STYLE = re.compile(r"\x1b\[[0-9;]*m")
+STYLE_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def test_search_highlights_only_on_a_terminal(
@@ -261,8 +261,8 @@ def test_search_highlights_only_on_a_terminal(
     write_talk(home_with_three_sessions, 4, "\x1b[31mthe quux\x1b[2J is here", "ok")
     shown = output_on_terminal(home_with_three_sessions, "search", "quux", "--all").decode()
     assert "\x1b[33m\x1b[1mquux\x1b[0m" in shown
-    assert set(STYLE.findall(shown)) == {"\x1b[1m", "\x1b[33m", "\x1b[0m"}
-    assert "\x1b" not in STYLE.sub("", shown)
+    assert set(STYLE_SEQUENCE.findall(shown)) == {"\x1b[1m", "\x1b[33m", "\x1b[0m"}
+    assert "\x1b" not in STYLE_SEQUENCE.sub("", shown)
     assert b"\x1b" not in output_on_terminal(
         home_with_three_sessions, "search", "quux", "--all", NO_COLOR="1"
     )

@@ -85,7 +85,7 @@ def test_slash_reports_a_trigger_that_is_off(cli: Cli, parent: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["doctor", "rm", "", "handoff x", "session text"])
-def test_slash_runs_no_other_verb(cli: Cli, verb: str) -> None:
+def test_slash_refuses_other_verbs(cli: Cli, verb: str) -> None:
     """``slash`` refuses verbs that are not slash commands of the plugin."""
     assert cli("slash", verb, SESSION).returncode in {1, 2}
 

@@ -28,7 +28,7 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 
-BULK = "many words, " * 200
+LONG_OUTPUT = "many words, " * 200
 
 
 @pytest.fixture
@@ -40,7 +40,11 @@ def parent(config_home: ConfigHome) -> Path:
         records.append(tool_use(f"c{number}", uuid=f"a{number}", parent=above, ts=ts))
         records.append(
             tool_result(
-                f"c{number}", f"{number} {BULK}", uuid=f"r{number}", parent=f"a{number}", ts=ts + 1
+                f"c{number}",
+                f"{number} {LONG_OUTPUT}",
+                uuid=f"r{number}",
+                parent=f"a{number}",
+                ts=ts + 1,
             )
         )
     last = conversation(1, prefix="l", start=10)
@@ -70,10 +74,14 @@ def test_untrim_all_restores_every_output(
         "characters": 0,
         "missing": [],
     }
-    assert data["restoration"]["characters"] > 2 * len(BULK)
+    assert data["restoration"]["characters"] > 2 * len(LONG_OUTPUT)
     assert data["tokens_after"] > data["tokens_before"]
     assert all(check["ok"] for check in data["checks"])
-    assert Path(data["file"]).read_text().count(BULK) == parent.read_text().count(BULK) == 3
+    assert (
+        Path(data["file"]).read_text().count(LONG_OUTPUT)
+        == parent.read_text().count(LONG_OUTPUT)
+        == 3
+    )
     text = cli("untrim", child.stem, "--all").stdout.decode()
     for part in (
         "Fix the parser · untrim 2",
@@ -94,7 +102,7 @@ def test_untrim_restores_selected_records(document: Document, child: Path) -> No
     words = [word for number in lines[:2] for word in ("--record", str(number))]
     data = document("untrim", str(child), *words)["data"]
     assert data["restoration"]["restored"] == 2
-    assert Path(data["file"]).read_text().count(BULK) == 2
+    assert Path(data["file"]).read_text().count(LONG_OUTPUT) == 2
 
 
 def test_untrim_needs_all_or_a_record(document: Document, child: Path) -> None:
@@ -204,7 +212,7 @@ def test_untrim_uses_the_latest_trim_by_default(
     made = run_in_folder("trim", "--keep-recent", "0")
     back = run_in_folder("untrim", "--all")
     assert (back["parent_file"], back["restoration"]["restored"]) == (made["file"], 3)
-    assert Path(back["file"]).read_text().count(BULK) == 3
+    assert Path(back["file"]).read_text().count(LONG_OUTPUT) == 3
 
 
 def test_untrim_uses_the_session_that_continued_after_a_trim(

@@ -1,6 +1,6 @@
 """The command line and the hooks, as the tests of the core run them."""
 
-from tests.cli.conftest import cli, desk, document
+from tests.cli.conftest import cli, document, terminal_home
 from tests.hooks.conftest import run_hook, type_prompt
 
-__all__ = ["cli", "desk", "document", "run_hook", "type_prompt"]
+__all__ = ["cli", "document", "run_hook", "terminal_home", "type_prompt"]

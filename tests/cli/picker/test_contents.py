@@ -23,7 +23,7 @@ from resume_hooks.search.scope import Scope
 from tests.builders import CWD, ConfigHome, session_id
 from tests.search.asking import write_talk
 
-ELSEWHERE = "/home/me/elsewhere"
+OTHER_PROJECT = "/home/me/elsewhere"
 
 
 class SearchSession:
@@ -48,10 +48,10 @@ class SearchSession:
         return next(answer for answer in self.answers if answer.request == asked)
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until ``holds`` returns True."""
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until ``condition`` returns True."""
     deadline = time.monotonic() + 20
-    while not holds():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
 
@@ -73,7 +73,7 @@ def home_with_talk(config_home: ConfigHome) -> ConfigHome:
     """Write two sessions of one project and a session of another project."""
     write_talk(config_home, 1, "why does the pool leak?", "the linter is slow")
     write_talk(config_home, 2, "tune the linter, please", "done")
-    write_talk(config_home, 3, "the linter of another project", cwd=ELSEWHERE)
+    write_talk(config_home, 3, "the linter of another project", cwd=OTHER_PROJECT)
     return config_home
 
 

@@ -27,7 +27,7 @@ from resume_hooks.paths import Where
 from tests.builders import session_id
 from tests.hooks.session_list.rows import make_listed_session
 
-Sessions = Callable[[bool], Iterator[ListEntry]]
+ListSessions = Callable[[bool], Iterator[ListEntry]]
 
 
 def three_entries(_everywhere: bool) -> Iterator[ListEntry]:
@@ -37,7 +37,7 @@ def three_entries(_everywhere: bool) -> Iterator[ListEntry]:
 
 @contextmanager
 def chooser_with_keys(
-    sessions: Sessions, contents: Any = None, **options: Any
+    sessions: ListSessions, contents: Any = None, **options: Any
 ) -> Iterator[tuple[Chooser, PipeInput]]:
     """Yield a chooser and the pipe that sends keys to it."""
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
@@ -56,14 +56,14 @@ def chosen_title(chooser: Chooser) -> str | None:
     return chosen.title if chosen else None
 
 
-def run_when(holds: Callable[[], bool], act: Callable[[], object]) -> None:
-    """In a thread, wait until ``holds`` returns True, and then call ``act``."""
+def run_when(condition: Callable[[], bool], action: Callable[[], object]) -> None:
+    """In a thread, wait until ``condition`` returns True, and then call ``action``."""
 
     def wait_and_act() -> None:
         deadline = time.monotonic() + 20
-        while not holds() and time.monotonic() < deadline:
+        while not condition() and time.monotonic() < deadline:
             time.sleep(0.005)
-        act()
+        action()
 
     threading.Thread(target=wait_and_act, daemon=True).start()
 
@@ -206,14 +206,16 @@ class FakeContentSearch(ContentSearch):
     """A search whose hits come from a function."""
 
     def __init__(
-        self, told: Callable[[SearchAnswer | None], None], say: Callable[[str], list[TurnHit]]
+        self,
+        on_answer: Callable[[SearchAnswer | None], None],
+        find_hits: Callable[[str], list[TurnHit]],
     ) -> None:
-        super().__init__("/home/me/proj", Where({}), told)
-        self._say = say
+        super().__init__("/home/me/proj", Where({}), on_answer)
+        self._find_hits = find_hits
 
     def _open_and_serve(self) -> None:
         while (asked := self._next_request()) is not None:
-            self._on_answer(SearchAnswer(asked, self._say(asked.text), 7))
+            self._on_answer(SearchAnswer(asked, self._find_hits(asked.text), 7))
 
 
 def turn_of_each_session(*numbers: int) -> list[TurnHit]:
@@ -252,7 +254,7 @@ def test_matching_turns_can_be_chosen() -> None:
 
 
 def test_an_answer_to_an_earlier_query_is_ignored() -> None:
-    """If the user has typed on, the hits for the earlier text are not shown.
+    """If the user has typed more letters, the hits for the earlier text are not shown.
 
     The screen shows that a search runs until the newest text is answered.
     """

@@ -22,7 +22,7 @@ from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.sessions.locate import resolve_locator
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.cli.conftest import Cli, Document
-from tests.cli.desk import CLIENT, HOUR, Desk
+from tests.cli.terminal_home import FAKE_CLIENT, HOUR_SECONDS, TerminalHome
 from tests.derive.summary.models import ScriptedModel
 from tests.parts.codex import rollouts
 from tests.parts.codex.rollouts import (
@@ -322,7 +322,7 @@ def test_a_reply_to_codex_has_only_two_keys() -> None:
     assert "hookSpecificOutput" in json.loads(block_reply(card, host_of_event({"session_id": "s"})))
 
 
-def test_the_picker_lists_codex_sessions(desk: Desk) -> None:
+def test_the_picker_lists_codex_sessions(terminal_home: TerminalHome) -> None:
     """The picker lists Codex sessions with the agent's name and finds them by their content.
 
     Codex continues a chosen session.
@@ -332,19 +332,22 @@ def test_the_picker_lists_codex_sessions(desk: Desk) -> None:
         rollouts.message_line("assistant", "The needle is in it.", 2),
     ]
     rollout = rollouts.write_rollout(
-        desk.home.root / ".codex", [rollouts.meta_line(cwd=str(desk.project)), *talk]
+        terminal_home.home.root / ".codex",
+        [rollouts.meta_line(cwd=str(terminal_home.project)), *talk],
     )
-    os.utime(rollout, (time.time() - 9 * HOUR,) * 2)
+    os.utime(rollout, (time.time() - 9 * HOUR_SECONDS,) * 2)
     before = rollout.read_bytes()
-    (desk.bin / "codex").write_text(CLIENT)
-    (desk.bin / "codex").chmod(0o755)
-    screen = desk.run("resume", columns=150, HOME=str(desk.home.root))
+    (terminal_home.bin / "codex").write_text(FAKE_CLIENT)
+    (terminal_home.bin / "codex").chmod(0o755)
+    screen = terminal_home.run("resume", columns=150, HOME=str(terminal_home.home.root))
     screen.wait_for("^> Fix the parser")
     screen.wait_for("^  codex · Tune the parser")
     screen.type("needle")
     screen.wait_for(r"^> codex · Tune the parser +(strong|fair|weak)  The needle")
     screen.key("Escape")
-    screen = desk.run("resume", "codex tune", columns=150, HOME=str(desk.home.root))
+    screen = terminal_home.run(
+        "resume", "codex tune", columns=150, HOME=str(terminal_home.home.root)
+    )
     screen.wait_for("^> codex · Tune the parser")
     screen.wait_for("1 turn, newest first")
     for told in ("1 session, oldest first", "warm cold"):
@@ -353,25 +356,29 @@ def test_the_picker_lists_codex_sessions(desk: Desk) -> None:
     screen.key("Enter")
     screen.wait_for(r"How do you want to continue\?")
     screen.type("1\r")
-    screen.wait_for(f"STARTED resume {rollouts.THREAD} IN {desk.project.name}$")
+    screen.wait_for(f"STARTED resume {rollouts.THREAD} IN {terminal_home.project.name}$")
     assert screen.wait_for_end() == 0
     assert screen.is_terminal_restored()
-    shell = f"cd {desk.project} && codex resume {rollouts.THREAD}"
-    screen = desk.run(
+    shell = f"cd {terminal_home.project} && codex resume {rollouts.THREAD}"
+    screen = terminal_home.run(
         "resume",
         rollouts.THREAD,
         "--way",
         "go on",
         "--print",
         columns=200,
-        HOME=str(desk.home.root),
+        HOME=str(terminal_home.home.root),
     )
     assert screen.wait_for_end() == 0
     assert shell.encode() in screen.raw
-    screen = desk.run("continue", rollouts.THREAD, "--fork", columns=200, HOME=str(desk.home.root))
-    screen.wait_for(rf"STARTED resume (?!{rollouts.THREAD})\S+ IN {desk.project.name}$")
-    (desk.bin / "codex").unlink()
-    screen = desk.run("handoff", rollouts.THREAD, "--start", columns=200, HOME=str(desk.home.root))
+    screen = terminal_home.run(
+        "continue", rollouts.THREAD, "--fork", columns=200, HOME=str(terminal_home.home.root)
+    )
+    screen.wait_for(rf"STARTED resume (?!{rollouts.THREAD})\S+ IN {terminal_home.project.name}$")
+    (terminal_home.bin / "codex").unlink()
+    screen = terminal_home.run(
+        "handoff", rollouts.THREAD, "--start", columns=200, HOME=str(terminal_home.home.root)
+    )
     screen.wait_for("codex is not on PATH, so no session was created")
     assert rollout.read_bytes() == before
 

@@ -9,9 +9,9 @@ from tests.builders import SESSION, ConfigHome
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_every_verb import home_state
 from tests.cli.test_handoff import parent, project
-from tests.cli.test_handoff_edit import EditorDesk, editor_desk
+from tests.cli.test_handoff_edit import EditorHome, editor_home
 
-__all__ = ["editor_desk", "parent", "project"]
+__all__ = ["editor_home", "parent", "project"]
 
 
 def test_out_writes_the_document(
@@ -63,29 +63,29 @@ def test_the_setting_applies_to_every_handoff(
     assert done.stderr.decode().startswith("note: handoff_dir was ignored: ")
 
 
-def test_the_document_contains_the_edit(editor_desk: EditorDesk) -> None:
+def test_the_document_contains_the_edit(editor_home: EditorHome) -> None:
     """The document contains the text that the user edited."""
     assert (
-        editor_desk.run_handoff(
-            "--out", "x.md", EDITOR=editor_desk.write_editor('echo "use tabs" >> "$1"')
+        editor_home.run_handoff(
+            "--out", "x.md", EDITOR=editor_home.write_editor('echo "use tabs" >> "$1"')
         ).code
         == 0
     )
-    text = (editor_desk.project / "x.md").read_text("utf-8")
+    text = (editor_home.project / "x.md").read_text("utf-8")
     assert "## The opening of the fresh session, as the user edited it" in text
     assert "\nuse tabs\n" in text
 
 
-def test_a_document_created_meanwhile_is_kept(editor_desk: EditorDesk) -> None:
+def test_a_document_created_meanwhile_is_kept(editor_home: EditorHome) -> None:
     """If the document's file appears while the user edits, no child is written.
 
     The message names the file with the user's text.
     """
-    script = editor_desk.write_editor(f'echo mine > {editor_desk.project}/x.md; echo words >> "$1"')
-    done = editor_desk.run_handoff("--out", "x.md", EDITOR=script)
+    script = editor_home.write_editor(f'echo mine > {editor_home.project}/x.md; echo words >> "$1"')
+    done = editor_home.run_handoff("--out", "x.md", EDITOR=script)
     assert done.code == 2
-    (folder,) = editor_desk.tmp.iterdir()
+    (folder,) = editor_home.tmp.iterdir()
     assert "exists already" in done.text
     assert f"Your text is in {folder}/handoff.md" in done.text
-    assert editor_desk.openings() == []
-    assert (editor_desk.project / "x.md").read_text() == "mine\n"
+    assert editor_home.openings() == []
+    assert (editor_home.project / "x.md").read_text() == "mine\n"

@@ -21,7 +21,7 @@ from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import list_all_transcripts, store_of_agents
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.conftest import Cli, Document
-from tests.cli.desk import Desk
+from tests.cli.terminal_home import TerminalHome
 
 LOST_SESSION, YOUNG_SESSION, COMMANDS_SESSION = session_id(7), session_id(8), session_id(9)
 LOST_AT = 1_700_000_000_000
@@ -248,16 +248,16 @@ def test_unsafe_paths_make_no_session_lost(
     assert not (config_home.root / "prompts").exists()
 
 
-def test_a_lost_session_can_be_chosen_in_the_picker(desk: Desk) -> None:
+def test_a_lost_session_can_be_chosen_in_the_picker(terminal_home: TerminalHome) -> None:
     """The list of ``resume`` marks a lost session; choosing or naming it shows the command to continue."""
     said = {
         "display": "why does the zebra loop",
         "timestamp": 1_700_000_000_000,
-        "project": str(desk.project),
+        "project": str(terminal_home.project),
     }
     line = json.dumps({**said, "pastedContents": {}, "sessionId": session_id(7)})
-    (desk.home.config / "history.jsonl").write_text(f"{line}\n")
-    screen = desk.run("resume", "zebra")
+    (terminal_home.home.config / "history.jsonl").write_text(f"{line}\n")
+    screen = terminal_home.run("resume", "zebra")
     screen.wait_for(r"> prompts only · why does the zebra loop")
     screen.key("Enter")
     screen.wait_for("Only its prompts are left")
@@ -265,6 +265,6 @@ def test_a_lost_session_can_be_chosen_in_the_picker(desk: Desk) -> None:
         "handoff " + r"\s*".join(session_id(7))
     )  # The terminal may break the long line anywhere.
     assert screen.wait_for_end() == 2
-    named = desk.run("resume", session_id(7))
+    named = terminal_home.run("resume", session_id(7))
     named.wait_for("Only its prompts are left")
     assert named.wait_for_end() == 2

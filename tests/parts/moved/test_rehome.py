@@ -34,7 +34,7 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.cli.test_delete import OLD, old_parent
+from tests.cli.test_delete import OLD_MTIME, old_parent
 from tests.crashes import kill_before_each_change
 
 __all__ = ["old_parent"]
@@ -317,7 +317,7 @@ def test_copies_of_a_session_in_two_folders_are_reported(
     """
     copy = Path(
         write_session(
-            config_home.project("/home/user/copy"), SESSION, conversation(1), mtime=OLD + 9
+            config_home.project("/home/user/copy"), SESSION, conversation(1), mtime=OLD_MTIME + 9
         )
     )
     whole, part = old_parent.read_bytes(), copy.read_bytes()
@@ -342,7 +342,7 @@ def test_copies_of_a_session_in_two_folders_are_reported(
     assert "one project folder" in cli("doctor").stdout.decode()
     cli("restore", SESSION)
     assert copy.read_bytes() == part
-    write_session(copy.parent, SESSION, conversation(3)[2:], mtime=OLD)
+    write_session(copy.parent, SESSION, conversation(3)[2:], mtime=OLD_MTIME)
     failed = document("delete", SESSION, "--other-copies", "--yes", code=1)["error"]
     assert f"{old_parent} lacks 2 records of the others" in failed["message"]
     assert "resume-hooks fork" in failed["remedy"]

@@ -17,7 +17,7 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.cli.desk import HOUR, Desk
+from tests.cli.terminal_home import HOUR_SECONDS, TerminalHome
 from tests.cli.test_resume import project
 
 __all__ = ["project"]
@@ -87,9 +87,11 @@ class TestMissingFolder:
 class TestMissingFolderOnATerminal:
     """On a terminal, ``resume`` asks about the missing folder."""
 
-    def test_a_renamed_folder_is_found_and_the_session_rehomed(self, desk: Desk) -> None:
+    def test_a_renamed_folder_is_found_and_the_session_rehomed(
+        self, terminal_home: TerminalHome
+    ) -> None:
         """``resume`` offers the renamed folder, which the session's files identify, and re-homes it there."""
-        old, new = desk.home.root / "old", desk.home.root / "new"
+        old, new = terminal_home.home.root / "old", terminal_home.home.root / "new"
         new.mkdir()
         (new / "parser.py").write_text("")
         rows = [{**record, "cwd": str(old)} for record in conversation(2, session_id=session_id(5))]
@@ -102,66 +104,75 @@ class TestMissingFolderOnATerminal:
                 "toolUseResult": {"filePath": f"{old}/parser.py"},
             }
         )
-        write_session(desk.home.project(str(old)), session_id(5), rows, mtime=time.time() - HOUR)
-        screen = desk.run("resume", session_id(5), "--way", "go on", columns=250)
+        write_session(
+            terminal_home.home.project(str(old)),
+            session_id(5),
+            rows,
+            mtime=time.time() - HOUR_SECONDS,
+        )
+        screen = terminal_home.run("resume", session_id(5), "--way", "go on", columns=250)
         screen.wait_for(f"no longer exists: {old}")
         screen.wait_for(f"1  {new} +has 1 of the 1 file that it worked on")
-        screen.wait_for(f"2  {desk.project} +the current folder")
+        screen.wait_for(f"2  {terminal_home.project} +the current folder")
         screen.key("Enter")
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
         assert found.group(2) == new.name
         assert found.group(1) != session_id(5)
-        assert (desk.home.project(str(new)) / f"{found.group(1)}.jsonl").is_file()
+        assert (terminal_home.home.project(str(new)) / f"{found.group(1)}.jsonl").is_file()
 
-    def test_resume_names_the_command_for_the_other_sessions(self, desk: Desk) -> None:
+    def test_resume_names_the_command_for_the_other_sessions(
+        self, terminal_home: TerminalHome
+    ) -> None:
         """``continue`` names the command for the other sessions of the folder until all are copied."""
-        old = desk.home.root / "old"
+        old = terminal_home.home.root / "old"
         for number, title in ((5, "Lost"), (6, "Beside")):
-            desk.write_session(number, title, folder=old)
+            terminal_home.write_session(number, title, folder=old)
         for locator, told in (("Lost", True), ("Beside", False)):
-            screen = desk.run("continue", locator, columns=250)
+            screen = terminal_home.run("continue", locator, columns=250)
             screen.wait_for("the current folder")
             screen.key("Enter")
             screen.wait_for("STARTED --resume")
             assert (
                 f"note: 1 other session of {old} can be copied too: ".encode() in screen.raw
             ) is told
-            assert (f"rehome {old} --home {desk.project}".encode() in screen.raw) is told
+            assert (f"rehome {old} --home {terminal_home.project}".encode() in screen.raw) is told
 
-    def test_a_session_can_be_rehomed_to_the_current_folder(self, desk: Desk) -> None:
+    def test_a_session_can_be_rehomed_to_the_current_folder(
+        self, terminal_home: TerminalHome
+    ) -> None:
         """``continue`` offers to re-home the session to the current folder."""
-        old = desk.home.root / "old"
-        parent = desk.write_session(5, "Lost", folder=old)
+        old = terminal_home.home.root / "old"
+        parent = terminal_home.write_session(5, "Lost", folder=old)
         content = parent.read_bytes()
-        screen = desk.run("continue", "Lost", columns=250)
-        screen.wait_for(f"1  {desk.project} +the current folder")
+        screen = terminal_home.run("continue", "Lost", columns=250)
+        screen.wait_for(f"1  {terminal_home.project} +the current folder")
         screen.key("Enter")
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
-        assert found.group(2) == desk.project.name
+        assert found.group(2) == terminal_home.project.name
         assert parent.read_bytes() == content
 
-    def test_an_empty_line_continues_the_new_child(self, desk: Desk) -> None:
+    def test_an_empty_line_continues_the_new_child(self, terminal_home: TerminalHome) -> None:
         """An empty answer re-homes the session, and ``resume`` continues the new child.
 
         The new child is not reported as open.
         """
-        desk.write_session(5, "Lost", folder=desk.home.root / "old")
-        before = desk.session_ids()
-        screen = desk.run("resume", "Lost", columns=250)
+        terminal_home.write_session(5, "Lost", folder=terminal_home.home.root / "old")
+        before = terminal_home.session_ids()
+        screen = terminal_home.run("resume", "Lost", columns=250)
         screen.wait_for("q to leave")
         screen.key("Enter")
         screen.wait_for(r"How do you want to continue\?(.|\n)*> +1  go on")
         screen.key("Enter")
         found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
-        assert desk.session_ids() - before == {found.group(1)}
+        assert terminal_home.session_ids() - before == {found.group(1)}
         assert b"may be open in a client" not in screen.raw
 
-    def test_quitting_writes_nothing(self, desk: Desk) -> None:
+    def test_quitting_writes_nothing(self, terminal_home: TerminalHome) -> None:
         """After the answer "q", ``resume`` writes nothing."""
-        desk.write_session(5, "Lost", folder=desk.home.root / "old")
-        before = desk.session_ids()
-        screen = desk.run("resume", "Lost", "--way", "go on")
+        terminal_home.write_session(5, "Lost", folder=terminal_home.home.root / "old")
+        before = terminal_home.session_ids()
+        screen = terminal_home.run("resume", "Lost", "--way", "go on")
         screen.wait_for("q to leave")
         screen.type("q\r")
         assert screen.wait_for_end() == 130
-        assert desk.session_ids() == before
+        assert terminal_home.session_ids() == before

@@ -15,7 +15,7 @@ from resume_hooks.cli.main import run
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.storage import project_files
 from tests.builders import ConfigHome
-from tests.cli.test_completion import completions, desk_folder
+from tests.cli.test_completion import completion_folder, completions
 from tests.parts.rewind_files.project import (
     SESSION,
     Project,
@@ -25,7 +25,7 @@ from tests.parts.rewind_files.project import (
     turns_on_one_chain,
 )
 
-__all__ = ["desk_folder"]
+__all__ = ["completion_folder"]
 
 
 @pytest.fixture
@@ -301,8 +301,8 @@ def test_long_differences_are_shortened(
     assert len(out.splitlines()) < 460
 
 
-def test_the_shell_completes_a_session(config_home: ConfigHome, desk_folder: Path) -> None:
+def test_the_shell_completes_a_session(config_home: ConfigHome, completion_folder: Path) -> None:
     """The shell completes the session of ``rewind-files``."""
-    assert completions(config_home, desk_folder, "resume-hooks rewind-files 1a2") == [
+    assert completions(config_home, completion_folder, "resume-hooks rewind-files 1a2") == [
         "plain,1a2b3c4d"
     ]

@@ -23,7 +23,7 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.cli.desk import Desk
+from tests.cli.terminal_home import TerminalHome
 from tests.derive.imports.test_bundle import write_bundle, write_project_session
 
 CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
@@ -323,21 +323,23 @@ def test_a_dry_run_of_a_bundle_imports_nothing(
     assert list(config_home.config.rglob("*.jsonl")) == []
 
 
-def test_resume_imports_a_file_after_a_question(desk: Desk, tmp_path: Path) -> None:
+def test_resume_imports_a_file_after_a_question(
+    terminal_home: TerminalHome, tmp_path: Path
+) -> None:
     """``resume`` with a file asks whether to import it, and starts the client only after a yes."""
     page = tmp_path / "far.html"
     page.write_bytes(session_bytes([*conversation(2), custom_title("From afar")]))
-    known = desk.session_ids()
+    known = terminal_home.session_ids()
     words = ("resume", str(page), "--way", "go on")
-    screen = desk.run(*words)
+    screen = terminal_home.run(*words)
     screen.wait_for(r"Y/n")
     screen.type("n\r")
-    assert (screen.wait_for_end(), desk.session_ids()) == (130, known)
-    screen = desk.run(*words)
+    assert (screen.wait_for_end(), terminal_home.session_ids()) == (130, known)
+    screen = terminal_home.run(*words)
     screen.wait_for(r"Y/n")
     screen.type("\r")
     screen.wait_for(r"STARTED --resume \S+ IN proj")
     assert screen.wait_for_end() == 0
-    (made,) = desk.session_ids() - known
+    (made,) = terminal_home.session_ids() - known
     assert f"STARTED --resume {made}".encode() in screen.raw
     assert b"unverified" in screen.raw

@@ -18,7 +18,7 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.cli.test_output import RunVerb, assert_styled, verb_output
+from tests.cli.test_output import RunVerb, assert_colour_is_printed, verb_output
 
 __all__ = ["verb_output"]
 
@@ -151,4 +151,4 @@ def test_stats_print_no_control_characters(config_home: ConfigHome, cli: Cli) ->
 
 def test_stats_print_color_on_request(verb_output: RunVerb) -> None:
     """``stats`` prints colors on a terminal, and to a pipe if this is requested."""
-    assert_styled(verb_output, ["stats", "--all"])
+    assert_colour_is_printed(verb_output, ["stats", "--all"])

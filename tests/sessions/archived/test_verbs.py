@@ -25,12 +25,12 @@ from tests.builders import (
     session_id,
     write_session,
 )
-from tests.cli.conftest import Cli, Document, cli, desk, document
-from tests.cli.desk import Desk
+from tests.cli.conftest import Cli, Document, cli, document, terminal_home
+from tests.cli.terminal_home import TerminalHome
 from tests.cli.test_resume_terminal import client_output
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
-__all__ = ["cli", "desk", "document"]
+__all__ = ["cli", "document", "terminal_home"]
 
 
 @pytest.mark.parametrize(
@@ -167,24 +167,24 @@ def test_the_lineage_card_marks_archived_sessions(config_home: ConfigHome) -> No
 
 @pytest.mark.parametrize(("verb", "words"), [("resume", ("--way", "go on")), ("continue", ())])
 def test_resume_restores_an_archived_session_on_a_terminal(
-    desk: Desk, verb: str, words: tuple[str, ...]
+    terminal_home: TerminalHome, verb: str, words: tuple[str, ...]
 ) -> None:
     """``resume`` on a terminal asks before it restores an archived session.
 
     After a yes, the client starts with the session. After a no, the session stays deleted.
     """
-    path = desk.home.project(str(desk.project)) / f"{session_id(2)}.jsonl"
+    path = terminal_home.home.project(str(terminal_home.project)) / f"{session_id(2)}.jsonl"
     os.utime(path, (1e9, 1e9))
     raw = path.read_bytes()
-    archive_and_remove(path, desk.home.environ)
-    screen = desk.run(verb, session_id(2), *words)
+    archive_and_remove(path, terminal_home.home.environ)
+    screen = terminal_home.run(verb, session_id(2), *words)
     screen.wait_for("Restore the session and continue")
     screen.type("n")
     screen.key("Enter")
     assert screen.wait_for_end() == 130
     assert not path.exists()
-    screen = desk.run(verb, session_id(2), *words)
+    screen = terminal_home.run(verb, session_id(2), *words)
     screen.wait_for("Restore the session and continue")
     screen.key("Enter")
-    screen.wait_for(client_output(2, desk.project))
+    screen.wait_for(client_output(2, terminal_home.project))
     assert path.read_bytes() == raw

@@ -1,4 +1,4 @@
-"""A project with sessions, a fake client and terminals."""
+"""A home for tests of the chooser on a terminal."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tests.builders import (
 )
 from tests.screens import Screen
 
-CLIENT = """#!/bin/sh
+FAKE_CLIENT = """#!/bin/sh
 echo "STARTED $* IN ${PWD##*/}"
 echo "CONFIG ${CLAUDE_CONFIG_DIR##*/} OUTER ${CLAUDECODE-none} ${CLAUDE_CODE_CHILD_SESSION-none}"
 echo "KEPT $CLAUDE_CODE_USE_BEDROCK"
 """
 
 
-HOUR = 3_600
+HOUR_SECONDS = 3_600
 
 
-class Desk:
-    """A project with sessions, a fake client, and terminals that run ``resume-hooks``."""
+class TerminalHome:
+    """A home with a project, a fake client, and terminals that run ``resume-hooks``."""
 
     def __init__(self, home: ConfigHome, stack: ExitStack) -> None:
         """Write three sessions into the project. The first session is the newest."""
@@ -36,15 +36,20 @@ class Desk:
         for folder in (self.project, self.bin):
             folder.mkdir()
         client = self.bin / "claude"
-        client.write_text(CLIENT)
+        client.write_text(FAKE_CLIENT)
         client.chmod(0o755)
         for number, title in enumerate(("Fix the parser", "Write the docs", "Fix the lexer"), 1):
             self.write_session(number, title)
 
     def write_session(
-        self, number: int, title: str, folder: Path | None = None, turns: int = 2, age: float = HOUR
+        self,
+        number: int,
+        title: str,
+        folder: Path | None = None,
+        turns: int = 2,
+        age: float = HOUR_SECONDS,
     ) -> Path:
-        """Write a session that was changed ``number`` times ``age`` seconds ago, and return its path."""
+        """Write a session whose last change was ``number * age`` seconds ago, and return its path."""
         at = str(folder or self.project)
         records = [
             {**record, "cwd": at} for record in conversation(turns, session_id=session_id(number))
