@@ -14,14 +14,14 @@ from typing import Any
 from resume_hooks import part_table, questions, seam
 from tests.needs import REPO
 
-EVENT = """
+FAKE_HOOK_SOURCE = """
 import os, sys
 def main():
     with open(os.environ["REACHED"], "ab") as log:
         log.write(b"NAME %d.%d\\n" % sys.version_info[:2] + sys.stdin.buffer.read())
     print("reply of NAME")
 """
-MAIN = """
+FAKE_MAIN_SOURCE = """
 import sys
 def start():
     print(" ".join(["engine", *sys.argv[1:]]))
@@ -43,7 +43,7 @@ FAKE_PART_CALL = "team"
 """The name that the fake module of a part records after a turn."""
 
 # Prefixes of variables with this machine's package index and certificates.
-INDEX_SETTINGS = ("PIP_", "UV_", "SSL_CERT", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+INDEX_VARIABLE_PREFIXES = ("PIP_", "UV_", "SSL_CERT", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,21 @@ class PluginCopy:
         log = Path(self.env["REACHED"])
         return log.read_bytes() if log.exists() else b""
 
-    def forget_calls(self) -> None:
+    def delete_engine_calls(self) -> None:
         """Delete the records of the fake engine."""
         Path(self.env["REACHED"]).unlink(missing_ok=True)
 
-    def hook(
+    def run_hook(
         self, event: str, stdin: bytes, *shell: str, **env: str
     ) -> subprocess.CompletedProcess[bytes]:
         """Run the first command of an event in hooks.json with ``/bin/sh -c``, or with another ``shell``."""
-        return self.run(event, 0, stdin, *shell, **env)
+        return self.run_command_of_event(event, 0, stdin, *shell, **env)
 
     def run_background_hook(self, stdin: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
         """Run the hook that runs in the background at a session's start."""
-        return self.run("SessionStart", 1, stdin, **env)
+        return self.run_command_of_event("SessionStart", 1, stdin, **env)
 
-    def run(
+    def run_command_of_event(
         self, event: str, number: int, stdin: bytes, *shell: str, **env: str
     ) -> subprocess.CompletedProcess[bytes]:
         """Run the command with this number of an event."""
@@ -90,7 +90,7 @@ class PluginCopy:
             input=stdin, env=self.env | env, cwd=self.folder, capture_output=True, timeout=60, check=False,
         )  # fmt: skip
 
-    def engine(
+    def run_engine(
         self, *arguments: str, stdin: str = "", **env: str
     ) -> subprocess.CompletedProcess[str]:
         """Run hooks/engine with a pipe as stdout, as the model's shell does."""
@@ -136,10 +136,10 @@ def make_plugin(folder: Path) -> PluginCopy:
     for path in _answering_modules(questions.needs_driver, engine):
         shutil.copy(REPO / path.relative_to(root), path)
     for path in _answering_modules(questions.push_after_turn, engine):
-        path.write_text(EVENT.replace("NAME", FAKE_PART_CALL))
-    (engine / "__main__.py").write_text(MAIN)
+        path.write_text(FAKE_HOOK_SOURCE.replace("NAME", FAKE_PART_CALL))
+    (engine / "__main__.py").write_text(FAKE_MAIN_SOURCE)
     for name, module in FAKE_HOOKS.items():
-        (engine / "hooks" / f"{module}.py").write_text(EVENT.replace("NAME", name))
+        (engine / "hooks" / f"{module}.py").write_text(FAKE_HOOK_SOURCE.replace("NAME", name))
     data.mkdir(parents=True)
     env = {
         "PATH": f"{folder / 'bin'}:/usr/bin:/bin", "HOME": str(folder), "REACHED": str(folder / "reached"),
@@ -147,7 +147,9 @@ def make_plugin(folder: Path) -> PluginCopy:
         "CLAUDE_CONFIG_DIR": str(folder / "config"), "RESUME_HOOKS_PYTHON": sys.executable,
         "CLAUDE_PROJECT_DIR": str(folder / "project"),
     }  # fmt: skip
-    env |= {key: value for key, value in os.environ.items() if key.startswith(INDEX_SETTINGS)}
+    env |= {
+        key: value for key, value in os.environ.items() if key.startswith(INDEX_VARIABLE_PREFIXES)
+    }
     for name in ("bin", "project"):
         (folder / name).mkdir()
     return PluginCopy(root, data, env)

@@ -18,15 +18,15 @@ from tests.hook_scripts.test_guard import installed_shells
 from tests.hook_scripts.test_guard_cost import trace_hook
 from tests.needs import REPO
 
-ALLOW = {
+ALLOW_REPLY = {
     "hookSpecificOutput": {
         "hookEventName": "PreToolUse",
         "permissionDecision": "allow",
         "permissionDecisionReason": "resume-hooks: reads earlier sessions, changes nothing",
     }
 }
-# ``ENGINE`` is replaced by the launcher's path.
-READING = (
+# The tests replace ``ENGINE`` in these commands by the launcher's path.
+READING_COMMANDS = (
     '"ENGINE" search retry queue',
     "\"ENGINE\" search 'retry queue dropped' --or 'why no backoff?' --or 'give up after three attempts'",
     """"ENGINE" search "why didn't we retry" --or 'it gave up' --or '"exact phrase" -other' --lineage 1a2b3c4d""",
@@ -46,7 +46,7 @@ READING = (
     "'ENGINE' search retry",
     'ENGINE search "retry queue"',
 )
-NOT_OURS = {
+OTHER_COMMANDS = {
     "another command": "ls -la",
     "names it only": 'echo "ENGINE" search x',
     "a verb that writes": '"ENGINE" trim --in-place x',
@@ -115,7 +115,7 @@ def is_call_allowed(plugin: PluginCopy, body: bytes, *shell: str, **env: str) ->
     Any other output than the permission also raises AssertionError.
     """
     answer = hook_reply(plugin, body, *shell, **env)
-    assert answer in ({}, ALLOW)
+    assert answer in ({}, ALLOW_REPLY)
     return bool(answer)
 
 
@@ -124,13 +124,13 @@ def hook_reply(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> dict
 
     Raises AssertionError if the hook fails.
     """
-    done = plugin.hook("PreToolUse", body, *shell, **env)
+    done = plugin.run_hook("PreToolUse", body, *shell, **env)
     assert (done.returncode, done.stderr) == (0, b"")
     said: dict[str, Any] = json.loads(done.stdout or b"{}")
     return said
 
 
-def with_launcher_path(plugin: PluginCopy, command: str) -> str:
+def insert_launcher_path(plugin: PluginCopy, command: str) -> str:
     """Return the command with the launcher's path instead of ``ENGINE``."""
     return command.replace("ENGINE", str(plugin.root / "hooks" / "engine"))
 
@@ -139,8 +139,8 @@ def with_launcher_path(plugin: PluginCopy, command: str) -> str:
 def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
     """Calls of verbs that only read are allowed, in each shell and with all common quotes."""
     plain = copy_plugin_to(tmp_path / "plain", "plugin")
-    for command in READING:
-        assert is_call_allowed(plain, bash_event(with_launcher_path(plain, command)), *shell), (
+    for command in READING_COMMANDS:
+        assert is_call_allowed(plain, bash_event(insert_launcher_path(plain, command)), *shell), (
             command
         )
 
@@ -148,9 +148,9 @@ def test_reading_commands_are_allowed(tmp_path: Path, shell: list[str]) -> None:
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_other_commands_get_no_reply(reader: PluginCopy, shell: list[str]) -> None:
     """The hook does not reply to other programs, second commands, shell expansions and other verbs."""
-    for why, command in NOT_OURS.items():
+    for why, command in OTHER_COMMANDS.items():
         assert not is_call_allowed(
-            reader, bash_event(with_launcher_path(reader, command)), *shell
+            reader, bash_event(insert_launcher_path(reader, command)), *shell
         ), why
 
 
@@ -160,7 +160,7 @@ def test_only_a_plain_bash_call_is_allowed(reader: PluginCopy) -> None:
     It does not reply to other tools, to calls outside the sandbox, to a second command, to a very
     long call, or in our own headless run.
     """
-    command = with_launcher_path(reader, READING[0])
+    command = insert_launcher_path(reader, READING_COMMANDS[0])
     assert is_call_allowed(reader, bash_event(command))
     assert is_call_allowed(
         reader,
@@ -216,7 +216,7 @@ def test_a_plugin_folder_may_have_special_characters(
     """
     plugin = copy_plugin_to(tmp_path, name)
     for spelling in ("ENGINE", "'ENGINE'", '"ENGINE"'):
-        body = bash_event(with_launcher_path(plugin, f"{spelling} search x"))
+        body = bash_event(insert_launcher_path(plugin, f"{spelling} search x"))
         assert is_call_allowed(plugin, body) == (quoted == '"ENGINE"' and spelling != "ENGINE" and
                                          (spelling == quoted or "'" not in name)), spelling  # fmt: skip
 
@@ -243,7 +243,7 @@ def test_without_the_plugin_folder_no_command_is_allowed(reader: PluginCopy) -> 
         )
 
 
-pieces = st.sampled_from(
+word_pieces = st.sampled_from(
     [*"ab -=\"'\\$();|&<>*~!#{},`\n\té", '\\"', "''", '""', " 'a b' ", ' "a b" ']
 )
 
@@ -260,7 +260,7 @@ def launched_words(plugin: PluginCopy, command: str, shell: str, folder: Path) -
 
 
 @settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(pieces, max_size=12).map("".join))
+@given(st.lists(word_pieces, max_size=12).map("".join))
 @example("'\"'a")
 @example("\"'\" '\"' =a")
 @example('"\\\\" "')
@@ -268,7 +268,7 @@ def test_an_allowed_command_runs_only_the_launcher(
     reader: PluginCopy, tmp_path: Path, words: str
 ) -> None:
     """An allowed command with random words runs the launcher once, with exactly these words."""
-    command = with_launcher_path(reader, f'"ENGINE" search {words}')
+    command = insert_launcher_path(reader, f'"ENGINE" search {words}')
     if not is_call_allowed(reader, bash_event(command)):
         return
     expected = ["engine", *shlex.split(command)[1:]]
@@ -285,35 +285,35 @@ def test_a_command_with_our_name_runs_the_launcher(reader: PluginCopy, shell: li
     Openings and digests use this name. A program with this name on PATH is not run.
     """
     inherited = {"words": "x", "input": ',"updatedInput":{"command":"id"}'}
-    for command in READING:
+    for command in READING_COMMANDS:
         if not command.startswith('"ENGINE"'):
             continue
         named = bash_event(command.replace('"ENGINE"', "resume-hooks"))
-        runs = {"updatedInput": {"command": with_launcher_path(reader, command)}}
-        allow = ALLOW["hookSpecificOutput"] | runs
+        runs = {"updatedInput": {"command": insert_launcher_path(reader, command)}}
+        allow = ALLOW_REPLY["hookSpecificOutput"] | runs
         assert hook_reply(reader, named, *shell, **inherited) == {"hookSpecificOutput": allow}, (
             command
         )
         assert is_call_allowed(
-            reader, bash_event(with_launcher_path(reader, command)), *shell, **inherited
+            reader, bash_event(insert_launcher_path(reader, command)), *shell, **inherited
         )
-    for why, command in NOT_OURS.items():
+    for why, command in OTHER_COMMANDS.items():
         assert not is_call_allowed(
             reader, bash_event(command.replace('"ENGINE"', "resume-hooks")), *shell
         ), why
 
 
-texts = st.text(
+quoted_texts = st.text(
     st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\\"), max_size=20
 )
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(texts, max_size=4))
+@given(st.lists(quoted_texts, max_size=4))
 def test_any_quoted_words_are_allowed(reader: PluginCopy, words: list[str]) -> None:
     """Any words without backslashes and line breaks are allowed in quotes."""
     assert is_call_allowed(
-        reader, bash_event(with_launcher_path(reader, f'"ENGINE" search {shlex.join(words)}'))
+        reader, bash_event(insert_launcher_path(reader, f'"ENGINE" search {shlex.join(words)}'))
     )
 
 
@@ -325,6 +325,6 @@ def test_the_allow_hook_costs_one_shell_and_one_child(reader: PluginCopy) -> Non
     assert group["matcher"] == "Bash"
     assert [hook["if"] for hook in group["hooks"]] == ["Bash(*hooks*)"]
     said, *cost = trace_hook(
-        reader, "PreToolUse", bash_event(with_launcher_path(reader, READING[0]))
+        reader, "PreToolUse", bash_event(insert_launcher_path(reader, READING_COMMANDS[0]))
     )
-    assert (json.loads(said), cost) == (ALLOW, [["sh", "cat"], 2])
+    assert (json.loads(said), cost) == (ALLOW_REPLY, [["sh", "cat"], 2])

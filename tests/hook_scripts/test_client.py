@@ -14,10 +14,10 @@ import pytest
 from tests.e2e.harness.client import NEWEST, OLDEST, VERSIONS, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_session import WAITING_INSTALLER, appears_in_time, end_installer
+from tests.hook_scripts.test_session import WAITING_INSTALLER, end_installer, file_appears
 from tests.needs import require_for_test
 
-INSTALLER = f"""
+SLOW_INSTALLER = f"""
 {WAITING_INSTALLER}
 os.makedirs(sys.argv[-1], exist_ok=True)
 open(os.path.join(sys.argv[-1], "installed"), "w").close()
@@ -95,7 +95,7 @@ def test_an_installation_continues_after_the_client(
     A trigger is answered without a request to the API.
     """
     env = {"RESUME_HOOKS_PYTHON": loaded_plugin.env["RESUME_HOOKS_PYTHON"]}
-    (loaded_plugin.root / "hooks" / "install.py").write_text(INSTALLER)
+    (loaded_plugin.root / "hooks" / "install.py").write_text(SLOW_INSTALLER)
     with MockApi() as api:
         run_print(
             find_client(version), home, api, ">resume", plugin_dir=loaded_plugin.root, extra_env=env
@@ -106,4 +106,4 @@ def test_an_installation_continues_after_the_client(
     installed = home.config / "plugins" / "data" / "resume-hooks-inline" / "installed"
     assert not installed.exists()
     end_installer(loaded_plugin)
-    assert appears_in_time(installed)
+    assert file_appears(installed)

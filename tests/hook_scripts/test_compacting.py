@@ -12,7 +12,7 @@ from tests.needs import REPO
 
 pytestmark = needs_node
 
-STAND_IN = """
+COMPACTION_SCRIPT = """
 import { compact, compactAboveThreshold } from %(compacting)s
 let tries = 0
 const $ = {
@@ -58,4 +58,4 @@ def test_a_refused_compaction_is_tried_again_later(plan: dict[str, Any], tries: 
         "compacting": json.dumps((REPO / "hooks" / "compacting.mjs").as_uri()),
         "plan": json.dumps(plan),
     }
-    assert run_node(STAND_IN % fields) == tries
+    assert run_node(COMPACTION_SCRIPT % fields) == tries

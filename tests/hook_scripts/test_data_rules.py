@@ -9,7 +9,7 @@ import pytest
 from tests.hook_scripts.run_node import needs_node, run_node
 from tests.needs import REPO
 
-ASKED = """
+ASK_SCRIPT = """
 import { ask } from %s
 const $ = {
   plugin: { root: '' },
@@ -28,5 +28,5 @@ console.log(JSON.stringify((await ask($, { command: 'rules' })).rules ?? null))
 )
 def test_the_module_sends_the_rules_of_the_account(info: dict[str, object], told: object) -> None:
     """The module sends the data rules of the client's account, or none for an older client."""
-    script = ASKED % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
+    script = ASK_SCRIPT % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
     assert run_node(script) == told

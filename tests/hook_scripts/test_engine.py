@@ -18,12 +18,12 @@ from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.needs import REPO, installed_pythons
 
-PYTHONS = installed_pythons() or [Path(sys.base_prefix, "bin", "python3")]
+PYTHON_PATHS = installed_pythons() or [Path(sys.base_prefix, "bin", "python3")]
 """All installed versions of Python, from 3.6 on, or only the one that runs the tests."""
-EVENT = b'{"prompt":">resume"}'
+PROMPT_EVENT = b'{"prompt":">resume"}'
 
 
-def fake_python(path: Path, says: str, status: int = 0) -> None:
+def write_fake_python(path: Path, says: str, status: int = 0) -> None:
     """Write an executable that prints ``says`` and its arguments, instead of Python."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'#!/bin/sh\necho "{says} $*"\nexit {status}\n')
@@ -40,9 +40,9 @@ def test_the_launcher_looks_up_pythons_in_order(plugin: PluginCopy, tmp_path: Pa
         "path": tmp_path / "bin" / "resume-hooks",
     }
     for name, place in places.items():
-        fake_python(place, name)
+        write_fake_python(place, name)
     for name, place in places.items():
-        done = plugin.engine("lineage", "a b", RESUME_HOOKS_PYTHON=str(places["named"]))
+        done = plugin.run_engine("lineage", "a b", RESUME_HOOKS_PYTHON=str(places["named"]))
         assert done.stdout.startswith(name)
         assert done.stdout.endswith("lineage a b\n")
         place.unlink()
@@ -50,8 +50,8 @@ def test_the_launcher_looks_up_pythons_in_order(plugin: PluginCopy, tmp_path: Pa
 
 def test_a_python_may_be_named_without_its_folder(plugin: PluginCopy, tmp_path: Path) -> None:
     """RESUME_HOOKS_PYTHON may be the name of a program on PATH."""
-    fake_python(tmp_path / "bin" / "my-python", "mine")
-    assert plugin.engine("info", RESUME_HOOKS_PYTHON="my-python").stdout.startswith("mine -I")
+    write_fake_python(tmp_path / "bin" / "my-python", "mine")
+    assert plugin.run_engine("info", RESUME_HOOKS_PYTHON="my-python").stdout.startswith("mine -I")
 
 
 def test_a_launcher_on_path_is_tried_once(plugin: PluginCopy, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_launcher_on_path_is_tried_once(plugin: PluginCopy, tmp_path: Path) ->
     wrapper = tmp_path / "bin" / "resume-hooks"
     wrapper.write_text(f'#!/bin/sh\nexec {shlex.quote(str(plugin.root))}/hooks/engine "$@"\n')
     wrapper.chmod(0o755)
-    done = plugin.engine("info", RESUME_HOOKS_PYTHON="")
+    done = plugin.run_engine("info", RESUME_HOOKS_PYTHON="")
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
 
@@ -72,16 +72,18 @@ def test_the_data_folder_is_found_without_its_variable(plugin: PluginCopy, known
     """
     older = plugin.data.parent / "resume-hooks-a-market"
     for data in (plugin.data, older):
-        fake_python(data / "venv" / "bin" / "python", data.name)
+        write_fake_python(data / "venv" / "bin" / "python", data.name)
         (data / "install.json").write_text("{}")
     if known:
         shutil.copy(plugin.root / "requirements.lock", plugin.data / "venv")
     else:
         shutil.rmtree(older)
-    fake_python(plugin.data.parent / "resume-hooks-zzz" / "venv" / "bin" / "python", "not ours")
-    assert plugin.engine("info", RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="").stdout.startswith(
-        plugin.data.name
+    write_fake_python(
+        plugin.data.parent / "resume-hooks-zzz" / "venv" / "bin" / "python", "not ours"
     )
+    assert plugin.run_engine(
+        "info", RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA=""
+    ).stdout.startswith(plugin.data.name)
 
 
 def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_path: Path) -> None:
@@ -90,7 +92,7 @@ def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_pat
     It imports no module from the working folder or from PYTHONPATH.
     """
     (tmp_path / "resume_hooks.py").write_text("raise SystemExit('hijacked')")
-    done = plugin.engine("find-original", "--json", "a  b*", PYTHONPATH=str(tmp_path))
+    done = plugin.run_engine("find-original", "--json", "a  b*", PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
         "engine find-original --json a  b*\n",
@@ -101,7 +103,7 @@ def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_pat
 @pytest.mark.parametrize("verb", ["search", "lineage", "read", "doctor", "--help", "--version"])
 def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
     """Verbs that only read run in the model's shell."""
-    assert plugin.engine(verb, CLAUDECODE="1").stdout == f"engine {verb}\n"
+    assert plugin.run_engine(verb, CLAUDECODE="1").stdout == f"engine {verb}\n"
 
 
 @pytest.mark.parametrize(
@@ -111,11 +113,12 @@ def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
 def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
     """In the model's shell, verbs that write and unknown verbs are refused with exit code 1.
 
-    This is also so in Codex. The message names the command in Claude Code if there is one.
+    The launcher also refuses them in Codex. The message names the command in Claude Code if there
+    is one.
     """
     shutil.copytree(REPO / "commands", plugin.root / "commands")
     for shell in ({"CLAUDECODE": "1"}, {"CODEX_THREAD_ID": "01a20583"}):
-        done = plugin.engine(verb, "x", **shell)
+        done = plugin.run_engine(verb, "x", **shell)
         assert (done.returncode, done.stdout) == (1, "")
         typed = f"type /resume-hooks:{verb} in Claude Code, or "
         instead = f"{typed if verb in {'handoff', 'trim'} else ''}run it in a terminal."
@@ -130,7 +133,7 @@ def test_the_model_learns_the_new_name_of_a_verb(
 
     The launcher prints the same text as the engine.
     """
-    done = plugin.engine(verb, "x", CLAUDECODE="1")
+    done = plugin.run_engine(verb, "x", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"resume-hooks: `{verb}` is `{instead}` now\n"
 
@@ -140,21 +143,23 @@ def test_the_model_learns_the_new_name_of_a_verb(
 )
 def test_the_model_cannot_write_a_file_with_doctor(plugin: PluginCopy, output: str) -> None:
     """In the model's shell, ``doctor`` refuses options that write a file or the index."""
-    done = plugin.engine("doctor", "--bundle", output, "report.json", CLAUDECODE="1")
+    done = plugin.run_engine("doctor", "--bundle", output, "report.json", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "is for the user to run" in done.stderr
-    assert plugin.engine("doctor", "--bundle", CLAUDECODE="1").stdout == "engine doctor --bundle\n"
+    assert (
+        plugin.run_engine("doctor", "--bundle", CLAUDECODE="1").stdout == "engine doctor --bundle\n"
+    )
 
 
 def test_a_slash_command_may_write(plugin: PluginCopy) -> None:
     """In the model's shell, ``--slash`` runs a slash command that writes, with its text on stdin."""
-    done = plugin.engine("--slash", "handoff", stdin="fix $(this) 'now'", CLAUDECODE="1")
+    done = plugin.run_engine("--slash", "handoff", stdin="fix $(this) 'now'", CLAUDECODE="1")
     assert done.stdout == "engine slash handoff\nfix $(this) 'now'\n"
 
 
 def test_the_user_may_write(plugin: PluginCopy) -> None:
     """Every verb runs outside the client, and inside the client on a terminal."""
-    assert plugin.engine("handoff").stdout == "engine handoff\n"
+    assert plugin.run_engine("handoff").stdout == "engine handoff\n"
     ours, theirs = pty.openpty()
     subprocess.run(
         [plugin.root / "hooks" / "engine", "handoff"],
@@ -182,12 +187,12 @@ def test_missing_programs_are_named_in_one_line(plugin: PluginCopy, tmp_path: Pa
     If Python and uv are missing too, the line first says to install one of them.
     """
     bare = link_tools(tmp_path / "bare", "sh", "cmp")
-    done = plugin.engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
+    done = plugin.run_engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     install = f"run: sh '{plugin.root}/hooks/engine' --install\n"
     assert done.stderr == f"resume-hooks: install Python 3.11 or newer, or uv; then {install}"
     (tmp_path / "bare" / "python3.11").symlink_to(sys.executable)
-    done = plugin.engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
+    done = plugin.run_engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "not installed yet" in done.stderr
     assert done.stderr.endswith(install)
@@ -199,18 +204,18 @@ def test_a_failed_installation_is_reported(plugin: PluginCopy) -> None:
     error = "No space left on device: 'x'"
     note = {"state": "failed", "started": 1, "error": error, "tool": ""}
     (plugin.data / "install.json").write_text(json.dumps(note) + "\n")
-    done = plugin.engine("doctor", RESUME_HOOKS_PYTHON="")
+    done = plugin.run_engine("doctor", RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout) == (1, "")
     reason, remedy = done.stderr.splitlines()
     assert reason == f"resume-hooks: the engine is not installed: the last attempt failed: {error}"
     install = f"sh '{plugin.root}/hooks/engine' --install"
     assert remedy == f"  Fix the cause, then run: {install} (log: {plugin.data}/install.log)"
     (plugin.data / "install.json").write_text(json.dumps({**note, "state": "ready"}) + "\n")
-    assert "not installed yet" in plugin.engine("doctor", RESUME_HOOKS_PYTHON="").stderr
+    assert "not installed yet" in plugin.run_engine("doctor", RESUME_HOOKS_PYTHON="").stderr
 
 
 @pytest.fixture
-def stand_in_installation(plugin: PluginCopy) -> Path:
+def fake_installation(plugin: PluginCopy) -> Path:
     """Replace the installer, and return the file in which it records its target."""
     told = plugin.data / "asked"
     (plugin.root / "hooks" / "install.py").write_text(
@@ -220,65 +225,63 @@ def stand_in_installation(plugin: PluginCopy) -> Path:
 
 
 def test_the_first_trigger_starts_the_installation(
-    plugin: PluginCopy, stand_in_installation: Path
+    plugin: PluginCopy, fake_installation: Path
 ) -> None:
     """Without an engine, a trigger starts the installation in the background.
 
     It prints no message about that; the next trigger can use the engine.
     """
-    done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
+    done = plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of fallback\n", b"")
     assert wait_until(
-        lambda: (
-            stand_in_installation.exists() and stand_in_installation.read_text() == str(plugin.data)
-        )
+        lambda: fake_installation.exists() and fake_installation.read_text() == str(plugin.data)
     )
 
 
 @pytest.mark.parametrize("signal", ["INT", "TERM", "KILL"])
 def test_a_killed_engine_is_not_reinstalled(
-    plugin: PluginCopy, stand_in_installation: Path, signal: str
+    plugin: PluginCopy, fake_installation: Path, signal: str
 ) -> None:
     """If the hook's engine was killed, no installation is started and the fallback does not answer.
 
     The client or the user has stopped the hook.
     """
-    fake_python(plugin.root / ".venv" / "bin" / "python", "")
+    write_fake_python(plugin.root / ".venv" / "bin" / "python", "")
     (plugin.root / ".venv" / "bin" / "python").write_text(
         f"#!/bin/sh\n[ $# = 3 ] || kill -{signal} $$\n"
     )
-    done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
+    done = plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert plugin.engine_calls == b""
-    assert not wait_until(stand_in_installation.exists, 1)
+    assert not wait_until(fake_installation.exists, 1)
 
 
 @pytest.mark.parametrize(("status", "begins"), [(0, False), (1, True)])
 def test_only_a_python_that_does_not_start_is_reinstalled(
-    plugin: PluginCopy, stand_in_installation: Path, status: int, begins: bool
+    plugin: PluginCopy, fake_installation: Path, status: int, begins: bool
 ) -> None:
     """The engine is only installed again if the Python of the repository does not start.
 
     If Python starts and our code fails, other packages would not help.
     """
     python = plugin.root / ".venv" / "bin" / "python"
-    fake_python(python, "")
+    write_fake_python(python, "")
     python.write_text(f"#!/bin/sh\n[ $# = 2 ] && exit 1\nexit {status}\n")
     assert (
-        plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="").stdout
+        plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="").stdout
         == b"reply of fallback\n"
     )
-    assert wait_until(stand_in_installation.exists, 10 if begins else 1) == begins
+    assert wait_until(fake_installation.exists, 10 if begins else 1) == begins
 
 
-@pytest.mark.usefixtures("stand_in_installation")
-@pytest.mark.parametrize("python", PYTHONS, ids=lambda path: path.parent.parent.name)
+@pytest.mark.usefixtures("fake_installation")
+@pytest.mark.parametrize("python", PYTHON_PATHS, ids=lambda path: path.parent.parent.name)
 def test_the_fallback_runs_on_any_python_from_3_9(
     plugin: PluginCopy, tmp_path: Path, python: Path
 ) -> None:
     """The fallback runs with a python3 on PATH from version 3.9 on. An older one is skipped."""
     path = link_tools(tmp_path / "bare", "sh", "cat", "cmp", str(python))
-    done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="", PATH=path)
+    done = plugin.run_hook("UserPromptSubmit", PROMPT_EVENT, RESUME_HOOKS_PYTHON="", PATH=path)
     said = subprocess.run(
         [python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, check=True
     )
@@ -288,7 +291,7 @@ def test_the_fallback_runs_on_any_python_from_3_9(
     assert plugin.engine_calls.startswith(b"fallback %d.%d\n" % version) == bool(answered)
 
 
-@pytest.mark.usefixtures("stand_in_installation")
+@pytest.mark.usefixtures("fake_installation")
 def test_the_fallback_replaces_an_engine_without_a_dependency(plugin: PluginCopy) -> None:
     """If the engine cannot be imported, the fallback answers, and if that fails too, the prompt passes.
 
@@ -296,26 +299,26 @@ def test_the_fallback_replaces_an_engine_without_a_dependency(plugin: PluginCopy
     """
     hooks = plugin.root / "src/resume_hooks/hooks"
     (hooks / "prompt.py").write_text("import no_such_package\n")
-    assert plugin.hook("UserPromptSubmit", EVENT).stdout == b"reply of fallback\n"
+    assert plugin.run_hook("UserPromptSubmit", PROMPT_EVENT).stdout == b"reply of fallback\n"
     for name in ("prompt", "fallback"):
         (hooks / f"{name}.py").write_text("def main(:\n")
-    done = plugin.hook("UserPromptSubmit", EVENT)
+    done = plugin.run_hook("UserPromptSubmit", PROMPT_EVENT)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_an_unknown_hook_is_silent(plugin: PluginCopy) -> None:
     """The launcher prints nothing for an unknown hook, which a hooks.json of a newer version may name."""
-    done = plugin.engine("--hook", "../../x")
+    done = plugin.run_engine("--hook", "../../x")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.fixture
-def pythonless(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
+def plugin_without_python(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
     """Return the plugin on a machine without uv, whose Python is too old."""
     plugin.env.update(
         {"PATH": link_tools(tmp_path / "tools", "sh", "sed", "cat"), "RESUME_HOOKS_PYTHON": ""}
     )
-    fake_python(tmp_path / "tools" / "python3", "too old", status=1)
+    write_fake_python(tmp_path / "tools" / "python3", "too old", status=1)
     return plugin
 
 
@@ -334,13 +337,13 @@ def pythonless(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
     ],
 )
 def test_a_trigger_without_python_is_blocked(
-    pythonless: PluginCopy, prompt: str, told: str
+    plugin_without_python: PluginCopy, prompt: str, told: str
 ) -> None:
     """Without a usable Python, a trigger is blocked, and the message repeats the text after it.
 
     Other prompts pass. A trigger that was sent to the model would cost tokens.
     """
-    done = pythonless.hook(
+    done = plugin_without_python.run_hook(
         "UserPromptSubmit", json.dumps({"session_id": "x", "prompt": prompt}).encode()
     )
     assert (done.returncode, done.stderr) == (0, b"")
@@ -364,33 +367,40 @@ def remove_plugin_from_list(plugin: PluginCopy) -> dict[str, str]:
     }
 
 
-def test_a_removed_engine_stays_removed(plugin: PluginCopy, stand_in_installation: Path) -> None:
+def test_a_removed_engine_stays_removed(plugin: PluginCopy, fake_installation: Path) -> None:
     """After the plugin was removed, triggers report that, and the engine is not installed.
 
     It is installed again when a client starts.
     """
     env = remove_plugin_from_list(plugin)
-    done = plugin.hook("UserPromptSubmit", b'{"session_id": "x", "prompt": ">handoff now"}', **env)
+    done = plugin.run_hook(
+        "UserPromptSubmit", b'{"session_id": "x", "prompt": ">handoff now"}', **env
+    )
     assert json.loads(done.stdout)["reason"].startswith(
         "resume-hooks: >handoff is gone: the plugin was removed."
     )
-    told = plugin.engine(
+    told = plugin.run_engine(
         "--module", stdin='{"command":"lineage","args":"","session_id":"x"}', **env
     )
     assert json.loads(told.stdout)["text"].startswith("/lineage is gone: the plugin was removed.")
-    plugin.hook("SessionStart", b'{"session_id": "x", "source": "resume"}', **env)
-    assert not wait_until(stand_in_installation.exists, 1)
+    plugin.run_hook("SessionStart", b'{"session_id": "x", "source": "resume"}', **env)
+    assert not wait_until(fake_installation.exists, 1)
     assert not Path(env["CLAUDE_PLUGIN_DATA"]).exists()
-    plugin.hook("SessionStart", b'{"session_id": "x", "source": "startup"}', **env)
-    assert wait_until(stand_in_installation.exists)
+    plugin.run_hook("SessionStart", b'{"session_id": "x", "source": "startup"}', **env)
+    assert wait_until(fake_installation.exists)
 
 
-def test_a_command_without_python_returns_the_typed_text(pythonless: PluginCopy) -> None:
+def test_a_command_without_python_returns_the_typed_text(plugin_without_python: PluginCopy) -> None:
     """Without a usable Python, a command of the module returns an answer with the typed text.
 
     Automatic requests of the module fail.
     """
     event = '{"command":"handoff","args":"next \\"x\\"","session_id":"x"}'
-    done = pythonless.engine("--module", stdin=event)
+    done = plugin_without_python.run_engine("--module", stdin=event)
     assert json.loads(done.stdout)["text"].endswith('again.\n\nYour text was not sent: next "x"')
-    assert pythonless.engine("--module", stdin='{"command":"band","tokens":9}').returncode == 1
+    assert (
+        plugin_without_python.run_engine(
+            "--module", stdin='{"command":"band","tokens":9}'
+        ).returncode
+        == 1
+    )

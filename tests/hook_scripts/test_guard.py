@@ -28,16 +28,16 @@ ENCODERS: dict[str, Callable[[object], str]] = {
     "default": json.dumps,
     "indented": partial(json.dumps, indent=2, ensure_ascii=False),
 }
-IMITATION = '"prompt":">resume"'
-PASS = {
+IMITATED_TRIGGER = '"prompt":">resume"'
+PASSING_EVENTS = {
     "plain": '{"prompt":"fix it"}',
     "empty": '{"prompt":""}',
     "leading space escapes": '{"prompt":" >resume"}',
     "later": '{"prompt":"a > b"}',
     "HTML": json.dumps({"prompt": '<a href="x">"/resume-hooks:handoff"</a>'}),
-    "imitation in the prompt": json.dumps({"prompt": IMITATION}),
-    "imitation in another value": json.dumps({"session_title": IMITATION, "prompt": "x"}),
-    "imitation after it": json.dumps({"prompt": "x", "session_title": IMITATION}),
+    "imitation in the prompt": json.dumps({"prompt": IMITATED_TRIGGER}),
+    "imitation in another value": json.dumps({"session_title": IMITATED_TRIGGER, "prompt": "x"}),
+    "imitation after it": json.dumps({"prompt": "x", "session_title": IMITATED_TRIGGER}),
     "other keys start with it": '{"cwd":">resume","prompt":"x","session_title":">resume"}',
     "value is the key's name": '{"cwd":"prompt","prompt":"x"}',
     "paste": json.dumps({"prompt": '\n\n<pasted_content id="1">\n>resume'}),
@@ -52,7 +52,7 @@ PASS = {
     "not JSON": ">resume",
     "nothing": "",
 }
-REACH = {
+TRIGGER_EVENTS = {
     "trigger": '{"prompt":">resume"}',
     "slash": '{"prompt":"/resume-hooks:handoff fix"}',
     "slash in capitals": '{"prompt":"/Resume-HOOKS:handoff"}',
@@ -81,9 +81,9 @@ def test_a_prompt_without_trigger_passes_without_python(
     shared_plugin: PluginCopy, shell: list[str]
 ) -> None:
     """For a prompt without a trigger, the guard starts no Python, prints nothing and exits with 0."""
-    for why, body in PASS.items():
-        shared_plugin.forget_calls()
-        done = shared_plugin.hook("UserPromptSubmit", body.encode(), *shell)
+    for why, body in PASSING_EVENTS.items():
+        shared_plugin.delete_engine_calls()
+        done = shared_plugin.run_hook("UserPromptSubmit", body.encode(), *shell)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), why
         assert shared_plugin.engine_calls == b"", why
 
@@ -93,9 +93,9 @@ def test_a_possible_trigger_reaches_python_unchanged(
     shared_plugin: PluginCopy, shell: list[str]
 ) -> None:
     """For a prompt that may be a trigger, Python gets the event's bytes, and its reply is printed."""
-    for why, body in REACH.items():
-        shared_plugin.forget_calls()
-        done = shared_plugin.hook("UserPromptSubmit", body.encode(), *shell)
+    for why, body in TRIGGER_EVENTS.items():
+        shared_plugin.delete_engine_calls()
+        done = shared_plugin.run_hook("UserPromptSubmit", body.encode(), *shell)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of prompt\n", b""), why
         assert shared_plugin.engine_calls.split(b"\n", 1)[1] == body.encode() + b"\n", why
 
@@ -105,7 +105,7 @@ def is_trigger(prompt: str) -> bool:
     return prompt.startswith(">") or prompt.lower().startswith("/resume-hooks:")
 
 
-prompts = st.builds(
+random_prompts = st.builds(
     str.__add__,
     st.sampled_from(
         [
@@ -120,7 +120,7 @@ prompts = st.builds(
             '",',
             " ",
             "\n",
-            IMITATION,
+            IMITATED_TRIGGER,
         ]
     ),
     st.text(max_size=40),
@@ -129,8 +129,8 @@ prompts = st.builds(
 
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    prompts,
-    prompts,
+    random_prompts,
+    random_prompts,
     st.sampled_from(sorted(ENCODERS)),
     st.permutations(["cwd", "prompt", "session_title"]),
 )
@@ -145,15 +145,15 @@ def test_only_triggers_reach_python(
     """
     texts = {"cwd": other, "prompt": prompt, "session_title": other + prompt}
     body = ENCODERS[encoder]({key: texts[key] for key in order}).encode("utf-8", "surrogatepass")
-    shared_plugin.forget_calls()
-    done = shared_plugin.hook("UserPromptSubmit", body)
+    shared_plugin.delete_engine_calls()
+    done = shared_plugin.run_hook("UserPromptSubmit", body)
     assert (done.returncode, done.stderr) == (0, b"")
     assert bool(shared_plugin.engine_calls) == is_trigger(prompt)
     if is_trigger(prompt):
         assert shared_plugin.engine_calls.split(b"\n", 1)[1] == body + b"\n"
 
 
-HOSTILE = {
+HOSTILE_EVENTS = {
     "invalid UTF-8": b'\xff\xfe{"prompt":"\x80\x81x"}',
     "NULs": b'{"prompt":"\x00\x00x"}\x00',
     "10 MB": b'{"prompt":"' + b'a \\"prompt\\":\\">x\\" ' * 500_000 + b'"}',
@@ -163,10 +163,10 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(HOSTILE))
+@pytest.mark.parametrize("name", sorted(HOSTILE_EVENTS))
 def test_invalid_bytes_print_no_output(plugin: PluginCopy, name: str) -> None:
     """For invalid or huge events, the guard prints nothing and exits with 0."""
-    done = plugin.hook("UserPromptSubmit", HOSTILE[name])
+    done = plugin.run_hook("UserPromptSubmit", HOSTILE_EVENTS[name])
     assert (done.returncode, done.stdout, done.stderr, plugin.engine_calls) == (0, b"", b"", b"")
 
 
@@ -175,7 +175,7 @@ def test_our_own_headless_run_passes(plugin: PluginCopy) -> None:
     bodies = {"UserPromptSubmit": b'{"prompt":">resume"}', "SessionStart": b'{"source":"clear"}',
               "SessionEnd": b'{"reason":"clear"}'}  # fmt: skip
     for event, body in bodies.items():
-        done = plugin.hook(event, body, RESUME_HOOKS_CHILD="1")
+        done = plugin.run_hook(event, body, RESUME_HOOKS_CHILD="1")
         assert (done.returncode, done.stdout, done.stderr, plugin.engine_calls) == (
             0,
             b"",
@@ -190,6 +190,7 @@ def test_the_engine_gets_the_users_locale(plugin: PluginCopy) -> None:
         "import os\ndef main(): print(os.environ.get('LC_ALL'))\n"
     )
     assert (
-        plugin.hook("UserPromptSubmit", b'{"prompt":">x"}', LC_ALL="C.UTF-8").stdout == b"C.UTF-8\n"
+        plugin.run_hook("UserPromptSubmit", b'{"prompt":">x"}', LC_ALL="C.UTF-8").stdout
+        == b"C.UTF-8\n"
     )
-    assert plugin.hook("UserPromptSubmit", b'{"prompt":">x"}').stdout == b"None\n"
+    assert plugin.run_hook("UserPromptSubmit", b'{"prompt":">x"}').stdout == b"None\n"

@@ -14,7 +14,7 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard import installed_shells
 from tests.needs import REPO, require_for_test
 
-EVENTS = {
+SCRIPTS_BY_EVENT = {
     "UserPromptSubmit": "guard",
     "SessionStart": "session-start",
     "SessionEnd": "session-end",
@@ -31,7 +31,7 @@ def test_hooks_use_only_events_that_every_client_knows() -> None:
     2.1.42 ignores "if".
     """
     hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
-    assert sorted(hooks) == sorted(EVENTS)
+    assert sorted(hooks) == sorted(SCRIPTS_BY_EVENT)
     for groups in hooks.values():
         for hook in (hook for group in groups for hook in group["hooks"]):
             assert sorted(set(hook) - {"if", "async"}) == ["command", "timeout", "type"]
@@ -65,7 +65,9 @@ def trace_hook(
     )
     log = plugin.data / "trace"
     calls = ("-e", "trace=execve,fork,vfork,clone,clone3")
-    done = plugin.hook(event, body, "strace", "-f", "-qq", *calls, "-o", str(log), "/bin/sh", **env)
+    done = plugin.run_hook(
+        event, body, "strace", "-f", "-qq", *calls, "-o", str(log), "/bin/sh", **env
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     trace = log.read_text()
     return (
@@ -82,7 +84,7 @@ def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy,
     assert trace_hook(plugin, "UserPromptSubmit", body) == (b"", ["sh", "cat"], 2)
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("event", SCRIPTS_BY_EVENT)
 @pytest.mark.parametrize("shell", installed_shells(), ids="-".join)
 def test_a_missing_or_broken_plugin_lets_prompts_pass(
     plugin: PluginCopy, shell: list[str], event: str
@@ -93,18 +95,18 @@ def test_a_missing_or_broken_plugin_lets_prompts_pass(
     zsh as /bin/sh exits with 1 if it cannot read a file, which does not block a prompt either.
     """
     for broken in ("if true; then\n case", "exit 2", "set -e; false", "f() {"):
-        (plugin.root / "hooks" / EVENTS[event]).write_text(broken)
-        done = plugin.hook(event, b'{"prompt":">resume"}', *shell)
+        (plugin.root / "hooks" / SCRIPTS_BY_EVENT[event]).write_text(broken)
+        done = plugin.run_hook(event, b'{"prompt":">resume"}', *shell)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), broken
     shutil.rmtree(plugin.root)
-    done = plugin.hook(event, b'{"prompt":">resume"}', *shell)
+    done = plugin.run_hook(event, b'{"prompt":">resume"}', *shell)
     assert (done.returncode, done.stdout, done.stderr) == (int(shell[0] == "zsh"), b"", b"")
 
 
 def test_a_guard_without_launcher_lets_the_prompt_pass(plugin: PluginCopy) -> None:
     """A prompt passes if only the guard exists, as during an update."""
     (plugin.root / "hooks" / "engine").unlink()
-    done = plugin.hook("UserPromptSubmit", b'{"prompt":">resume"}')
+    done = plugin.run_hook("UserPromptSubmit", b'{"prompt":">resume"}')
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 

@@ -40,7 +40,7 @@ TOOLS = (
     "touch",
     "sleep",
 )
-PROGRAMS = (
+TRAP_PROGRAMS = (
     "python",
     "python3",
     *(f"python3.{minor}" for minor in range(9, 15)),
@@ -67,7 +67,7 @@ PROGRAMS = (
     "nano",
     "nice",
 )
-MODULES = (
+TRAP_MODULES = (
     "sitecustomize",
     "usercustomize",
     "json",
@@ -88,13 +88,13 @@ SHELL_PROGRAMS = (
 )
 """The programs of a machine without Python and uv."""
 
-FILTER = '[filter "x"]\n\tclean = {trap}\n\tprocess = {trap}\n'
-GIT_SETTINGS = {
+GIT_FILTER = '[filter "x"]\n\tclean = {trap}\n\tprocess = {trap}\n'
+GIT_SETTINGS_BY_FORM = {
     "one line": '[core][filter "x"] clean = {trap}\n[core]\n\tfsmonitor = {trap}\n',
     "a byte order mark": '\ufeff[filter "x"]\n\tclean = {trap}\n',
     "a carriage return": '[core]\r[filter "x"]\n\tclean = {trap}\n',
-    "comments": "# comment\n" * 200_000 + FILTER,
-    "all": FILTER
+    "comments": "# comment\n" * 200_000 + GIT_FILTER,
+    "all": GIT_FILTER
     + "[core]\n\tfsmonitor = {trap}\n\tpager = {trap}\n\thooksPath = {trap}.hooks\n\tsshCommand = {trap}\n"
     "[alias]\n\tstatus = !{trap}\n[diff]\n\texternal = {trap}\n[include]\n\tpath = more\n",
 }
@@ -121,7 +121,7 @@ class Machine(NamedTuple):
     plugin: Path
     folder: Path
     env: dict[str, str]
-    marks: Path
+    trap_log: Path
 
     def run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run a program in the session's folder, and wait until its background processes have ended."""
@@ -137,7 +137,7 @@ class Machine(NamedTuple):
         assert wait_until(lambda: not self._background_processes()), "something still runs"
         return done
 
-    def hook(self, event: str, stdin: bytes) -> None:
+    def run_hooks(self, event: str, stdin: bytes) -> None:
         """Run all commands of an event."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text())["hooks"]
         for command in hooks[event][0]["hooks"]:
@@ -146,7 +146,7 @@ class Machine(NamedTuple):
 
     def traps_that_ran(self) -> list[str]:
         """Return the names of the traps that ran."""
-        return sorted(set(self.marks.read_text().splitlines())) if self.marks.exists() else []
+        return sorted(set(self.trap_log.read_text().splitlines())) if self.trap_log.exists() else []
 
     def _background_processes(self) -> list[str]:
         home = f"HOME={self.env['HOME']}".encode()
@@ -168,9 +168,9 @@ def write_script(path: Path, text: str) -> Path:
     return path
 
 
-def write_hostile_repository(root: Path, marks: Path, git_settings: str) -> None:
+def write_hostile_repository(root: Path, trap_log: Path, git_settings: str) -> None:
     """Write every file that a program might look for in its folder or in a parent folder."""
-    trap = write_script(root / "trap", f"echo \"trap $0\" >>'{marks}'; cat")
+    trap = write_script(root / "trap", f"echo \"trap $0\" >>'{trap_log}'; cat")
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@y"]
     (root / "a").write_text("1\n")
     for words in (["init", "-q"], ["add", "a"], ["commit", "-qm", "one"]):
@@ -189,11 +189,13 @@ def write_hostile_repository(root: Path, marks: Path, git_settings: str) -> None
         "data/venv/bin",
         "config/local",
     ):
-        for name in PROGRAMS:
-            write_script(root / folder / name, f"echo '{folder}/{name}' >>'{marks}'; exit 0")
+        for name in TRAP_PROGRAMS:
+            write_script(root / folder / name, f"echo '{folder}/{name}' >>'{trap_log}'; exit 0")
     (root / ".venv" / "pyvenv.cfg").write_text(f"home = {root}/bin\nversion = 3.12.0\n")
-    for name in MODULES:
-        (root / f"{name}.py").write_text(f"open({str(marks)!r}, 'a').write('module {name}\\n')\n")
+    for name in TRAP_MODULES:
+        (root / f"{name}.py").write_text(
+            f"open({str(trap_log)!r}, 'a').write('module {name}\\n')\n"
+        )
         site = root / "user" / "lib" / "python3.11" / "site-packages"
         site.mkdir(parents=True, exist_ok=True)
         shutil.copy(root / f"{name}.py", site)
@@ -203,29 +205,31 @@ def write_hostile_repository(root: Path, marks: Path, git_settings: str) -> None
         "uv.toml": 'python-downloads-json-url = "file:///nowhere"\n[pip]\nno-binary = [":all:"]\n',
         "pyproject.toml": '[project]\nname = "x"\nversion = "1"\n[tool.uv]\npython-preference = "system"\n',
         ".python-version": f"{root}/bin/python\n",
-        "pip.conf": f"[global]\nlog = {marks}\n",
+        "pip.conf": f"[global]\nlog = {trap_log}\n",
         "setup.cfg": "[easy_install]\n",
         ".npmrc": f"script-shell={trap}\n",
         ".envrc": f"{trap}\n",
         ".env": f"PATH={root}/bin\n",
         ".tool-versions": f"python path:{root}/bin\n",
         "mise.toml": f"[hooks]\nenter = '{trap}'\n",
-        "gitconfig": GIT_SETTINGS["all"].format(trap=trap),
-        "profile.sh": f"echo profile >>'{marks}'\n",
-        "require.js": f"require('fs').appendFileSync({json.dumps(str(marks))}, 'node\\n')\n",
+        "gitconfig": GIT_SETTINGS_BY_FORM["all"].format(trap=trap),
+        "profile.sh": f"echo profile >>'{trap_log}'\n",
+        "require.js": f"require('fs').appendFileSync({json.dumps(str(trap_log))}, 'node\\n')\n",
         ".tmux.conf": f"run-shell {trap}\n",
         ".gitattributes": "* filter=x diff=x\n",
-        ".git/more": FILTER.format(trap=trap),
+        ".git/more": GIT_FILTER.format(trap=trap),
     }
     for name, text in texts.items():
         (root / name).write_text(text)
-    write_script(root / ".git" / "hooks" / "post-index-change", f"echo 'a hook of git' >>'{marks}'")
+    write_script(
+        root / ".git" / "hooks" / "post-index-change", f"echo 'a hook of git' >>'{trap_log}'"
+    )
     with (root / ".git" / "config").open("r+", encoding="utf-8") as config:
         before = config.read()
         config.seek(0)
         config.write(git_settings.format(trap=trap) + before)
     os.utime(root / "a", (1, 1))
-    marks.unlink(missing_ok=True)  # git ran some traps while the repository was created.
+    trap_log.unlink(missing_ok=True)  # git ran some traps while the repository was created.
 
 
 def variables_of_repository(root: Path) -> dict[str, str]:
@@ -306,12 +310,12 @@ def extra_programs(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def machine(extra_programs: str, tmp_path: Path) -> Machine:
     """Return a machine with these programs. The session's folder is in the hostile repository."""
-    return make_machine(extra_programs, tmp_path, GIT_SETTINGS["all"])
+    return make_machine(extra_programs, tmp_path, GIT_SETTINGS_BY_FORM["all"])
 
 
 def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
     """Create a machine with these programs, a plugin, a session and the hostile repository."""
-    marks, root, tools = tmp_path / "marks", tmp_path / "work" / "repo", tmp_path / "tools"
+    trap_log, root, tools = tmp_path / "marks", tmp_path / "work" / "repo", tmp_path / "tools"
     plugin = tmp_path / "plugin"
     for name in ("hooks", "src", "requirements.lock", "requirements-team.lock"):
         origin = REPO / name
@@ -326,13 +330,13 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
     if kind == "real uv":
         (tools / "uv").symlink_to(str(shutil.which("uv")))
     if kind in {"uv", "both"}:
-        write_script(tools / "uv", FAKE_UV.replace("MARKS", str(marks)))
+        write_script(tools / "uv", FAKE_UV.replace("MARKS", str(trap_log)))
     if kind in {"python3.9", "both"}:
         write_script(tools / "python3", f'exec "{python39_path()}" "$@"')
     if kind == "engine":
         install_engine(plugin)
     (root / "pkg").mkdir(parents=True)
-    write_hostile_repository(root, marks, git_settings)
+    write_hostile_repository(root, trap_log, git_settings)
     home = tmp_path / "home"
     config = home / ".claude"
     project = config / "projects" / project_key(str(root / "pkg"))
@@ -352,7 +356,7 @@ def make_machine(kind: str, tmp_path: Path, git_settings: str) -> Machine:
     }
     (root / ".claude").mkdir()
     (root / ".claude" / "settings.json").write_text(json.dumps({"env": given}))
-    return Machine(plugin, root / "pkg", env, marks)
+    return Machine(plugin, root / "pkg", env, trap_log)
 
 
 def session_event(machine: Machine, name: str, **fields: object) -> bytes:
@@ -375,7 +379,7 @@ def test_no_event_runs_a_program_of_the_repository(machine: Machine) -> None:
     and a session.
     """
     for source in ("startup", "resume", "clear", "compact"):
-        machine.hook("SessionStart", session_event(machine, "SessionStart", source=source))
+        machine.run_hooks("SessionStart", session_event(machine, "SessionStart", source=source))
     assert machine.traps_that_ran() == []
     for prompt in (
         "fix it",
@@ -387,15 +391,17 @@ def test_no_event_runs_a_program_of_the_repository(machine: Machine) -> None:
         ">lineage",
         ">rollover x",
     ):
-        machine.hook("UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=prompt))
+        machine.run_hooks(
+            "UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=prompt)
+        )
         assert machine.traps_that_ran() == [], prompt
-    machine.hook(
+    machine.run_hooks(
         "PreToolUse",
         session_event(machine, "PreToolUse", tool_name="Bash", tool_input={"command": "hooks"}),
     )
-    machine.hook("Stop", session_event(machine, "Stop"))
+    machine.run_hooks("Stop", session_event(machine, "Stop"))
     for reason in ("clear", "other"):
-        machine.hook("SessionEnd", session_event(machine, "SessionEnd", reason=reason))
+        machine.run_hooks("SessionEnd", session_event(machine, "SessionEnd", reason=reason))
     assert machine.traps_that_ran() == []
 
 
@@ -407,8 +413,8 @@ def test_files_without_settings_run_no_program(machine: Machine) -> None:
     for name in variables_of_repository(machine.folder.parent):
         machine.env[name] = machine.env[name].rpartition(":")[2] if name == "PATH" else ""
     for source in ("startup", "compact"):
-        machine.hook("SessionStart", session_event(machine, "SessionStart", source=source))
-    machine.hook(
+        machine.run_hooks("SessionStart", session_event(machine, "SessionStart", source=source))
+    machine.run_hooks(
         "UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=">handoff next")
     )
     assert machine.traps_that_ran() == []
@@ -426,7 +432,7 @@ def test_the_module_runs_no_program_of_the_repository(machine: Machine) -> None:
 
 
 def test_no_verb_runs_a_program_of_the_repository(machine: Machine) -> None:
-    """No verb and no installation that the user runs in the repository runs a program of it."""
+    """No verb and no installation runs a program of the repository, even if the user starts it there."""
     for verb in (*VERBS, "--version", "--install"):
         words = {
             "search": ["one"], "handoff": [SESSION_ID, "-n", "next", "--no-start"], "config": ["vault", "off"],
@@ -436,21 +442,21 @@ def test_no_verb_runs_a_program_of_the_repository(machine: Machine) -> None:
         assert machine.traps_that_ran() == [], verb
 
 
-@pytest.mark.parametrize("name", GIT_SETTINGS)
+@pytest.mark.parametrize("name", GIT_SETTINGS_BY_FORM)
 def test_a_handoff_and_a_compaction_run_no_git_filter(tmp_path: Path, name: str) -> None:
     """A handoff and a compaction read the repository's state without its git filters and hooks."""
-    machine = make_machine("engine", tmp_path, GIT_SETTINGS[name])
-    machine.hook(
+    machine = make_machine("engine", tmp_path, GIT_SETTINGS_BY_FORM[name])
+    machine.run_hooks(
         "UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=">handoff next")
     )
-    machine.hook("SessionStart", session_event(machine, "SessionStart", source="compact"))
+    machine.run_hooks("SessionStart", session_event(machine, "SessionStart", source="compact"))
     assert machine.traps_that_ran() == []
     children = list((Path(machine.env["HOME"]) / ".claude" / "projects").glob("*/*.jsonl"))
     assert len(children) == 2, "a handoff was made"
     assert any("uncommitted" in child.read_text() for child in children), "git was asked"
 
 
-def test_a_trap_that_runs_leaves_a_mark(tmp_path: Path) -> None:
+def test_a_trap_that_runs_records_its_name(tmp_path: Path) -> None:
     """A trap that runs records its name, so the other tests would notice it."""
     machine = make_machine("neither", tmp_path, "")
     machine.run("/bin/sh", "-c", "cat; PATH=../bin; uv")
@@ -587,12 +593,12 @@ def test_a_repository_cannot_be_the_home_folder(
     )
     shutil.copytree(machine.folder / ".claude/plugins", machine.folder.parent / ".claude/plugins")
     for source in ("startup", "compact"):
-        hostile.hook("SessionStart", session_event(machine, "SessionStart", source=source))
-    hostile.hook(
+        hostile.run_hooks("SessionStart", session_event(machine, "SessionStart", source=source))
+    hostile.run_hooks(
         "UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=">handoff next")
     )
     del hostile.env["CLAUDE_PLUGIN_DATA"]
-    hostile.hook(
+    hostile.run_hooks(
         "UserPromptSubmit", session_event(machine, "UserPromptSubmit", prompt=">handoff next")
     )
     assert machine.traps_that_ran() == []
@@ -629,7 +635,7 @@ def test_no_shell_function_replaces_a_command(tmp_path: Path) -> None:
     listed = subprocess.run([str(bash), "-c", "compgen -b"], capture_output=True, check=True)
     builtins = set(listed.stdout.decode().split()) - SPECIAL_BUILTINS
     functions = {
-        f"BASH_FUNC_{name}%%": f"() {{ set >>'{machine.marks}'; }}"
+        f"BASH_FUNC_{name}%%": f"() {{ set >>'{machine.trap_log}'; }}"
         for name in builtins | {"cat", "rm", "sed", "awk", "grep", "date", "mkdir", "sleep", "uv"}
     }
     path = {"PATH": f"{tmp_path / 'as'}:{machine.env['PATH']}"}

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.hook_scripts.test_session import STARTUP, appears_in_time
+from tests.hook_scripts.test_session import STARTUP_EVENT, file_appears
 from tests.needs import REPO, one_in, python39_path, require_for_test
 
 # Replaces the steps of the installer that use the network. All other code is the real one.
-STEPS = """
+FAKE_STEPS = """
 import json, os, time
 from pathlib import Path
 ORDERS = Path(__file__).with_name("orders.json")  # what the launcher starts gets no variable that it need not have
@@ -52,7 +52,7 @@ def is_damaged(venv): return "DAMAGED" in os.environ
 @pytest.fixture
 def quick_plugin(plugin: PluginCopy) -> PluginCopy:
     """Return a plugin whose installer creates an empty venv and counts its attempts in a file."""
-    (plugin.root / "hooks" / "venv_commands.py").write_text(STEPS)
+    (plugin.root / "hooks" / "venv_commands.py").write_text(FAKE_STEPS)
     plugin.env.update(COUNT=str(plugin.data / "count"), RESUME_HOOKS_PYTHON="")
     instruct_installer(plugin)
     return plugin
@@ -136,7 +136,10 @@ def test_parallel_installers_build_one_venv(quick_plugin: PluginCopy) -> None:
 
 
 def test_a_killed_installer_keeps_the_old_venv(quick_plugin: PluginCopy) -> None:
-    """If the installer is killed during an update, the old venv still works, and the next run repeats it."""
+    """If the installer is killed during an update, the old venv still works.
+
+    The next run of the installer repeats the update.
+    """
     run_installer(quick_plugin)
     before = os.readlink(quick_plugin.data / "venv")
     (quick_plugin.root / "requirements.lock").write_text("# newer\n")
@@ -173,7 +176,7 @@ def test_a_failure_is_tried_again_after_an_hour(quick_plugin: PluginCopy) -> Non
     assert read_install_state(quick_plugin)["state"] == "ready"
 
 
-def test_a_newer_lock_is_installed_at_once(quick_plugin: PluginCopy) -> None:
+def test_a_newer_lock_is_installed_immediately(quick_plugin: PluginCopy) -> None:
     """After a failure, a newer lock file is installed immediately, because it may solve the problem."""
     run_installer(quick_plugin, FAIL="no such version")
     (quick_plugin.root / "requirements.lock").write_text("# newer\n")
@@ -212,7 +215,7 @@ def test_a_failure_in_the_future_is_ignored(quick_plugin: PluginCopy) -> None:
     assert read_install_state(quick_plugin)["state"] == "ready"
 
 
-def test_only_the_venv_in_use_and_the_one_before_it_stay(quick_plugin: PluginCopy) -> None:
+def test_only_the_current_and_the_previous_venv_are_kept(quick_plugin: PluginCopy) -> None:
     """The installer keeps only the venv in use and the previous one, in which a hook may still run."""
     used = []
     for turn in range(4):
@@ -244,11 +247,11 @@ def test_the_installer_names_missing_requirements(quick_plugin: PluginCopy, tmp_
 def test_the_launcher_installs_on_request(quick_plugin: PluginCopy) -> None:
     """``engine --install`` installs in the foreground and prints the result."""
     instruct_installer(quick_plugin, FAIL="no network")
-    assert quick_plugin.engine("--install").stderr == "resume-hooks: no network\n"
+    assert quick_plugin.run_engine("--install").stderr == "resume-hooks: no network\n"
     instruct_installer(quick_plugin)
-    done = quick_plugin.engine("--install")
+    done = quick_plugin.run_engine("--install")
     assert (done.returncode, done.stderr) == (0, "resume-hooks: the engine is ready\n")
-    assert "is ready or being installed already" in quick_plugin.engine("--install").stderr
+    assert "is ready or being installed already" in quick_plugin.run_engine("--install").stderr
 
 
 @pytest.mark.parametrize(
@@ -300,7 +303,7 @@ def test_install_rebuilds_a_broken_venv(quick_plugin: PluginCopy) -> None:
     assert run_installer(quick_plugin, DAMAGED="1") == 0
     assert count_attempts(quick_plugin) == 1
     instruct_installer(quick_plugin, DAMAGED="1")
-    assert quick_plugin.engine("--install").stderr == "resume-hooks: the engine is ready\n"
+    assert quick_plugin.run_engine("--install").stderr == "resume-hooks: the engine is ready\n"
     assert count_attempts(quick_plugin) == 2
 
 
@@ -310,11 +313,11 @@ def test_the_detached_install_has_its_own_session_and_log(quick_plugin: PluginCo
     It writes a log.
     """
     instruct_installer(quick_plugin, SECONDS="2")
-    quick_plugin.hook("SessionStart", STARTUP)
-    assert appears_in_time(quick_plugin.data / "count")
+    quick_plugin.run_hook("SessionStart", STARTUP_EVENT)
+    assert file_appears(quick_plugin.data / "count")
     pid = read_install_state(quick_plugin)["pid"]
     assert (os.getsid(pid), os.getpgid(pid)) == (pid, pid)
-    assert appears_in_time(quick_plugin.data / "venv" / "requirements.lock")
+    assert file_appears(quick_plugin.data / "venv" / "requirements.lock")
     assert (quick_plugin.data / "install.log").exists()
 
 
@@ -408,15 +411,15 @@ def test_the_installer_installs_the_real_engine(
             "PIP_EXTRA_INDEX_URL": "",
             "UV_EXTRA_INDEX_URL": "",
         }
-    done = plugin.engine("--install", "--team", **env)
+    done = plugin.run_engine("--install", "--team", **env)
     require_for_test(
         "the package index", "pip install failed" not in done.stderr, "see the output of pip"
     )
     assert (done.returncode, read_install_state(plugin)["state"]) == (0, "ready"), done.stderr
-    checked = plugin.engine("info", **env)
+    checked = plugin.run_engine("info", **env)
     assert (checked.returncode, checked.stdout) == (0, "engine info\n")
     assert (
-        plugin.hook("UserPromptSubmit", b'{"prompt":">x"}', RESUME_HOOKS_PYTHON="").stdout
+        plugin.run_hook("UserPromptSubmit", b'{"prompt":">x"}', RESUME_HOOKS_PYTHON="").stdout
         == b"reply of prompt\n"
     )
 

@@ -15,14 +15,16 @@ import pytest
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.needs import REPO
 
-MODULES = sorted(
+MODULE_FILES = sorted(
     path
     for path in (REPO / "hooks").glob("*.mjs")
     if path.name not in {"commands.mjs", "shared_values.mjs"}
 )
-CODES = {path.name: re.sub(r"(^|\s)//.*", "", path.read_text(encoding="utf-8")) for path in MODULES}
-CODE = CODES["register.mjs"]
-MOST_LINES = 820
+CODE_BY_FILE_NAME = {
+    path.name: re.sub(r"(^|\s)//.*", "", path.read_text(encoding="utf-8")) for path in MODULE_FILES
+}
+REGISTER_CODE = CODE_BY_FILE_NAME["register.mjs"]
+MAX_LINES = 820
 
 
 def test_the_module_has_no_text_for_users() -> None:
@@ -30,18 +32,21 @@ def test_the_module_has_no_text_for_users() -> None:
 
     All its files together have a limited number of lines.
     """
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= MOST_LINES
-    code = "".join(CODES.values())
+    assert (
+        sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULE_FILES)
+        <= MAX_LINES
+    )
+    code = "".join(CODE_BY_FILE_NAME.values())
     literals = [found[0][1:-1] for found in re.finditer(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`", code)]
     assert [each for each in literals if " " in each] == []
 
 
 def test_no_prompt_waits_for_the_module() -> None:
-    """The module handles only these events, so that no prompt waits for it.
+    """The module handles only the listed events, so that no prompt waits for it.
 
     A prompt waits only while another session is being opened.
     """
-    heard = re.findall(r"\bon\('([A-Za-z.]+)'(?:, \{ \w+: (\S+) \})?", CODE)
+    heard = re.findall(r"\bon\('([A-Za-z.]+)'(?:, \{ \w+: (\S+) \})?", REGISTER_CODE)
     assert heard == [
         ("session.start", ""),
         ("command.run", "name"),
@@ -80,7 +85,7 @@ def test_the_module_does_not_replace_the_classic_hooks() -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
 def test_the_module_is_valid_javascript(tmp_path: Path) -> None:
     """Node accepts the module's files as JavaScript."""
-    for path in MODULES:
+    for path in MODULE_FILES:
         done = subprocess.run(
             ["node", "--check", shutil.copy(path, tmp_path)],
             capture_output=True,
@@ -125,7 +130,7 @@ def test_a_start_requests_tools_only_if_settings_name_one(
 def test_the_launcher_replaces_itself_by_the_engine(plugin: PluginCopy) -> None:
     """``engine --module`` replaces its process by Python, so that the caller is Python's parent.
 
-    This is also so in the model's shell.
+    It does so in the model's shell too.
     """
     python = plugin.root.parent / "bin" / "python"
     python.write_text(
@@ -152,7 +157,7 @@ def test_the_launcher_without_any_python_names_an_installer(
     (tmp_path / "bare").mkdir()
     for tool in ("sh", "cmp", "cat", "sed"):
         (tmp_path / "bare" / tool).symlink_to(shutil.which(tool) or tool)
-    done = plugin.engine(
+    done = plugin.run_engine(
         "--module", stdin="{}", RESUME_HOOKS_PYTHON="", PATH=str(tmp_path / "bare")
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)

@@ -12,17 +12,17 @@ import pytest
 
 from tests.hook_scripts.plugin_copy import PluginCopy
 
-PROJECT = "-home-user-proj"
-ID = "5e12a303-0000-4000-8000-000000000001"
+PROJECT_NAME = "-home-user-proj"
+START_SESSION_ID = "5e12a303-0000-4000-8000-000000000001"
 
 
 def start_event(
-    plugin: PluginCopy, source: str = "startup", project: str = PROJECT, **fields: str
+    plugin: PluginCopy, source: str = "startup", project: str = PROJECT_NAME, **fields: str
 ) -> bytes:
     """Return the event of a start in the client's form."""
-    path = f"{plugin.env['CLAUDE_CONFIG_DIR']}/projects/{project}/{ID}.jsonl"
+    path = f"{plugin.env['CLAUDE_CONFIG_DIR']}/projects/{project}/{START_SESSION_ID}.jsonl"
     event = {
-        "session_id": ID,
+        "session_id": START_SESSION_ID,
         "transcript_path": path,
         "hook_event_name": "SessionStart",
         "source": source,
@@ -52,8 +52,8 @@ def write_stamp(plugin: PluginCopy, name: str, look: float = 3_600, made: float 
 
 def reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
     """Check whether a start calls the engine because a check is due."""
-    plugin.forget_calls()
-    done = plugin.hook("SessionStart", start_event(plugin, source), **env)
+    plugin.delete_engine_calls()
+    done = plugin.run_hook("SessionStart", start_event(plugin, source), **env)
     assert (done.returncode, done.stderr) == (0, b"")
     return bool(plugin.engine_calls)
 
@@ -67,10 +67,10 @@ def test_a_start_checks_at_the_time_of_the_stamp(plugin: PluginCopy, source: str
     assert reaches_engine(plugin, source)
     write_stamp(plugin, "due--other.json")
     assert reaches_engine(plugin, source)
-    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     assert not reaches_engine(plugin, source)
     for wrong in ({"look": -1}, {"look": 90_000, "made": 3_600}):
-        write_stamp(plugin, f"due-{PROJECT}.json", **wrong)
+        write_stamp(plugin, f"due-{PROJECT_NAME}.json", **wrong)
         assert reaches_engine(plugin, source)
         assert not reaches_engine(plugin, source, RESUME_HOOKS_PYTHON="")
 
@@ -81,14 +81,14 @@ def test_a_start_checks_at_the_time_of_the_stamp(plugin: PluginCopy, source: str
 )
 def test_a_damaged_stamp_counts_as_missing(plugin: PluginCopy, damage: str) -> None:
     """A damaged stamp is treated as missing, and the hook prints no error."""
-    write_stamp(plugin, f"due-{PROJECT}.json").write_text(damage)
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json").write_text(damage)
     assert reaches_engine(plugin)
 
 
 def test_a_stamp_that_is_a_link_counts_as_missing(plugin: PluginCopy, tmp_path: Path) -> None:
     """A stamp that is a link is treated as missing, because it could lead to any file."""
-    write_stamp(plugin, f"due-{PROJECT}.json").rename(tmp_path / "stamp")
-    (stamps_folder(plugin) / f"due-{PROJECT}.json").symlink_to(tmp_path / "stamp")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json").rename(tmp_path / "stamp")
+    (stamps_folder(plugin) / f"due-{PROJECT_NAME}.json").symlink_to(tmp_path / "stamp")
     assert reaches_engine(plugin)
 
 
@@ -110,7 +110,7 @@ def test_newer_settings_make_a_check_due(plugin: PluginCopy, tmp_path: Path, lev
     file.write_text("{}")
     env = {"CLAUDE_PROJECT_DIR": str(own.parent)}
     os.utime(file, (time.time() - 600,) * 2)
-    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     assert not reaches_engine(plugin, **env)
     os.utime(file)
     assert reaches_engine(plugin, **env)
@@ -123,7 +123,7 @@ def test_a_config_folder_name_may_need_escapes(
     """A stamp is found if the path in the event has JSON escapes before the project's name."""
     plugin.env["CLAUDE_CONFIG_DIR"] = str(tmp_path / config)
     assert reaches_engine(plugin)
-    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     assert not reaches_engine(plugin)
 
 
@@ -135,24 +135,26 @@ def test_without_a_home_no_check_runs(plugin: PluginCopy) -> None:
     for event, said in {
         "UserPromptSubmit": b'{"prompt":">resume"}', "SessionEnd": b'{"reason":"clear"}', "Stop": b"{}",
     }.items():  # fmt: skip
-        assert plugin.hook(event, said, **nobody).stdout == b""
-    assert plugin.engine("--hook", "prompt", stdin='{"prompt":">resume"}', **nobody).stdout == ""
+        assert plugin.run_hook(event, said, **nobody).stdout == b""
+    assert (
+        plugin.run_engine("--hook", "prompt", stdin='{"prompt":">resume"}', **nobody).stdout == ""
+    )
     assert plugin.engine_calls == b""
 
 
 @pytest.mark.parametrize("project", ["a b", "..", "a;b", "a$(touch x)b"])
 def test_an_invalid_project_folder_is_never_read(plugin: PluginCopy, project: str) -> None:
     """If the event has an invalid name of a project, the hook does not use the name and calls no engine."""
-    plugin.forget_calls()
-    plugin.hook("SessionStart", start_event(plugin, project=project))
+    plugin.delete_engine_calls()
+    plugin.run_hook("SessionStart", start_event(plugin, project=project))
     assert plugin.engine_calls == b""
 
 
 def test_archived_sessions_are_announced_by_the_next_start(plugin: PluginCopy) -> None:
     """After sessions were archived, the next start on the screen calls the engine once to report them."""
-    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     write_stamp(
-        plugin, f"later-{PROJECT}.json"
+        plugin, f"later-{PROJECT_NAME}.json"
     )  # With this stamp, no background process calls the engine during the test.
     state = stamps_folder(plugin).parent
     (state / "vault").mkdir()
@@ -181,7 +183,7 @@ def test_our_own_headless_run_checks_nothing(plugin: PluginCopy) -> None:
 
 
 @pytest.fixture
-def no_sleep(plugin: PluginCopy, tmp_path: Path) -> None:
+def skip_wait_for_first_hook(plugin: PluginCopy, tmp_path: Path) -> None:
     """Make the background hook run without waiting for the first hook."""
     stub = tmp_path / "bin" / "sleep"
     stub.write_text("#!/bin/sh\n")
@@ -190,19 +192,19 @@ def no_sleep(plugin: PluginCopy, tmp_path: Path) -> None:
 
 def background_reaches_engine(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
     """Check whether the background hook calls the engine."""
-    plugin.forget_calls()
+    plugin.delete_engine_calls()
     done = plugin.run_background_hook(start_event(plugin, source), **env)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     return plugin.engine_calls.startswith(b"later ")
 
 
-@pytest.mark.usefixtures("no_sleep")
+@pytest.mark.usefixtures("skip_wait_for_first_hook")
 def test_the_background_hook_calls_the_engine_if_necessary(plugin: PluginCopy) -> None:
     """The background hook calls the engine for an unfinished check, other projects, packing or the index.
 
     It also does so for an ancestor that is not archived yet. Otherwise it starts no Python.
     """
-    names = (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json", "indexed.json")
+    names = (f"due-{PROJECT_NAME}.json", f"later-{PROJECT_NAME}.json", "vault.json", "indexed.json")
     for missing in names:
         for name in names:
             write_stamp(plugin, name)
@@ -212,20 +214,25 @@ def test_the_background_hook_calls_the_engine_if_necessary(plugin: PluginCopy) -
         assert not background_reaches_engine(plugin, "compact")
     for name in names:
         write_stamp(plugin, name)
-    (stamps_folder(plugin) / f"keep-{ID}").touch()
+    (stamps_folder(plugin) / f"keep-{START_SESSION_ID}").touch()
     assert background_reaches_engine(plugin, "clear")
 
 
-@pytest.mark.usefixtures("no_sleep")
+@pytest.mark.usefixtures("skip_wait_for_first_hook")
 def test_new_messages_are_indexed(plugin: PluginCopy) -> None:
     """The background hook calls the engine if a transcript is newer than the index, or was deleted.
 
     It then waits until the next check is due.
     """
-    for name in (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json"):
+    for name in (f"due-{PROJECT_NAME}.json", f"later-{PROJECT_NAME}.json", "vault.json"):
         write_stamp(plugin, name)
     indexed = write_stamp(plugin, "indexed.json")
-    session = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / "-another" / f"{ID}.jsonl"
+    session = (
+        Path(plugin.env["CLAUDE_CONFIG_DIR"])
+        / "projects"
+        / "-another"
+        / f"{START_SESSION_ID}.jsonl"
+    )
     session.parent.mkdir(parents=True)
     session.touch()
     for path in (session, session.parent, session.parent.parent):
@@ -251,11 +258,11 @@ def engine_calls_of_headless_start(plugin: PluginCopy, within: float = 0.3) -> l
 
     The run's background hook must not call the engine, because the client would wait for it.
     """
-    plugin.forget_calls()
+    plugin.delete_engine_calls()
     env = {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}
     for done in (
         plugin.run_background_hook(start_event(plugin), **env),
-        plugin.hook("SessionStart", start_event(plugin), **env),
+        plugin.run_hook("SessionStart", start_event(plugin), **env),
     ):
         assert (done.returncode, done.stderr) == (0, b"")
     until = time.monotonic() + within
@@ -272,11 +279,11 @@ def test_a_headless_start_archives_the_rest_in_the_background(plugin: PluginCopy
     The process packs nothing, because the run is too short.
     """
     assert engine_calls_of_headless_start(plugin, 20) == [b"session", b"later"]
-    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     assert engine_calls_of_headless_start(plugin, 20) == [b"later"]
-    write_stamp(plugin, f"later-{PROJECT}.json")
+    write_stamp(plugin, f"later-{PROJECT_NAME}.json")
     assert engine_calls_of_headless_start(plugin) == []
-    (stamps_folder(plugin) / f"keep-{ID}").touch()
+    (stamps_folder(plugin) / f"keep-{START_SESSION_ID}").touch()
     assert engine_calls_of_headless_start(plugin, 20) == [b"later"]
 
 
@@ -285,12 +292,13 @@ def test_a_headless_runs_background_process_leaves_the_clients_group(
 ) -> None:
     """The background process of a headless run is in a process group of its own.
 
-    The client would kill it with its hooks otherwise. It holds no pipe for which the client waits.
+    Otherwise the client would kill the process together with the hooks. The process keeps no pipe
+    open for which the client would wait.
     """
     event = plugin.root / "src" / "resume_hooks" / "hooks" / "background.py"
     event.write_text(f"import os, time\ntime.sleep(1)\n{event.read_text()}    assert os.getsid(0) == os.getpid()\n"
                      "    open(os.environ['REACHED'], 'ab').write(b'at last')\n")  # fmt: skip
-    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     begun = time.monotonic()
     assert engine_calls_of_headless_start(plugin, 0) == []
     assert time.monotonic() - begun < 0.9
@@ -301,11 +309,11 @@ def test_a_headless_runs_background_process_leaves_the_clients_group(
 
 
 def test_the_background_hook_runs_after_the_first(plugin: PluginCopy) -> None:
-    """The background hook waits a second and checks again, so that it does not repeat finished work."""
-    write_stamp(plugin, f"later-{PROJECT}.json")
+    """The background hook waits a second before it checks, so that it does not repeat finished work."""
+    write_stamp(plugin, f"later-{PROJECT_NAME}.json")
     write_stamp(plugin, "vault.json")
     write_stamp(plugin, "indexed.json")
-    first = threading.Timer(0.4, write_stamp, (plugin, f"due-{PROJECT}.json"))
+    first = threading.Timer(0.4, write_stamp, (plugin, f"due-{PROJECT_NAME}.json"))
     first.start()
     assert not background_reaches_engine(plugin)
     first.join()

@@ -14,9 +14,15 @@ from resume_hooks.paths import Where
 from resume_hooks.system.git_worktrees import make_folder_note, read_folder_notes
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard_cost import trace_hook
-from tests.hook_scripts.test_near_end import ID, PROJECT, stamps_folder, start_event, write_stamp
+from tests.hook_scripts.test_near_end import (
+    PROJECT_NAME,
+    START_SESSION_ID,
+    stamps_folder,
+    start_event,
+    write_stamp,
+)
 
-GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+GIT_COMMAND = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
 
 
 @pytest.fixture
@@ -29,7 +35,7 @@ def repository(tmp_path: Path) -> Path:
         ["commit", "-q", "--allow-empty", "-m", "one"],
         ["remote", "add", "origin", "https://me:se@cret@host/it@2.git"],
     ):
-        subprocess.run([*GIT, *words], cwd=folder, check=True)
+        subprocess.run([*GIT_COMMAND, *words], cwd=folder, check=True)
     return folder
 
 
@@ -37,7 +43,7 @@ def engine_arguments_at_start(
     plugin: PluginCopy, folder: Path, source: str = "startup", **env: str
 ) -> list[str]:
     """Return the arguments with which the engine is called at a start in a folder."""
-    plugin.forget_calls()
+    plugin.delete_engine_calls()
     log = plugin.root.parent / "told"
     log.unlink(missing_ok=True)
     python = plugin.root.parent / "bin" / "python"
@@ -46,7 +52,7 @@ def engine_arguments_at_start(
     new.chmod(0o755)
     new.replace(python)
     told = {"CLAUDE_PROJECT_DIR": str(folder), "RESUME_HOOKS_PYTHON": str(python)}
-    done = plugin.hook("SessionStart", start_event(plugin, source), **told, **env)
+    done = plugin.run_hook("SessionStart", start_event(plugin, source), **told, **env)
     assert (done.returncode, done.stderr) == (0, b"")
     return log.read_text().split() if log.exists() else []
 
@@ -58,7 +64,7 @@ def test_a_repository_is_read_and_noted_once(
 
     The note equals what Python reads from the folder.
     """
-    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     assert engine_arguments_at_start(plugin, tmp_path) == []
     assert not list(stamps_folder(plugin).glob("folder-*"))
     assert engine_arguments_at_start(plugin, repository, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == []
@@ -90,7 +96,7 @@ def test_huge_git_files_do_not_delay_a_start(
 
     Only as much of it is read as Python would read.
     """
-    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     file = repository / ".git" / name
     if name == "config":
         file.write_bytes(b"# comment\n" * 3_000_000)
@@ -108,8 +114,8 @@ def test_a_folder_with_sessions_is_not_noted(plugin: PluginCopy, repository: Pat
     """A start in a folder with sessions, or without our state folder, writes no note on the repository."""
     assert "new-folder" not in engine_arguments_at_start(plugin, repository)
     assert not (Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks").exists()
-    write_stamp(plugin, f"due-{PROJECT}.json")
-    own = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / PROJECT
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
+    own = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects" / PROJECT_NAME
     own.mkdir(parents=True)
     (own / "x.jsonl").touch()
     assert engine_arguments_at_start(plugin, repository) == []
@@ -120,7 +126,7 @@ def test_a_start_in_a_known_folder_costs_three_processes(
     plugin: PluginCopy, repository: Path
 ) -> None:
     """A start in a known folder runs the client's shell, one process for the event and one for the time."""
-    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     engine_arguments_at_start(plugin, repository)
     _, found, processes = trace_hook(
         plugin, "SessionStart", start_event(plugin), CLAUDE_PROJECT_DIR=str(repository)
@@ -133,7 +139,7 @@ def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_p
 
     Hostile names in the event are not used in a path.
     """
-    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
 
     def module_reply(transcript: str, by: str = "cli", **env: str) -> str:
         done = subprocess.run(
@@ -146,35 +152,35 @@ def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_p
 
     for hostile in ("", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/$(touch x)/x.jsonl"):
         assert module_reply(hostile) == "{}\n"
-    assert module_reply(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
-    assert module_reply(f"/projects/{PROJECT}/x.jsonl") == '{"look":true,"offer":false}\n'
-    assert module_reply(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
+    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
+    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n'
+    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
     assert engine_arguments_at_start(plugin, repository) == []
     assert not os.path.lexists(tmp_path / "x")
     can_ask = stamps_folder(plugin) / "can-ask"
     os.utime(can_ask, (1, 1))
-    assert module_reply(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
-    assert module_reply(f"/projects/{PROJECT}/x.jsonl") == '{"look":true,"offer":false}\n', (
+    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl", "sdk-cli") == "{}\n"
+    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl") == '{"look":true,"offer":false}\n', (
         "a start looked since"
     )
-    assert module_reply(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
+    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
     os.utime(can_ask, (1, 1))
     tool = {"RESUME_HOOKS_HANDOFF_TOOL": "on"}
-    assert module_reply(f"/projects/{PROJECT}/x.jsonl", **tool) == '{"look":true,"offer":true}\n', (
-        "then the engine itself"
-    )
+    assert (
+        module_reply(f"/projects/{PROJECT_NAME}/x.jsonl", **tool) == '{"look":true,"offer":true}\n'
+    ), "then the engine itself"
     os.utime(can_ask, (1, 1))
     (stamps_folder(plugin).parent / "vault-told").touch()
-    assert module_reply(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
+    assert module_reply(f"/projects/{PROJECT_NAME}/x.jsonl") == "{}\n"
 
 
 def test_the_note_of_a_linked_worktree_names_its_repository(
     plugin: PluginCopy, repository: Path, tmp_path: Path
 ) -> None:
     """The note of a linked worktree contains the path of the main repository's git folder."""
-    write_stamp(plugin, f"due-{PROJECT}.json")
+    write_stamp(plugin, f"due-{PROJECT_NAME}.json")
     tree = tmp_path / "tree"
-    subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
+    subprocess.run([*GIT_COMMAND, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
     engine_arguments_at_start(plugin, tree)
     stamps_folder(plugin).chmod(0o700)
     stamps_folder(plugin).parent.chmod(0o700)
@@ -190,10 +196,10 @@ def test_the_end_of_a_session_in_a_worktree_leaves_a_note(
     This works even if the folder is gone. The main repository and a headless run leave no note.
     """
     tree = tmp_path / "tree"
-    subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
-    note = stamps_folder(plugin) / f"keep-{ID}"
+    subprocess.run([*GIT_COMMAND, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
+    note = stamps_folder(plugin) / f"keep-{START_SESSION_ID}"
     event = json.dumps(
-        {"session_id": ID, "hook_event_name": "SessionEnd", "reason": "other"}
+        {"session_id": START_SESSION_ID, "hook_event_name": "SessionEnd", "reason": "other"}
     ).encode()
     for folder, headless, kept in (
         (repository, "cli", False),
@@ -201,13 +207,13 @@ def test_the_end_of_a_session_in_a_worktree_leaves_a_note(
         (tree, "cli", True),
         (tmp_path / "gone", "cli", True),
     ):
-        done = plugin.hook(
+        done = plugin.run_hook(
             "SessionEnd", event, CLAUDE_PROJECT_DIR=str(folder), CLAUDE_CODE_ENTRYPOINT=headless
         )
         assert (done.returncode, done.stderr, note.exists()) == (0, b"", kept)
         note.unlink(missing_ok=True)
-    hostile = event.replace(ID.encode(), b"../../x")
-    plugin.hook("SessionEnd", hostile, CLAUDE_PROJECT_DIR=str(tree))
+    hostile = event.replace(START_SESSION_ID.encode(), b"../../x")
+    plugin.run_hook("SessionEnd", hostile, CLAUDE_PROJECT_DIR=str(tree))
     assert not [
         path for path in stamps_folder(plugin).parent.parent.rglob("*x*") if "keep" in path.name
     ]

@@ -27,7 +27,7 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard import installed_shells
 from tests.needs import require_for_test
 
-COUNTED = {
+INPUT_USAGE = {
     "input_tokens": 4,
     "cache_creation_input_tokens": 1_000,
     "cache_read_input_tokens": 98_896,
@@ -78,8 +78,8 @@ def stop_event(path: object, **more: object) -> bytes:
 
 def reaches_python(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
     """Check whether Python is called at a turn's end, and gets the whole event."""
-    plugin.forget_calls()
-    done = plugin.hook("Stop", body, *shell, **env)
+    plugin.delete_engine_calls()
+    done = plugin.run_hook("Stop", body, *shell, **env)
     assert (done.returncode, done.stderr) == (0, b"")
     reached = plugin.engine_calls
     assert done.stdout == (b"reply of notice\n" if reached else b"")
@@ -96,7 +96,7 @@ def test_python_starts_at_the_noted_count(plugin: PluginCopy, shell: list[str]) 
     """
     body = stop_event(
         write_transcript(
-            plugin, [*conversation(2), answer_with_usage({**COUNTED, "output_tokens": 100})]
+            plugin, [*conversation(2), answer_with_usage({**INPUT_USAGE, "output_tokens": 100})]
         )
     )
     assert reaches_python(plugin, body, *shell)
@@ -118,25 +118,25 @@ def test_python_starts_at_the_noted_count(plugin: PluginCopy, shell: list[str]) 
     assert not reaches_python(plugin, body, *shell)
 
 
-USAGES: dict[str, Record | Sequence[Record | bytes]] = {
-    "other order": {"output_tokens": 100, "server_tool_use": {"x": 1}, **COUNTED},
+RECORDS_BY_CASE: dict[str, Record | Sequence[Record | bytes]] = {
+    "other order": {"output_tokens": 100, "server_tool_use": {"x": 1}, **INPUT_USAGE},
     "nested first": {
         "cache_creation": {"ephemeral_5m_input_tokens": 1_000},
-        **COUNTED,
+        **INPUT_USAGE,
         "output_tokens": 100,
     },
     "iterations": {
-        **COUNTED,
+        **INPUT_USAGE,
         "output_tokens": 100,
         "iterations": [{"input_tokens": 5, "output_tokens": 9}],
     },
     "a sub-agent after it": [
-        answer_with_usage({**COUNTED, "output_tokens": 100}),
+        answer_with_usage({**INPUT_USAGE, "output_tokens": 100}),
         answer_with_usage({"input_tokens": 900_000}, isSidechain=True),
         tool_result("c", uuid="r", parent="a", toolUseResult={"usage": {"input_tokens": 900_000}}),
     ],
     "said by a tool": [
-        answer_with_usage({**COUNTED, "output_tokens": 100}),
+        answer_with_usage({**INPUT_USAGE, "output_tokens": 100}),
         user('{"type":"assistant","usage":{"input_tokens":900000}}', uuid="v", parent="a"),
     ],
     "in a call": [
@@ -151,32 +151,32 @@ USAGES: dict[str, Record | Sequence[Record | bytes]] = {
             ],
             uuid="a",
             parent="u",
-            tokens={**COUNTED, "output_tokens": 100},
+            tokens={**INPUT_USAGE, "output_tokens": 100},
         )
     ],
     "a synthetic answer after it": [
-        answer_with_usage({**COUNTED, "output_tokens": 100}),
+        answer_with_usage({**INPUT_USAGE, "output_tokens": 100}),
         answer_with_usage({"input_tokens": 0, "output_tokens": 0}, model="<synthetic>"),
     ],
     "a torn line after it": [
-        answer_with_usage({**COUNTED, "output_tokens": 100}),
+        answer_with_usage({**INPUT_USAGE, "output_tokens": 100}),
         b'{"type":"assistant","message":{"usa',
     ],
     "bytes that are no text": [
-        answer_with_usage({**COUNTED, "output_tokens": 100}),
+        answer_with_usage({**INPUT_USAGE, "output_tokens": 100}),
         b"\xff\xfe\x00\x80",
         b"",
     ],
 }
 
 
-@pytest.mark.parametrize("name", USAGES)
+@pytest.mark.parametrize("name", RECORDS_BY_CASE)
 def test_the_tokens_of_the_last_answer_are_compared(plugin: PluginCopy, name: str) -> None:
     """The compared number of tokens is that of the last answer, whatever the order of its fields is.
 
     Similar numbers in other records do not matter.
     """
-    records = USAGES[name]
+    records = RECORDS_BY_CASE[name]
     rows = [answer_with_usage(records)] if isinstance(records, dict) else records
     body = stop_event(write_transcript(plugin, [*conversation(1), *rows]))
     write_note(plugin, 100_000)
@@ -190,7 +190,10 @@ def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
     body = stop_event(
         write_transcript(
             plugin,
-            [answer_with_usage({**COUNTED, "output_tokens": 100}), user("x" * 1_000_000, uuid="v")],
+            [
+                answer_with_usage({**INPUT_USAGE, "output_tokens": 100}),
+                user("x" * 1_000_000, uuid="v"),
+            ],
         )
     )
     assert not reaches_python(plugin, body)
@@ -198,7 +201,7 @@ def test_an_unreadable_answer_is_not_counted(plugin: PluginCopy) -> None:
 
 def test_the_transcript_is_found_by_the_session_id(plugin: PluginCopy, tmp_path: Path) -> None:
     """If the path in the event is escaped or missing, the transcript is found by the session's id."""
-    write_transcript(plugin, [answer_with_usage(COUNTED)], folder="-somewhere-else")
+    write_transcript(plugin, [answer_with_usage(INPUT_USAGE)], folder="-somewhere-else")
     for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):
         assert reaches_python(plugin, stop_event(path))
     shutil.rmtree(Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "projects")
@@ -207,7 +210,7 @@ def test_the_transcript_is_found_by_the_session_id(plugin: PluginCopy, tmp_path:
 
 def test_newer_settings_start_python(plugin: PluginCopy) -> None:
     """If the settings are newer than the note, Python is called, because the limit may be lower."""
-    body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
+    body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     note = write_note(plugin, 10**9)
     settings = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "settings.json"
     settings.write_text("{}")
@@ -219,13 +222,13 @@ def test_newer_settings_start_python(plugin: PluginCopy) -> None:
 
 def test_headless_runs_do_not_start_python(plugin: PluginCopy) -> None:
     """In headless runs, Python is not called at a turn's end, because no user could react."""
-    body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
+    body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     assert not reaches_python(plugin, body, RESUME_HOOKS_CHILD="1")
     for entry, reached in (("sdk-cli", False), ("sdk-py", False), ("cli", True), ("", True)):
         assert reaches_python(plugin, body, CLAUDE_CODE_ENTRYPOINT=entry) is reached
 
 
-HOSTILE = {
+HOSTILE_EVENTS = {
     "nothing": b"",
     "no id": b'{"transcript_path":"/etc/passwd"}',
     "a path as the id": b'{"session_id":"../../x","transcript_path":"/etc/passwd"}',
@@ -237,22 +240,22 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", HOSTILE_EVENTS)
 def test_hostile_events_are_ignored(plugin: PluginCopy, name: str) -> None:
     """For a hostile event, no file is read and no Python is called."""
-    write_transcript(plugin, [answer_with_usage(COUNTED)])
-    assert not reaches_python(plugin, HOSTILE[name])
+    write_transcript(plugin, [answer_with_usage(INPUT_USAGE)])
+    assert not reaches_python(plugin, HOSTILE_EVENTS[name])
 
 
 @pytest.mark.parametrize(
     "said", ["", "x", '{"look": }', '{"look": "9"}', '{"look": -5}', '"look": 99999999999999999999']
 )
 def test_a_damaged_note_is_replaced(plugin: PluginCopy, said: str) -> None:
-    """If the note is damaged, Python is called and writes a new one.
+    """If the note is damaged, Python is called and writes a new note.
 
-    A number larger than any context prevents the call.
+    If the number in the note is larger than any context, Python is not called.
     """
-    body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
+    body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     write_note(plugin, 0).write_text(said)
     assert reaches_python(plugin, body) is ("999" not in said)
 
@@ -260,7 +263,7 @@ def test_a_damaged_note_is_replaced(plugin: PluginCopy, said: str) -> None:
 def test_a_long_event_is_read_completely(plugin: PluginCopy) -> None:
     """A long event, which contains the last answer, is read completely, so the client gets no broken pipe."""
     body = stop_event(
-        write_transcript(plugin, [answer_with_usage(COUNTED)]),
+        write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]),
         last_assistant_message="語" * 500_000,
     )
     assert reaches_python(plugin, body)
@@ -306,7 +309,7 @@ def test_a_turns_end_links_its_session(plugin: PluginCopy, shell: list[str]) -> 
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text("x")
         for folder in links_folder(plugin).rglob("*/"):
-            os.utime(folder, (1, 1))  # Some shells compare only whole seconds.
+            os.utime(folder, (1, 1))  # Some shells compare only whole seconds of file times.
         assert not reaches_python(plugin, body, *shell)
         assert list_links(plugin)[f"-work/{SESSION}/{name}"] == 2
     assert len(list_links(plugin)) == 5
@@ -328,7 +331,7 @@ def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
 
 
 def test_a_turns_end_restores_a_removed_link(plugin: PluginCopy) -> None:
-    """At a turn's end, a link that was removed is made again. A rewrite of the session removes it.
+    """At a turn's end, the script makes a removed link again. A rewrite of the session removes its link.
 
     If another program has replaced the session's file, the old link stays for the next check.
     """
@@ -396,7 +399,7 @@ def test_a_killed_turn_end_loses_no_file(plugin: PluginCopy, tmp_path: Path, cal
         shutil.rmtree(links_folder(plugin))
         links_folder(plugin)
         inject = f"inject={call}:signal=SIGKILL:when={count}"
-        plugin.hook(
+        plugin.run_hook(
             "Stop",
             stop_event(path),
             "strace",
@@ -427,15 +430,17 @@ def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Pa
         "strace", shutil.which("strace") is not None, "install the system package strace"
     )
     write_note(plugin, 160_000)
-    body = stop_event(write_transcript(plugin, [answer_with_usage(COUNTED)]))
+    body = stop_event(write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]))
     traced = tmp_path / "trace"
     strace = ["strace", "-f", "-qq", "-e", "trace=execve", "-o", str(traced), "/bin/sh"]
     for given, programs in ((body, ["awk", "cat", "sh", "tail"]), (b"{}", ["cat", "sh"])):
-        done = plugin.hook("Stop", given, *strace)
+        done = plugin.run_hook("Stop", given, *strace)
         assert (done.returncode, done.stdout) == (0, b"")
         assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == programs
     links_folder(plugin)
-    agents = write_transcript(plugin, [answer_with_usage(COUNTED)]).with_suffix("") / "subagents"
+    agents = (
+        write_transcript(plugin, [answer_with_usage(INPUT_USAGE)]).with_suffix("") / "subagents"
+    )
     agents.mkdir(parents=True)
     for more in (["ln", "mkdir"], [], ["ln", "mkdir"], [], ["touch"], []):
         if more == ["touch"]:
@@ -444,7 +449,7 @@ def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Pa
             (agents / f"{len(list_links(plugin))}.jsonl").write_text("x")
         for folder in links_folder(plugin).rglob("subagents") if more else ():
             os.utime(folder, (1, 1))
-        assert plugin.hook("Stop", body, *strace).returncode == 0
+        assert plugin.run_hook("Stop", body, *strace).returncode == 0
         programs = ["awk", "cat", *more, "sh", "tail"]
         assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == sorted(
             programs

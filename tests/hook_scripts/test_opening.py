@@ -9,7 +9,7 @@ from tests.needs import REPO
 
 pytestmark = needs_node
 
-STAND_IN = """
+SWITCH_SCRIPT = """
 import { open, submit } from %(opening)s
 const $ = {
   command: { run: async () => {} },
@@ -34,10 +34,10 @@ def test_a_prompt_after_a_failed_switch_is_sent() -> None:
     The text that the module kept during the switch does not block it.
     """
     fields = {"opening": json.dumps((REPO / "hooks" / "opening.mjs").as_uri())}
-    assert run_node(STAND_IN % fields) == {"text": "something else"}
+    assert run_node(SWITCH_SCRIPT % fields) == {"text": "something else"}
 
 
-LATE_ENTER = """
+LATE_ENTER_SCRIPT = """
 import { recordEdit } from %(draft)s
 import { open, submit } from %(opening)s
 const typed = 'then run it'
@@ -70,7 +70,7 @@ def test_a_prompt_during_a_switch_keeps_the_next_step() -> None:
     fields = {}
     for name in ("opening", "draft"):
         fields[name] = json.dumps((REPO / "hooks" / f"{name}.mjs").as_uri())
-    reply = run_node(LATE_ENTER % fields)
+    reply = run_node(LATE_ENTER_SCRIPT % fields)
     assert "drop" in reply["sent"]
     assert reply["box"].split("\n") == ["fix the tests", "then run it "], (
         "apart from what is typed next"

@@ -25,13 +25,13 @@ from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.hook_scripts.test_guard import installed_shells
 from tests.needs import REPO
 
-OLD, CHILD, NEW = session_id(1), session_id(2), session_id(3)
-HOOKS = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"][
+OLD_ID, CHILD_ID, NEW_ID = session_id(1), session_id(2), session_id(3)
+START_HOOKS = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"][
     "SessionStart"
 ]
-FIRST = HOOKS[0]["hooks"][0]["command"]
-OTHERS = [hook["command"] for hook in HOOKS[1]["hooks"]]
-SH = ("/bin/sh",)
+FIRST_COMMAND = START_HOOKS[0]["hooks"][0]["command"]
+OTHER_COMMANDS = [hook["command"] for hook in START_HOOKS[1]["hooks"]]
+SHELL = ("/bin/sh",)
 
 OPENING = "\n".join(
     [
@@ -43,7 +43,7 @@ OPENING = "\n".join(
 )
 """The opening of a handoff, with about 36,000 characters."""
 
-Hook = subprocess.Popen[bytes]
+RunningHook = subprocess.Popen[bytes]
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def hook_environment(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def running_hooks() -> Iterator[list[Hook]]:
+def running_hooks() -> Iterator[list[RunningHook]]:
     """Return a list for the hooks that a test starts. After the test, those that still run are ended."""
-    hooks: list[Hook] = []
+    hooks: list[RunningHook] = []
     yield hooks
     for hook in hooks:
         if hook.poll() is None:
@@ -74,12 +74,12 @@ def running_hooks() -> Iterator[list[Hook]]:
 
 
 def start_hooks(
-    hooks: list[Hook],
+    hooks: list[RunningHook],
     commands: Sequence[str],
     env: dict[str, str],
     event: dict[str, Any],
-    shell: Sequence[str] = SH,
-) -> list[Hook]:
+    shell: Sequence[str] = SHELL,
+) -> list[RunningHook]:
     """Start commands of hooks.json for an event, each in a process group of its own."""
     begun = []
     for command in commands:
@@ -96,7 +96,7 @@ def start_hooks(
     return begun
 
 
-def contexts(hooks: Sequence[Hook]) -> list[str]:
+def added_texts(hooks: Sequence[RunningHook]) -> list[str]:
     """Return the text that each hook adds to the model's context, in the order of ``hooks``."""
     found = []
     for hook in hooks:
@@ -106,7 +106,7 @@ def contexts(hooks: Sequence[Hook]) -> list[str]:
     return found
 
 
-def start_event(source: str, number: str = NEW, folder: Path | None = None) -> dict[str, Any]:
+def start_event(source: str, number: str = NEW_ID, folder: Path | None = None) -> dict[str, Any]:
     """Return the event of a session's start."""
     path = str(folder / f"{number}.jsonl") if folder else ""
     return {
@@ -124,7 +124,7 @@ def write_pending_handoff(
     child = session_id(number)
     path = write_session(home.project(), child, conversation(1, session_id=child))
     store_handoff(
-        PendingHandoff(pid, "", OLD, child, path, os.path.getsize(path), time.time(), opening)
+        PendingHandoff(pid, "", OLD_ID, child, path, os.path.getsize(path), time.time(), opening)
     )
     return Path(path).parent
 
@@ -137,12 +137,12 @@ def remaining_parts(home: ConfigHome) -> list[str]:
 
 def test_there_is_a_hook_for_each_part() -> None:
     """There is one hook for each part of an opening. They run only after /clear and a compaction."""
-    assert len(OTHERS) + 1 == parted_text.MAX_PARTS
-    assert f"others={len(OTHERS)};" in FIRST
-    assert [f"part={number};" in command for number, command in enumerate(OTHERS, 1)] == [
+    assert len(OTHER_COMMANDS) + 1 == parted_text.MAX_PARTS
+    assert f"others={len(OTHER_COMMANDS)};" in FIRST_COMMAND
+    assert [f"part={number};" in command for number, command in enumerate(OTHER_COMMANDS, 1)] == [
         True
-    ] * len(OTHERS)
-    assert [group.get("matcher") for group in HOOKS] == [None, "clear|compact"]
+    ] * len(OTHER_COMMANDS)
+    assert [group.get("matcher") for group in START_HOOKS] == [None, "clear|compact"]
     assert MAX_OPENING_CHARACTERS + 300 <= parted_text.MAX_TEXT_UNITS, (
         "our own words before an opening have room"
     )
@@ -152,15 +152,19 @@ def test_there_is_a_hook_for_each_part() -> None:
 def test_a_long_handoff_is_complete(
     config_home: ConfigHome,
     hook_environment: dict[str, str],
-    running_hooks: list[Hook],
+    running_hooks: list[RunningHook],
     shell: list[str],
 ) -> None:
     """All parts of a long handoff are printed, each within the limit for a hook, and no note is left."""
     folder = write_pending_handoff(config_home)
     hooks = start_hooks(
-        running_hooks, [FIRST, *OTHERS], hook_environment, start_event("clear", NEW, folder), shell
+        running_hooks,
+        [FIRST_COMMAND, *OTHER_COMMANDS],
+        hook_environment,
+        start_event("clear", NEW_ID, folder),
+        shell,
     )
-    given = contexts(hooks)
+    given = added_texts(hooks)
     assert max(map(utf16_length, given)) < 10_000
     (text,) = join_parts(given)
     assert text.partition("\n\n")[2] == OPENING
@@ -170,7 +174,7 @@ def test_a_long_handoff_is_complete(
 
 
 def test_only_the_first_hook_prints_a_short_handoff(
-    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[RunningHook]
 ) -> None:
     """A short handoff is printed by the first hook alone, without part numbers.
 
@@ -179,9 +183,12 @@ def test_only_the_first_hook_prints_a_short_handoff(
     folder = write_pending_handoff(
         config_home, opening="[SESSION LINEAGE]\n[/SESSION LINEAGE]\n\ngo on"
     )
-    first, *others = contexts(
+    first, *others = added_texts(
         start_hooks(
-            running_hooks, [FIRST, *OTHERS], hook_environment, start_event("clear", NEW, folder)
+            running_hooks,
+            [FIRST_COMMAND, *OTHER_COMMANDS],
+            hook_environment,
+            start_event("clear", NEW_ID, folder),
         )
     )
     assert first.endswith("\n\ngo on")
@@ -189,12 +196,12 @@ def test_only_the_first_hook_prints_a_short_handoff(
     assert others == ["", "", ""]
     for source in ("clear", "compact"):
         assert (
-            contexts(
+            added_texts(
                 start_hooks(
                     running_hooks,
-                    [FIRST, *OTHERS],
+                    [FIRST_COMMAND, *OTHER_COMMANDS],
                     hook_environment,
-                    start_event(source, NEW, folder),
+                    start_event(source, NEW_ID, folder),
                 )
             )
             == [""] * 4
@@ -206,7 +213,7 @@ def test_only_the_first_hook_prints_a_short_handoff(
 def test_no_parts_are_printed_at_other_starts(
     config_home: ConfigHome,
     hook_environment: dict[str, str],
-    running_hooks: list[Hook],
+    running_hooks: list[RunningHook],
     source: str,
 ) -> None:
     """At other starts, and after /clear without a handoff, the hooks for the parts print nothing.
@@ -216,69 +223,85 @@ def test_no_parts_are_printed_at_other_starts(
     if source != "clear":
         write_pending_handoff(config_home)
     assert (
-        contexts(start_hooks(running_hooks, OTHERS, hook_environment, start_event(source)))
+        added_texts(
+            start_hooks(running_hooks, OTHER_COMMANDS, hook_environment, start_event(source))
+        )
         == [""] * 3
     )
     assert remaining_parts(config_home) == []
 
 
 def test_a_late_hook_prints_nothing(
-    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[RunningHook]
 ) -> None:
     """A hook for a part that starts after the first hook has ended prints nothing.
 
     A later start removes the note of the late hook.
     """
     folder = write_pending_handoff(config_home)
-    contexts(
-        start_hooks(running_hooks, [FIRST], hook_environment, start_event("clear", NEW, folder))
+    added_texts(
+        start_hooks(
+            running_hooks, [FIRST_COMMAND], hook_environment, start_event("clear", NEW_ID, folder)
+        )
     )
     (note,) = (config_home.config / "resume-hooks" / "pending").glob("parts-*")
     write_pending_handoff(config_home)
     assert (
-        contexts(
-            start_hooks(running_hooks, OTHERS, hook_environment, start_event("clear", NEW, folder))
+        added_texts(
+            start_hooks(
+                running_hooks,
+                OTHER_COMMANDS,
+                hook_environment,
+                start_event("clear", NEW_ID, folder),
+            )
         )
         == [""] * 3
     )
     os.utime(note, (1, 1))
-    contexts(
-        start_hooks(running_hooks, [FIRST], hook_environment, start_event("clear", session_id(5)))
+    added_texts(
+        start_hooks(
+            running_hooks, [FIRST_COMMAND], hook_environment, start_event("clear", session_id(5))
+        )
     )
     assert not note.exists()
 
 
 def test_two_parallel_clients_get_their_own_handoffs(
-    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[RunningHook]
 ) -> None:
     """If two clients start sessions at the same time, each gets its own complete handoff."""
     mine, theirs = OPENING.replace("word", "mine"), OPENING.replace("word", "them")
     write_pending_handoff(config_home, 4711, 2, mine)
     folder = write_pending_handoff(config_home, 4712, 12, theirs)
     one = start_hooks(
-        running_hooks, [FIRST, *OTHERS], hook_environment, start_event("clear", NEW, folder)
+        running_hooks,
+        [FIRST_COMMAND, *OTHER_COMMANDS],
+        hook_environment,
+        start_event("clear", NEW_ID, folder),
     )
     other = start_hooks(
         running_hooks,
-        [FIRST, *OTHERS],
+        [FIRST_COMMAND, *OTHER_COMMANDS],
         {**hook_environment, "CLAUDE_PID": "4712"},
         start_event("clear", session_id(13), folder),
     )
     for hooks, opening in ((one, mine), (other, theirs)):
-        (text,) = join_parts(contexts(hooks))
+        (text,) = join_parts(added_texts(hooks))
         assert text.partition("\n\n")[2] == opening
 
 
 def test_the_first_hook_prints_alone_if_the_others_never_start(
-    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[RunningHook]
 ) -> None:
     """If the other hooks never start, the first hook prints the beginning and the end of the opening.
 
     If one of them is missing, the last part mentions it.
     """
     folder = write_pending_handoff(config_home)
-    (alone,) = contexts(
-        start_hooks(running_hooks, [FIRST], hook_environment, start_event("clear", NEW, folder))
+    (alone,) = added_texts(
+        start_hooks(
+            running_hooks, [FIRST_COMMAND], hook_environment, start_event("clear", NEW_ID, folder)
+        )
     )
     assert utf16_length(alone) < 10_000
     assert (
@@ -287,10 +310,10 @@ def test_the_first_hook_prints_alone_if_the_others_never_start(
     ) == (True, True)
     assert start_parts.CUT_NOTICE in alone
     write_pending_handoff(config_home)
-    last, *_ = contexts(
+    last, *_ = added_texts(
         start_hooks(
             running_hooks,
-            [FIRST, OTHERS[0], OTHERS[2]],
+            [FIRST_COMMAND, OTHER_COMMANDS[0], OTHER_COMMANDS[2]],
             hook_environment,
             start_event("clear", session_id(4), folder),
         )
@@ -300,15 +323,15 @@ def test_the_first_hook_prints_alone_if_the_others_never_start(
 
 
 def test_a_client_without_the_other_hooks_gets_one_part(
-    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook]
+    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[RunningHook]
 ) -> None:
     """Codex, which has no hooks for the parts, gets a shorter text with the next step at its end."""
     folder = write_pending_handoff(config_home, opening=f"{OPENING}\n\nNext step:\nfix it")
     codex = json.loads((REPO / "hooks" / "codex.json").read_text())["hooks"]["SessionStart"][0][
         "hooks"
     ][0]["command"]
-    (given,) = contexts(
-        start_hooks(running_hooks, [codex], hook_environment, start_event("clear", NEW, folder))
+    (given,) = added_texts(
+        start_hooks(running_hooks, [codex], hook_environment, start_event("clear", NEW_ID, folder))
     )
     assert len(given) <= start_parts.MAX_UNITS_WITHOUT_PARTS
     assert given.endswith("Next step:\nfix it")
@@ -319,7 +342,7 @@ def test_a_client_without_the_other_hooks_gets_one_part(
 def test_the_other_hooks_print_nothing_without_the_first(
     config_home: ConfigHome,
     hook_environment: dict[str, str],
-    running_hooks: list[Hook],
+    running_hooks: list[RunningHook],
     tmp_path: Path,
     begun: str,
 ) -> None:
@@ -328,9 +351,9 @@ def test_the_other_hooks_print_nothing_without_the_first(
     engine.write_text(f"#!/bin/sh\ntouch '{tmp_path}/hangs'\nsleep 60\n")
     engine.chmod(0o755)
     hung = hook_environment | {"RESUME_HOOKS_PYTHON": str(engine)}
-    (first,) = start_hooks(running_hooks, [FIRST], hung, start_event("compact"))
+    (first,) = start_hooks(running_hooks, [FIRST_COMMAND], hung, start_event("compact"))
     others = (
-        start_hooks(running_hooks, OTHERS, hook_environment, start_event("compact"))
+        start_hooks(running_hooks, OTHER_COMMANDS, hook_environment, start_event("compact"))
         if begun == "before"
         else []
     )
@@ -341,17 +364,24 @@ def test_the_other_hooks_print_nothing_without_the_first(
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     pending = config_home.config / "resume-hooks" / "pending"
-    claim = pending / f"parts-{NEW}.json"
+    claim = pending / f"parts-{NEW_ID}.json"
     if begun == "after":  # The first hook was about to end, and has already written its parts.
         claim.write_text(json.dumps({**json.loads(claim.read_text()), "count": 3}))
         for number in (1, 2):
-            (pending / f"parts-{NEW}-{number}").write_text('{"stale": "part"}\n')
-        others = start_hooks(running_hooks, OTHERS, hook_environment, start_event("compact"))
-    assert contexts(others) == [""] * 3
+            (pending / f"parts-{NEW_ID}-{number}").write_text('{"stale": "part"}\n')
+        others = start_hooks(
+            running_hooks, OTHER_COMMANDS, hook_environment, start_event("compact")
+        )
+    assert added_texts(others) == [""] * 3
     assert claim.exists()
     assert (
-        contexts(
-            start_hooks(running_hooks, [FIRST, *OTHERS], hook_environment, start_event("compact"))
+        added_texts(
+            start_hooks(
+                running_hooks,
+                [FIRST_COMMAND, *OTHER_COMMANDS],
+                hook_environment,
+                start_event("compact"),
+            )
         )
         == [""] * 4
     )
@@ -363,43 +393,54 @@ def test_the_other_hooks_print_nothing_without_the_first(
     ["", "x", "[]", '{"version": 1, "pid": "x"}', '{"version": 1, "pid": 99999999999999999}'],
 )
 def test_a_damaged_claim_is_ignored(
-    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook], note: str
+    config_home: ConfigHome,
+    hook_environment: dict[str, str],
+    running_hooks: list[RunningHook],
+    note: str,
 ) -> None:
     """If the note of the first hook is damaged, the opening is still printed, and all hooks end."""
     folder = write_pending_handoff(config_home)
-    (config_home.config / "resume-hooks" / "pending" / f"parts-{NEW}.json").write_text(note)
+    (config_home.config / "resume-hooks" / "pending" / f"parts-{NEW_ID}.json").write_text(note)
     assert (
-        contexts(start_hooks(running_hooks, OTHERS, hook_environment, start_event("compact")))
+        added_texts(
+            start_hooks(running_hooks, OTHER_COMMANDS, hook_environment, start_event("compact"))
+        )
         == [""] * 3
     )
-    first, *_ = contexts(
+    first, *_ = added_texts(
         start_hooks(
-            running_hooks, [FIRST, *OTHERS], hook_environment, start_event("clear", NEW, folder)
+            running_hooks,
+            [FIRST_COMMAND, *OTHER_COMMANDS],
+            hook_environment,
+            start_event("clear", NEW_ID, folder),
         )
     )
     assert OPENING[-100:] in first
 
 
-@pytest.mark.parametrize("place", ["", "pending", f"pending/parts-{NEW}-1"])
+@pytest.mark.parametrize("place", ["", "pending", f"pending/parts-{NEW_ID}-1"])
 def test_state_behind_a_link_is_ignored(
-    config_home: ConfigHome, hook_environment: dict[str, str], running_hooks: list[Hook], place: str
+    config_home: ConfigHome,
+    hook_environment: dict[str, str],
+    running_hooks: list[RunningHook],
+    place: str,
 ) -> None:
     """If the state folder or a file in it is a link, the hooks do not print what it leads to."""
     state, elsewhere = config_home.config / "resume-hooks", config_home.root / "elsewhere"
-    pending = elsewhere / "pending" if place != f"pending/parts-{NEW}-1" else state / "pending"
+    pending = elsewhere / "pending" if place != f"pending/parts-{NEW_ID}-1" else state / "pending"
     pending.mkdir(parents=True)
-    (pending / f"parts-{NEW}.json").write_text(
+    (pending / f"parts-{NEW_ID}.json").write_text(
         json.dumps({"version": 1, "pid": os.getpid(), "count": 2})
     )
     if place.endswith("-1"):
         (config_home.root / "x").write_text('{"planted": 1}\n')
         (state / place).symlink_to(config_home.root / "x")
     else:
-        (pending / f"parts-{NEW}-1").write_text('{"planted": 1}\n')
+        (pending / f"parts-{NEW_ID}-1").write_text('{"planted": 1}\n')
         state.parent.mkdir(parents=True, exist_ok=True)
         (state / place).parent.mkdir(parents=True, exist_ok=True)
         (state / place if place else state).symlink_to(pending if place else elsewhere)
-    hooks = start_hooks(running_hooks, OTHERS[:1], hook_environment, start_event("compact"))
+    hooks = start_hooks(running_hooks, OTHER_COMMANDS[:1], hook_environment, start_event("compact"))
     assert hooks[0].communicate(timeout=60)[0] == b""
 
 
@@ -407,14 +448,17 @@ def test_state_behind_a_link_is_ignored(
 def test_no_parts_are_printed_for_an_invalid_id(
     config_home: ConfigHome,
     hook_environment: dict[str, str],
-    running_hooks: list[Hook],
+    running_hooks: list[RunningHook],
     number: str,
 ) -> None:
     """For an invalid session id, no hook prints text and no file is written."""
     assert (
-        contexts(
+        added_texts(
             start_hooks(
-                running_hooks, [FIRST, *OTHERS], hook_environment, start_event("compact", number)
+                running_hooks,
+                [FIRST_COMMAND, *OTHER_COMMANDS],
+                hook_environment,
+                start_event("compact", number),
             )
         )
         == [""] * 4
@@ -432,13 +476,13 @@ def test_no_parts_are_printed_without_a_writable_state_folder(
 
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
-    claim = folder / f"parts-{NEW}.json"
+    claim = folder / f"parts-{NEW_ID}.json"
     claim.write_text(json.dumps({"version": 1, "pid": os.getpid()}))
     claim.chmod(0o600)
     for key, value in config_home.environ.items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(state_file, "create_file", fail)
-    said = json.loads(start_parts.deliver_start_text(OPENING, "", NEW))["hookSpecificOutput"][
+    said = json.loads(start_parts.deliver_start_text(OPENING, "", NEW_ID))["hookSpecificOutput"][
         "additionalContext"
     ]
     assert said == start_parts.remove_middle(OPENING, parted_text.MAX_PART_UNITS)

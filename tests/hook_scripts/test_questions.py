@@ -13,7 +13,7 @@ from tests.needs import REPO
 pytestmark = needs_node
 
 CHOICES = [["Open", "yes"], ["Not now", "no"]]
-STAND_IN = """
+QUESTION_SCRIPT = """
 import { settle } from %(asking)s
 const { answers, called, typed } = %(given)s, told = [], first = []
 let now = 0, shown = 0, filled
@@ -60,13 +60,13 @@ The user also types ``typed`` letters into the box, one every 150 ms.
 
 
 def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dict[str, Any]:
-    """Run a question. Return the engine's inputs, the number of displays, and the time in ms."""
+    """Run a question. Return the engine's inputs, how often the question was shown, and the time in ms."""
     fields = {
         "asking": json.dumps((REPO / "hooks" / "asking.mjs").as_uri()),
         "given": json.dumps({"answers": answers, "called": called, "typed": typed}),
         "choices": json.dumps(CHOICES),
     }
-    found = run_node(STAND_IN % fields)
+    found = run_node(QUESTION_SCRIPT % fields)
     assert isinstance(found, dict)
     return found
 

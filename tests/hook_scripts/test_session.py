@@ -16,10 +16,10 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard import installed_shells
 from tests.hook_scripts.test_near_end import stamps_folder
 
-STARTUP = b'{"session_id":"a","hook_event_name":"SessionStart","source":"startup"}'
+STARTUP_EVENT = b'{"session_id":"a","hook_event_name":"SessionStart","source":"startup"}'
 
 
-def make_ready(plugin: PluginCopy) -> None:
+def write_ready_venv(plugin: PluginCopy) -> None:
     """Write a complete venv with the current lock file."""
     python = plugin.data / "venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
@@ -43,7 +43,7 @@ def end_installer(plugin: PluginCopy) -> None:
     (plugin.root / "hooks" / "go").touch()
 
 
-def stand_in_installer(plugin: PluginCopy) -> Path:
+def fake_installer(plugin: PluginCopy) -> Path:
     """Replace the installer by one that waits for ``end_installer``.
 
     Returns the file that the installer writes at its end.
@@ -56,7 +56,7 @@ def stand_in_installer(plugin: PluginCopy) -> Path:
     return done
 
 
-def appears_in_time(file: Path, seconds: float = 20) -> bool:
+def file_appears(file: Path, seconds: float = 20) -> bool:
     """Wait until the file exists, and return False after ``seconds``."""
     end = time.monotonic() + seconds
     while not file.exists() and time.monotonic() < end:
@@ -64,7 +64,7 @@ def appears_in_time(file: Path, seconds: float = 20) -> bool:
     return file.exists()
 
 
-CHILD = "5e12a303-0000-4000-8000-000000000001"
+CHILD_ID = "5e12a303-0000-4000-8000-000000000001"
 
 
 def reaches_engine(plugin: PluginCopy, event: str, fields: Mapping[str, object]) -> bool:
@@ -74,8 +74,8 @@ def reaches_engine(plugin: PluginCopy, event: str, fields: Mapping[str, object])
     """
     reached = set()
     for body in (json.dumps(fields).encode(), json.dumps(fields, separators=(",", ":")).encode()):
-        plugin.forget_calls()
-        done = plugin.hook(event, body)
+        plugin.delete_engine_calls()
+        done = plugin.run_hook(event, body)
         assert (done.returncode, done.stderr) == (0, b"")
         assert plugin.engine_calls.split(b"\n", 1)[1:] in ([], [body + b"\n"])
         reached.add(bool(plugin.engine_calls))
@@ -83,7 +83,7 @@ def reaches_engine(plugin: PluginCopy, event: str, fields: Mapping[str, object])
     return reached.pop()
 
 
-COLD = {"source": "resume", "prompt_cache_likely_expired": True, "context_tokens": 163_400}
+COLD_RESUME = {"source": "resume", "prompt_cache_likely_expired": True, "context_tokens": 163_400}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_only_a_resume_of_a_large_uncached_session_starts_python(
 
     Only this session is expensive to continue.
     """
-    assert reaches_engine(plugin, "SessionStart", {**COLD, **other}) is due
+    assert reaches_engine(plugin, "SessionStart", {**COLD_RESUME, **other}) is due
 
 
 @pytest.mark.parametrize(("size", "due"), [(100_000_001, True), (99_000_000, False)])
@@ -156,9 +156,9 @@ def test_a_startup_reads_a_pending_handoff_until_it_is_reported(plugin: PluginCo
     Other notes do not matter, and a fork does not call the engine.
     """
     (stamps_folder(plugin) / "trim-x.json").touch()
-    (stamps_folder(plugin) / f"handoff-4711-{CHILD}.told").touch()
+    (stamps_folder(plugin) / f"handoff-4711-{CHILD_ID}.told").touch()
     assert not reaches_engine(plugin, "SessionStart", {"source": "startup"})
-    (stamps_folder(plugin) / f"handoff-4712-{CHILD}.json").touch()
+    (stamps_folder(plugin) / f"handoff-4712-{CHILD_ID}.json").touch()
     assert reaches_engine(plugin, "SessionStart", {"source": "startup"})
     assert not reaches_engine(plugin, "SessionStart", {"source": "fork"})
 
@@ -169,27 +169,27 @@ def test_a_resume_of_the_child_reads_its_pending_handoff(plugin: PluginCopy, end
 
     A resume of another session does not.
     """
-    (stamps_folder(plugin) / f"handoff-4711-{CHILD}.{ending}").touch()
+    (stamps_folder(plugin) / f"handoff-4711-{CHILD_ID}.{ending}").touch()
     assert not reaches_engine(
-        plugin, "SessionStart", {"source": "resume", "session_id": CHILD.replace("5", "6")}
+        plugin, "SessionStart", {"source": "resume", "session_id": CHILD_ID.replace("5", "6")}
     )
-    assert reaches_engine(plugin, "SessionStart", {"source": "resume", "session_id": CHILD})
+    assert reaches_engine(plugin, "SessionStart", {"source": "resume", "session_id": CHILD_ID})
 
 
 def test_the_engines_reply_to_a_start_is_printed(plugin: PluginCopy) -> None:
     """At a start, the hook prints the engine's reply. At an end, it prints nothing."""
-    assert plugin.hook("SessionStart", b'{"source":"clear"}').stdout == b"reply of session\n"
-    assert plugin.hook("SessionEnd", b'{"reason":"clear"}').stdout == b""
+    assert plugin.run_hook("SessionStart", b'{"source":"clear"}').stdout == b"reply of session\n"
+    assert plugin.run_hook("SessionEnd", b'{"reason":"clear"}').stdout == b""
 
 
 def test_a_start_with_a_ready_engine_begins_no_installation(plugin: PluginCopy) -> None:
     """If the venv is complete and has the current lock file, a start begins no installation."""
-    make_ready(plugin)
-    installed = stand_in_installer(plugin)
+    write_ready_venv(plugin)
+    installed = fake_installer(plugin)
     end_installer(plugin)
-    done = plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="")
+    done = plugin.run_hook("SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert not appears_in_time(installed, 1)
+    assert not file_appears(installed, 1)
 
 
 @pytest.mark.parametrize("is_ready", [True, False])
@@ -199,13 +199,15 @@ def test_the_first_start_prints_one_line(plugin: PluginCopy, is_ready: bool) -> 
     A headless start and the second start print nothing.
     """
     if is_ready:
-        make_ready(plugin)
-    stand_in_installer(plugin)
+        write_ready_venv(plugin)
+    fake_installer(plugin)
     end_installer(plugin)
-    headless = plugin.hook(
-        "SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_CODE_ENTRYPOINT="sdk-cli"
+    headless = plugin.run_hook(
+        "SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="", CLAUDE_CODE_ENTRYPOINT="sdk-cli"
     )
-    first, second = (plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="") for _ in range(2))
+    first, second = (
+        plugin.run_hook("SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="") for _ in range(2)
+    )
     said = json.loads(first.stdout)["systemMessage"]
     beginning = (
         "is ready. Type" if is_ready else "is being installed, which takes a minute. Then type"
@@ -218,12 +220,12 @@ def test_the_first_start_prints_one_line(plugin: PluginCopy, is_ready: bool) -> 
 @pytest.mark.parametrize("says", [True, False])
 def test_the_greeting_replaces_an_empty_reply(plugin: PluginCopy, says: bool) -> None:
     """At the first start, the hook prints the engine's reply, or the greeting if there is no reply."""
-    make_ready(plugin)
+    write_ready_venv(plugin)
     if not says:
         engine = plugin.root / "src" / "resume_hooks" / "hooks" / "session.py"
         engine.write_text("import sys\ndef main(): sys.stdin.read()\n")
-    event = STARTUP.replace(b"{", b'{"transcript_path":"/c/projects/-p/x.jsonl",', 1)
-    done = plugin.hook("SessionStart", event, RESUME_HOOKS_PYTHON="")
+    event = STARTUP_EVENT.replace(b"{", b'{"transcript_path":"/c/projects/-p/x.jsonl",', 1)
+    done = plugin.run_hook("SessionStart", event, RESUME_HOOKS_PYTHON="")
     assert (b"reply of session" in done.stdout) is says
     assert (b"is ready. Type /full" in done.stdout) is not says
 
@@ -232,9 +234,11 @@ def test_the_first_start_after_a_failed_installation_reports_it(plugin: PluginCo
     """The first start after a failed installation reports the failure, and the second prints nothing."""
     (plugin.data / "greeted").touch()
     (plugin.data / "install.json").write_text('{"state": "failed", "error": "no network"}\n')
-    stand_in_installer(plugin)
+    fake_installer(plugin)
     end_installer(plugin)
-    first, second = (plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="") for _ in range(2))
+    first, second = (
+        plugin.run_hook("SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="") for _ in range(2)
+    )
     said = json.loads(first.stdout)["systemMessage"]
     assert said.startswith("resume-hooks could not be installed. Type /full")
     assert second.stdout == b""
@@ -246,43 +250,43 @@ def test_an_outdated_engine_starts_the_installation(plugin: PluginCopy, change: 
 
     The hook does not wait for it.
     """
-    make_ready(plugin)
+    write_ready_venv(plugin)
     if change == "no venv":
         shutil.rmtree(plugin.data / "venv")
     elif change == "other lock":
         (plugin.root / "requirements.lock").write_text("# newer\n")
     else:
         (plugin.data / "venv" / "bin" / "python").unlink()
-    installed = stand_in_installer(plugin)
-    done = plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="")
+    installed = fake_installer(plugin)
+    done = plugin.run_hook("SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stderr) == (0, b"")
     assert not installed.exists()
     end_installer(plugin)
-    assert appears_in_time(installed)
+    assert file_appears(installed)
     assert installed.read_text() == str(plugin.data)
 
 
 @pytest.mark.parametrize("own", ["named", "checkout"])
 def test_a_users_own_python_prevents_the_installation(plugin: PluginCopy, own: str) -> None:
     """With RESUME_HOOKS_PYTHON or a .venv in the plugin's folder, no installation begins."""
-    installed = stand_in_installer(plugin)
+    installed = fake_installer(plugin)
     end_installer(plugin)
     if own == "checkout":
         python = plugin.root / ".venv" / "bin" / "python"
         python.parent.mkdir(parents=True)
         python.symlink_to(plugin.env["RESUME_HOOKS_PYTHON"])
-        plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="")
+        plugin.run_hook("SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="")
     else:
-        plugin.hook("SessionStart", STARTUP)
-    assert not appears_in_time(installed, 1)
+        plugin.run_hook("SessionStart", STARTUP_EVENT)
+    assert not file_appears(installed, 1)
 
 
 def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Path) -> None:
     """Without CLAUDE_PLUGIN_DATA, the engine is installed in a data folder with our own name."""
-    installed = stand_in_installer(plugin)
+    installed = fake_installer(plugin)
     end_installer(plugin)
-    plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")
-    assert appears_in_time(installed)
+    plugin.run_hook("SessionStart", STARTUP_EVENT, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")
+    assert file_appears(installed)
     assert installed.read_text() == str(
         tmp_path / "config" / "plugins" / "data" / "resume-hooks-resume-hooks"
     )
@@ -307,9 +311,9 @@ def test_the_models_shell_has_the_command_resume_hooks(
         moved,
         plugin,
     ):  # The path of the last plugin contains a quote, a space and a dollar sign.
-        each.hook(
+        each.run_hook(
             "SessionStart",
-            STARTUP,
+            STARTUP_EVENT,
             *shell,
             CLAUDE_ENV_FILE=str(named),
             CLAUDE_PLUGIN_ROOT=str(each.root),

@@ -21,7 +21,7 @@ from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_install import count_attempts, read_install_state, run_installer
 from tests.hook_scripts.test_notice import reaches_python, stop_event, write_transcript
-from tests.hook_scripts.test_session import STARTUP, appears_in_time, make_ready
+from tests.hook_scripts.test_session import STARTUP_EVENT, file_appears, write_ready_venv
 from tests.hooks.conftest import Run
 from tests.test_import_budget import HEAVY_MODULES, add_packages, loaded_modules
 
@@ -36,24 +36,27 @@ def test_the_stop_hook_calls_the_engine_for_a_joined_team(plugin: PluginCopy) ->
     assert not reaches_python(plugin, body)
     mark.parent.mkdir(parents=True)
     mark.touch()
-    plugin.forget_calls()
-    done = plugin.hook("Stop", body)
+    plugin.delete_engine_calls()
+    done = plugin.run_hook("Stop", body)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert wait_until(lambda: plugin.engine_calls.endswith(body + b"\n"))
     assert plugin.engine_calls.startswith(b"team ")
-    plugin.forget_calls()
-    plugin.hook("Stop", body, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    plugin.delete_engine_calls()
+    plugin.run_hook("Stop", body, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
     assert plugin.engine_calls == b""
 
 
 def test_the_start_hook_calls_the_engine_after_a_failed_push(plugin: PluginCopy) -> None:
     """After a push failed, the next interactive start calls the engine, which reports the failure."""
-    make_ready(plugin)
+    write_ready_venv(plugin)
     folder = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "team"
     folder.mkdir(parents=True)
     (folder / "untold").touch()
-    assert plugin.hook("SessionStart", STARTUP, CLAUDE_CODE_ENTRYPOINT="sdk-cli").stdout == b""
-    assert plugin.hook("SessionStart", STARTUP).stdout == b"reply of session\n"
+    assert (
+        plugin.run_hook("SessionStart", STARTUP_EVENT, CLAUDE_CODE_ENTRYPOINT="sdk-cli").stdout
+        == b""
+    )
+    assert plugin.run_hook("SessionStart", STARTUP_EVENT).stdout == b"reply of session\n"
 
 
 def join_team(plugin: PluginCopy) -> Path:
@@ -74,8 +77,8 @@ def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> N
     run_installer(quick_plugin)
     driver = join_team(quick_plugin)
     before = os.readlink(quick_plugin.data / "venv")
-    quick_plugin.hook("SessionStart", STARTUP)
-    assert appears_in_time(driver)
+    quick_plugin.run_hook("SessionStart", STARTUP_EVENT)
+    assert file_appears(driver)
     assert os.readlink(quick_plugin.data / "venv") == before, "the venv was not rebuilt"
     (quick_plugin.root / "requirements.lock").write_text("# newer\n")
     assert run_installer(quick_plugin) == 0
@@ -94,7 +97,7 @@ def test_the_venv_of_a_team_member_has_the_driver(quick_plugin: PluginCopy) -> N
     assert not driver.exists()
     assert run_installer(quick_plugin) == 0
     assert count_attempts(quick_plugin) == 6, "it is tried again after an hour"
-    assert quick_plugin.engine("--install").stderr == "resume-hooks: the engine is ready\n"
+    assert quick_plugin.run_engine("--install").stderr == "resume-hooks: the engine is ready\n"
     assert driver.exists()
 
 
@@ -103,9 +106,9 @@ def test_the_launcher_adds_the_driver_to_the_venv(quick_plugin: PluginCopy) -> N
 
     This also works for a venv that uv made, which has no pip.
     """
-    assert quick_plugin.engine("--install", "--team").returncode == 0
+    assert quick_plugin.run_engine("--install", "--team").returncode == 0
     assert (quick_plugin.data / "venv" / "requirements-team.lock").exists()
-    assert "is ready or being installed already" in quick_plugin.engine("--install").stderr
+    assert "is ready or being installed already" in quick_plugin.run_engine("--install").stderr
 
 
 @pytest.mark.parametrize(
@@ -113,10 +116,12 @@ def test_the_launcher_adds_the_driver_to_the_venv(quick_plugin: PluginCopy) -> N
 )
 def test_the_model_may_only_search_a_team(plugin: PluginCopy, verb: str) -> None:
     """The launcher lets the model run ``team search`` and refuses every other ``team`` command."""
-    done = plugin.engine("team", verb, CLAUDECODE="1")
+    done = plugin.run_engine("team", verb, CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "'team' is for the user to run" in done.stderr
-    assert plugin.engine("team", "search", "x", CLAUDECODE="1").stdout == "engine team search x\n"
+    assert (
+        plugin.run_engine("team", "search", "x", CLAUDECODE="1").stdout == "engine team search x\n"
+    )
 
 
 def test_a_failed_push_is_reported_once(
