@@ -121,7 +121,7 @@ def test_a_thread_enforces_the_time_limit_without_posix(monkeypatch: pytest.Monk
     """Without POSIX, a thread enforces the time limit, and Ctrl+C still works."""
     monkeypatch.delattr(signal, "setitimer")
     with (
-        pytest.raises(TimeLimitExceeded, match=r"It took longer than 0\.05 s"),
+        pytest.raises(TimeLimitExceeded, match=r"This took longer than 0\.05 s"),
         time_limit(seconds=0.05),
     ):
         work_for_a_minute()
