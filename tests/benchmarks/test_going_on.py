@@ -45,10 +45,10 @@ from benchmarks.going_on.ways import (
 from resume_hooks.transcripts import records
 from tests.builders import SESSION, assistant, boundary, conversation, session_bytes, summary, user
 
-FILE = Item("s", "file", 7, "src/pool.py", in_summary=None)
-READ = Item("s", "file", 8, "src/lock.py", in_summary=None)
-DECISION = Item("s", "decision", 9, "take the lock   first", in_summary=None)
-COMMAND = Item("s", "command", 9, "cd /work && make test 2>&1 | tail -5", in_summary=None)
+CHANGED_FILE_ITEM = Item("s", "file", 7, "src/pool.py", in_summary=None)
+READ_FILE_ITEM = Item("s", "file", 8, "src/lock.py", in_summary=None)
+DECISION_ITEM = Item("s", "decision", 9, "take the lock   first", in_summary=None)
+COMMAND_ITEM = Item("s", "command", 9, "cd /work && make test 2>&1 | tail -5", in_summary=None)
 OPENING = """\
 digest of what was done before, quoted from its records (not instructions)
 last request, USER :3
@@ -76,21 +76,31 @@ def test_an_item_is_found_word_for_word_or_by_its_row() -> None:
 
     A file is also found by its name in the list of files, and a command by its main part.
     """
-    assert text_keeps_item(DECISION, "we take the lock first, then", ())
-    assert not text_keeps_item(DECISION, "the lock is taken first", ())
-    assert text_keeps_item(FILE, "", rows_of(OPENING))
-    assert text_keeps_item(FILE, "", rows_of_prose("I changed pool.py"))
-    assert not text_keeps_item(READ, "", rows_of(OPENING))
-    assert text_keeps_item(COMMAND, "", rows_of(OPENING))
+    assert text_keeps_item(DECISION_ITEM, "we take the lock first, then", ())
+    assert not text_keeps_item(DECISION_ITEM, "the lock is taken first", ())
+    assert text_keeps_item(CHANGED_FILE_ITEM, "", rows_of(OPENING))
+    assert text_keeps_item(CHANGED_FILE_ITEM, "", rows_of_prose("I changed pool.py"))
+    assert not text_keeps_item(READ_FILE_ITEM, "", rows_of(OPENING))
+    assert text_keeps_item(COMMAND_ITEM, "", rows_of(OPENING))
     assert command_core(r"eval $'cat <<\'E\'\nx\\y\nE'") == r"cat <<'E' x\y E'"
 
 
 def test_an_item_behind_a_placeholder_is_near() -> None:
     """An item counts as near if a placeholder names its record, or if the whole digest contains it."""
-    assert place_after_way(FILE, Remainder(1, rows=[Row("files changed:", "src/pool.py")])) == IN
-    assert place_after_way(FILE, Remainder(1, named=frozenset({7}))) == NEAR
-    assert place_after_way(FILE, Remainder(1, named=frozenset({8}))) == OUT
-    assert place_after_way(FILE, Remainder(1, more=[Row("files changed:", "src/pool.py")])) == NEAR
+    assert (
+        place_after_way(
+            CHANGED_FILE_ITEM, Remainder(1, rows=[Row("files changed:", "src/pool.py")])
+        )
+        == IN
+    )
+    assert place_after_way(CHANGED_FILE_ITEM, Remainder(1, named=frozenset({7}))) == NEAR
+    assert place_after_way(CHANGED_FILE_ITEM, Remainder(1, named=frozenset({8}))) == OUT
+    assert (
+        place_after_way(
+            CHANGED_FILE_ITEM, Remainder(1, more=[Row("files changed:", "src/pool.py")])
+        )
+        == NEAR
+    )
 
 
 def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
@@ -99,9 +109,12 @@ def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
     A cell is empty if the way did not run or if no item of the kind is labelled.
     """
     sums = WaySums()
-    sums.add(Remainder(50, "take the lock first", named=frozenset({7})), [FILE, DECISION])
+    sums.add(
+        Remainder(50, "take the lock first", named=frozenset({7})),
+        [CHANGED_FILE_ITEM, DECISION_ITEM],
+    )
     sums.add(Remainder(70), [])
-    sums.add(None, [FILE])
+    sums.add(None, [CHANGED_FILE_ITEM])
     assert row("trim", sums) == "| trim | 60 | 100 |  |  |  | 0 | 50 | 100 |"
     assert row("rollover", WaySums()).count("|") == len(HEADS) + 1
 
@@ -109,7 +122,7 @@ def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
 def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
     """A pasted excerpt has the end of the talk.
 
-    The other form of it has prompts in half of the space and the end of the talk in the other half.
+    In its second form, half of the space contains prompts, and the other half the end of the talk.
     """
     parsed = [
         record

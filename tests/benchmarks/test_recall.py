@@ -35,15 +35,15 @@ from resume_hooks.search.index.tokenize import forms_of_word
 from tests.builders import assistant, tool_result, tool_use, user, write_session
 from tests.needs import corpus
 
-MIN_NATURAL = 0.9  # Minimum share of natural questions with an answer in the first five hits. It is about 1.0.
-MIN_PARAPHRASED = (
+MIN_NATURAL_SHARE = 0.9  # Minimum share of natural questions with an answer in the first five hits. It is about 1.0.
+MIN_PARAPHRASED_SHARE = (
     0.6  # Minimum share of paraphrased questions, each in four wordings. It is about 0.75.
 )
-MAX_STRONG = 0.2  # Maximum share of questions without an answer whose best hit is called strong. It is about 0.0.
+MAX_STRONG_SHARE = 0.2  # Maximum share of questions without an answer whose best hit is called strong. It is about 0.0.
 WORDINGS = 4
 
-FIRST, SECOND = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
-ONE, TWO = f"{FIRST}.jsonl", f"{SECOND}.jsonl"
+FIRST_ID, SECOND_ID = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+FIRST_FILE, SECOND_FILE = f"{FIRST_ID}.jsonl", f"{SECOND_ID}.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def small_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     command = {"command": "descale --kettle"}
     write_session(
         tmp_path,
-        FIRST,
+        FIRST_ID,
         [
             user("my kettle leaks", uuid="a"),
             tool_use("t1", uuid="b", parent="a", name="Bash", tool_input=command),
@@ -71,7 +71,9 @@ def small_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
         ],
     )
     write_session(
-        tmp_path, SECOND, [user("kettle kettle kettle", uuid="f"), assistant("Boiling.", uuid="g")]
+        tmp_path,
+        SECOND_ID,
+        [user("kettle kettle kettle", uuid="f"), assistant("Boiling.", uuid="g")],
     )
     yield tmp_path
     clear_corpus_caches()
@@ -86,7 +88,7 @@ def clear_corpus_caches() -> None:
 def test_questions_are_distinct_and_of_three_kinds() -> None:
     """There are 150 natural, 102 paraphrased and 48 unanswerable questions, and no two are the same.
 
-    Each half has the same number of each kind.
+    Each half of the questions has the same number of each kind.
     """
     asked = questions()
     assert len({question.id for question in asked}) == len(asked)
@@ -124,7 +126,9 @@ def test_every_answer_is_a_record_of_the_corpus() -> None:
 def test_natural_questions_are_answered(corpus_search: Ours) -> None:
     """Search finds an answer to nearly all natural questions in its first five hits."""
     asked = [question for question in questions("tune") if question.kind == "natural"]
-    assert score(ask(corpus_search, asked, lambda question: [question.text])).five >= MIN_NATURAL
+    assert (
+        score(ask(corpus_search, asked, lambda question: [question.text])).five >= MIN_NATURAL_SHARE
+    )
 
 
 @pytest.mark.wide
@@ -132,14 +136,18 @@ def test_several_wordings_answer_most_paraphrased_questions(corpus_search: Ours)
     """With four wordings, search finds an answer to most paraphrased questions in its first five hits."""
     asked = [question for question in questions("tune") if question.also]
     assert (
-        score(ask(corpus_search, asked, lambda question: question.wordings)).five >= MIN_PARAPHRASED
+        score(ask(corpus_search, asked, lambda question: question.wordings)).five
+        >= MIN_PARAPHRASED_SHARE
     )
 
 
 def test_hits_for_unknown_topics_are_not_strong(corpus_search: Ours) -> None:
     """Search hardly ever calls a hit strong for a question without an answer."""
     asked = [question for question in questions("tune") if question.kind == "unanswerable"]
-    assert score(ask(corpus_search, asked, lambda question: [question.text])).strong <= MAX_STRONG
+    assert (
+        score(ask(corpus_search, asked, lambda question: [question.text])).strong
+        <= MAX_STRONG_SHARE
+    )
 
 
 def test_the_home_contains_the_whole_corpus(tmp_path: Path) -> None:
@@ -156,9 +164,18 @@ def test_an_answer_is_ranked_by_turn_and_by_session() -> None:
 
     A hit in another turn of the right session counts for the session.
     """
-    question = Question("q", "natural", "?", ((ONE, 4),), "tune")
+    question = Question("q", "natural", "?", ((FIRST_FILE, 4),), "tune")
     found = judge_answer(
-        question, Answer([Place(TWO, 1), Place(TWO, 2), Place(ONE, 1), Place(ONE, 2)], 1.0)
+        question,
+        Answer(
+            [
+                Place(SECOND_FILE, 1),
+                Place(SECOND_FILE, 2),
+                Place(FIRST_FILE, 1),
+                Place(FIRST_FILE, 2),
+            ],
+            1.0,
+        ),
     )
     assert (found.session, found.turn) == (2, 4)
     assert found.right == (False, False, False, True)
@@ -167,11 +184,11 @@ def test_an_answer_is_ranked_by_turn_and_by_session() -> None:
 
 def test_a_copy_of_an_answer_counts_as_right(small_corpus: Path) -> None:
     """A record with the same id in another session also counts as right."""
-    with open(small_corpus / TWO, "ab") as stream:
+    with open(small_corpus / SECOND_FILE, "ab") as stream:
         stream.write(orjson.dumps(assistant("Teapots never leak.", uuid="e")) + b"\n")
-    assert right_places(Question("q", "natural", "?", ((ONE, 4),), "tune")) == {
-        Place(ONE, 2),
-        Place(TWO, 1),
+    assert right_places(Question("q", "natural", "?", ((FIRST_FILE, 4),), "tune")) == {
+        Place(FIRST_FILE, 2),
+        Place(SECOND_FILE, 1),
     }
 
 
@@ -211,18 +228,21 @@ def test_the_spread_of_one_time_is_that_time() -> None:
 def test_the_naive_baseline_searches_messages_and_tool_calls() -> None:
     """The baseline searches messages, calls and results, in chunks that end at the end of a turn."""
     naive = Naive()
-    assert naive.search(["limescale"], DEPTH).hits == [Place(ONE, 1)]
+    assert naive.search(["limescale"], DEPTH).hits == [Place(FIRST_FILE, 1)]
     assert naive.search(["the descaling?"], DEPTH).hits == []
-    assert naive.search(["descale"], DEPTH).hits == [Place(ONE, 1)]
-    assert naive.search(["leaking teapot"], DEPTH).hits == [Place(ONE, 2), Place(ONE, 1)]
-    assert naive.search(["kettle"], 1).hits == [Place(TWO, 1)]
+    assert naive.search(["descale"], DEPTH).hits == [Place(FIRST_FILE, 1)]
+    assert naive.search(["leaking teapot"], DEPTH).hits == [
+        Place(FIRST_FILE, 2),
+        Place(FIRST_FILE, 1),
+    ]
+    assert naive.search(["kettle"], 1).hits == [Place(SECOND_FILE, 1)]
     assert list(words_of("The Cats were jumping, as it is")) == ["cat", "jump"]
 
 
 def test_a_long_turn_is_one_hit_of_the_naive_baseline(small_corpus: Path) -> None:
     """A turn is one hit of the baseline, even if several of its chunks match."""
-    write_session(small_corpus, SECOND, [user(f"{'kettle ' * CHUNK * 2}", uuid="f")])
-    assert Naive().search(["kettle"], DEPTH).hits == [Place(TWO, 1), Place(ONE, 1)]
+    write_session(small_corpus, SECOND_ID, [user(f"{'kettle ' * CHUNK * 2}", uuid="f")])
+    assert Naive().search(["kettle"], DEPTH).hits == [Place(SECOND_FILE, 1), Place(FIRST_FILE, 1)]
 
 
 @pytest.mark.usefixtures("small_corpus")
@@ -230,13 +250,16 @@ def test_the_naive_baseline_joins_or_fuses_wordings() -> None:
     """The baseline joins several wordings to one query, or combines their rankings."""
     naive = Naive()
     wordings = ["kettle", "leaks", "limescale"]
-    assert naive.search(wordings, DEPTH).hits[0] == Place(ONE, 1)
-    assert FusedNaive(naive).search(wordings, 2).hits == [Place(ONE, 1), Place(TWO, 1)]
+    assert naive.search(wordings, DEPTH).hits[0] == Place(FIRST_FILE, 1)
+    assert FusedNaive(naive).search(wordings, 2).hits == [
+        Place(FIRST_FILE, 1),
+        Place(SECOND_FILE, 1),
+    ]
 
 
 def answer_with_ranks(session: int, turn: int, *strengths: str) -> JudgedAnswer:
     """Return an answer with these ranks, and with hits of these strengths."""
-    hits = [Place(ONE, number) for number in range(1, len(strengths) + 1)]
+    hits = [Place(FIRST_FILE, number) for number in range(1, len(strengths) + 1)]
     question = Question("q", "natural", "?", (), "tune")
     return JudgedAnswer(
         question,

@@ -15,7 +15,7 @@ from resume_hooks.maintenance.fsck.findings import MAX_LISTED_FINDINGS
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.conftest import Cli, Document
 from tests.cli.fork_server import ForkServer
-from tests.maintenance.fsck.cases import CASES, SOUND
+from tests.maintenance.fsck.cases import CASES, VALID_RECORDS
 
 CONTENTS_BY_CASE = {case.name: case.content for case in CASES}
 
@@ -267,7 +267,7 @@ def test_a_dry_run_of_a_repair_writes_nothing(config_home: ConfigHome, document:
 
 def test_repair_of_a_clean_session_writes_nothing(config_home: ConfigHome, cli: Cli) -> None:
     """``fsck --repair`` reports that a clean session needs no repair, and writes nothing."""
-    write_session(config_home.project(), SESSION, SOUND)
+    write_session(config_home.project(), SESSION, VALID_RECORDS)
     done = cli("fsck", SESSION, "--repair")
     assert (done.returncode, done.stdout.decode()) == (0, f"{SESSION}: clean, nothing to repair\n")
     assert len(list(config_home.project().iterdir())) == 1

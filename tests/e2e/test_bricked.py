@@ -18,7 +18,7 @@ from tests.e2e.plugin import (
 )
 from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV, engine_environment
 from tests.e2e.test_trim_corpus import block_values
-from tests.maintenance.fsck.cases import BYTES, CASES
+from tests.maintenance.fsck.cases import CASES, VALID_CONTENT
 from tests.maintenance.fsck.test_in_client import request_outline
 from tests.needs import corpus, one_in
 
@@ -129,7 +129,9 @@ def test_one_key_opens_a_repaired_copy(modern_tui: Tui, plugin: Path, code: str)
     (request,) = modern_tui.api.main_requests()
     assert error_of_invalid_request(request) == ""
     said = [message for message in request["messages"] if message["role"] != "system"]
-    assert " ".join(filter(None, request_outline(said))).startswith(CASES_BY_CODE[code].kept)
+    assert " ".join(filter(None, request_outline(said))).startswith(
+        CASES_BY_CODE[code].repaired_outline
+    )
     assert "hello ALPHA" in text_of_request(request)
     modern_tui.wait_until_idle()
     assert "now go on BETA" in child.read_text()
@@ -193,7 +195,7 @@ def test_a_handoff_is_suggested_once_if_no_repair_helps(tui: Tui, plugin: Path) 
 
     Only the client's memory contains the content that the API refuses.
     """
-    open_refused_session(tui, plugin, BYTES, CHANGED_THINKING_ERROR)
+    open_refused_session(tui, plugin, VALID_CONTENT, CHANGED_THINKING_ERROR)
     tui.wait_for(HANDOFF_HINT)
     tui.submit("hello again DELTA")
     tui.wait_for("DELTA[^─]*API Error")

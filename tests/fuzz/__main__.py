@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 
 from tests.fuzz.draws import Draws
-from tests.fuzz.running import Figures, make_home, restore_environment, run_target
-from tests.fuzz.targets import TARGETS as OF_THE_CORE
+from tests.fuzz.running import TargetResult, make_home, restore_environment, run_target
+from tests.fuzz.targets import TARGETS as CORE_TARGETS
 from tests.needs import REPO
 
 TARGETS = [
-    *OF_THE_CORE,
+    *CORE_TARGETS,
     *(
         target
         for path in sorted(REPO.glob("tests/parts/*/fuzz.py"))
@@ -58,7 +58,7 @@ def main() -> int:
     return int(any(one.failures for one in figures))
 
 
-def _format_table(figures: list[Figures], seed: int) -> str:
+def _format_table(figures: list[TargetResult], seed: int) -> str:
     rows = [
         f"| target | cases | CPU s | slowest ms | failures |  seed {seed}",
         "|---|---|---|---|---|",

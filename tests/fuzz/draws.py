@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-WORDS = (
+TROUBLESOME_TEXTS = (
     "",
     "a",
     "fix the parser",
@@ -82,45 +82,45 @@ class Draws:
         self._raw = raw
         self._at = 0
 
-    def below(self, count: int) -> int:
+    def number_below(self, count: int) -> int:
         """Return a number from 0 to ``count - 1``."""
         width = 1 if count <= 256 else 2 if count <= 65_536 else 4
         piece = self._raw[self._at : self._at + width]
         self._at += width
         return int.from_bytes(piece, "big") % count
 
-    def coin(self, of: int = 2) -> bool:
+    def flip_coin(self, of: int = 2) -> bool:
         """Return True once in ``of`` times on average, and False after the end of the bytes."""
-        return self.below(of) == of - 1
+        return self.number_below(of) == of - 1
 
     def pick(self, things: Sequence[T]) -> T:
         """Return one of ``things``."""
-        return things[self.below(len(things))]
+        return things[self.number_below(len(things))]
 
-    def many(self, most: int, make: Callable[[], T]) -> list[T]:
+    def list_of(self, most: int, make: Callable[[], T]) -> list[T]:
         """Return at most ``most`` values that ``make`` returns."""
-        return [make() for _ in range(self.below(most + 1))]
+        return [make() for _ in range(self.number_below(most + 1))]
 
-    def raw(self, most: int) -> bytes:
+    def take_bytes(self, most: int) -> bytes:
         """Return at most ``most`` of the next bytes."""
-        count = self.below(most + 1)
+        count = self.number_below(most + 1)
         piece = self._raw[self._at : self._at + count]
         self._at += count
         return piece
 
     def text(self) -> str:
         """Return a text that often causes errors, or sometimes a generated one."""
-        if self.coin(4):
-            return self.raw(40).decode("utf-8", self.pick(("replace", "surrogateescape")))
-        return "".join(self.pick(WORDS) for _ in range(1 + self.below(2)))
+        if self.flip_coin(4):
+            return self.take_bytes(40).decode("utf-8", self.pick(("replace", "surrogateescape")))
+        return "".join(self.pick(TROUBLESOME_TEXTS) for _ in range(1 + self.number_below(2)))
 
     def json(self, depth: int = 3) -> Any:
         """Return a JSON value with at most ``depth`` levels."""
-        kind = self.below(8 if depth else 5)
+        kind = self.number_below(8 if depth else 5)
         if kind < 3:
             return self.text()
         if kind < 5:
             return self.pick(SCALARS)
         if kind < 7:
-            return {self.text(): self.json(depth - 1) for _ in range(self.below(4))}
-        return self.many(4, lambda: self.json(depth - 1))
+            return {self.text(): self.json(depth - 1) for _ in range(self.number_below(4))}
+        return self.list_of(4, lambda: self.json(depth - 1))

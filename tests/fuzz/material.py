@@ -9,16 +9,16 @@ from typing import Any
 from tests.builders import CWD, SESSION, Record, session_id
 from tests.fuzz.draws import Draws
 
-IDS = (*(f"{n:08x}-aaaa-4aaa-8aaa-aaaaaaaaaaaa" for n in range(9)), "x", "")
+FEW_IDS = (*(f"{n:08x}-aaaa-4aaa-8aaa-aaaaaaaaaaaa" for n in range(9)), "x", "")
 """Only a few ids, so that cycles, late parents and duplicate ids occur."""
 
 SESSIONS = (SESSION, *(session_id(n) for n in range(1, 5)))
-KINDS = (
+RECORD_TYPES = (
     "user", "assistant", "user", "assistant", "system", "attachment", "progress", "summary", "custom-title", "ai-title",
     "tag", "agent-name", "last-prompt", "file-history-snapshot", "file-history-delta", "pr-link", "mode",
     "worktree-state", "queue-operation", "content-replacement", "session_meta", "unheard-of",
 )  # fmt: skip
-BLOCKS = (
+BLOCK_TYPES = (
     "text",
     "tool_use",
     "tool_result",
@@ -28,20 +28,20 @@ BLOCKS = (
     "document",
     "server_tool_use",
 )
-FLAGS = (
+FLAG_FIELDS = (
     "isMeta",
     "isSidechain",
     "isCompactSummary",
     "isVisibleInTranscriptOnly",
     "isApiErrorMessage",
 )
-KEYS = (
+RECORD_FIELDS = (
     "parentUuid", "uuid", "sessionId", "timestamp", "type", "message", "cwd", "version", "entrypoint", "subtype",
     "toolUseResult", "compactMetadata", "logicalParentUuid", "sentAsUuid", "attachment", "rendered", "leafUuid",
     "customTitle", "aiTitle", "tag", "summary", "snapshot", "delta", "forkedFrom", "truncated", "original_session",
     "original_index", "original_uuid", "continue_metadata", "trim_metadata", "prNumber", "prUrl", "agentName",
 )  # fmt: skip
-GARBAGE = (
+INVALID_LINES = (
     b"",
     b"\r",
     b"\x00\x00",
@@ -60,9 +60,9 @@ NESTED_BRACKETS = 3_000
 
 def draw_block(draws: Draws) -> Any:
     """Return a block for the content of a message."""
-    if draws.coin(8):
+    if draws.flip_coin(8):
         return draws.json()
-    kind, call = draws.pick(BLOCKS), draws.pick(("c0", "c1", "c2", ""))
+    kind, call = draws.pick(BLOCK_TYPES), draws.pick(("c0", "c1", "c2", ""))
     inner: Record = {"type": kind}
     if kind == "text":
         inner["text"] = draws.text()
@@ -74,14 +74,14 @@ def draw_block(draws: Draws) -> Any:
             "old_string": "a",
             "new_string": draws.text(),
         }
-        inner |= {"id": call, "name": tool, "input": draws.json() if draws.coin(3) else given}
+        inner |= {"id": call, "name": tool, "input": draws.json() if draws.flip_coin(3) else given}
     elif kind == "tool_result":
         content = (
             draws.json()
-            if draws.coin(3)
+            if draws.flip_coin(3)
             else [{"type": "text", "text": draws.text() * draws.pick((1, 40))}]
         )
-        inner |= {"tool_use_id": call, "content": content, "is_error": draws.coin()}
+        inner |= {"tool_use_id": call, "content": content, "is_error": draws.flip_coin()}
     elif kind == "thinking":
         inner |= {"thinking": draws.text(), "signature": draws.text()}
     else:
@@ -94,25 +94,25 @@ def draw_block(draws: Draws) -> Any:
 
 def draw_record(draws: Draws) -> Record:
     """Return a record that is almost valid."""
-    kind = draws.pick(KINDS)
-    made: Record = {"type": kind, "sessionId": draws.pick(SESSIONS), "uuid": draws.pick(IDS)}
-    if draws.below(4):
-        made["parentUuid"] = draws.pick(IDS) or None
+    kind = draws.pick(RECORD_TYPES)
+    made: Record = {"type": kind, "sessionId": draws.pick(SESSIONS), "uuid": draws.pick(FEW_IDS)}
+    if draws.number_below(4):
+        made["parentUuid"] = draws.pick(FEW_IDS) or None
     made["timestamp"] = (
-        draws.text() if draws.coin(6) else f"2026-01-31T09:{draws.below(60):02}:00.000Z"
+        draws.text() if draws.flip_coin(6) else f"2026-01-31T09:{draws.number_below(60):02}:00.000Z"
     )
     if kind in {"user", "assistant"}:
-        content = draws.text() if draws.coin() else draws.many(4, lambda: draw_block(draws))
+        content = draws.text() if draws.flip_coin() else draws.list_of(4, lambda: draw_block(draws))
         made["message"] = {
             "role": kind,
             "content": content,
-            "id": draws.pick(IDS),
+            "id": draws.pick(FEW_IDS),
             "model": draws.text(),
         }
-        if kind == "assistant" and draws.coin():
+        if kind == "assistant" and draws.flip_coin():
             made["message"]["usage"] = {
                 "input_tokens": draws.json(0),
-                "output_tokens": draws.below(70_000),
+                "output_tokens": draws.number_below(70_000),
             }
         made |= {"cwd": CWD, "entrypoint": "cli", "version": "2.1.329"}
     elif kind == "system":
@@ -120,18 +120,25 @@ def draw_record(draws: Draws) -> Record:
             ("compact_boundary", "local_command", "informational", "turn_duration")
         )
         kept = {
-            "anchorUuid": draws.pick(IDS),
-            "headUuid": draws.pick(IDS),
-            "tailUuid": draws.pick(IDS),
+            "anchorUuid": draws.pick(FEW_IDS),
+            "headUuid": draws.pick(FEW_IDS),
+            "tailUuid": draws.pick(FEW_IDS),
         }
-        listed = {"anchorUuid": draws.pick(IDS), "uuids": draws.many(3, lambda: draws.pick(IDS))}
-        preserved = {"preservedMessages": listed} if draws.coin() else {"preservedSegment": kept}
-        made["compactMetadata"] = draws.json() if draws.coin(3) else {"preTokens": 5, **preserved}
+        listed = {
+            "anchorUuid": draws.pick(FEW_IDS),
+            "uuids": draws.list_of(3, lambda: draws.pick(FEW_IDS)),
+        }
+        preserved = (
+            {"preservedMessages": listed} if draws.flip_coin() else {"preservedSegment": kept}
+        )
+        made["compactMetadata"] = (
+            draws.json() if draws.flip_coin(3) else {"preTokens": 5, **preserved}
+        )
     elif kind == "custom-title":
         made["customTitle"] = draws.text()
-    for flag in draws.many(2, lambda: draws.pick(FLAGS)):
+    for flag in draws.list_of(2, lambda: draws.pick(FLAG_FIELDS)):
         made[flag] = True
-    for key in draws.many(2, lambda: draws.pick(KEYS)):
+    for key in draws.list_of(2, lambda: draws.pick(RECORD_FIELDS)):
         made[key] = draws.json()
     return made
 
@@ -156,33 +163,35 @@ def draw_metadata(draws: Draws) -> Record:
         ),
         "exported_file": draws.text(),
     }
-    made: Record = {"continue_metadata": draws.json() if draws.coin(6) else about}
-    if draws.coin(3):
+    made: Record = {"continue_metadata": draws.json() if draws.flip_coin(6) else about}
+    if draws.flip_coin(3):
         made["trim_metadata"] = (
-            draws.json() if draws.coin() else {**about, "trim_params": draws.json(), "stats": {}}
+            draws.json()
+            if draws.flip_coin()
+            else {**about, "trim_params": draws.json(), "stats": {}}
         )
     return made
 
 
 def draw_line(draws: Draws) -> bytes:
     """Return a line without its line break."""
-    kind = draws.below(16)
+    kind = draws.number_below(16)
     if kind == 15:
-        return draws.pick(GARBAGE) + draws.raw(20)
+        return draws.pick(INVALID_LINES) + draws.take_bytes(20)
     if kind == 14:
         return b'{"type":"user","uuid":"x","a":' + draws.pick((b"[", b'{"a":')) * NESTED_BRACKETS
     made = draw_metadata(draws) if kind == 13 else draw_record(draws)
-    body = json.dumps(made, ensure_ascii=draws.coin()).encode("utf-8", "surrogatepass")
-    return body[: draws.below(len(body) + 1)] if kind == 12 else body
+    body = json.dumps(made, ensure_ascii=draws.flip_coin()).encode("utf-8", "surrogatepass")
+    return body[: draws.number_below(len(body) + 1)] if kind == 12 else body
 
 
 def draw_transcript(draws: Draws, most: int = 14) -> bytes:
     """Return the content of a file with any line breaks, the last of which may be missing."""
     ends = (b"\n", b"\n", b"\n", b"\r\n", b"\n\n")
-    head = json.dumps(draw_metadata(draws)).encode() + b"\n" if draws.coin(3) else b""
-    lines = (draw_line(draws) + draws.pick(ends) for _ in range(1 + draws.below(most)))
+    head = json.dumps(draw_metadata(draws)).encode() + b"\n" if draws.flip_coin(3) else b""
+    lines = (draw_line(draws) + draws.pick(ends) for _ in range(1 + draws.number_below(most)))
     whole = draws.pick((b"", b"", b"", b"\xef\xbb\xbf")) + head + b"".join(lines)
-    return whole[:-1] if draws.coin(4) else whole
+    return whole[:-1] if draws.flip_coin(4) else whole
 
 
 def write_file(folder: Path, session: str, content: bytes) -> str:

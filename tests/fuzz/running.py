@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from tests.builders import ConfigHome
 from tests.fuzz.draws import Draws
-from tests.fuzz.targets.target import Target, Try
+from tests.fuzz.targets.target import Target, TryCase
 
 MAX_CASE_BYTES = 2_000
 """Maximum number of bytes for a case."""
 
 
-class Figures(NamedTuple):
+class TargetResult(NamedTuple):
     """The result of a target: number of cases, CPU seconds, the slowest case, and each failure once."""
 
     target: str
@@ -47,7 +47,7 @@ def restore_environment() -> Iterator[None]:
         os.environ.update(before)
 
 
-def run_target(target: Target, try_one: Try, seconds: float, seed: int) -> Figures:
+def run_target(target: Target, try_one: TryCase, seconds: float, seed: int) -> TargetResult:
     """Run random cases for ``seconds``. Keep the first failure at each place in the code, with its bytes."""
     chance = random.Random(f"{target.name} {seed}")
     deadline, began = time.monotonic() + seconds, time.process_time()
@@ -64,4 +64,4 @@ def run_target(target: Target, try_one: Try, seconds: float, seed: int) -> Figur
                 f"{type(error).__name__} at {last.filename}:{last.lineno}", raw.hex()
             )
         cases, slowest = cases + 1, max(slowest, time.process_time() - at)
-    return Figures(target.name, cases, time.process_time() - began, slowest, failures)
+    return TargetResult(target.name, cases, time.process_time() - began, slowest, failures)

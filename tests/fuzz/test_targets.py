@@ -18,18 +18,18 @@ from tests.fuzz.draws import Draws
 from tests.fuzz.running import MAX_CASE_BYTES, make_home, restore_environment
 from tests.fuzz.targets.target import Target
 
-CASES = 10_000 if os.environ.get("RUN_ALL") == "1" else 2_000
+CASE_COUNT = 10_000 if os.environ.get("RUN_ALL") == "1" else 2_000
 """Minimum number of cases of all targets together."""
 
 
 def cases_of_target(target: Target) -> int:
     """Return the number of cases that a target runs."""
-    return -(-target.cases * CASES // 10_000)
+    return -(-target.cases * CASE_COUNT // 10_000)
 
 
 def test_the_shares_add_up_to_all_cases() -> None:
     """The shares of all targets add up to the number of cases in the documentation."""
-    assert sum(cases_of_target(target) for target in TARGETS) >= CASES
+    assert sum(cases_of_target(target) for target in TARGETS) >= CASE_COUNT
     assert len({target.name for target in TARGETS}) == len(TARGETS)
 
 

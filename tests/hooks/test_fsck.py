@@ -15,7 +15,7 @@ from resume_hooks.hooks.client_module import QUESTION_CHOICES, answer_module
 from resume_hooks.hooks.triggers import REPAIR_QUESTION
 from tests.builders import SESSION, ConfigHome
 from tests.hooks.conftest import children_of
-from tests.maintenance.fsck.cases import BYTES, CASES, Case
+from tests.maintenance.fsck.cases import CASES, VALID_CONTENT, Case
 
 UNSIGNED = "API Error: 400 messages.3.content.0: Invalid `signature` in `thinking` block"
 UNPAIRED = (
@@ -105,7 +105,7 @@ def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: st
     """
     parent = write_broken_session(CASE[code], config_home)
     assert "/handoff" in ask_module(UNSIGNED)["text"]
-    write_broken_session(BYTES, config_home)
+    write_broken_session(VALID_CONTENT, config_home)
     assert "/handoff" in ask_module(UNPAIRED)["text"]
     assert children_of(parent) == []
 

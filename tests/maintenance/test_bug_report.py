@@ -34,12 +34,12 @@ from tests.builders import (
 )
 from tests.needs import names_of_installed_parts
 
-NAME = "aliceplanted"
-PLANTED = {
+USER_NAME = "aliceplanted"
+PRIVATE_TEXTS = {
     "title": "Planted title of a session",
     "prompt": "planted words of a prompt",
     "path": "/srv/planted-client/secret-project",
-    "name": NAME,
+    "name": USER_NAME,
     "project": "planted-project",
     "secret": "sk-ant-planted-0123456789abcdef",
     "event": "PlantedEvent of somebody",
@@ -51,9 +51,9 @@ def home_with_private_texts(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Path:
     """Write a home with private texts in every possible place, and return its project's folder."""
-    home = tmp_path / NAME
+    home = tmp_path / USER_NAME
     config = home / ".claude"
-    project = home / "work" / PLANTED["project"]
+    project = home / "work" / PRIVATE_TEXTS["project"]
     state = config / "resume-hooks"
     for folder in (
         project / ".claude",
@@ -66,56 +66,59 @@ def home_with_private_texts(
         "HOME": home,
         "CLAUDE_CONFIG_DIR": config,
         "PATH": home / "bin",
-        "USER": NAME,
+        "USER": USER_NAME,
     }.items():
         monkeypatch.setenv(key, str(value))
-    monkeypatch.setenv("TERM_PROGRAM", PLANTED["path"])
-    monkeypatch.setenv("ANTHROPIC_API_KEY", PLANTED["secret"])
+    monkeypatch.setenv("TERM_PROGRAM", PRIVATE_TEXTS["path"])
+    monkeypatch.setenv("ANTHROPIC_API_KEY", PRIVATE_TEXTS["secret"])
     where = {"cwd": str(project)}
-    infos = [{"command": PLANTED["path"], "durationMs": 5}]
+    infos = [{"command": PRIVATE_TEXTS["path"], "durationMs": 5}]
     records = [{**record, **where} for record in conversation(1)]
     records += [
-        user(PLANTED["prompt"], uuid="p", parent="r1", ts=5, **where),
-        custom_title(PLANTED["title"]),
+        user(PRIVATE_TEXTS["prompt"], uuid="p", parent="r1", ts=5, **where),
+        custom_title(PRIVATE_TEXTS["title"]),
     ]
     records += [system("stop_hook_summary", uuid="s", ts=6, hookInfos=infos)]
-    attached = {"type": "hook_success", "hookEvent": PLANTED["event"], "durationMs": 5}
+    attached = {"type": "hook_success", "hookEvent": PRIVATE_TEXTS["event"], "durationMs": 5}
     records += [
         {"type": "attachment", "timestamp": "2026-01-31T10:00:00.000Z", "attachment": attached}
     ]
     key = re.sub("[^A-Za-z0-9]", "-", str(project))
     write_session(config / "projects" / key, SESSION, records)
     record_link(
-        Link(SESSION, session_id(7), PLANTED["title"], "2026-01-31T10:00:00.000Z", None), Where()
+        Link(SESSION, session_id(7), PRIVATE_TEXTS["title"], "2026-01-31T10:00:00.000Z", None),
+        Where(),
     )
-    (state / PLANTED["title"]).write_text("x")
+    (state / PRIVATE_TEXTS["title"]).write_text("x")
     (state / "settings.json").write_text(
         json.dumps(
             {
-                "handoff_dir": PLANTED["path"],
-                "summary_model": f"{NAME}-model",
-                "notice_percent": PLANTED["secret"],
+                "handoff_dir": PRIVATE_TEXTS["path"],
+                "summary_model": f"{USER_NAME}-model",
+                "notice_percent": PRIVATE_TEXTS["secret"],
             }
-        ).replace(f"{NAME}-model", f"{NAME}-model")
+        ).replace(f"{USER_NAME}-model", f"{USER_NAME}-model")
     )
     os.chmod(state, 0o700)
     (project / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
-    failure = {"state": "failed", "started": 5, "error": f"{PLANTED['path']}/x: no {project}"}
+    failure = {"state": "failed", "started": 5, "error": f"{PRIVATE_TEXTS['path']}/x: no {project}"}
     (config / "plugins" / "data" / "resume-hooks-x" / "install.json").write_text(
         json.dumps(failure)
     )
     (config / "settings.json").write_text(
-        json.dumps({"enabledPlugins": {f"resume-hooks@{PLANTED['project']}": True}})
+        json.dumps({"enabledPlugins": {f"resume-hooks@{PRIVATE_TEXTS['project']}": True}})
     )
-    known = {"plugins": {"resume-hooks@x": [{"version": PLANTED["path"]}, {"version": "1.2.3"}]}}
+    known = {
+        "plugins": {"resume-hooks@x": [{"version": PRIVATE_TEXTS["path"]}, {"version": "1.2.3"}]}
+    }
     (config / "plugins" / "installed_plugins.json").write_text(json.dumps(known))
     try:
-        raise KeyError(PLANTED["secret"], PLANTED["prompt"])  # noqa: TRY301 - raised here on purpose
+        raise KeyError(PRIVATE_TEXTS["secret"], PRIVATE_TEXTS["prompt"])  # noqa: TRY301 - raised here on purpose
     except KeyError as error:
         path = bug_log.log_bug("search", "1", error)
     with open(path, "a", encoding="utf-8") as stream:
         stream.write(
-            f"{PLANTED['prompt']}\n\n2026-01-31T10:00:00.000Z 1 search KeyError\n  {PLANTED['prompt']}\n\n"
+            f"{PRIVATE_TEXTS['prompt']}\n\n2026-01-31T10:00:00.000Z 1 search KeyError\n  {PRIVATE_TEXTS['prompt']}\n\n"
         )
     monkeypatch.chdir(project)
     return project
@@ -130,7 +133,7 @@ def validated_report(project: Path) -> dict[str, Any]:
 def test_the_report_has_no_private_text(home_with_private_texts: Path) -> None:
     """A bug report has no title, prompt, path, project, user name, or value of a variable or a setting."""
     text = json.dumps(validated_report(home_with_private_texts)).lower()
-    for what, words in PLANTED.items():
+    for what, words in PRIVATE_TEXTS.items():
         assert words.lower() not in text, what
     assert "planted" not in text
     assert str(home_with_private_texts.parent).lower() not in text
@@ -138,7 +141,7 @@ def test_the_report_has_no_private_text(home_with_private_texts: Path) -> None:
 
 
 def test_the_report_has_the_necessary_facts(home_with_private_texts: Path) -> None:
-    """A bug report has versions, codes of findings, keys of changed settings, and the places of bugs."""
+    """A bug report has versions, codes of findings, keys of changed settings, and where bugs occurred."""
     found = validated_report(home_with_private_texts)
     codes = {row["code"]: row for row in found["findings"]}
     assert (
@@ -159,7 +162,7 @@ def test_the_report_has_the_necessary_facts(home_with_private_texts: Path) -> No
 
 def test_only_known_findings_have_a_detail(home_with_private_texts: Path) -> None:
     """A finding that the bug report does not know has only its code in it, and no sentences."""
-    own = Finding("new thing", "note", PLANTED["path"], "", "new-thing")
+    own = Finding("new thing", "note", PRIVATE_TEXTS["path"], "", "new-thing")
     found = bug_report.make_bug_report([own], str(home_with_private_texts), Where())["findings"]
     assert found == [{"code": "new-thing", "level": "note", "detail": ""}]
 

@@ -44,7 +44,7 @@ def finding_named(cwd: Path, name: str) -> Finding:
     return next(finding for finding in check_installation(str(cwd)) if finding.name == name)
 
 
-def fake_client(cwd: Path, said: str) -> None:
+def write_fake_client(cwd: Path, said: str) -> None:
     """Write a program ``claude`` on PATH that prints ``said``."""
     program = cwd.parent / "bin" / "claude"
     program.write_text(f"#!/bin/sh\necho '{said}'\n")
@@ -69,7 +69,7 @@ def write_json(path: Path, value: object) -> None:
 def test_doctor_checks_the_clients_version(cwd: Path, said: str, level: str) -> None:
     """A supported client is ok. A missing or old client, or one that prints no version, is a problem."""
     assert "not on PATH" in finding_named(cwd, "client").detail
-    fake_client(cwd, said)
+    write_fake_client(cwd, said)
     assert finding_named(cwd, "client").level == level
 
 
@@ -228,7 +228,7 @@ def test_a_full_disk_is_found(
 ) -> None:
     """On a full disk, the finding has the free space and what cannot be stored.
 
-    This is also so without a state folder.
+    The finding is the same without a state folder.
     """
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=12_000))
     for _ in range(2):

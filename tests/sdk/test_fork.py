@@ -29,43 +29,55 @@ from tests.needs import corpus, corpus_sessions
 from tests.search.index.probe import uuid_of_text
 from tests.transcripts.chain_cases import CASES, Case
 
-LEAF = "it drops last-prompt, the client's own note of where the conversation ends"
-KEPT = "it does not name the messages that a compaction kept by their new ids"
-LINES = "it splits lines where a text holds U+2028, and loses both halves"
-PARENTS = "it cuts the chain at a parent that is not in the file, or stands after its child, or twice in it"
-OTHER = "it copies records that the client passes over: blank ones, and a sub-agent's file"
-ORDER = "it leaves parallel calls between their results, where old clients lose all but one"
-PAIRS = "it leaves a call without an answer, and an answer at the start, for the client to mend"
+DROPPED_LEAF = (
+    "the SDK drops the record last-prompt, in which the client stores where the conversation ends"
+)
+OLD_IDS_OF_KEPT_MESSAGES = "the SDK leaves the old ids in a compaction's list of kept messages"
+SPLIT_LINE = "the SDK splits a line at the character U+2028, and loses both halves"
+CUT_AT_PARENT = (
+    "the SDK cuts the chain at a parent that is missing, follows its child, or is in the file twice"
+)
+COPIED_SKIPPED_RECORDS = (
+    "the SDK copies records that the client skips: blank ones, and those of a sub-agent's file"
+)
+SCATTERED_CALLS = "the SDK leaves parallel calls between their results, where old clients lose all results but one"
+UNPAIRED_MESSAGES = (
+    "the SDK leaves a call without a result and an answer at the start, which the client repairs"
+)
 
-LARGE = "its fork is smaller than 5 MiB, so that what the client did not read of the parent any more is read again"
-PROGRESS = "it walks progress records wherever they stand"
-QUEUED = "it does not know a queued prompt by the id that it was sent under"
-AGENT = "it copies a file that begins with a sub-agent's record, which no list of sessions shows"
+FORK_BELOW_5_MIB = (
+    "the SDK's fork is smaller than 5 MiB, so the client reads records that it skips in the parent"
+)
+FOLLOWED_PROGRESS = "the SDK follows progress records at any position in the file"
+UNKNOWN_QUEUED_ID = "the SDK does not know the id under which a queued prompt was sent"
+COPIED_AGENT_FILE = (
+    "the SDK copies a file that begins with a sub-agent's record, which no list of sessions shows"
+)
 
 REASONS_IN_CASES = {
-    "over 5 MiB what a compaction dropped stays dropped": LARGE,
-    "over 5 MiB a near parent is bridged by what is left": LARGE,
-    "over 5 MiB a shared message id pulls nothing in": LARGE,
-    "over 5 MiB a kept segment is still spliced in": KEPT,
-    "a progress record after its child is unknown to it": PROGRESS,
-    "a queued prompt goes by the id that it was sent under": QUEUED,
-    "an inline sub-agent's records can be parents": AGENT,
-    "a hint beats a newer branch": LEAF,
-    "a hint before a newer branch still holds": LEAF,
-    "a hint at an ancestor with another branch last": LEAF,
-    "an explicit hint is exact": LEAF,
-    "a hint at an aside means the message above it": LEAF,
-    "a hint at a result of calls side by side stays": LEAF,
-    "an emptied conversation": LEAF,
-    "a walked segment is spliced in": KEPT,
-    "a listed segment is spliced in": KEPT,
-    "what hangs before a spliced compaction hangs on its segment": KEPT,
-    "a hint with answers below it is void beside a kept segment": KEPT,
-    "parallel calls streamed between their results": ORDER,
-    "a missing parent is bridged within five seconds": PARENTS,
-    "of two records at the same instant the first bridges": PARENTS,
-    "a duplicate uuid: the last record wins": PARENTS,
-    "parents after their children": PARENTS,
+    "over 5 MiB what a compaction dropped stays dropped": FORK_BELOW_5_MIB,
+    "over 5 MiB a near parent is bridged by what is left": FORK_BELOW_5_MIB,
+    "over 5 MiB a shared message id pulls nothing in": FORK_BELOW_5_MIB,
+    "over 5 MiB a kept segment is still spliced in": OLD_IDS_OF_KEPT_MESSAGES,
+    "a progress record after its child is unknown to it": FOLLOWED_PROGRESS,
+    "a queued prompt goes by the id that it was sent under": UNKNOWN_QUEUED_ID,
+    "an inline sub-agent's records can be parents": COPIED_AGENT_FILE,
+    "a hint beats a newer branch": DROPPED_LEAF,
+    "a hint before a newer branch still holds": DROPPED_LEAF,
+    "a hint at an ancestor with another branch last": DROPPED_LEAF,
+    "an explicit hint is exact": DROPPED_LEAF,
+    "a hint at an aside means the message above it": DROPPED_LEAF,
+    "a hint at a result of calls side by side stays": DROPPED_LEAF,
+    "an emptied conversation": DROPPED_LEAF,
+    "a walked segment is spliced in": OLD_IDS_OF_KEPT_MESSAGES,
+    "a listed segment is spliced in": OLD_IDS_OF_KEPT_MESSAGES,
+    "what hangs before a spliced compaction hangs on its segment": OLD_IDS_OF_KEPT_MESSAGES,
+    "a hint with answers below it is void beside a kept segment": OLD_IDS_OF_KEPT_MESSAGES,
+    "parallel calls streamed between their results": SCATTERED_CALLS,
+    "a missing parent is bridged within five seconds": CUT_AT_PARENT,
+    "of two records at the same instant the first bridges": CUT_AT_PARENT,
+    "a duplicate uuid: the last record wins": CUT_AT_PARENT,
+    "parents after their children": CUT_AT_PARENT,
 }
 """The names of cases in which the SDK's fork differs, with the reason."""
 
@@ -121,15 +133,15 @@ def reason_for_difference(
     text = path.read_text(encoding="utf-8", errors="replace")
     row = linearize_chain(transcript.chain)
     if len(text.splitlines()) != len(text.rstrip("\n").split("\n")):
-        return LINES
+        return SPLIT_LINE
     if any(node.kept_segment for node in transcript.chain):
-        return KEPT
+        return OLD_IDS_OF_KEPT_MESSAGES
     if sorted(own) == sorted(told):
-        return ORDER
+        return SCATTERED_CALLS
     blank = {n.uuid for n in transcript.nodes if n.is_message and is_blank(transcript, n.number)}
     if set(told) - set(own) <= blank and not set(own) - set(told):
-        return OTHER
-    return PAIRS if row.dropped_calls or row.open_calls else ""
+        return COPIED_SKIPPED_RECORDS
+    return UNPAIRED_MESSAGES if row.dropped_calls or row.open_calls else ""
 
 
 def is_blank(transcript: Transcript, number: int) -> bool:
@@ -158,7 +170,14 @@ def test_forks_of_every_real_session_agree(config_home: ConfigHome) -> None:
             file.unlink()
     assert found[""] == 0
     assert found["alike"] > 50
-    assert found.keys() <= {"alike", LINES, KEPT, ORDER, OTHER, PAIRS}
+    assert found.keys() <= {
+        "alike",
+        SPLIT_LINE,
+        OLD_IDS_OF_KEPT_MESSAGES,
+        SCATTERED_CALLS,
+        COPIED_SKIPPED_RECORDS,
+        UNPAIRED_MESSAGES,
+    }
 
 
 def two_plain_turns() -> list[dict[str, object]]:

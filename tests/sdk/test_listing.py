@@ -32,12 +32,12 @@ from tests.builders import (
 )
 from tests.needs import corpus, corpus_sessions
 
-PADDING: Record = {
+PADDING_RECORD: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
     "snapshot": {"padding": "x" * 3 * END_BYTES},
 }
-LONG = "/home/user/" + "a-folder/" * 30
+LONG_FOLDER = "/home/user/" + "a-folder/" * 30
 
 
 class Listings(NamedTuple):
@@ -132,7 +132,7 @@ def test_both_list_the_same_pages(listings: Listings, limit: int, offset: int) -
 
 
 def test_both_list_the_same_sessions_of_each_folder(listings: Listings) -> None:
-    """Both lists have the same sessions of a folder, which is the one where a session started."""
+    """For each folder, both lists have the same sessions, namely those that started in the folder."""
     folders = {row.folder for row in listings.ours.values() if row.folder}
     assert len(folders) > 10
     for folder in folders:
@@ -226,18 +226,18 @@ def test_difference_the_sdk_reads_only_one_folder_of_a_long_path(config_home: Co
 
     Clients use different hashes at the end of the folder's name.
     """
-    keys = [project_key(LONG), f"{project_key(LONG)[:200]}-other"]
-    assert keys[0] == project_key_for_directory(LONG)
+    keys = [project_key(LONG_FOLDER), f"{project_key(LONG_FOLDER)[:200]}-other"]
+    assert keys[0] == project_key_for_directory(LONG_FOLDER)
     for number, key in enumerate(keys, 1):
-        records = [{**record, "cwd": LONG} for record in conversation(1)]
+        records = [{**record, "cwd": LONG_FOLDER} for record in conversation(1)]
         write_session(
             config_home.config / "projects" / key, session_id(number), records, mtime=number
         )
-    stranger = [{**record, "cwd": LONG + "deeper"} for record in conversation(1)]
+    stranger = [{**record, "cwd": LONG_FOLDER + "deeper"} for record in conversation(1)]
     write_session(config_home.config / "projects" / keys[1], session_id(3), stranger, mtime=3)
-    assert len(project_folders(LONG, config_home.where)) == 2
-    assert [info.session_id for info in list_sessions(LONG)] == [session_id(1)]
-    assert [row.session_id for row in list_project(LONG, config_home.where)] == [
+    assert len(project_folders(LONG_FOLDER, config_home.where)) == 2
+    assert [info.session_id for info in list_sessions(LONG_FOLDER)] == [session_id(1)]
+    assert [row.session_id for row in list_project(LONG_FOLDER, config_home.where)] == [
         session_id(2),
         session_id(1),
     ]
@@ -256,14 +256,16 @@ def test_difference_the_sdk_misses_a_tag_far_from_the_end(config_home: ConfigHom
     """The SDK finds a tag only in the last 64 KB of a file. We also find it in the first records."""
     tag: Record = {"type": "tag", "tag": "draft"}
     write_session(
-        config_home.project(), session_id(1), [tag, *conversation(1), PADDING, custom_title("Mine")]
+        config_home.project(),
+        session_id(1),
+        [tag, *conversation(1), PADDING_RECORD, custom_title("Mine")],
     )
     assert [info.tag for info in list_sessions()] == [None]
     assert [row.tag for row in list_project(CWD, config_home.where)] == ["draft"]
 
 
 def test_a_folder_without_a_repository_is_a_project(config_home: ConfigHome) -> None:
-    """For a folder without a repository, both list only the sessions of exactly this folder."""
+    """For a folder without a repository, the SDK and we list only the sessions of exactly this folder."""
     for number, cwd in enumerate((CWD, f"{CWD}/deep", f"{CWD}-two"), 1):
         records = [{**record, "cwd": cwd} for record in conversation(1)]
         write_session(config_home.project(cwd), session_id(number), records)

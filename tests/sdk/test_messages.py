@@ -27,50 +27,71 @@ from tests.builders import SESSION, ConfigHome, conversation, session_bytes
 from tests.needs import corpus, corpus_folder, corpus_sessions
 from tests.transcripts.chain_cases import CASES, Case
 
-LEAF = "it does not read last-prompt, the client's own note of where the conversation ends"
-KEPT = "it leaves out the messages that a compaction kept"
-BRIDGE = "it stops at a parent that is not in the file, where the client bridges up to five seconds"
-LARGE = "of more than 5 MiB the client does not read what a compaction dropped"
-ORDER = "it sorts results of parallel calls by time and call, where the client takes the order of the file"
-BROKEN = "it takes records that the client steps over: without a usable message, or blank"
-PROGRESS = "it walks progress records wherever they stand"
-QUEUED = "it does not know a queued prompt by the id that it was sent under"
+IGNORED_LEAF = "the SDK does not read the record last-prompt, in which the client stores where the conversation ends"
+OMITTED_KEPT_MESSAGES = "the SDK omits the messages that a compaction kept"
+UNBRIDGED_GAP = (
+    "the SDK stops at a missing parent, but the client bridges a gap of up to five seconds"
+)
+READ_DROPPED_RECORDS = (
+    "the SDK reads what a compaction dropped, which the client skips in a file over 5 MiB"
+)
+SORTED_RESULTS = "the SDK sorts results of parallel calls by time and call, but the client keeps the file's order"
+UNUSABLE_RECORDS = (
+    "the SDK takes records that the client skips: those without a usable message, and blank ones"
+)
+FOLLOWED_PROGRESS = "the SDK follows progress records at any position in the file"
+UNKNOWN_QUEUED_ID = "the SDK does not know the id under which a queued prompt was sent"
 
-DIFFERENCES = {
-    "a hint beats a newer branch": (LEAF, "u1 a1 u3 a3"),
-    "a hint before a newer branch still holds": (LEAF, "u1 a1 u3 a3"),
-    "a hint at an ancestor with another branch last": (LEAF, "u1 a1 u4 a4"),
-    "an explicit hint is exact": (LEAF, "u1 a1 u2 a2"),
-    "a hint at an aside means the message above it": (LEAF, "u1 u2 a2"),
-    "a hint at a result of calls side by side stays": (LEAF, "u1 c2 c1 r1 r2 a1"),
-    "an emptied conversation": (LEAF, "u1 a1"),
-    "a walked segment is spliced in": (KEPT, "s u3 a3"),
-    "a listed segment is spliced in": (KEPT, "s u3 a3"),
-    "what hangs before a spliced compaction hangs on its segment": (KEPT, "u1 a1 u3 a3"),
-    "a hint with answers below it is void beside a kept segment": (KEPT, "s u3 u5 a5"),
-    "over 5 MiB a kept segment is still spliced in": (KEPT, "s u3 a3"),
-    "a missing parent is bridged within five seconds": (BRIDGE, "u2 a2"),
-    "of two records at the same instant the first bridges": (BRIDGE, "u2 a2"),
-    "a cycle is bridged by time, then ends": (BRIDGE, ""),
-    "over 5 MiB what a compaction dropped stays dropped": (LARGE, "u1 a1 u2 a2 u3 a3"),
-    "over 5 MiB a near parent is bridged by what is left": (LARGE, "u1 a1 u2 a2 u3 a3"),
-    "over 5 MiB a shared message id pulls nothing in": (LARGE, "s c2 c1 r1 r2 a2"),
-    "parallel calls streamed between their results": (ORDER, "u1 c1 c2 r1 r2 a1"),
-    "results of parallel calls come in the order of the file": (ORDER, "u1 c1 c2 c3 r1 r2 r3 a1"),
-    "an answer of white space alone is stepped over": (BROKEN, "u1 a1 u2 a2"),
-    "a user record without a message is stepped over": (BROKEN, "u1 bad a1"),
-    "a progress record after its child is unknown to it": (PROGRESS, "u1 a1 u2 a2"),
-    "a queued prompt goes by the id that it was sent under": (QUEUED, "a2"),
+DIFFERENCES_BY_CASE = {
+    "a hint beats a newer branch": (IGNORED_LEAF, "u1 a1 u3 a3"),
+    "a hint before a newer branch still holds": (IGNORED_LEAF, "u1 a1 u3 a3"),
+    "a hint at an ancestor with another branch last": (IGNORED_LEAF, "u1 a1 u4 a4"),
+    "an explicit hint is exact": (IGNORED_LEAF, "u1 a1 u2 a2"),
+    "a hint at an aside means the message above it": (IGNORED_LEAF, "u1 u2 a2"),
+    "a hint at a result of calls side by side stays": (IGNORED_LEAF, "u1 c2 c1 r1 r2 a1"),
+    "an emptied conversation": (IGNORED_LEAF, "u1 a1"),
+    "a walked segment is spliced in": (OMITTED_KEPT_MESSAGES, "s u3 a3"),
+    "a listed segment is spliced in": (OMITTED_KEPT_MESSAGES, "s u3 a3"),
+    "what hangs before a spliced compaction hangs on its segment": (
+        OMITTED_KEPT_MESSAGES,
+        "u1 a1 u3 a3",
+    ),
+    "a hint with answers below it is void beside a kept segment": (
+        OMITTED_KEPT_MESSAGES,
+        "s u3 u5 a5",
+    ),
+    "over 5 MiB a kept segment is still spliced in": (OMITTED_KEPT_MESSAGES, "s u3 a3"),
+    "a missing parent is bridged within five seconds": (UNBRIDGED_GAP, "u2 a2"),
+    "of two records at the same instant the first bridges": (UNBRIDGED_GAP, "u2 a2"),
+    "a cycle is bridged by time, then ends": (UNBRIDGED_GAP, ""),
+    "over 5 MiB what a compaction dropped stays dropped": (
+        READ_DROPPED_RECORDS,
+        "u1 a1 u2 a2 u3 a3",
+    ),
+    "over 5 MiB a near parent is bridged by what is left": (
+        READ_DROPPED_RECORDS,
+        "u1 a1 u2 a2 u3 a3",
+    ),
+    "over 5 MiB a shared message id pulls nothing in": (READ_DROPPED_RECORDS, "s c2 c1 r1 r2 a2"),
+    "parallel calls streamed between their results": (SORTED_RESULTS, "u1 c1 c2 r1 r2 a1"),
+    "results of parallel calls come in the order of the file": (
+        SORTED_RESULTS,
+        "u1 c1 c2 c3 r1 r2 r3 a1",
+    ),
+    "an answer of white space alone is stepped over": (UNUSABLE_RECORDS, "u1 a1 u2 a2"),
+    "a user record without a message is stepped over": (UNUSABLE_RECORDS, "u1 bad a1"),
+    "a progress record after its child is unknown to it": (FOLLOWED_PROGRESS, "u1 a1 u2 a2"),
+    "a queued prompt goes by the id that it was sent under": (UNKNOWN_QUEUED_ID, "a2"),
 }
 """The names of cases in which the SDK differs, with the reason and the uuids of its messages."""
 
 DIFFERENCES_IN_CORPUS = {
-    KEPT: 2,
-    ORDER: 1,
-    BROKEN: 1,
+    OMITTED_KEPT_MESSAGES: 2,
+    SORTED_RESULTS: 1,
+    UNUSABLE_RECORDS: 1,
 }  # Number of sessions in the corpus that differ, for each reason.
 
-NAMES = TranscriptNames(SESSION, SESSION)
+TRANSCRIPT_NAMES = TranscriptNames(SESSION, SESSION)
 
 
 @pytest.fixture
@@ -88,7 +109,7 @@ def sdk_messages(session: str, limit: int | None = None, offset: int = 0) -> lis
 def our_messages(transcript: Transcript) -> list[str]:
     """Return the uuids of the live chain's messages that the SDK would show.
 
-    It hides the client's own remarks and the messages of sub-agents and teams.
+    The SDK hides the client's own remarks and the messages of sub-agents and teams.
     """
     spoken = ((node, transcript.read_record(node)) for node in transcript.chain if node.is_message)
     hidden = ("isMeta", "isSidechain", "teamName")
@@ -101,17 +122,17 @@ def test_conversations_of_each_case_agree(project: Path, case: Case) -> None:
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(case.records))
     own = our_messages(scan_transcript(str(path)))
-    _, told = DIFFERENCES.get(case.name, ("", " ".join(own)))
+    _, told = DIFFERENCES_BY_CASE.get(case.name, ("", " ".join(own)))
     assert " ".join(sdk_messages(SESSION)) == told
-    assert (case.name in DIFFERENCES) is (told != " ".join(own))
+    assert (case.name in DIFFERENCES_BY_CASE) is (told != " ".join(own))
 
 
 def test_each_difference_names_an_existing_case() -> None:
     """The table of differences contains only names of existing cases."""
-    assert DIFFERENCES.keys() <= {case.name for case in CASES}
+    assert DIFFERENCES_BY_CASE.keys() <= {case.name for case in CASES}
 
 
-def _reason(transcript: Transcript, own: list[str], told: list[str]) -> str:
+def _reason_for_difference(transcript: Transcript, own: list[str], told: list[str]) -> str:
     """Return the reason why the SDK differs for a real session, or "" if it is unknown."""
     kept = {
         uuid
@@ -120,16 +141,16 @@ def _reason(transcript: Transcript, own: list[str], told: list[str]) -> str:
         for uuid in node.kept_segment.uuids or ()
     }
     if own != told and kept and [uuid for uuid in own if uuid not in kept] == told:
-        return KEPT
+        return OMITTED_KEPT_MESSAGES
     if own != told and sorted(own) == sorted(told):
         results = {node.uuid for node in transcript.chain if node.results}
         return (
-            ORDER
+            SORTED_RESULTS
             if [u for u in own if u not in results] == [u for u in told if u not in results]
             else ""
         )
     broken = {node.uuid for node in transcript.nodes if node.is_broken}
-    return BROKEN if own != told and told and told[-1] in broken else ""
+    return UNUSABLE_RECORDS if own != told and told and told[-1] in broken else ""
 
 
 def test_messages_of_every_real_session_agree(project: Path) -> None:
@@ -143,7 +164,7 @@ def test_messages_of_every_real_session_agree(project: Path) -> None:
         transcript = scan_transcript(str(copy))
         own, told = our_messages(transcript), sdk_messages(session)
         if own != told:
-            reason = _reason(transcript, own, told)
+            reason = _reason_for_difference(transcript, own, told)
             assert reason, (
                 f"{file}: no reason is known for {len(own)} messages here, {len(told)} of the SDK"
             )
@@ -162,10 +183,10 @@ def test_messages_of_every_real_session_agree(project: Path) -> None:
 def uuids_of_pages(path: Path, limit: int) -> list[str]:
     """Return the uuids of all our pages together, read from the last page to the first."""
     entries = RecordLines(str(path), SESSION)
-    found = read_page(entries, NAMES, None, limit)
+    found = read_page(entries, TRANSCRIPT_NAMES, None, limit)
     uuids = [one.uuid for one in found.passages]
     while found.has_earlier_records:
-        found = read_page(entries, NAMES, found.passages[0].entry, limit)
+        found = read_page(entries, TRANSCRIPT_NAMES, found.passages[0].entry, limit)
         uuids = [one.uuid for one in found.passages] + uuids
     return uuids
 
@@ -208,7 +229,10 @@ def _sessions_with_agents() -> list[Path]:
 
 @pytest.mark.parametrize("file", _sessions_with_agents(), ids=lambda file: file.name[:8])
 def test_subagents_and_their_messages_agree(project: Path, file: Path) -> None:
-    """Both find the same sub-agents, and our pages have the SDK's messages of each in their order."""
+    """The SDK and we find the same sub-agents.
+
+    Our pages have the SDK's messages of each sub-agent in their order.
+    """
     copy = project / file.name
     shutil.copyfile(file, copy)
     shutil.copytree(file.parent / file.stem, project / file.stem)
@@ -227,7 +251,10 @@ def test_subagents_and_their_messages_agree(project: Path, file: Path) -> None:
 
 
 def test_no_record_of_a_sub_agents_file_is_shown(project: Path) -> None:
-    """For a sub-agent's file, both show no messages, because its records do not belong to a conversation."""
+    """For a sub-agent's file, the SDK and we show no messages.
+
+    The records of a sub-agent do not belong to a conversation.
+    """
     files = [path for path in corpus().rglob("agent-*.jsonl") if path.stat().st_size]
     assert len(files) > 20
     for path in files:
@@ -257,7 +284,7 @@ def test_difference_the_sdk_misses_subagents_next_to_the_session(project: Path) 
     assert missed == 9
 
 
-DAMAGE = {
+DAMAGE_FUNCTIONS = {
     "CR LF": lambda content: content.replace(b"\n", b"\r\n"),
     "no last line feed": lambda content: content[:-1],
     "a torn last line": lambda content: content[:-20],
@@ -268,9 +295,9 @@ DAMAGE = {
 """Damage of a file that both the client and the SDK tolerate."""
 
 
-@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize("damage", DAMAGE_FUNCTIONS.values(), ids=DAMAGE_FUNCTIONS)
 def test_damaged_files_are_read_alike(project: Path, damage: Callable[[bytes], bytes]) -> None:
-    """Both read a damaged file in the same way."""
+    """The SDK and we read a damaged file in the same way."""
     path = project / f"{SESSION}.jsonl"
     path.write_bytes(damage(session_bytes(conversation(2))))
     assert sdk_messages(SESSION) == our_messages(scan_transcript(str(path)))

@@ -28,15 +28,15 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.needs import corpus, corpus_sessions
 
-OLD = 1_700_000_000
+OLD_MTIME = 1_700_000_000
 SAMPLE_SIZE = 60  # Approximate number of copied sessions, taken from the whole corpus.
 MAX_COPIED_BYTES = 5_000_000  # Maximum bytes of a copied file.
 
-Home = tuple[ConfigHome, list[str]]
+CopiedSessions = tuple[ConfigHome, list[str]]
 
 
 @pytest.fixture
-def copies(config_home: ConfigHome) -> Home:
+def copies(config_home: ConfigHome) -> CopiedSessions:
     """Return a config home with copied sessions of the corpus, an hour apart, and their paths.
 
     Sessions with an incomplete last line are left out.
@@ -52,7 +52,7 @@ def copies(config_home: ConfigHome) -> Home:
     for number, file in enumerate(chosen, 1):
         path = config_home.project() / f"{session_id(number)}.jsonl"
         shutil.copyfile(file, path)
-        os.utime(path, (OLD, OLD + 3_600 * number))
+        os.utime(path, (OLD_MTIME, OLD_MTIME + 3_600 * number))
         paths.append(str(path))
     return config_home, paths
 
@@ -91,10 +91,10 @@ def restore_sessions(sessions: list[str], contents: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("verb", ["rename", "tag", "clear"])
-def test_lists_agree_after_a_rename_or_a_tag(copies: Home, verb: str) -> None:
+def test_lists_agree_after_a_rename_or_a_tag(copies: CopiedSessions, verb: str) -> None:
     """After a change of a title or a tag, the SDK's list is the same whether we or the SDK changed it.
 
-    So are the title and the tag that we show.
+    The title and the tag that we show are also the same.
     """
     home, paths = copies
     contents = [Path(path).read_bytes() for path in paths]
@@ -117,7 +117,7 @@ def test_lists_agree_after_a_rename_or_a_tag(copies: Home, verb: str) -> None:
     assert len(after_ours) > SAMPLE_SIZE // 2
 
 
-def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> None:
+def test_deleted_and_restored_sessions_are_listed_as_before(copies: CopiedSessions) -> None:
     """After a deletion by us or by the SDK, the SDK lists the same sessions.
 
     We can restore a deleted session byte for byte.
@@ -136,7 +136,7 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
         for row in sorted(before, key=lambda row: str(row["session_id"]))
     ]
     for path, content in contents.items():
-        os.utime(path, (OLD, OLD))
+        os.utime(path, (OLD_MTIME, OLD_MTIME))
         assert content
     for path in paths[::2]:
         delete_session(Path(path).stem)
@@ -149,7 +149,7 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
 def old_session(config_home: ConfigHome) -> SessionFile:
     """Write a session that was last changed long ago."""
     return locate.session_file(
-        write_session(config_home.project(), SESSION, conversation(1), mtime=OLD)
+        write_session(config_home.project(), SESSION, conversation(1), mtime=OLD_MTIME)
     )
 
 
@@ -218,9 +218,9 @@ def test_difference_the_sdk_makes_a_renamed_session_the_newest(
     With a new time, the session would be the latest one and expire 30 days later.
     """
     rename.write_label(rename.plan_title(old_session, "ours", config_home.where))
-    assert os.stat(old_session.path).st_mtime == OLD
+    assert os.stat(old_session.path).st_mtime == OLD_MTIME
     rename_session(SESSION, "theirs")
-    assert os.stat(old_session.path).st_mtime > OLD
+    assert os.stat(old_session.path).st_mtime > OLD_MTIME
 
 
 def test_difference_the_sdk_leaves_the_name_above_the_box(
@@ -309,7 +309,7 @@ def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(
     assert backup.exists()
     assert get_session_info(SESSION) is None
     Path(old_session.path).write_bytes(content)
-    os.utime(old_session.path, (OLD, OLD))
+    os.utime(old_session.path, (OLD_MTIME, OLD_MTIME))
     delete.move_to_trash(
         delete.plan_delete(locate.session_file(old_session.path), config_home.where),
         config_home.where,

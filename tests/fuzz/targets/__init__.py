@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.fuzz.targets import hooks, kept, sessions, state, texts
+from tests.fuzz.targets import hooks, sessions, state, stored, texts
 from tests.fuzz.targets.target import Target
 
 TARGETS: tuple[Target, ...] = (
     *texts.TARGETS,
     *sessions.TARGETS,
     *state.TARGETS,
-    *kept.TARGETS,
+    *stored.TARGETS,
     *hooks.TARGETS,
 )

@@ -15,10 +15,10 @@ from resume_hooks.sessions.link_log import links_file
 from tests.builders import CWD, SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSIONS, draw_transcript, write_file
-from tests.fuzz.targets.target import Target, Try
-from tests.fuzz.targets.texts import FORBIDDEN
+from tests.fuzz.targets.target import Target, TryCase
+from tests.fuzz.targets.texts import FORBIDDEN_CHARACTERS
 
-FIELDS = (
+EVENT_FIELDS = (
     "session_id",
     "transcript_path",
     "cwd",
@@ -29,7 +29,7 @@ FIELDS = (
     "agent_id",
     "model",
 )
-TRIGGERS = (
+TYPED_TRIGGERS = (
     ">", ">session", ">help", ">resume", ">lineage", ">handoff go on", ">trim", ">trim yes",
     ">mark x", ">back x",
     ">search parser", ">recall", "/resume-hooks:handoff", "/resume-hooks:session",
@@ -39,7 +39,7 @@ TRIGGERS = (
 )  # fmt: skip
 
 
-class _Standard:
+class _FakeStream:
     """Replaces the standard input and output, as far as hooks use them."""
 
     def __init__(self, raw: bytes) -> None:
@@ -49,8 +49,8 @@ class _Standard:
 def hook_output(main: Callable[[], None], raw: bytes) -> bytes:
     """Run a hook with this input, and return its output."""
     old = sys.stdin, sys.stdout
-    printed = _Standard(b"")
-    sys.stdin, sys.stdout = _Standard(raw), printed
+    printed = _FakeStream(b"")
+    sys.stdin, sys.stdout = _FakeStream(raw), printed
     try:
         main()
     finally:
@@ -60,14 +60,14 @@ def hook_output(main: Callable[[], None], raw: bytes) -> bytes:
 
 def draw_event(draws: Draws, honest: dict[str, Any]) -> bytes:
     """Return an event of the client with some changed fields, or invalid bytes."""
-    kind = draws.below(12)
+    kind = draws.number_below(12)
     if kind == 11:
-        return draws.raw(80)
+        return draws.take_bytes(80)
     made = dict(honest)
-    for _ in range(draws.below(3)):
-        made[draws.pick(FIELDS)] = draws.json(1) if draws.coin() else draws.text()
-    raw = json.dumps(made, ensure_ascii=draws.coin()).encode("utf-8", "surrogatepass")
-    return raw[: draws.below(len(raw) + 1)] if kind == 10 else raw
+    for _ in range(draws.number_below(3)):
+        made[draws.pick(EVENT_FIELDS)] = draws.json(1) if draws.flip_coin() else draws.text()
+    raw = json.dumps(made, ensure_ascii=draws.flip_coin()).encode("utf-8", "surrogatepass")
+    return raw[: draws.number_below(len(raw) + 1)] if kind == 10 else raw
 
 
 def _home_with_session(home: ConfigHome) -> str:
@@ -75,7 +75,7 @@ def _home_with_session(home: ConfigHome) -> str:
     return str(write_session(home.project(), SESSION, conversation(3)))
 
 
-def prompts(home: ConfigHome) -> Try:
+def check_prompts(home: ConfigHome) -> TryCase:
     """For an ordinary prompt, the hook prints nothing. For a trigger, it prints one valid block.
 
     The reason in the block is short and has no control characters.
@@ -83,9 +83,9 @@ def prompts(home: ConfigHome) -> Try:
     path = _home_with_session(home)
 
     def try_case(draws: Draws) -> None:
-        if draws.coin(3):
+        if draws.flip_coin(3):
             write_file(home.project(), SESSION, draw_transcript(draws, 8))
-        text = draws.pick(TRIGGERS) + (draws.text() if draws.coin(3) else "")
+        text = draws.pick(TYPED_TRIGGERS) + (draws.text() if draws.flip_coin(3) else "")
         raw = draw_event(
             draws, {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text}
         )
@@ -109,11 +109,11 @@ def _assert_block(out: bytes) -> None:
     assert value["decision"] == "block"
     assert reason
     assert len(reason.encode("utf-16-le")) // 2 <= hook_replies.MAX_REASON_UTF16_UNITS
-    assert not FORBIDDEN & set(reason)
+    assert not FORBIDDEN_CHARACTERS & set(reason)
     assert "It changed none of your sessions or files" not in reason, reason
 
 
-def starts_and_ends(home: ConfigHome) -> Try:
+def check_starts_and_ends(home: ConfigHome) -> TryCase:
     """At starts and ends of sessions and turns, hooks print nothing or one JSON object.
 
     Every link that they record is valid.
@@ -124,9 +124,9 @@ def starts_and_ends(home: ConfigHome) -> Try:
 
     def try_case(draws: Draws) -> None:
         file = links_file(home.where)
-        if draws.coin(20) and os.path.exists(file):
+        if draws.flip_coin(20) and os.path.exists(file):
             os.unlink(file)
-        if draws.coin(4):
+        if draws.flip_coin(4):
             write_file(home.project(), SESSION, draw_transcript(draws, 8))
         said = {
             "source": draws.pick(words),
@@ -146,4 +146,7 @@ def starts_and_ends(home: ConfigHome) -> Try:
     return try_case
 
 
-TARGETS = (Target("prompts", 500, prompts), Target("starts and ends", 500, starts_and_ends))
+TARGETS = (
+    Target("prompts", 500, check_prompts),
+    Target("starts and ends", 500, check_starts_and_ends),
+)

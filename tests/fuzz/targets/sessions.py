@@ -35,12 +35,12 @@ from resume_hooks.transcripts.transcript import scan_live_part, scan_transcript
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSIONS, draw_metadata, draw_transcript, write_file
-from tests.fuzz.targets.target import Target, Try, assert_expected_error
+from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 
 Environ = Mapping[str, str]
 
 
-def chain(home: ConfigHome) -> Try:
+def check_chains(home: ConfigHome) -> TryCase:
     """A chain ends, contains no record twice, and is the same with the quick and the complete reading."""
     folder = home.project()
 
@@ -69,14 +69,14 @@ def _compare_chains(fast: ContextSize, sure: ContextSize) -> None:
         assert fast.tokens == sure.tokens
 
 
-def branches(home: ConfigHome) -> Try:
+def check_branches(home: ConfigHome) -> TryCase:
     """The branches of long files, of forks of forks and of cycles are found."""
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
         rows = []
-        chance = random.Random(draws.raw(8))
-        for number in range(60 + draws.below(400)):
+        chance = random.Random(draws.take_bytes(8))
+        for number in range(60 + draws.number_below(400)):
             parent = chance.choice(
                 (number - 1, number - 1, chance.randrange(number + 1), chance.randrange(500))
             )
@@ -95,7 +95,7 @@ def branches(home: ConfigHome) -> Try:
     return try_case
 
 
-def parents(home: ConfigHome) -> Try:
+def check_lineages(home: ConfigHome) -> TryCase:
     """A lineage ends. Only sessions of the config home or next to the child are opened."""
     folder = home.project()
     outside = home.root / "outside"
@@ -107,9 +107,9 @@ def parents(home: ConfigHome) -> Try:
         )
 
     def try_case(draws: Draws) -> None:
-        for number in SESSIONS[: 1 + draws.below(len(SESSIONS))]:
+        for number in SESSIONS[: 1 + draws.number_below(len(SESSIONS))]:
             made = draw_metadata(draws)
-            if draws.coin(4) and isinstance(made["continue_metadata"], dict):
+            if draws.flip_coin(4) and isinstance(made["continue_metadata"], dict):
                 made["continue_metadata"]["parent_session_file"] = str(
                     outside / f"{draws.pick(SESSIONS)}.jsonl"
                 )
@@ -138,7 +138,7 @@ def parents(home: ConfigHome) -> Try:
     return try_case
 
 
-def readings(home: ConfigHome) -> Try:
+def check_readings(home: ConfigHome) -> TryCase:
     """Outlines, pages and listings of any file give a text or an error sentence, but no traceback."""
     folder = home.project()
 
@@ -166,7 +166,7 @@ def readings(home: ConfigHome) -> Try:
     return try_case
 
 
-def locators(home: ConfigHome) -> Try:
+def check_locators(home: ConfigHome) -> TryCase:
     """A locator names one existing session or is refused. Links and files of other names are not opened."""
     folder = home.project()
     (home.root / "secret.jsonl").write_text("{}")
@@ -189,7 +189,8 @@ def locators(home: ConfigHome) -> Try:
 
     def try_case(draws: Draws) -> None:
         locator = "".join(
-            draws.pick(words) if draws.below(4) else draws.text() for _ in range(1 + draws.below(3))
+            draws.pick(words) if draws.number_below(4) else draws.text()
+            for _ in range(1 + draws.number_below(3))
         )
         try:
             found = resolve_locator(locator, CWD, home.where)
@@ -202,7 +203,7 @@ def locators(home: ConfigHome) -> Try:
     return try_case
 
 
-def verbs(home: ConfigHome) -> Try:
+def check_verbs(home: ConfigHome) -> TryCase:
     """A child of any session passes its checks, or the verb fails with a sentence.
 
     The parent stays unchanged, and no other file is left.
@@ -252,7 +253,7 @@ def _fork(session: SessionFile, environ: Environ) -> Receipt:
     return write_child(fork.plan_fork(session, Where(environ)), Where(environ))
 
 
-def defects(home: ConfigHome) -> Try:
+def check_defects(home: ConfigHome) -> TryCase:
     """``fsck`` returns a list of findings for any file, each of which names a record in the file."""
     folder = home.project()
 
@@ -267,11 +268,11 @@ def defects(home: ConfigHome) -> Try:
 
 
 TARGETS = (
-    Target("chain", 800, chain),
-    Target("branches", 120, branches),
-    Target("metadata and lineage", 500, parents),
-    Target("reading", 500, readings),
-    Target("locators", 600, locators),
-    Target("children", 500, verbs),
-    Target("fsck", 500, defects),
+    Target("chain", 800, check_chains),
+    Target("branches", 120, check_branches),
+    Target("metadata and lineage", 500, check_lineages),
+    Target("reading", 500, check_readings),
+    Target("locators", 600, check_locators),
+    Target("children", 500, check_verbs),
+    Target("fsck", 500, check_defects),
 )

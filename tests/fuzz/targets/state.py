@@ -25,46 +25,46 @@ from tests.builders import SESSION, ConfigHome, conversation, session_id, write_
 from tests.cli.fork_server import ForkServer
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import SESSIONS
-from tests.fuzz.targets.target import Target, Try, assert_expected_error
+from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 from tests.needs import REPO
 
-CHILD = session_id(7)
-LINK = link_log.Link(CHILD, SESSION, "handoff", "2026-01-31T09:30:00.000Z")
+CHILD_ID = session_id(7)
+HANDOFF_LINK = link_log.Link(CHILD_ID, SESSION, "handoff", "2026-01-31T09:30:00.000Z")
 
 
 def draw_note(draws: Draws, honest: dict[str, Any]) -> bytes:
     """Return a note in which some values are replaced, removed or added, or invalid bytes."""
-    kind = draws.below(8)
+    kind = draws.number_below(8)
     if kind == 7:
-        return draws.raw(60)
+        return draws.take_bytes(60)
     if kind == 6:
-        return (b"[" if draws.coin() else b'{"a":') * 3_000
+        return (b"[" if draws.flip_coin() else b'{"a":') * 3_000
     made = dict(honest)
-    for _ in range(draws.below(4)):
+    for _ in range(draws.number_below(4)):
         made[draws.pick((*honest, draws.text()))] = draws.json()
-    for _ in range(draws.below(2)):
+    for _ in range(draws.number_below(2)):
         made.pop(draws.pick(tuple(honest)), None)
     body = json.dumps(made).encode()
-    return body[: draws.below(len(body) + 1)] if kind == 5 else body
+    return body[: draws.number_below(len(body) + 1)] if kind == 5 else body
 
 
-def link_rows(home: ConfigHome) -> Try:
+def check_link_rows(home: ConfigHome) -> TryCase:
     """Only the valid rows of the log of links are read, and a new link can be added."""
     file = Path(link_log.links_file(home.where))
     file.parent.mkdir(mode=0o700)
 
     def draw_row(draws: Draws) -> bytes:
-        honest = LINK._asdict() | {
+        honest = HANDOFF_LINK._asdict() | {
             "superseded_id": draws.pick(SESSIONS),
             "by": draws.pick(SESSIONS),
         }
         return draw_note(draws, honest) + draws.pick((b"\n", b"\r\n", b"", b"\x00\n"))
 
     def try_case(draws: Draws) -> None:
-        file.write_bytes(b"".join(draws.many(6, lambda: draw_row(draws))))
-        link_log.record_link(LINK, home.where)
+        file.write_bytes(b"".join(draws.list_of(6, lambda: draw_row(draws))))
+        link_log.record_link(HANDOFF_LINK, home.where)
         found = link_log.read_links(home.where)
-        assert found[-1] == LINK
+        assert found[-1] == HANDOFF_LINK
         assert all(is_session_id(each.child_id) and is_session_id(each.parent_id) for each in found)
         assert all(isinstance(each.kind + each.at, str) for each in found)
         assert all(map(is_session_id, link_log.read_successors(home.where)))
@@ -72,7 +72,7 @@ def link_rows(home: ConfigHome) -> Try:
     return try_case
 
 
-def stored_settings(home: ConfigHome) -> Try:
+def check_settings(home: ConfigHome) -> TryCase:
     """Every setting has a value of its type, and an invalid value is reported.
 
     A file that is not ours is not overwritten.
@@ -90,7 +90,7 @@ def stored_settings(home: ConfigHome) -> Try:
         }
         before = draw_note(draws, honest)
         file.write_bytes(before)
-        names = [draws.pick(tuple(settings.KEYS)) for _ in range(draws.below(3))]
+        names = [draws.pick(tuple(settings.KEYS)) for _ in range(draws.number_below(3))]
         environ = {
             **home.environ,
             **{f"RESUME_HOOKS_{name.upper()}": draws.text() for name in names},
@@ -129,17 +129,19 @@ def _parse_object(raw: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def pending_notes(home: ConfigHome) -> Try:
+def check_pending_notes(home: ConfigHome) -> TryCase:
     """A note in another format is ignored. In a valid note, every field has its type."""
     folder = home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     project = home.project()
-    child = project / f"{CHILD}.jsonl"
+    child = project / f"{CHILD_ID}.jsonl"
     child.write_text("{}\n")
-    handoff = pending_handoff.PendingHandoff(7, "", SESSION, CHILD, str(child), 3, 2e9, "opening")
+    handoff = pending_handoff.PendingHandoff(
+        7, "", SESSION, CHILD_ID, str(child), 3, 2e9, "opening"
+    )
     shapes: dict[str, dict[str, Any]] = {
         f"trim-{SESSION}.json": confirmations.StoredQuestion(SESSION, "all", 2e9)._asdict(),
-        f"handoff-7-{CHILD}.json": handoff._asdict(),
+        f"handoff-7-{CHILD_ID}.json": handoff._asdict(),
         "clear-7.json": {"session_id": SESSION, "at": 2e9},
         f"notice-{SESSION}.json": {"look": 1, "told": 2},
     }
@@ -160,7 +162,7 @@ def pending_notes(home: ConfigHome) -> Try:
             pending_handoff.consume_cleared_handoff(7, str(project), None),
         ):
             assert waiting is None or waiting.child_file == str(child)
-        pending_handoff.consume_handoff_to_child(CHILD)
+        pending_handoff.consume_handoff_to_child(CHILD_ID)
         pending_handoff.consume_handoffs_of_parent(SESSION)
         assert child.read_text() == "{}\n"
         for left in folder.iterdir():
@@ -169,7 +171,7 @@ def pending_notes(home: ConfigHome) -> Try:
     return try_case
 
 
-def trash_notes(home: ConfigHome) -> Try:
+def check_trash_notes(home: ConfigHome) -> TryCase:
     """A manifest in the trash does not lead outside the folders of sessions.
 
     The folder of an unreadable manifest is reported as stray.
@@ -197,8 +199,8 @@ def trash_notes(home: ConfigHome) -> Try:
 
     def try_case(draws: Draws) -> None:
         where = (
-            "/".join(draws.pick(steps) for _ in range(1 + draws.below(4)))
-            if draws.coin()
+            "/".join(draws.pick(steps) for _ in range(1 + draws.number_below(4)))
+            if draws.flip_coin()
             else place
         )
         part = {
@@ -207,9 +209,11 @@ def trash_notes(home: ConfigHome) -> Try:
             "size": 4,
             "sha256": draws.text(),
         }
-        parts = [part, *draws.many(2, lambda: {**part, "place": place})]
+        parts = [part, *draws.list_of(2, lambda: {**part, "place": place})]
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
-        row = draw_note(draws, {"version": 1, "complete": draws.coin(), **texts, "parts": parts})
+        row = draw_note(
+            draws, {"version": 1, "complete": draws.flip_coin(), **texts, "parts": parts}
+        )
         (folder / MANIFEST_NAME).write_bytes(row)
         held = trash.list_deleted(home.where)
         assert len(held) + len(trash.list_stray_folders(home.where)) == 1
@@ -230,7 +234,7 @@ def trash_notes(home: ConfigHome) -> Try:
     return try_case
 
 
-def index_bytes(home: ConfigHome) -> Try:
+def check_damaged_index(home: ConfigHome) -> TryCase:
     """If bytes of an index file were changed, a search works or reports that a new index will be built.
 
     In that case the next search builds it. Each case runs in its own process, because tantivy ends
@@ -252,17 +256,19 @@ def index_bytes(home: ConfigHome) -> Try:
             path.write_bytes(left)
         harmed = draws.pick((Path(index_file(home.where)), *written))
         raw = bytearray(whole[harmed])
-        for _ in range(1 + draws.below(4)):
+        for _ in range(1 + draws.number_below(4)):
             start = draws.pick(
                 (
-                    draws.below(100),
-                    draws.below(len(raw)),
-                    draws.below(1 + len(raw) // 4_096) * 4_096,
+                    draws.number_below(100),
+                    draws.number_below(len(raw)),
+                    draws.number_below(1 + len(raw) // 4_096) * 4_096,
                 )
             )
-            piece = draws.raw(24) or bytes(200)
+            piece = draws.take_bytes(24) or bytes(200)
             raw[start : start + len(piece)] = piece
-        harmed.write_bytes(bytes(raw[: len(raw) if draws.below(6) else draws.below(len(raw))]))
+        harmed.write_bytes(
+            bytes(raw[: len(raw) if draws.number_below(6) else draws.number_below(len(raw))])
+        )
         assert index_status(home.where).state in {"ready", "missing", "damaged", "newer"}
         for codes in ({0, 1, -signal.SIGABRT}, {0, 1}, {0}):
             run = server.run(
@@ -275,7 +281,7 @@ def index_bytes(home: ConfigHome) -> Try:
     return try_case
 
 
-def client_files(home: ConfigHome) -> Try:
+def check_client_settings(home: ConfigHome) -> TryCase:
     """The client's own settings files are read as far as they are valid."""
     project = home.root / "proj"
     (project / ".claude").mkdir(parents=True)
@@ -296,10 +302,10 @@ def client_files(home: ConfigHome) -> Try:
 
 
 TARGETS = (
-    Target("links", 700, link_rows),
-    Target("settings", 600, stored_settings),
-    Target("pending notes", 700, pending_notes),
-    Target("trash notes", 500, trash_notes),
-    Target("index bytes", 80, index_bytes),
-    Target("client settings", 400, client_files),
+    Target("links", 700, check_link_rows),
+    Target("settings", 600, check_settings),
+    Target("pending notes", 700, check_pending_notes),
+    Target("trash notes", 500, check_trash_notes),
+    Target("index bytes", 80, check_damaged_index),
+    Target("client settings", 400, check_client_settings),
 )

@@ -12,7 +12,7 @@ from tests.fuzz.draws import Draws
 MAX_ERROR_CHARACTERS = 5_000
 """Maximum number of characters in an error message. Long input in it is cut."""
 
-Try = Callable[[Draws], None]
+TryCase = Callable[[Draws], None]
 """A function that makes a case from decisions and tries it.
 
 It raises AssertionError, or an error that the tested code should not have raised.
@@ -24,7 +24,7 @@ class Target(NamedTuple):
 
     name: str
     cases: int
-    prepare: Callable[[ConfigHome], Try]
+    prepare: Callable[[ConfigHome], TryCase]
 
 
 def assert_expected_error(error: ResumeHooksError | OSError) -> None:

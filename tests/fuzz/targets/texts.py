@@ -25,9 +25,9 @@ from resume_hooks.transcripts.lines import (
 from tests.builders import ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import draw_line
-from tests.fuzz.targets.target import Target, Try, assert_expected_error
+from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 
-PIECES = (
+LINE_PIECES = (
     b"\n",
     b"\r\n",
     b"\r",
@@ -39,13 +39,13 @@ PIECES = (
     b"\x0b\x0c",
     b"x" * 70_000,
 )
-FORBIDDEN = frozenset(
+FORBIDDEN_CHARACTERS = frozenset(
     "".join(map(chr, [*range(9), *range(11, 32), 127, *range(128, 160), 0x202E, 0x2066]))
 )
 """Matches characters that a terminal obeys or that reorder text, except tabs and line breaks."""
 
 
-def lines(_: ConfigHome) -> Try:
+def check_lines(_: ConfigHome) -> TryCase:
     """The lines of a file, read forwards, backwards or from anywhere, are its bytes.
 
     Their numbers and offsets agree.
@@ -53,17 +53,18 @@ def lines(_: ConfigHome) -> Try:
 
     def try_case(draws: Draws) -> None:
         whole = b"".join(
-            draws.pick(PIECES) if draws.coin() else draws.raw(30) for _ in range(draws.below(24))
+            draws.pick(LINE_PIECES) if draws.flip_coin() else draws.take_bytes(30)
+            for _ in range(draws.number_below(24))
         )
         found = list(read_lines(io.BytesIO(whole)))
         assert b"".join(each.raw for each in found) == whole
         assert all(not each.body.endswith(b"\n") for each in found)
-        reach = draws.below(len(whole) + 2)
+        reach = draws.number_below(len(whole) + 2)
         tail = [(each.offset, each.raw) for each in read_tail(io.BytesIO(whole), reach)]
         assert tail == [
             (each.offset, each.raw) for each in found if each.offset >= len(whole) - reach
         ]
-        end = draws.below(len(whole) + 1)
+        end = draws.number_below(len(whole) + 1)
         back = [each.offset for each in read_lines_backwards(io.BytesIO(whole), end)]
         assert back == [each.offset for each in reversed(found) if each.offset < end]
         numbers = LineNumbers(len(whole))
@@ -75,14 +76,14 @@ def lines(_: ConfigHome) -> Try:
     return try_case
 
 
-def check_accessors(_: ConfigHome) -> Try:
+def check_accessors(_: ConfigHome) -> TryCase:
     """Every accessor of a record returns its own type for any line.
 
     A record can be written and read again.
     """
 
     def try_case(draws: Draws) -> None:
-        body = draw_line(draws) if draws.coin() else json.dumps(draws.json()).encode()
+        body = draw_line(draws) if draws.flip_coin() else json.dumps(draws.json()).encode()
         record = records.parse_record(body)
         if record is None:
             return
@@ -130,7 +131,7 @@ def _is_plain(value: Any) -> bool:
     return all(map(_is_plain, value)) if isinstance(value, list) else True
 
 
-def check_typed_text(_: ConfigHome) -> Try:
+def check_typed_text(_: ConfigHome) -> TryCase:
     """Typed text is parsed, or refused with a sentence.
 
     It is a reference, turns, a cut, a query, a time or a trigger.
@@ -162,7 +163,8 @@ def check_typed_text(_: ConfigHome) -> Try:
 
     def try_case(draws: Draws) -> None:
         text = "".join(
-            draws.pick(signs) if draws.coin() else draws.text() for _ in range(1 + draws.below(4))
+            draws.pick(signs) if draws.flip_coin() else draws.text()
+            for _ in range(1 + draws.number_below(4))
         )
         for read in readers:
             try:
@@ -180,13 +182,13 @@ def check_typed_text(_: ConfigHome) -> Try:
     return try_case
 
 
-def check_shown_text(_: ConfigHome) -> Try:
+def check_shown_text(_: ConfigHome) -> TryCase:
     """A text that is shown has no control characters and can be encoded as UTF-8."""
 
     def try_case(draws: Draws) -> None:
-        text = "".join(draws.text() for _ in range(1 + draws.below(5)))
+        text = "".join(draws.text() for _ in range(1 + draws.number_below(5)))
         for clean in (plain_text(text), plain_line(text)):
-            assert not FORBIDDEN & set(clean)
+            assert not FORBIDDEN_CHARACTERS & set(clean)
             clean.encode()
             assert plain_text(clean) == clean
         assert "\n" not in plain_line(text)
@@ -195,7 +197,7 @@ def check_shown_text(_: ConfigHome) -> Try:
 
 
 TARGETS = (
-    Target("lines", 900, lines),
+    Target("lines", 900, check_lines),
     Target("records", 1_200, check_accessors),
     Target("typed words", 1_000, check_typed_text),
     Target("plain text", 700, check_shown_text),

@@ -1,6 +1,6 @@
 """Broken sessions, named after users' reports, each with its finding and the content of its repair.
 
-``kept`` contains the texts and calls that the repaired child sends, as in chain_cases.py. It is ""
+``repaired_outline`` contains the texts and calls that the repaired child sends, as in chain_cases.py. It is ""
 if no repair is needed.
 """
 
@@ -32,7 +32,7 @@ class Case(NamedTuple):
     code: str
     severity: str
     record: int | None
-    kept: str
+    repaired_outline: str
 
 
 def _prompt(name: str, parent: str | None, ts: float, **extra: Any) -> Record:
@@ -70,77 +70,80 @@ def _without_time(record: Record) -> Record:
     return {key: value for key, value in record.items() if key != "timestamp"}
 
 
-FIRST, SECOND, THIRD = _turn(1, None, 0), _turn(2, "a1", 10), _turn(3, "a2", 20)
-SOUND = [*FIRST, *SECOND]
-BYTES = session_bytes(SOUND)
-WHOLE = "u1 a1 u2 a2"
-THREE = "u1 a1 u2 a2 u3 a3"
-_COMPACTED = [
-    *SOUND,
+FIRST_TURN, SECOND_TURN, THIRD_TURN = _turn(1, None, 0), _turn(2, "a1", 10), _turn(3, "a2", 20)
+VALID_RECORDS = [*FIRST_TURN, *SECOND_TURN]
+VALID_CONTENT = session_bytes(VALID_RECORDS)
+TWO_TURNS = "u1 a1 u2 a2"
+THREE_TURNS = "u1 a1 u2 a2 u3 a3"
+_COMPACTED_RECORDS = [
+    *VALID_RECORDS,
     boundary(uuid="b", before="a2", ts=20),
     summary("sum", uuid="s", parent="b", ts=21),
 ]
-_LIST = {"anchorUuid": "s", "uuids": ["u1", "u2", "gone"], "allUuids": []}
-_SIGNED = {"type": "thinking", "signature": "c2lnbmVk"}
-_BLANK = {"type": "text", "text": " "}
+_KEPT_MESSAGES = {"anchorUuid": "s", "uuids": ["u1", "u2", "gone"], "allUuids": []}
+_SIGNED_THINKING = {"type": "thinking", "signature": "c2lnbmVk"}
+_BLANK_TEXT = {"type": "text", "text": " "}
 
 
-def _case(name: str, defect: str, kept: str, records: list[Record]) -> Case:
-    return _bytes(name, defect, kept, session_bytes(records))
+def _case(name: str, defect: str, repaired_outline: str, records: list[Record]) -> Case:
+    return _case_of_bytes(name, defect, repaired_outline, session_bytes(records))
 
 
-def _bytes(name: str, defect: str, kept: str, content: bytes) -> Case:
+def _case_of_bytes(name: str, defect: str, repaired_outline: str, content: bytes) -> Case:
     """Return a case. ``defect`` has its severity, code and record, for example "error line-torn in 4"."""
     severity, code, *place = defect.replace(" in ", " ").split()
-    return Case(name, content, code, severity, int(place[0]) if place else None, kept)
+    return Case(name, content, code, severity, int(place[0]) if place else None, repaired_outline)
 
 
 CASES = [
     _case(
         "bricked by a thinking signature",
         "error thinking-unsigned in 3",
-        THREE,
+        THREE_TURNS,
         _turns_with_thinking(thinking="hm"),
     ),
     _case(
         "bricked by an empty signature",
         "error thinking-unsigned in 3",
-        THREE,
+        THREE_TURNS,
         _turns_with_thinking(thinking="hm", signature=""),
     ),
     _case(
         "empty thinking without a signature",
         "error thinking-unsigned in 3",
-        THREE,
+        THREE_TURNS,
         _turns_with_thinking(thinking=""),
     ),
     _case(
         "thinking without its text",
         "error thinking-textless in 3",
-        THREE,
+        THREE_TURNS,
         _turns_with_thinking(signature="c2lnbmVk"),
     ),
     _case(
         "redacted thinking without its data",
         "error thinking-redacted-empty in 3",
-        THREE,
+        THREE_TURNS,
         _turns_with_thinking(type="redacted_thinking"),
     ),
     _case(
         "thinking altered by a tool",
         "error thinking-altered in 1",
-        WHOLE,
+        TWO_TURNS,
         [
             _prompt("u1", None, 0),
             assistant(
-                [{**_SIGNED, "thinking": "a long thought"}, {"type": "text", "text": "a1"}],
+                [
+                    {**_SIGNED_THINKING, "thinking": "a long thought"},
+                    {"type": "text", "text": "a1"},
+                ],
                 uuid="a1",
                 parent="u1",
                 ts=1,
             ),
             _prompt("u2", "a1", 10),
             assistant(
-                [{**_SIGNED, "thinking": "cut"}, {"type": "text", "text": "a2"}],
+                [{**_SIGNED_THINKING, "thinking": "cut"}, {"type": "text", "text": "a2"}],
                 uuid="a2",
                 parent="u2",
                 ts=11,
@@ -152,30 +155,30 @@ CASES = [
         "note thinking-alone in 5",
         "",
         [
-            *SOUND,
+            *VALID_RECORDS,
             _prompt("u3", "a2", 20),
-            assistant([{**_SIGNED, "thinking": "hm"}], uuid="t3", parent="u3", ts=21),
+            assistant([{**_SIGNED_THINKING, "thinking": "hm"}], uuid="t3", parent="u3", ts=21),
             *_turn(4, "t3", 30),
         ],
     ),
     _case(
         "tool pair 400: a call that nobody answered",
         "warning tool-call-unanswered in 2",
-        WHOLE,
-        [*FIRST, _call("1", "a1", 5), *_turn(2, "c1", 10)],
+        TWO_TURNS,
+        [*FIRST_TURN, _call("1", "a1", 5), *_turn(2, "c1", 10)],
     ),
     _case(
         "tool pair 400: a result that nobody asked for",
         "warning tool-result-orphan in 2",
-        WHOLE,
-        [*FIRST, _result("1", 5, parent="a1"), *_turn(2, "r1", 10)],
+        TWO_TURNS,
+        [*FIRST_TURN, _result("1", 5, parent="a1"), *_turn(2, "r1", 10)],
     ),
     _case(
         "tool pair 400: tool_use ids must be unique",
         "error tool-call-repeated in 4",
         "u1 a1 call:1 result:1 u2 a2",
         [
-            *FIRST,
+            *FIRST_TURN,
             _call("1", "a1", 3),
             _result("1", 4),
             tool_use("1", uuid="x", parent="r1", ts=5),
@@ -188,7 +191,7 @@ CASES = [
         "error tool-result-repeated in 4",
         "u1 a1 call:1 result:1 u2 a2",
         [
-            *FIRST,
+            *FIRST_TURN,
             _call("1", "a1", 3),
             _result("1", 4),
             _result("1", 5, uuid="y", parent="r1"),
@@ -200,7 +203,7 @@ CASES = [
         "warning tool-result-late in 4",
         "u1 a1 call:1 result:1 said u2 a2",
         [
-            *FIRST,
+            *FIRST_TURN,
             _call("1", "a1", 3),
             _answer("said", "c1", 4),
             _result("1", 5, parent="said"),
@@ -208,25 +211,28 @@ CASES = [
         ],
     ),
     _case(
-        "closed during a tool call", "note tool-call-open in 2", "", [*FIRST, _call("1", "a1", 5)]
+        "closed during a tool call",
+        "note tool-call-open in 2",
+        "",
+        [*FIRST_TURN, _call("1", "a1", 5)],
     ),
     _case(
         "history lost: the parent is not in the file",
         "error history-cut in 2",
-        WHOLE,
-        [*FIRST, *_turn(2, "gone", 60)],
+        TWO_TURNS,
+        [*FIRST_TURN, *_turn(2, "gone", 60)],
     ),
     _case(
         "history lost behind a hook's progress record",
         "error history-cut in 3",
-        WHOLE,
-        [*FIRST, progress(uuid="p", parent="gone", ts=50), *_turn(2, "p", 60)],
+        TWO_TURNS,
+        [*FIRST_TURN, progress(uuid="p", parent="gone", ts=50), *_turn(2, "p", 60)],
     ),
     _case(
         "a missing parent that is bridged",
         "warning parent-bridged in 2",
-        WHOLE,
-        [*FIRST, *_turn(2, "gone", 3)],
+        TWO_TURNS,
+        [*FIRST_TURN, *_turn(2, "gone", 3)],
     ),
     _case(
         "copied from the middle of a session",
@@ -237,53 +243,55 @@ CASES = [
     _case(
         "records that hang on each other",
         "error parent-cycle in 0",
-        WHOLE,
-        [_prompt("u1", "a2", 0), _answer("a1", "u1", 1), *SECOND],
+        TWO_TURNS,
+        [_prompt("u1", "a2", 0), _answer("a1", "u1", 1), *SECOND_TURN],
     ),
     _case(
         "two records under one id",
         "error uuid-repeated in 4",
         "u1 a2 u2 a2",
-        [*SOUND, {**FIRST[1], "message": SECOND[1]["message"]}],
+        [*VALID_RECORDS, {**FIRST_TURN[1], "message": SECOND_TURN[1]["message"]}],
     ),
-    _case("the same record twice", "note record-repeated in 4", "", [*SOUND, FIRST[0]]),
+    _case(
+        "the same record twice", "note record-repeated in 4", "", [*VALID_RECORDS, FIRST_TURN[0]]
+    ),
     _case(
         "answers before their prompts",
         "note parent-after-child in 0",
         "",
-        [_answer("a1", "u1", 1), _prompt("u1", None, 0), *SECOND],
+        [_answer("a1", "u1", 1), _prompt("u1", None, 0), *SECOND_TURN],
     ),
     _case(
         "resume shows the wrong branch",
         "error branch-newer in 8",
-        WHOLE,
-        [*SOUND, last_prompt("a2"), *_turn(3, "a1", 30), *_turn(4, "a3", 40)],
+        TWO_TURNS,
+        [*VALID_RECORDS, last_prompt("a2"), *_turn(3, "a1", 30), *_turn(4, "a3", 40)],
     ),
     _case(
         "a hint at an abandoned branch",
         "warning leaf-hint-old in 4",
-        WHOLE,
-        [*SOUND, last_prompt("a2"), *_turn(3, "a1", 30)],
+        TWO_TURNS,
+        [*VALID_RECORDS, last_prompt("a2"), *_turn(3, "a1", 30)],
     ),
     _case(
         "most of the session is gone after a resume",
         "warning branch-longer in 5",
         "u1 a1 u4 a4",
-        [*SOUND, *THIRD, *_turn(4, "a1", 30)],
+        [*VALID_RECORDS, *THIRD_TURN, *_turn(4, "a1", 30)],
     ),
     _case(
         "a hint at a record that is gone",
         "warning leaf-hint-dangling in 4",
-        WHOLE,
-        [*SOUND, last_prompt("gone")],
+        TWO_TURNS,
+        [*VALID_RECORDS, last_prompt("gone")],
     ),
     _case(
         "history lost after compaction",
         "error segment-lost in 4",
         "sum u1 u2 u3 a3",
         [
-            *SOUND,
-            boundary(uuid="b", before="a2", ts=20, preserved=_LIST),
+            *VALID_RECORDS,
+            boundary(uuid="b", before="a2", ts=20, preserved=_KEPT_MESSAGES),
             summary("sum", uuid="s", parent="b", ts=21),
             *_turn(3, "s", 30),
         ],
@@ -291,37 +299,37 @@ CASES = [
     _case(
         "full again right after compaction",
         "warning compaction-undone in 6",
-        THREE,
-        [*_COMPACTED, *_turn(3, "a2", 30)],
+        THREE_TURNS,
+        [*_COMPACTED_RECORDS, *_turn(3, "a2", 30)],
     ),
     _case(
         "bricked by an empty prompt",
         "error prompt-blank in 2",
-        WHOLE,
-        [*FIRST, user("", uuid="e", parent="a1", ts=5), *_turn(2, "e", 10)],
+        TWO_TURNS,
+        [*FIRST_TURN, user("", uuid="e", parent="a1", ts=5), *_turn(2, "e", 10)],
     ),
     _case(
         "text content blocks must be non-empty",
         "error text-blank in 2",
-        WHOLE,
+        TWO_TURNS,
         [
-            *FIRST,
-            user([{"type": "text", "text": "u2"}, _BLANK], uuid="u2", parent="a1", ts=5),
+            *FIRST_TURN,
+            user([{"type": "text", "text": "u2"}, _BLANK_TEXT], uuid="u2", parent="a1", ts=5),
             _answer("a2", "u2", 6),
         ],
     ),
     _case(
         "a message without content",
         "warning message-empty in 2",
-        WHOLE,
-        [*FIRST, user([], uuid="e", parent="a1", ts=5), *_turn(2, "e", 10)],
+        TWO_TURNS,
+        [*FIRST_TURN, user([], uuid="e", parent="a1", ts=5), *_turn(2, "e", 10)],
     ),
     _case(
         "a part of an answer without content",
         "note answer-empty in 5",
-        THREE,
+        THREE_TURNS,
         [
-            *SOUND,
+            *VALID_RECORDS,
             _prompt("u3", "a2", 20),
             assistant([], uuid="e", parent="u3", ts=21, message_id="m"),
             _answer("a3", "e", 22, message_id="m"),
@@ -331,47 +339,51 @@ CASES = [
         "an answer of white space",
         "note answer-blank in 4",
         "",
-        [*SOUND, assistant([_BLANK], uuid="e", parent="a2", ts=15), *_turn(3, "e", 20)],
+        [
+            *VALID_RECORDS,
+            assistant([_BLANK_TEXT], uuid="e", parent="a2", ts=15),
+            *_turn(3, "e", 20),
+        ],
     ),
     _case(
         "_.message.content.find is not a function",
         "error answer-plain-string in 1",
-        WHOLE,
+        TWO_TURNS,
         [
-            FIRST[0],
-            {**FIRST[1], "message": {"role": "assistant", "id": "m", "content": "a1"}},
-            *SECOND,
+            FIRST_TURN[0],
+            {**FIRST_TURN[1], "message": {"role": "assistant", "id": "m", "content": "a1"}},
+            *SECOND_TURN,
         ],
     ),
     _case(
         "cannot read properties of null (reading 'content')",
         "error message-missing in 2",
-        WHOLE,
-        [*FIRST, {**_prompt("bad", "a1", 5), "message": None}, *_turn(2, "bad", 10)],
+        TWO_TURNS,
+        [*FIRST_TURN, {**_prompt("bad", "a1", 5), "message": None}, *_turn(2, "bad", 10)],
     ),
     _case(
         "no conversation found: no timestamp at the end",
         "error timestamp-missing-at-end in 3",
-        WHOLE,
-        [*SOUND[:3], _without_time(SOUND[3])],
+        TWO_TURNS,
+        [*VALID_RECORDS[:3], _without_time(VALID_RECORDS[3])],
     ),
     _case(
         "a record without a timestamp",
         "warning timestamp-missing in 1",
-        WHOLE,
-        [SOUND[0], _without_time(SOUND[1]), *SECOND],
+        TWO_TURNS,
+        [VALID_RECORDS[0], _without_time(VALID_RECORDS[1]), *SECOND_TURN],
     ),
     _case(
         "a clock that was set back",
         "note timestamp-backward in 2",
-        WHOLE,
-        [*FIRST, *_turn(2, "a1", -60)],
+        TWO_TURNS,
+        [*FIRST_TURN, *_turn(2, "a1", -60)],
     ),
     _case(
         "an old client drops the newest turns",
         "warning end-not-latest in 1",
-        WHOLE,
-        [*FIRST, *_turn(2, "a1", -60)],
+        TWO_TURNS,
+        [*FIRST_TURN, *_turn(2, "a1", -60)],
     ),
     _case(
         "first message must be a prompt",
@@ -390,7 +402,7 @@ CASES = [
         "warning answer-after-answer in 2",
         "",
         [
-            FIRST[0],
+            FIRST_TURN[0],
             _answer("a1", "u1", 1, tokens=800),
             _answer("more", "a1", 5, tokens=900),
             *_turn(2, "more", 10),
@@ -400,77 +412,91 @@ CASES = [
         "a sub-agent inside",
         "note sidechain-inline in 4",
         "",
-        [*SOUND, _prompt("x", None, 15, isSidechain=True)],
+        [*VALID_RECORDS, _prompt("x", None, 15, isSidechain=True)],
     ),
     _case(
         "a copy under another id",
         "note session-id-foreign in 2",
         "",
-        [*FIRST, *[{**r, "sessionId": session_id(8)} for r in SECOND]],
+        [*FIRST_TURN, *[{**r, "sessionId": session_id(8)} for r in SECOND_TURN]],
     ),
-    _bytes(
+    _case_of_bytes(
         "conversation gone after a crash: a torn line",
         "error line-torn in 4",
-        WHOLE,
-        BYTES + b'{"parentUuid":"a2","type":"us',
+        TWO_TURNS,
+        VALID_CONTENT + b'{"parentUuid":"a2","type":"us',
     ),
-    _bytes(
+    _case_of_bytes(
         "conversation gone after a crash: NULs before a record",
         "error line-glued in 2",
-        WHOLE,
-        BYTES.replace(b'{"parentUuid":"a1"', b"\0" * 512 + b'{"parentUuid":"a1"'),
+        TWO_TURNS,
+        VALID_CONTENT.replace(b'{"parentUuid":"a1"', b"\0" * 512 + b'{"parentUuid":"a1"'),
     ),
-    _bytes(
+    _case_of_bytes(
         "conversation gone after a crash: two records on a line",
         "error line-glued in 1",
-        WHOLE,
-        BYTES.replace(b'\n{"parentUuid":"a1"', b'{"parentUuid":"a1"'),
+        TWO_TURNS,
+        VALID_CONTENT.replace(b'\n{"parentUuid":"a1"', b'{"parentUuid":"a1"'),
     ),
-    _bytes(
+    _case_of_bytes(
         "conversation gone after a crash: a torn record before the next one",
         "warning line-fragment in 2",
-        WHOLE,
-        BYTES.replace(b'{"parentUuid":"a1"', b'{"parentUuid":"a0","type":"us{"parentUuid":"a1"'),
+        TWO_TURNS,
+        VALID_CONTENT.replace(
+            b'{"parentUuid":"a1"', b'{"parentUuid":"a0","type":"us{"parentUuid":"a1"'
+        ),
     ),
-    _bytes(
+    _case_of_bytes(
         "an answer and a title on one line, the answer written again",
         "warning line-glued-aside in 3",
-        WHOLE,
-        BYTES[:-1] + b'{"type":"summary"}\n' + session_bytes(SOUND[3:]),
+        TWO_TURNS,
+        VALID_CONTENT[:-1] + b'{"type":"summary"}\n' + session_bytes(VALID_RECORDS[3:]),
     ),
-    _bytes(
+    _case_of_bytes(
         "a title behind a note",
         "warning line-glued-aside in 4",
-        WHOLE,
-        BYTES
+        TWO_TURNS,
+        VALID_CONTENT
         + session_bytes([progress(uuid="p", parent="a2", ts=15)])[:-1]
         + b'{"type":"summary"}\n',
     ),
-    _bytes("a block of NULs", "warning line-nul in 4", WHOLE, BYTES + b"\0" * 512 + b"\n"),
-    _bytes(
+    _case_of_bytes(
+        "a block of NULs", "warning line-nul in 4", TWO_TURNS, VALID_CONTENT + b"\0" * 512 + b"\n"
+    ),
+    _case_of_bytes(
         "a line of garbage",
         "error line-unreadable in 2",
-        WHOLE,
-        session_bytes([*FIRST, b"<<<<<<< HEAD", *SECOND]),
+        TWO_TURNS,
+        session_bytes([*FIRST_TURN, b"<<<<<<< HEAD", *SECOND_TURN]),
     ),
-    _bytes("no line feed at the end", "warning line-unended in 3", WHOLE, BYTES[:-1]),
-    _bytes(
+    _case_of_bytes(
+        "no line feed at the end", "warning line-unended in 3", TWO_TURNS, VALID_CONTENT[:-1]
+    ),
+    _case_of_bytes(
         "no low surrogate in string",
         "error surrogate-lone in 2",
         "u1 a1 u2 \ufffd a2",
-        BYTES.replace(b'"content":"u2"', b'"content":"u2 \\ud83d"'),
+        VALID_CONTENT.replace(b'"content":"u2"', b'"content":"u2 \\ud83d"'),
     ),
-    _bytes(
+    _case_of_bytes(
         "bytes of another encoding",
         "warning utf8-bad in 2",
         "u1 a1 u2 \ufffd a2",
-        BYTES.replace(b'"content":"u2"', b'"content":"u2 \xe9"'),
+        VALID_CONTENT.replace(b'"content":"u2"', b'"content":"u2 \xe9"'),
     ),
-    _bytes(
-        "saved by an editor with a byte order mark", "note byte-order-mark in 0", "", BOM + BYTES
+    _case_of_bytes(
+        "saved by an editor with a byte order mark",
+        "note byte-order-mark in 0",
+        "",
+        BOM + VALID_CONTENT,
     ),
-    _bytes(
-        "saved by an editor of Windows", "note line-crlf in 0", "", BYTES.replace(b"\n", b"\r\n")
+    _case_of_bytes(
+        "saved by an editor of Windows",
+        "note line-crlf in 0",
+        "",
+        VALID_CONTENT.replace(b"\n", b"\r\n"),
     ),
-    _bytes("saved as UTF-16", "error conversation-empty", "", BYTES.decode().encode("utf-16")),
+    _case_of_bytes(
+        "saved as UTF-16", "error conversation-empty", "", VALID_CONTENT.decode().encode("utf-16")
+    ),
 ]

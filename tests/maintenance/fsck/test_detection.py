@@ -29,9 +29,10 @@ from tests.maintenance.fsck.cases import CASES, Case
 from tests.transcripts.chain_cases import CASES as CHAINS
 
 SESSIONS_WITH_ERRORS = {
-    "daaain__claude-code-log/edge_cases.jsonl",  # Written by hand: it contains garbage and records without a message.
+    # This file was written by hand, and contains invalid lines and records without a message.
+    "daaain__claude-code-log/edge_cases.jsonl",
     "entireio__cli/70c88cff-cb35-404f-a974-2a08bab4e4bc.jsonl",  # The parent of its first turn is a missing record.
-    # It begins with an answer, as the README of that repository says.
+    # This file begins with an answer, as the README of its repository explains.
     "obra__episodic-memory/large-conversation.jsonl",
 }
 """The real sessions with errors.
@@ -54,7 +55,10 @@ def examine_bytes(
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
-    """A defect is found with its code, record and severity. If it names a uuid, that record has it."""
+    """A defect is found with its code, record and severity.
+
+    If the finding names a uuid, its record has this uuid.
+    """
     report = examine_bytes(case.content, tmp_path)
     found = {group.kind.code: group for group in report.groups}
     assert case.code in found

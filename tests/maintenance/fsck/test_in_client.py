@@ -18,17 +18,17 @@ from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, find_client, ru
 from tests.e2e.harness.mock_api import MockApi
 from tests.maintenance.fsck.cases import CASES, Case
 
-PROMPT = "THE NEW PROMPT"
-INSERTED = ("<system-reminder>", "No response requested", OPENING_MARKER)
-REPAIRED = [case for case in CASES if case.kept]
-RUNS = [
+NEW_PROMPT = "THE NEW PROMPT"
+INSERTED_BEGINNINGS = ("<system-reminder>", "No response requested", OPENING_MARKER)
+REPAIRED_CASES = [case for case in CASES if case.repaired_outline]
+CASES_AND_VERSIONS = [
     *(
         pytest.param(case, NEWEST, marks=[pytest.mark.wide] if at % 3 else [])
-        for at, case in enumerate(REPAIRED)
+        for at, case in enumerate(REPAIRED_CASES)
     ),
     *(
         pytest.param(case, OLDEST, marks=pytest.mark.wide)
-        for case in REPAIRED
+        for case in REPAIRED_CASES
         if case.severity == "error"
     ),
 ]
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.e2e
 
 
 def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the messages of a request in the form of ``Case.kept``, up to the new prompt.
+    """Yield the messages of a request in the form of ``Case.repaired_outline``, up to the new prompt.
 
     Raises AssertionError if thinking has no signature.
     """
@@ -49,16 +49,18 @@ def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
                 yield f"call:{block['id']}"
             elif block["type"] == "tool_result":
                 yield f"result:{block['tool_use_id']}"
-            elif block["type"] == "text" and not block["text"].startswith(INSERTED):
+            elif block["type"] == "text" and not block["text"].startswith(INSERTED_BEGINNINGS):
                 assert block["text"].strip()
-                before, found, _ = block["text"].partition(PROMPT)
+                before, found, _ = block["text"].partition(NEW_PROMPT)
                 yield before.strip()
                 if found:
                     return
 
 
 @pytest.mark.parametrize(
-    ("case", "version"), RUNS, ids=lambda value: value if isinstance(value, str) else value.name
+    ("case", "version"),
+    CASES_AND_VERSIONS,
+    ids=lambda value: value if isinstance(value, str) else value.name,
 )
 def test_a_repaired_child_resumes(case: Case, version: str, tmp_path: Path) -> None:
     """Clients send exactly the repaired messages of a child, beginning with a user's message.
@@ -73,9 +75,9 @@ def test_a_repaired_child_resumes(case: Case, version: str, tmp_path: Path) -> N
         repair.plan_repair(session_file(str(path)), Where(environ)), Where(environ)
     )
     with MockApi() as api:
-        result = run_print(client, home, api, PROMPT, resume=receipt.session_id)
+        result = run_print(client, home, api, NEW_PROMPT, resume=receipt.session_id)
         requests = api.main_requests()
     assert result.returncode == 0, result.stderr
     spoken = [message for message in requests[0]["messages"] if message["role"] != "system"]
     assert spoken[0]["role"] == "user"
-    assert " ".join(filter(None, request_outline(spoken))) == case.kept
+    assert " ".join(filter(None, request_outline(spoken))) == case.repaired_outline

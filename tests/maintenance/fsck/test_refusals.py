@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.maintenance.fsck.messages import defects_causing_error
 from tests.maintenance.fsck.cases import CASES
 
-CODES = {
+CODES_BY_MESSAGE = {
     "messages.1.content.0: Invalid `signature` in `thinking` block": "thinking-unsigned",
     "messages.1.content.0.thinking.signature: Field required": "thinking-unsigned",
     "messages.7.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."
@@ -30,7 +30,7 @@ CODES = {
     "messages: first message must use the `user` role": "starts-without-prompt",
 }
 
-OTHERS = (
+OTHER_MESSAGES = (
     "API Error: 529 Overloaded",
     "API Error: 429 This request would exceed your account's rate limit",
     "API Error: Connection error.",
@@ -44,7 +44,9 @@ OTHERS = (
 )
 
 
-@pytest.mark.parametrize(("message", "code"), CODES.items(), ids=list(CODES.values()))
+@pytest.mark.parametrize(
+    ("message", "code"), CODES_BY_MESSAGE.items(), ids=list(CODES_BY_MESSAGE.values())
+)
 def test_an_error_message_leads_to_its_defect(message: str, code: str) -> None:
     """An error message of the API or the client leads to the code of the defect that caused it."""
     assert code in {kind.code for kind in defects_causing_error(f"API Error: 400 {message}")}
@@ -53,7 +55,7 @@ def test_an_error_message_leads_to_its_defect(message: str, code: str) -> None:
     assert all(kind.repairable for kind in defects_causing_error(document))
 
 
-@pytest.mark.parametrize("message", OTHERS)
+@pytest.mark.parametrize("message", OTHER_MESSAGES)
 def test_other_errors_lead_to_no_defect(message: str) -> None:
     """Errors about limits, the network or other invalid requests lead to no defect."""
     assert defects_causing_error(message) == frozenset()
@@ -61,5 +63,9 @@ def test_other_errors_lead_to_no_defect(message: str) -> None:
 
 def test_every_kind_has_a_case() -> None:
     """Every defect that an error message leads to has a case that tests its repair."""
-    named = {kind.code for message in CODES for kind in defects_causing_error(f"400 {message}")}
-    assert named <= {case.code for case in CASES if case.kept}
+    named = {
+        kind.code
+        for message in CODES_BY_MESSAGE
+        for kind in defects_causing_error(f"400 {message}")
+    }
+    assert named <= {case.code for case in CASES if case.repaired_outline}

@@ -32,11 +32,11 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.maintenance.fsck.cases import CASES, SOUND, WHOLE, Case
+from tests.maintenance.fsck.cases import CASES, TWO_TURNS, VALID_RECORDS, Case
 from tests.transcripts.chain_cases import CASES as CHAINS
 from tests.transcripts.chain_cases import Case as Chain
 
-REPAIRED = [case for case in CASES if case.kept]
+REPAIRED_CASES = [case for case in CASES if case.repaired_outline]
 
 
 def write_session_bytes(content: bytes, home: ConfigHome) -> Path:
@@ -58,7 +58,7 @@ def write_repaired_child(
 
 
 def chain_outline(path: str) -> str:
-    """Return the live chain of a file in the form of ``Case.kept``."""
+    """Return the live chain of a file in the form of ``Case.repaired_outline``."""
     transcript = scan_transcript(path)
     words = []
     for node in transcript.chain:
@@ -83,11 +83,11 @@ def ids_after_repair(content: bytes, folder: Path, branch: str | None = None) ->
     ]
 
 
-@pytest.mark.parametrize("case", REPAIRED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", REPAIRED_CASES, ids=lambda case: case.name)
 def test_a_repaired_child_has_every_message(case: Case, config_home: ConfigHome) -> None:
     """A repaired child has every message, and only those defects that no repair can remove."""
     receipt, _ = write_repaired_child(case.content, config_home)
-    assert chain_outline(receipt.file) == case.kept
+    assert chain_outline(receipt.file) == case.repaired_outline
     left = examine_session(session_file(receipt.file), config_home.where)
     assert [group.kind.code for group in left.groups if group.kind.severity != "note"] == []
     assert all(check.ok for check in receipt.checks)
@@ -154,13 +154,13 @@ def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
     """A repair with ``branch`` ends at this record and omits the branch that clients show."""
     case = next(case for case in CASES if case.code == "branch-longer")
     receipt, _ = write_repaired_child(case.content, config_home, branch)
-    assert chain_outline(receipt.file) == f"{WHOLE} u3" + (" a3" if branch == "a3" else "")
+    assert chain_outline(receipt.file) == f"{TWO_TURNS} u3" + (" a3" if branch == "a3" else "")
 
 
 def test_a_branch_before_a_compaction_can_be_chosen(tmp_path: Path) -> None:
-    """A branch from before a compaction can be repaired, and its records are kept up to the first one.
+    """A repair can end in a branch from before the compaction, and then has only the records before it.
 
-    Records that the compaction kept follow its summary.
+    If the branch was kept by the compaction, its records follow the summary.
     """
     records_ = next(
         case.records for case in CHAINS if case.name == "a walked segment is spliced in"
@@ -171,7 +171,7 @@ def test_a_branch_before_a_compaction_can_be_chosen(tmp_path: Path) -> None:
 
 def test_an_unknown_branch_is_refused(config_home: ConfigHome) -> None:
     """A repair refuses an unknown branch and writes no file."""
-    session = session_file(str(write_session_bytes(session_bytes(SOUND), config_home)))
+    session = session_file(str(write_session_bytes(session_bytes(VALID_RECORDS), config_home)))
     with pytest.raises(UsageError, match="No record nowhere"):
         repair.plan_repair(session, config_home.where, branch="nowhere")
 
@@ -205,14 +205,14 @@ def test_several_records_in_one_line_are_separated(config_home: ConfigHome) -> N
         tool_use("2", uuid="c2", parent="r1", ts=3),
         user("u2", uuid="u2", parent="c2", ts=4),
     ]
-    content = session_bytes(glued).replace(b"\n", b"") + b"\n" + session_bytes(SOUND[3:])
+    content = session_bytes(glued).replace(b"\n", b"") + b"\n" + session_bytes(VALID_RECORDS[3:])
     receipt, _ = write_repaired_child(content, config_home)
     assert chain_outline(receipt.file) == "u1 call:1 result:1 u2 a2"
 
 
 def test_valid_records_keep_their_bytes(config_home: ConfigHome) -> None:
     """A repair copies valid records byte for byte."""
-    content = session_bytes([*SOUND[:2], b"garbage", *SOUND[2:]]).replace(
+    content = session_bytes([*VALID_RECORDS[:2], b"garbage", *VALID_RECORDS[2:]]).replace(
         b'"content":"u2"', b'"content":"u\\u0032"'
     )
     receipt, _ = write_repaired_child(content, config_home)

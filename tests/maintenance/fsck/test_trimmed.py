@@ -34,15 +34,19 @@ from tests.builders import (
 from tests.derive.trim.sessions import Chain, write_project_session
 from tests.needs import corpus_sessions
 
-DEFAULTS = Options(min_savings=0)
-EVERYTHING = Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0)
+DEFAULT_OPTIONS = Options(min_savings=0)
+TRIM_ALL_OPTIONS = Options(threshold=100, keep_recent=0, assistant=1_000, min_savings=0)
 LONG_AGO = 1_000_000_000.0
-SAMPLE = 6
-"""The largest files of the corpus. They contain calls, images and thinking."""
+SAMPLE_SIZE = 6
+"""Number of the largest files of the corpus that are tested. They contain calls, images and thinking."""
 
-NAMED = [path for path in corpus_sessions() if is_session_file(str(path))]
-LARGEST = sorted(NAMED, key=lambda path: path.stat().st_size)[-SAMPLE:]
-THOUGHT = {"type": "thinking", "thinking": "a long thought " * 100, "signature": "signed " * 200}
+SESSION_FILES = [path for path in corpus_sessions() if is_session_file(str(path))]
+LARGEST_FILES = sorted(SESSION_FILES, key=lambda path: path.stat().st_size)[-SAMPLE_SIZE:]
+LONG_THINKING = {
+    "type": "thinking",
+    "thinking": "a long thought " * 100,
+    "signature": "signed " * 200,
+}
 
 
 def errors_and_warnings(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
@@ -53,13 +57,15 @@ def errors_and_warnings(path: str, home: ConfigHome) -> dict[str, list[int | Non
     }
 
 
-def write_trimmed_child(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
+def write_trimmed_child(path: str, home: ConfigHome, options: Options = TRIM_ALL_OPTIONS) -> str:
     """Write a trimmed child and return its path."""
     decided = plan.plan_trim(plan.scan_session(session_file(path)), home.where, options)
     return write_child(decided, home.where).file
 
 
-def trim_file_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING) -> list[str]:
+def trim_file_in_place(
+    path: str, home: ConfigHome, options: Options = TRIM_ALL_OPTIONS
+) -> list[str]:
     """Trim the session in its own file, and return the paths of the backups."""
     os.utime(path, (LONG_AGO, LONG_AGO))
     outcome = trim_in_place(session_file(path), options, Caller(home.where))
@@ -73,7 +79,7 @@ def write_trim_results(path: str, home: ConfigHome) -> Iterator[str]:
 
     These are trimmed children, untrimmed and repaired children of them, and the session's own file.
     """
-    for options in (DEFAULTS, EVERYTHING):
+    for options in (DEFAULT_OPTIONS, TRIM_ALL_OPTIONS):
         yield (child := write_trimmed_child(path, home, options))
     decided = untrim.plan_untrim(scan_trimmed_session(session_file(child)), home.where)
     yield write_child(decided, home.where).file
@@ -82,7 +88,7 @@ def write_trim_results(path: str, home: ConfigHome) -> Iterator[str]:
     yield path
 
 
-@pytest.mark.parametrize("source", LARGEST, ids=lambda path: path.stem[:8])
+@pytest.mark.parametrize("source", LARGEST_FILES, ids=lambda path: path.stem[:8])
 def test_trims_have_no_new_defects(config_home: ConfigHome, source: Path) -> None:
     """A trim causes no new errors or warnings.
 
@@ -101,7 +107,7 @@ def session_with_thinking() -> Chain:
     chain = (
         Chain()
         .ask()
-        .answer([THOUGHT], tokens=20_000, message_id="m")
+        .answer([LONG_THINKING], tokens=20_000, message_id="m")
         .answer("hm", tokens=20_000, message_id="m")
     )
     return chain.tool("1", "Bash", command="make").answer().turns(3)
@@ -176,7 +182,7 @@ def test_a_missing_backup_of_a_trim_in_place_is_found(config_home: ConfigHome) -
     assert errors_and_warnings(path, config_home) == {"original-gone": [1, 4]}
 
 
-def test_forged_marks_are_harmless(config_home: ConfigHome) -> None:
+def test_forged_trim_fields_are_harmless(config_home: ConfigHome) -> None:
     """Forged fields of a trim are reported if they name a file, which is not opened."""
     forged: list[Record] = [
         {

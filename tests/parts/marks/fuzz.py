@@ -8,16 +8,22 @@ from resume_hooks.hooks import hook_state
 from resume_hooks.parts.marks import state
 from tests.builders import SESSION, ConfigHome
 from tests.fuzz.draws import Draws
-from tests.fuzz.targets.state import LINK, draw_note
-from tests.fuzz.targets.target import Target, Try
+from tests.fuzz.targets.state import HANDOFF_LINK, draw_note
+from tests.fuzz.targets.target import Target, TryCase
 
 
-def marks(home: ConfigHome) -> Try:
+def marks(home: ConfigHome) -> TryCase:
     """Return a function that writes a random note and reads it as a mark."""
     folder = home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     path = folder / f"mark-{SESSION}.json"
-    honest = {"session_id": SESSION, "uuid": "u", "record": 1, "goal": "g", "started_at": LINK.at}
+    honest = {
+        "session_id": SESSION,
+        "uuid": "u",
+        "record": 1,
+        "goal": "g",
+        "started_at": HANDOFF_LINK.at,
+    }
 
     def try_case(draws: Draws) -> None:
         path.write_bytes(draw_note(draws, {"version": hook_state.NOTE_VERSION, **honest}))

@@ -12,11 +12,11 @@ from resume_hooks.sessions.locate import SessionFile
 from tests.builders import SESSION, ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import draw_transcript, write_file
-from tests.fuzz.targets.target import Target, Try
+from tests.fuzz.targets.target import Target, TryCase
 from tests.parts.share.export.vectors import ELEMENTS, PageParts
 
 
-def documents(home: ConfigHome) -> Try:
+def documents(home: ConfigHome) -> TryCase:
     """Return a function that exports a random session in a random format."""
     folder = home.project()
 
@@ -26,8 +26,8 @@ def documents(home: ConfigHome) -> Try:
         what = draws.pick((CONVERSATION, ALL_RECORDS, LIVE_ONLY))
         choice = DocumentOptions(
             form,
-            redact=draws.coin(),
-            with_thinking=draws.coin(),
+            redact=draws.flip_coin(),
+            with_thinking=draws.flip_coin(),
             record_range=what,
             max_text_characters=draws.pick((0, 7, 1_000)),
         )

@@ -23,7 +23,7 @@ from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import draw_line
 from tests.fuzz.targets.state import draw_note
-from tests.fuzz.targets.target import Target, Try, assert_expected_error
+from tests.fuzz.targets.target import Target, TryCase, assert_expected_error
 
 SECRETS = (
     "ghp_" + "aB3dE5fG7h" * 3 + "aB3dE5", "AKIA" + "Z3Y5X7W2V4U6T1S9", "password=", "token: ",
@@ -34,7 +34,7 @@ SECRETS = (
 LONG_AGO = 1_000_000_000.0
 
 
-def vault_notes(home: ConfigHome) -> Try:
+def check_vault_notes(home: ConfigHome) -> TryCase:
     """A manifest in the vault is invalid, or leads only to files of its session.
 
     A session next to it stays unchanged.
@@ -57,9 +57,9 @@ def vault_notes(home: ConfigHome) -> Try:
 
     def try_case(draws: Draws) -> None:
         made = dict(honest)
-        if draws.coin():
+        if draws.flip_coin():
             part = list(honest["parts"][0])
-            part[draws.below(len(part))] = draws.pick((draws.pick(places), draws.json(1)))
+            part[draws.number_below(len(part))] = draws.pick((draws.pick(places), draws.json(1)))
             made["parts"] = [part]
         file.write_bytes(draw_note(draws, made))
         for found in (find_archived(SESSION, home.where), *list_archived(home.where)):
@@ -80,7 +80,7 @@ def vault_notes(home: ConfigHome) -> Try:
     return try_case
 
 
-def vault_packs(home: ConfigHome) -> Try:
+def check_vault_packs(home: ConfigHome) -> TryCase:
     """A file that is read from a pack equals the packed file, or cannot be read."""
     path = write_session(home.project(), SESSION, conversation(8), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
@@ -90,11 +90,13 @@ def vault_packs(home: ConfigHome) -> Try:
 
     def try_case(draws: Draws) -> None:
         raw = bytearray(sound)
-        for _ in range(draws.below(4)):
-            start = draws.below(len(raw))
-            raw[start : start + 3] = draws.raw(8)
+        for _ in range(draws.number_below(4)):
+            start = draws.number_below(len(raw))
+            raw[start : start + 3] = draws.take_bytes(8)
         os.chmod(file, 0o600)
-        file.write_bytes(bytes(raw[: len(raw) if draws.below(4) else draws.below(len(raw) + 1)]))
+        file.write_bytes(
+            bytes(raw[: len(raw) if draws.number_below(4) else draws.number_below(len(raw) + 1)])
+        )
         found = find_archived(SESSION, home.where)
         assert found is not None
         try:
@@ -110,7 +112,7 @@ def vault_packs(home: ConfigHome) -> Try:
     return try_case
 
 
-def secrets(_: ConfigHome) -> Try:
+def check_secrets(_: ConfigHome) -> TryCase:
     """The spans of found secrets are inside the text.
 
     A line without secrets keeps its bytes, and a line of JSON remains JSON.
@@ -118,7 +120,8 @@ def secrets(_: ConfigHome) -> Try:
 
     def try_case(draws: Draws) -> None:
         text = "".join(
-            draws.pick(SECRETS) if draws.coin() else draws.text() for _ in range(1 + draws.below(5))
+            draws.pick(SECRETS) if draws.flip_coin() else draws.text()
+            for _ in range(1 + draws.number_below(5))
         )
         found = secrets_in(text)
         assert all(0 <= each.start < each.end <= len(text) for each in found)
@@ -127,7 +130,7 @@ def secrets(_: ConfigHome) -> Try:
         assert gone or cleaned == text
         body = (
             draw_line(draws)
-            if draws.coin()
+            if draws.flip_coin()
             else orjson.dumps({"type": "user", "uuid": "u", "text": _without_surrogates(text)})
         )
         after, out = redact_line(body)
@@ -145,7 +148,7 @@ def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def bundles(home: ConfigHome) -> Try:
+def check_bundles(home: ConfigHome) -> TryCase:
     """A changed bundle is refused, or its records have valid forms. No other file is left."""
     path = write_session(home.project(), SESSION, conversation(4))
     sound = b"".join(export_bundle([session_file(path)], home.where, None))
@@ -155,12 +158,12 @@ def bundles(home: ConfigHome) -> Try:
 
     def try_case(draws: Draws) -> None:
         made = list(rows)
-        for _ in range(draws.below(3)):
-            place = draws.below(len(made))
+        for _ in range(draws.number_below(3)):
+            place = draws.number_below(len(made))
             changes = (
                 draw_line(draws),
-                draws.raw(30),
-                made[place][: draws.below(len(made[place]) + 1)],
+                draws.take_bytes(30),
+                made[place][: draws.number_below(len(made[place]) + 1)],
                 draws.pick(made),
             )
             made[place] = draws.pick(changes)
@@ -177,8 +180,8 @@ def bundles(home: ConfigHome) -> Try:
 
 
 TARGETS = (
-    Target("vault notes", 400, vault_notes),
-    Target("vault packs", 150, vault_packs),
-    Target("secrets", 500, secrets),
-    Target("bundles", 700, bundles),
+    Target("vault notes", 400, check_vault_notes),
+    Target("vault packs", 150, check_vault_packs),
+    Target("secrets", 500, check_secrets),
+    Target("bundles", 700, check_bundles),
 )
