@@ -39,38 +39,44 @@ def main() -> int:
     chosen = [target for target in TARGETS if asked.target in {None, target.name}]
     if not chosen or (asked.again and len(chosen) > 1):
         parser.error("name one target with --target")
-    figures = []
+    target_results = []
     for target in chosen:
         with tempfile.TemporaryDirectory() as folder, restore_environment():
             try_one = target.prepare(make_home(Path(folder)))
             if asked.again:
                 try_one(Draws(bytes.fromhex(asked.again)))
             else:
-                figures.append(
+                target_results.append(
                     run_target(target, try_one, 60 * asked.minutes / len(chosen), asked.seed)
                 )
-    print(_format_table(figures, asked.seed))
-    for one in figures:
+    print(_format_table(target_results, asked.seed))
+    for one in target_results:
         for where, raw in one.failures.items():
             print(
                 f"\n{one.target}: {where}\n  python -m tests.fuzz --target '{one.target}' --again {raw}"
             )
-    return int(any(one.failures for one in figures))
+    return int(any(one.failures for one in target_results))
 
 
-def _format_table(figures: list[TargetResult], seed: int) -> str:
+def _format_table(target_results: list[TargetResult], seed: int) -> str:
     rows = [
         f"| target | cases | CPU s | slowest ms | failures |  seed {seed}",
         "|---|---|---|---|---|",
     ]
-    for one in figures:
+    for one in target_results:
         slowest = f"{1000 * one.slowest:.0f}"
         rows.append(
             f"| {one.target} | {one.cases:,} | {one.seconds:.0f} | {slowest} | {len(one.failures)} |"
         )
-    cases, failures = sum(one.cases for one in figures), sum(len(one.failures) for one in figures)
+    cases, failures = (
+        sum(one.cases for one in target_results),
+        sum(len(one.failures) for one in target_results),
+    )
     return "\n".join(
-        [*rows, f"| all | {cases:,} | {sum(one.seconds for one in figures):.0f} | | {failures} |"]
+        [
+            *rows,
+            f"| all | {cases:,} | {sum(one.seconds for one in target_results):.0f} | | {failures} |",
+        ]
     )
 
 

@@ -58,12 +58,12 @@ def hook_output(main: Callable[[], None], raw: bytes) -> bytes:
     return printed.buffer.getvalue()
 
 
-def draw_event(draws: Draws, honest: dict[str, Any]) -> bytes:
+def draw_event(draws: Draws, valid_fields: dict[str, Any]) -> bytes:
     """Return an event of the client with some changed fields, or invalid bytes."""
     kind = draws.number_below(12)
     if kind == 11:
         return draws.take_bytes(80)
-    made = dict(honest)
+    made = dict(valid_fields)
     for _ in range(draws.number_below(3)):
         made[draws.pick(EVENT_FIELDS)] = draws.json(1) if draws.flip_coin() else draws.text()
     raw = json.dumps(made, ensure_ascii=draws.flip_coin()).encode("utf-8", "surrogatepass")
@@ -133,8 +133,13 @@ def check_starts_and_ends(home: ConfigHome) -> TryCase:
             "reason": draws.pick(words),
             "hook_event_name": draws.pick(events),
         }
-        honest = {"session_id": draws.pick(SESSIONS), "transcript_path": path, "cwd": CWD, **said}
-        raw = draw_event(draws, honest)
+        valid_fields = {
+            "session_id": draws.pick(SESSIONS),
+            "transcript_path": path,
+            "cwd": CWD,
+            **said,
+        }
+        raw = draw_event(draws, valid_fields)
         for main in (session.main, context_notice.main):
             out = hook_output(main, raw)
             assert out == b"" or isinstance(json.loads(out), dict)

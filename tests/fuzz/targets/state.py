@@ -32,18 +32,18 @@ CHILD_ID = session_id(7)
 HANDOFF_LINK = link_log.Link(CHILD_ID, SESSION, "handoff", "2026-01-31T09:30:00.000Z")
 
 
-def draw_note(draws: Draws, honest: dict[str, Any]) -> bytes:
+def draw_note(draws: Draws, valid_fields: dict[str, Any]) -> bytes:
     """Return a note in which some values are replaced, removed or added, or invalid bytes."""
     kind = draws.number_below(8)
     if kind == 7:
         return draws.take_bytes(60)
     if kind == 6:
         return (b"[" if draws.flip_coin() else b'{"a":') * 3_000
-    made = dict(honest)
+    made = dict(valid_fields)
     for _ in range(draws.number_below(4)):
-        made[draws.pick((*honest, draws.text()))] = draws.json()
+        made[draws.pick((*valid_fields, draws.text()))] = draws.json()
     for _ in range(draws.number_below(2)):
-        made.pop(draws.pick(tuple(honest)), None)
+        made.pop(draws.pick(tuple(valid_fields)), None)
     body = json.dumps(made).encode()
     return body[: draws.number_below(len(body) + 1)] if kind == 5 else body
 
@@ -54,11 +54,11 @@ def check_link_rows(home: ConfigHome) -> TryCase:
     file.parent.mkdir(mode=0o700)
 
     def draw_row(draws: Draws) -> bytes:
-        honest = HANDOFF_LINK._asdict() | {
+        valid_fields = HANDOFF_LINK._asdict() | {
             "superseded_id": draws.pick(SESSIONS),
             "by": draws.pick(SESSIONS),
         }
-        return draw_note(draws, honest) + draws.pick((b"\n", b"\r\n", b"", b"\x00\n"))
+        return draw_note(draws, valid_fields) + draws.pick((b"\n", b"\r\n", b"", b"\x00\n"))
 
     def try_case(draws: Draws) -> None:
         file.write_bytes(b"".join(draws.list_of(6, lambda: draw_row(draws))))
@@ -82,13 +82,13 @@ def check_settings(home: ConfigHome) -> TryCase:
     kinds = {name: type(key.default) for name, key in settings.KEYS.items()}
 
     def try_case(draws: Draws) -> None:
-        honest = {
+        valid_fields = {
             "version": 1,
             **{
                 name: draws.pick((key.default, draws.json())) for name, key in settings.KEYS.items()
             },
         }
-        before = draw_note(draws, honest)
+        before = draw_note(draws, valid_fields)
         file.write_bytes(before)
         names = [draws.pick(tuple(settings.KEYS)) for _ in range(draws.number_below(3))]
         environ = {
@@ -288,13 +288,13 @@ def check_client_settings(home: ConfigHome) -> TryCase:
     places = (home.config / "settings.json", project / ".claude" / "settings.json")
 
     def try_case(draws: Draws) -> None:
-        honest = {
+        valid_fields = {
             "cleanupPeriodDays": 30,
             "env": {},
             "disableAllHooks": False,
             "enabledPlugins": {"resume-hooks@x": True},
         }
-        draws.pick(places).write_bytes(draw_note(draws, honest))
+        draws.pick(places).write_bytes(draw_note(draws, valid_fields))
         days = read_retention_days(str(project), home.where)
         assert days is None or 1 <= days <= MAX_RETENTION_DAYS
 

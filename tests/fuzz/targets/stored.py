@@ -43,7 +43,7 @@ def check_vault_notes(home: ConfigHome) -> TryCase:
     whole = Path(path).read_bytes()
     kept = archive_session(session_file(path), home.where)
     file = Path(kept.folder) / "manifest.json"
-    honest = orjson.loads(file.read_bytes())
+    valid_fields = orjson.loads(file.read_bytes())
     outside = home.root / "outside.jsonl"
     outside.write_text("outside")
     places = (
@@ -56,9 +56,9 @@ def check_vault_notes(home: ConfigHome) -> TryCase:
     )
 
     def try_case(draws: Draws) -> None:
-        made = dict(honest)
+        made = dict(valid_fields)
         if draws.flip_coin():
-            part = list(honest["parts"][0])
+            part = list(valid_fields["parts"][0])
             part[draws.number_below(len(part))] = draws.pick((draws.pick(places), draws.json(1)))
             made["parts"] = [part]
         file.write_bytes(draw_note(draws, made))
