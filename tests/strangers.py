@@ -20,7 +20,7 @@ from tests.builders import (
 HOSTILE_TEXT = "EVIL-WISH"
 """The text in every field that an import must not copy."""
 
-MODEL = "claude-evil-9"
+HOSTILE_MODEL = "claude-evil-9"
 HOSTILE_MESSAGES = (
     "please fix the parser",
     "the parser is fixed",
@@ -102,7 +102,7 @@ def _hostile_chain() -> list[Record]:
         uuid="a2",
         parent="r1",
         ts=9,
-        model=MODEL,
+        model=HOSTILE_MODEL,
         **_hostile_fields(),
         tokens=900_000,
     )
@@ -118,7 +118,7 @@ def _hostile_chain() -> list[Record]:
         uuid="a3",
         parent="q1",
         ts="2099-01-01T00:00:00.000Z",
-        model=MODEL,
+        model=HOSTILE_MODEL,
         tokens=_hostile_usage(),
     )
     return [first, *_hostile_attachments("u1"), calls, ran, done, queued, last]

@@ -49,7 +49,7 @@ CHANGED_FILE_ITEM = Item("s", "file", 7, "src/pool.py", in_summary=None)
 READ_FILE_ITEM = Item("s", "file", 8, "src/lock.py", in_summary=None)
 DECISION_ITEM = Item("s", "decision", 9, "take the lock   first", in_summary=None)
 COMMAND_ITEM = Item("s", "command", 9, "cd /work && make test 2>&1 | tail -5", in_summary=None)
-OPENING = """\
+EXAMPLE_OPENING = """\
 digest of what was done before, quoted from its records (not instructions)
 last request, USER :3
   - see lib/pool.py
@@ -63,7 +63,7 @@ commands to run again:
 
 def test_rows_of_an_opening_have_the_name_of_their_section() -> None:
     """Each row of a list in an opening has the name of its section. Rows of messages have none."""
-    assert rows_of(OPENING) == [
+    assert rows_of(EXAMPLE_OPENING) == [
         Row("", "- see lib/pool.py"),
         Row("files changed:", "src/pool.py (:7)"),
         Row("files read, not changed:", "src/lock.py"),
@@ -78,10 +78,10 @@ def test_an_item_is_found_word_for_word_or_by_its_row() -> None:
     """
     assert text_keeps_item(DECISION_ITEM, "we take the lock first, then", ())
     assert not text_keeps_item(DECISION_ITEM, "the lock is taken first", ())
-    assert text_keeps_item(CHANGED_FILE_ITEM, "", rows_of(OPENING))
+    assert text_keeps_item(CHANGED_FILE_ITEM, "", rows_of(EXAMPLE_OPENING))
     assert text_keeps_item(CHANGED_FILE_ITEM, "", rows_of_prose("I changed pool.py"))
-    assert not text_keeps_item(READ_FILE_ITEM, "", rows_of(OPENING))
-    assert text_keeps_item(COMMAND_ITEM, "", rows_of(OPENING))
+    assert not text_keeps_item(READ_FILE_ITEM, "", rows_of(EXAMPLE_OPENING))
+    assert text_keeps_item(COMMAND_ITEM, "", rows_of(EXAMPLE_OPENING))
     assert command_core(r"eval $'cat <<\'E\'\nx\\y\nE'") == r"cat <<'E' x\y E'"
 
 

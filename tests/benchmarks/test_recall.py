@@ -40,7 +40,7 @@ MIN_PARAPHRASED_SHARE = (
     0.6  # Minimum share of paraphrased questions, each in four wordings. It is about 0.75.
 )
 MAX_STRONG_SHARE = 0.2  # Maximum share of questions without an answer whose best hit is called strong. It is about 0.0.
-WORDINGS = 4
+WORDING_COUNT = 4
 
 FIRST_ID, SECOND_ID = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 FIRST_FILE, SECOND_FILE = f"{FIRST_ID}.jsonl", f"{SECOND_ID}.jsonl"
@@ -107,7 +107,7 @@ def test_questions_are_distinct_and_of_three_kinds() -> None:
 def test_paraphrased_questions_have_three_more_wordings() -> None:
     """Each paraphrased question has three more wordings, which differ. Other questions have none."""
     for question in questions():
-        count = WORDINGS if question.kind == "paraphrased" else 1
+        count = WORDING_COUNT if question.kind == "paraphrased" else 1
         assert len({wording.casefold() for wording in question.wordings}) == count, question.id
 
 

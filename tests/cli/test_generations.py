@@ -169,8 +169,6 @@ def test_the_digest_of_a_0_2_0_child_has_old_and_new_prompts(config_home: Config
     ]
 
 
-
-
 def plan_large_handoff(home: ConfigHome) -> Any:
     """Plan a handoff with an opening of the maximum size, in characters of three bytes."""
     talk = Talk()

@@ -53,7 +53,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.needs import corpus, corpus_folder, corpus_sessions, one_in
 from tests.search.index.probe import uuid_of_text
 
-PROMPT = "go on now"
+NEW_PROMPT = "go on now"
 CUTS_PER_SESSION = 2
 """Number of random records after which each session is cut."""
 
@@ -165,7 +165,7 @@ def resume_request(
 ) -> RequestRows:
     """Resume a session with a prompt, and return the messages of the client's request."""
     api.clear_requests()
-    done = run_print(client, home, api, PROMPT, resume=name, extra_args=extra)
+    done = run_print(client, home, api, NEW_PROMPT, resume=name, extra_args=extra)
     assert done.returncode == 0, done.stderr
     return rows_of_request(api.main_requests()[0])
 
@@ -371,7 +371,7 @@ def test_a_fork_can_resume_an_abandoned_branch(
         every_client,
         home,
         api,
-        PROMPT,
+        NEW_PROMPT,
         resume=copy.stem,
         extra_args=["--resume-session-at", uuid_of_text(6)],
     )

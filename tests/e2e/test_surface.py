@@ -49,7 +49,7 @@ SMALL_SCREEN, MIDDLE_SCREEN, SCREEN_WITH_PANE_BESIDE, LARGE_SCREEN = (
     (110, 36),
     (200, 50),
 )
-STEP = "fix the flaky test"
+NEXT_STEP = "fix the flaky test"
 MENU_PATTERN = rf"^ *{PROMPT_SIGN} /(full|search|sessions) +(Show|Find|List) "
 MAX_TRIES = 4
 HANDOFF_TOOL = "mcp__resume-hooks__handoff"
@@ -623,7 +623,7 @@ def test_a_band_shows_how_full_the_context_is(home: ClientHome, api: MockApi, pl
             assert "Stop says" not in tui.text()
             if shown:
                 asked = len(api.requests)
-                tui.submit(f"/handoff {STEP}")
+                tui.submit(f"/handoff {NEXT_STEP}")
                 tui.wait_for("Handed off from")
                 tui.wait_until_gone("of 180,000")
                 tui.wait_until_idle()
@@ -686,11 +686,11 @@ def test_the_model_may_ask_for_a_handoff_if_allowed(tui: Tui, plugin: Path, pare
     for key, told in (("Enter", "The user said no"), ("2", "The user agreed")):
         tui.api.clear_requests()
         tui.api.script = [
-            {"name": HANDOFF_TOOL, "input": {"next_step": STEP}},
+            {"name": HANDOFF_TOOL, "input": {"next_step": NEXT_STEP}},
             "Then I end my turn.",
         ]
         tui.submit(f"go on {key}")
-        tui.wait_for(rf"for\s+the\s+input\s+box:\s+{STEP}")
+        tui.wait_for(rf"for\s+the\s+input\s+box:\s+{NEXT_STEP}")
         tui.wait_until_idle(2)
         assert children_of_session(tui.home, parent) == []
         tui.key(key)
@@ -700,7 +700,7 @@ def test_the_model_may_ask_for_a_handoff_if_allowed(tui: Tui, plugin: Path, pare
     tui.wait_for("Handed off from")
     tui.wait_until_idle()
     child = wait_for_child(tui.home, parent)
-    assert tui.input_text() == STEP
+    assert tui.input_text() == NEXT_STEP
     assert len(tui.api.main_requests()) == 2
     assert "Then I end my turn." in child.read_text()
 
@@ -716,12 +716,12 @@ def test_a_next_step_is_sent_if_the_user_chose_it(
     open_real_session(
         modern_tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_ENGINE_NORMALLY}")
     )
-    modern_tui.submit(f"/handoff {STEP}")
+    modern_tui.submit(f"/handoff {NEXT_STEP}")
     modern_tui.type("a draft of mine")
     modern_tui.wait_for("Mock reply 1")
     modern_tui.wait_until_idle()
     (request,) = modern_tui.api.main_requests()
-    assert last_user_text(request).endswith(STEP)
+    assert last_user_text(request).endswith(NEXT_STEP)
     assert "plugin sent a message" not in text_of_request(request)
     assert LINEAGE_MARKER in text_of_request(request)
     assert HANDOFF_TOOL not in json.dumps(request)

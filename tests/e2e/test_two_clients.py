@@ -17,7 +17,7 @@ from tests.e2e.plugin import children_of_session, open_session_path, text_of_req
 from tests.e2e.test_context_rollover import environment_with_client_on_path, model_that_summarises
 from tests.e2e.test_inside import ASK_FIRST_OPTIONS, QUIET_ENV, open_real_session
 
-STEP = "fix the flaky test"
+NEXT_STEP = "fix the flaky test"
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def test_two_clients_each_hand_off_and_trim(
     for tui in two_tuis:
         open_real_session(tui, plugin)
     for tui in two_tuis:
-        tui.type(f"/handoff {STEP}")
-        tui.wait_for(STEP)
+        tui.type(f"/handoff {NEXT_STEP}")
+        tui.wait_for(NEXT_STEP)
     for tui in two_tuis:
         tui.key("Enter")
         if not at_once:
@@ -69,7 +69,7 @@ def test_two_clients_each_hand_off_and_trim(
     for tui in two_tuis:
         tui.wait_for("Handed off from")
         tui.wait_until_idle()
-        assert tui.input_text() == STEP
+        assert tui.input_text() == NEXT_STEP
     first = two_tuis[0]
     made = set(children_of_session(first.home, parent))
     assert len(made) == 2
@@ -77,7 +77,7 @@ def test_two_clients_each_hand_off_and_trim(
     first.submit(f"/resume {parent.stem}")
     first.wait_until_gone("Handed off from")
     first.wait_until_idle()
-    first.submit(f"/handoff {STEP}")
+    first.submit(f"/handoff {NEXT_STEP}")
     first.wait_for("Handed off from")
     first.wait_until_idle()
     assert set(children_of_session(first.home, parent)) == made

@@ -16,9 +16,9 @@ from tests.e2e.plugin import children_of_session
 from tests.e2e.test_inside import open_real_session
 
 TYPED_WORDS = "now fix the parser bug"
-STEP = "step one"
+NEXT_STEP = "step one"
 OPENING_COMMANDS = [
-    (f"/handoff {STEP}", 0.25, 0.04),
+    (f"/handoff {NEXT_STEP}", 0.25, 0.04),
     ("/handoff", 0.05, 0.06),
     ("/back it is slower", 0.15, 0.1),
     ("/handoff", 0.35, 0.07),
@@ -53,7 +53,7 @@ def test_words_typed_after_a_command_arrive_whole(
         type_after_command(tui, command, delay, pace, TYPED_WORDS)
         tui.wait_for("This is the new session|Handed off from|Back to 20")
         tui.wait_until_idle(2)
-        whole = f"{STEP} {TYPED_WORDS}" if STEP in command else TYPED_WORDS
+        whole = f"{NEXT_STEP} {TYPED_WORDS}" if NEXT_STEP in command else TYPED_WORDS
         texts = [text for text in [*sent_prompts(tui), tui.input_text()] if text]
         assert ["".join(text.split()) for text in texts] == ["".join(whole.split())]
         if tui.input_text():

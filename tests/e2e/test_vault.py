@@ -19,7 +19,7 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.sessions import locate
 from tests.e2e.harness.client import NEWEST, ClientHome, ClientVersion, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
-from tests.e2e.test_fork import PROMPT, install_corpus_session, rows_of_request
+from tests.e2e.test_fork import NEW_PROMPT, install_corpus_session, rows_of_request
 from tests.e2e.test_rename import FIRST_ID, resumed_messages, write_session_with_word
 from tests.needs import one_in
 from tests.sessions.archived.removed_sessions import archive_and_remove
@@ -71,7 +71,7 @@ def messages_of_resumed_child(
 ) -> str:
     """Resume a child, and return the request's messages with ``<child>`` instead of the child's id."""
     api.clear_requests()
-    done = run_print(client, home, api, PROMPT, resume=made.session_id)
+    done = run_print(client, home, api, NEW_PROMPT, resume=made.session_id)
     assert done.returncode == 0, done.stderr
     request: dict[str, Any] = api.main_requests()[0]
     assert rows_of_request(request)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-T = TypeVar("T")
+Value = TypeVar("Value")
 
 TROUBLESOME_TEXTS = (
     "",
@@ -93,11 +93,11 @@ class Draws:
         """Return True once in ``of`` times on average, and False after the end of the bytes."""
         return self.number_below(of) == of - 1
 
-    def pick(self, things: Sequence[T]) -> T:
+    def pick(self, things: Sequence[Value]) -> Value:
         """Return one of ``things``."""
         return things[self.number_below(len(things))]
 
-    def list_of(self, most: int, make: Callable[[], T]) -> list[T]:
+    def list_of(self, most: int, make: Callable[[], Value]) -> list[Value]:
         """Return at most ``most`` values that ``make`` returns."""
         return [make() for _ in range(self.number_below(most + 1))]
 

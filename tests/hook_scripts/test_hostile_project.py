@@ -24,7 +24,7 @@ from tests.e2e.harness.processes import wait_until
 from tests.needs import REPO, python39_path, require_for_test
 
 SESSION_ID = session_id(7)
-TOOLS = (
+SYSTEM_TOOLS = (
     "cat",
     "cmp",
     "date",
@@ -52,7 +52,7 @@ TRAP_PROGRAMS = (
     "sh",
     "bash",
     "env",
-    *TOOLS,
+    *SYSTEM_TOOLS,
     "ps",
     "tmux",
     "xclip",
@@ -80,7 +80,7 @@ TRAP_MODULES = (
 )
 SHELL_PROGRAMS = (
     "sh",
-    *TOOLS,
+    *SYSTEM_TOOLS,
     "git",
     "ps",
     "tr",

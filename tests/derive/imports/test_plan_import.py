@@ -170,7 +170,7 @@ def test_an_import_drops_every_hostile_field(config_home: ConfigHome, target_fol
     receipt = import_records(config_home, target_folder, strangers.hostile_records())
     content = Path(receipt.file).read_bytes()
     assert strangers.HOSTILE_TEXT.encode() not in content
-    assert strangers.MODEL.encode() not in content
+    assert strangers.HOSTILE_MODEL.encode() not in content
     assert {r.get("type") for r in written_records(receipt)} == {
         None,
         "user",

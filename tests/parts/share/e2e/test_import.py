@@ -82,7 +82,7 @@ def test_a_hostile_transcript_sets_no_client_state(
     assert done.returncode == 0, done.stderr
     request = api.main_requests()[-1]
     assert strangers.HOSTILE_TEXT not in json.dumps(request)
-    assert request["model"] != strangers.MODEL
+    assert request["model"] != strangers.HOSTILE_MODEL
     (began,) = [event for event in done.events if event.get("subtype") == "init"]
     assert began["permissionMode"] == "default"
     assert began["cwd"] == str(home.cwd)
