@@ -86,7 +86,7 @@ def test_a_full_log_is_rotated_once(
     files = sorted(os.listdir(os.path.dirname(path)))
     assert files == ["errors.log", "errors.log.1"]
     assert all(os.path.getsize(os.path.join(os.path.dirname(path), name)) < 2_200 for name in files)
-    assert os.stat(path + bug_log.OLDER_SUFFIX).st_mode & 0o777 == 0o600
+    assert os.stat(path + bug_log.OLD_LOG_SUFFIX).st_mode & 0o777 == 0o600
 
 
 def test_an_endless_recursion_makes_a_short_entry(config_home: ConfigHome) -> None:
@@ -112,7 +112,7 @@ def test_ten_writers_lose_no_entry(
         process.start()
     for process in processes:
         process.join()
-    assert os.path.exists(path + bug_log.OLDER_SUFFIX)
+    assert os.path.exists(path + bug_log.OLD_LOG_SUFFIX)
     noted = [entry.split("\n") for entry in bug_log.read_log_entries(config_home.where)]
     assert all(len(lines) == 2 for lines in noted)
     counts = [sum(lines[0].split()[2] == f"writer-{n}" for lines in noted) for n in range(WRITERS)]

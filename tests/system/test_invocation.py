@@ -49,7 +49,7 @@ def test_a_command_for_later_names_no_version(
     monkeypatch.delenv("PATH")
     assert lasting_shell_command("read x") == f"{LAUNCHER_COMMAND} read x"
     cache = tmp_path / "it is" / "plugins" / "cache" / "resume-hooks" / "resume-hooks"
-    monkeypatch.setattr(invocation, "_ROOT", str(cache / "0.2.0"))
+    monkeypatch.setattr(invocation, "_PLUGIN_FOLDER", str(cache / "0.2.0"))
     assert lasting_shell_command("read x") == "resume-hooks read x"
     for version in ("0.2.0", "0.3.0"):
         shutil.copytree(REPO / "hooks", cache / version / "hooks")

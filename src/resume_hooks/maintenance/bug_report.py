@@ -1,7 +1,7 @@
 """Make the bug report about an installation, without the names of sessions, files or persons.
 
-It contains only numbers, versions and known words. Any other value is omitted, or is included only
-if it has the expected format.
+The report contains only numbers, versions and known words. Any other value is omitted, or is
+included only if it has the expected format.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _plugin_versions() -> list[str]:
 
 
 def _plain_word_or_other(value: object) -> str:
-    """Return a value that is one plain word. Return ``other`` for any other value and ``""`` for none."""
+    """Return ``value`` if it is one plain word, ``""`` if it is empty, and ``other`` otherwise."""
     if not isinstance(value, str) or not value:
         return ""
     if _PLAIN_WORD.fullmatch(value):
@@ -173,7 +173,7 @@ _HOME_PATH = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
 name is kept."""
 
 _ABSOLUTE_PATH = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
-MIN_NAME_CHARACTERS = 2
+MIN_USER_NAME_CHARACTERS = 2
 
 
 class Anonymizer:
@@ -235,5 +235,5 @@ def _find_user_names(where: Where) -> set[str]:
     return {
         name
         for name in names
-        if len(name) >= MIN_NAME_CHARACTERS and name.lower() not in {"home", "users"}
+        if len(name) >= MIN_USER_NAME_CHARACTERS and name.lower() not in {"home", "users"}
     }

@@ -76,7 +76,7 @@ class Finding(NamedTuple):
 
 
 def check_installation(cwd: str) -> list[Finding]:
-    """Return the findings of all checks. If a check depends on another check, it comes after it."""
+    """Return the findings of all checks. A check comes after the checks that it depends on."""
     checks: dict[str, Callable[[str], Finding]] = {
         "client": _check_client,
         "hooks": _check_hooks,
@@ -86,9 +86,9 @@ def check_installation(cwd: str) -> list[Finding]:
         "other agents": _check_other_agents,
         "other tools": _check_other_tools,
         "transcripts": _check_transcripts,
-        "giants": _check_giants,
+        "giants": _check_giant_files,
         "expiry": _check_expiry,
-        "state": _check_state,
+        "state": _check_state_folder,
         "settings": _check_settings,
         "log": _check_log,
         "index": _check_index,
@@ -318,7 +318,7 @@ def _check_transcripts(cwd: str) -> Finding:
     )
 
 
-def _check_giants(_: str) -> Finding:
+def _check_giant_files(_: str) -> Finding:
     giants, remaining_bytes = list[tuple[SessionFile, int]](), MAX_SEARCHED_BYTES
     for session in sorted(locate.all_sessions(Where()), key=lambda session: -session.size):
         if session.size < MIN_GIANT_LINE_BYTES:
@@ -402,12 +402,12 @@ def _check_expiry(cwd: str) -> Finding:
     return ok_finding(f"{forecast}; the vault has all of them", code="kept")
 
 
-def _check_state(_: str) -> Finding:
+def _check_state_folder(_: str) -> Finding:
     folder = Where().state
     if full_disk := _find_full_disk(folder) or _find_full_disk(Where().projects):
         return full_disk
     if not os.path.lexists(folder):
-        return _check_missing_state(folder)
+        return _check_missing_state_folder(folder)
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
         return problem_finding(
@@ -526,7 +526,7 @@ def _find_nearest_existing_path(path: str) -> str:
     return path
 
 
-def _check_missing_state(folder: str) -> Finding:
+def _check_missing_state_folder(folder: str) -> Finding:
     """Check whether a missing state folder can be created in its nearest existing parent."""
     parent = _find_nearest_existing_path(folder)
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
@@ -633,13 +633,13 @@ def _check_vault(_: str) -> Finding:
         return note_finding(f"{sizes_text}, more than the setting vault allows", remedy, "full")
     if reason := link_sessions.reason_not_to_link(Where()):
         return note_finding(
-            f"{sizes_text}; none is held against an early deletion: {reason}", code="unheld"
+            f"{sizes_text}; no link protects them from an early deletion: {reason}", code="unheld"
         )
     if os.path.isdir(held_links.links_folder(Where())) and (
         missing_count := link_sessions.count_sessions_without_link(Where())
     ):
         detail = (
-            f"{sizes_text}; {format_count(missing_count, 'session')} not held against an early deletion: no "
+            f"{sizes_text}; {format_count(missing_count, 'session')} not protected from an early deletion: no "
             "link could be made"
         )
         return note_finding(

@@ -32,10 +32,11 @@ OWN_FILES = (
     "data-rules.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
 )  # fmt: skip
 INDEX_FOLDER_NAME = "index"
-"""The folder of the index. A purge removes it with OWN_FILES, notes, the plugin's files and empty folders.
+"""The folder of the index.
 
-It keeps originals: deleted sessions in the trash, archived sessions in the vault, and backups of
-rewritten files.
+A purge removes it with OWN_FILES, notes, the plugin's files and empty folders. A purge keeps
+originals: deleted sessions in the trash, archived sessions in the vault, and backups of rewritten
+files.
 """
 
 NOTE_PREFIXES = (
@@ -273,7 +274,8 @@ def remove_paths(state: str, paths: list[str]) -> None:
         copy_folders = _find_copy_folders()
         for path in paths:
             if os.path.basename(path) == LINKS_FOLDER and path not in copy_folders:
-                # Meanwhile the last other name of a file with a link in this folder was removed.
+                # The folder contains a link to a file whose other names were removed in the
+                # meantime.
                 continue
             if path in copy_folders:
                 removal.remove_if_possible(path, state)

@@ -1,7 +1,7 @@
 """Log bugs: where in the code a failure occurred, without any text from a session or from a user.
 
-An entry contains the time, the version, the verb or trigger, and code locations. It does not
-contain the error message, which may quote a transcript, or environment variables. When the log file
+An entry contains the time, the version, the verb or trigger, and code locations. It contains
+neither environment variables nor the error message, which may quote a transcript. When the log file
 reaches ``MAX_LOG_BYTES`` bytes, it is renamed and replaces the previous old log. The installer also
 uses this module for its own log, so it needs only the standard library and Python 3.9.
 """
@@ -21,21 +21,21 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 LOG_FOLDER = "log"
-LOG_NAME = "errors.log"
-OLDER_SUFFIX = ".1"  # the suffix of the old log's name
+LOG_FILE_NAME = "errors.log"
+OLD_LOG_SUFFIX = ".1"  # the suffix of the old log's name
 MAX_LOG_BYTES = 256 * 1024  # size in bytes at which the log is renamed and a new one begins
 MAX_FRAMES = (
     40  # maximum number of innermost frames to record, because a recursion may have a thousand
 )
 
-_MODE = 0o600
+_LOG_FILE_MODE = 0o600
 _MAX_OPEN_ATTEMPTS = 10
-_PACKAGE = "resume_hooks"
+_PACKAGE_NAME = "resume_hooks"
 
 
 def log_file(where: Optional[Where] = None) -> str:
     """Return the path of the log, which may not exist."""
-    return os.path.join((where or Where()).state, LOG_FOLDER, LOG_NAME)
+    return os.path.join((where or Where()).state, LOG_FOLDER, LOG_FILE_NAME)
 
 
 def log_bug(command: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
@@ -73,18 +73,20 @@ def open_log(path: str) -> int:
     """
     safe_flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for _ in range(_MAX_OPEN_ATTEMPTS):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | safe_flags, _MODE)
+        descriptor = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | safe_flags, _LOG_FILE_MODE
+        )
         if os.fstat(descriptor).st_size < MAX_LOG_BYTES or not _rotate_log(path, descriptor):
             return descriptor
         os.close(descriptor)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | safe_flags, _MODE)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | safe_flags, _LOG_FILE_MODE)
 
 
 def read_log_entries(where: Optional[Where] = None) -> List[str]:
     """Return the entries of the old log and of the log, oldest first."""
     path = log_file(where)
     text = b""
-    for name in (path + OLDER_SUFFIX, path):
+    for name in (path + OLD_LOG_SUFFIX, path):
         with contextlib.suppress(OSError):
             text += b"" if os.path.islink(name) else read_regular_file(name, 4 * MAX_LOG_BYTES)
     entries = []
@@ -106,7 +108,7 @@ def _rotate_log(path: str, descriptor: int) -> bool:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
-            os.replace(path, path + OLDER_SUFFIX)
+            os.replace(path, path + OLD_LOG_SUFFIX)
     except FileNotFoundError:
         pass  # Another process has just renamed the log.
     except OSError:
@@ -125,6 +127,8 @@ def _traceback_locations(error: BaseException) -> List[str]:
     locations = []
     for frame in frames:
         parts = frame.filename.replace("\\", "/").split("/")
-        first_part = len(parts) - (parts[::-1].index(_PACKAGE) if _PACKAGE in parts else 1)
+        first_part = len(parts) - (
+            parts[::-1].index(_PACKAGE_NAME) if _PACKAGE_NAME in parts else 1
+        )
         locations.append(f"  {'/'.join(parts[first_part:])}:{frame.lineno} {frame.name}")
     return locations

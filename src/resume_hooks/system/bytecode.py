@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from importlib.abc import SourceLoader
     from types import CodeType
 
-_get_code = SourceFileLoader.get_code
+_original_get_code = SourceFileLoader.get_code
 
 
 def repair_bytecode_on_import() -> None:
@@ -28,7 +28,7 @@ def repair_bytecode_on_import() -> None:
 
 def _get_code_or_repair(loader: SourceLoader, name: str) -> CodeType | None:
     try:
-        return _get_code(loader, name)
+        return _original_get_code(loader, name)
     except (
         EOFError,
         ValueError,

@@ -54,8 +54,8 @@ def catch_ending_signals() -> Iterator[threading.Event]:
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024  # maximum number of bytes of error output to keep
 CHUNK_BYTES = 256 * 1024
-# Number of seconds between checks whether the program has exited. Its pipes may stay open because a
-# child process of the program has them.
+# Number of seconds between checks whether the program has exited. Its pipes may stay open longer,
+# because its child processes also have them.
 POLL_SECONDS = 0.05
 # Number of seconds between SIGTERM and SIGKILL. It is short because client 2.1.329 gives a hook one
 # second after Esc.
@@ -87,8 +87,8 @@ def run_captured(
     if not hasattr(os, "killpg"):
         raise OSError(errno.ENOSYS, "this system can't end a program's child processes")
     pipe = subprocess.PIPE
-    # If a signal raised an exception, it could do so after the program's start and before the code
-    # that ends it. Therefore signals only set an event.
+    # Signals only set an event. If they raised an exception, it could occur after the program has
+    # started but before the code that ends the program.
     with catch_ending_signals() as interrupted:
         process = programs.start_program(
             command,
@@ -127,7 +127,7 @@ class _PipeExchange:
     def run(self, interrupted: threading.Event) -> None:
         """Write the input and read the outputs.
 
-        Stop when the program ends, exceeds a limit, or a signal arrives.
+        Stop when the program ends or exceeds a limit, or when a signal arrives.
         """
         process = self._process
         with selectors.DefaultSelector() as waiting:

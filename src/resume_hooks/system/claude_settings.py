@@ -10,8 +10,8 @@ from resume_hooks.paths import Where, read_json_object
 
 RETENTION_KEY = "cleanupPeriodDays"
 
-# Number of days after its last write after which the client deletes a transcript, unless a setting
-# changes it.
+# Number of days from the last write to a transcript until the client deletes it, unless a setting
+# changes this number.
 DEFAULT_RETENTION_DAYS = 30
 MIN_WINDOW_TOKENS = 100_000  # clients ignore a compaction window with fewer tokens
 # Maximum number of days for computations with dates. It stands for "never".
@@ -37,8 +37,8 @@ def find_policy_file(where: Where) -> str:
 
     The file may be the administrator's file, a file in the folder next to it, or the settings that
     the client fetched for a Team or Enterprise account. If there is such a file (measured with
-    2.1.332), the client does not let modules of plugins compact, and ignores what its classic hooks
-    answer to a compaction.
+    2.1.332), the client does not let modules of plugins compact, and ignores the answers of classic
+    hooks to a compaction.
     """
     folder = _managed_folder()
     try:
@@ -98,9 +98,10 @@ def read_compaction_window(cwd: str, model: str, where: Where) -> int:
 
 
 class Retention(NamedTuple):
-    """For how many days after its last write the client keeps a transcript (None: it never deletes it).
+    """How long the client keeps a transcript.
 
-    ``path`` is the settings file with this setting, or ``""`` if it is the default.
+    ``days`` is the number of days after the last write, or None if the client never deletes
+    transcripts. ``path`` is the settings file with this setting, or ``""`` if it is the default.
     """
 
     days: int | None
@@ -127,9 +128,10 @@ def read_client_retention(cwd: str, where: Where) -> Retention:
 
 
 def read_retention_days(cwd: str, where: Where) -> int | None:
-    """Return how many days after its last write a client that starts in ``cwd`` keeps a transcript.
+    """Return for how many days after the last write a client keeps a transcript.
 
-    Return None if the client never deletes transcripts.
+    ``cwd`` is the folder in which the client starts. Return None if the client never deletes
+    transcripts.
     """
     return read_client_retention(cwd, where).days
 

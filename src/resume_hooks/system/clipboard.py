@@ -33,9 +33,9 @@ def copy_text(
     """Copy ``text`` by the first method that works, or only by ``method``.
 
     ``environ`` (default: that of this process) determines which methods are available, and is the
-    environment of the programs. If no method works, or if a program is missing, the text is not
-    copied. An empty text is not copied. A text with unpaired surrogates is not copied either,
-    because no clipboard accepts it. Raise ValueError if ``method`` is not one of ``COPY_METHODS``.
+    environment of the programs. The result is ``NOT_COPIED`` if no method works, if a program is
+    missing, or if the text is empty. The same holds for a text with unpaired surrogates, because no
+    clipboard accepts it. Raise ValueError if ``method`` is not one of ``COPY_METHODS``.
     """
     if method not in COPY_METHODS:
         raise ValueError(f"method must be one of {', '.join(COPY_METHODS)}, not {method!r}")

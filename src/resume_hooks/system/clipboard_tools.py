@@ -50,7 +50,7 @@ XSEL = Tool("xsel", ("xsel", "-b", "-i"), ("xsel", "-b", "-o"), "xsel")
 # The text is not read back from these programs, because that would start PowerShell, which takes a
 # second or more.
 CLIP_EXE = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
-WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
+WINDOWS_CLIP = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
 
 
 def list_available_tools(env: Mapping[str, str], *, is_remote: bool = False) -> list[Tool]:
@@ -71,7 +71,7 @@ def _iterate_tools(env: Mapping[str, str], is_remote: bool) -> Iterator[Tool]:
         if sys.platform == "darwin":
             yield PBCOPY
         if os.name == "nt":
-            yield WINDOWS
+            yield WINDOWS_CLIP
         elif "WSL_DISTRO_NAME" in env or "microsoft" in os.uname().release.lower():
             yield CLIP_EXE
     wayland, display = env.get("WAYLAND_DISPLAY", ""), env.get("DISPLAY", "")

@@ -22,15 +22,15 @@ from resume_hooks.system import programs
 from resume_hooks.system.git_worktrees import worktree_git_folders
 from resume_hooks.system.subprocesses import kill_group
 
-PIPE_BYTES = 1 << 18  # maximum number of bytes that git can write before we read them
+MAX_PIPE_BYTES = 1 << 18  # maximum number of bytes that git can write before we read them
 MAX_HEAD_BYTES = 4_096  # maximum size in bytes of a ``HEAD`` file
 MAX_SHARED_INDEXES = 100  # maximum number of shared index files to link; a split index uses them
-MAX_VALUES = 100  # maximum number of settings to copy from a repository
+MAX_COPIED_SETTINGS = 100  # maximum number of settings to copy from a repository
 KILL_GRACE_SECONDS = 0.1  # number of seconds to wait until a killed process has ended
 
 BRANCH_PREFIX = "refs/heads/"
 
-_ENVIRONMENT = {
+_GIT_ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_ATTR_NOSYSTEM": "1",
@@ -90,8 +90,9 @@ Settings = list[tuple[str, str]]
 class GitView:
     """A view of a repository in which git cannot run any code of the repository.
 
-    It is a context manager. ``branch`` is ``""`` if no branch is checked out. Raise OSError if git
-    or the repository is missing, or if the repository cannot be read before the deadline.
+    It is a context manager. ``branch`` is the name of the branch that is checked out, or ``""``.
+    Raise OSError if git or the repository is missing, or if the repository cannot be read before
+    the deadline.
     """
 
     def __init__(self, root: str, where: Where, deadline: float) -> None:
@@ -122,11 +123,11 @@ class GitView:
     ) -> None:
         self._close()
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
+    def start_git(self, *words: str) -> subprocess.Popen[bytes]:
         """Start ``git`` with these arguments. The process is ended when the context is left."""
         return self._start([*self._options, *words], self._environment)
 
-    def output(
+    def read_output(
         self, run: subprocess.Popen[bytes], deadline: float, data: bytes = b""
     ) -> bytes | None:
         """Return the output of a git process, or ``b""`` if the process failed.
@@ -137,7 +138,7 @@ class GitView:
         try:
             out, _ = run.communicate(data or None, timeout=max(0.001, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            _kill_run(run)
+            _kill_git(run)
             return None
         if run.returncode == 0:
             return out
@@ -179,7 +180,7 @@ class GitView:
                 for key in _PASSED_VARIABLES
                 if key in self._where.environ
             },
-            **_ENVIRONMENT,
+            **_GIT_ENVIRONMENT,
             "PATH": programs.search_path(self._where.environ),
             "HOME": folder,
             "XDG_CONFIG_HOME": folder,
@@ -222,7 +223,7 @@ class GitView:
                 f"^({_NEEDED_KEYS}|{_TRACKING_KEYS})$",
             ]
             runs.append(self._start(words, self._environment))
-        outputs = [self.output(run, self._deadline) for run in runs]
+        outputs = [self.read_output(run, self._deadline) for run in runs]
         if None in outputs:
             raise TimeoutError
         user, *repository = [_parse_settings(output or b"") for output in outputs]
@@ -253,7 +254,7 @@ class GitView:
                 values.append(f"{key}={value}")
         self._options = ["--no-pager", "--no-optional-locks"]
         for value in (
-            *values[:MAX_VALUES],
+            *values[:MAX_COPIED_SETTINGS],
             *_FIXED_OPTIONS,
             f"{_IGNORE_FILE_KEY}={self._ignore_file_path(dict(user_settings).get(_IGNORE_FILE_KEY, ''))}",
         ):
@@ -280,7 +281,7 @@ class GitView:
             f"branch.{self.branch}.merge",
             f"remote.{remote}.fetch",
         }
-        pairs = [pair for pair in repository_settings if pair[0] in keys][:MAX_VALUES]
+        pairs = [pair for pair in repository_settings if pair[0] in keys][:MAX_COPIED_SETTINGS]
         self.has_upstream = bool(
             self.branch and remote and f"branch.{self.branch}.merge" in repository_values
         )
@@ -303,7 +304,7 @@ class GitView:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            pipesize=PIPE_BYTES,
+            pipesize=MAX_PIPE_BYTES,
         )
         self._runs.append(run)
         return run
@@ -311,7 +312,7 @@ class GitView:
     def _close(self) -> None:
         """End all processes that are still running, and remove our folder."""
         for run in self._runs:
-            _kill_run(run)
+            _kill_git(run)
         for folder in filter(
             None, (self._folder and os.path.join(self._folder, "info"), self._folder)
         ):
@@ -350,7 +351,7 @@ def _parse_settings(output: bytes) -> Settings:
     return settings
 
 
-def _kill_run(run: subprocess.Popen[bytes]) -> None:
+def _kill_git(run: subprocess.Popen[bytes]) -> None:
     """Kill a git process and its children.
 
     Its pipe is not read to the end, because a child of a child may keep the pipe open.

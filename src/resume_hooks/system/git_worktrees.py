@@ -35,8 +35,8 @@ MAX_READ_BYTES = (
 # maximum number of bytes in the second and in the third line of a note
 MAX_GIT_LINE_BYTES, MAX_REMOTE_BYTES = 2_000, 1_000
 _LINK_PREFIX = "gitdir:"
-_URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
-_PASSWORD = re.compile(r"(?<=://)[^/]*@")
+_REMOTE_URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
+_URL_PASSWORD = re.compile(r"(?<=://)[^/]*@")
 
 MAX_PACKED_REFS_BYTES = (
     16 * 1024 * 1024
@@ -88,7 +88,7 @@ def read_folder_notes(where: Where) -> Iterator[FolderNote]:
             except (OSError, ValueError):
                 continue
             if os.path.isabs(path) and "\0" not in path:
-                yield FolderNote(path, git, _PASSWORD.sub("", remote))
+                yield FolderNote(path, git, _URL_PASSWORD.sub("", remote))
 
 
 def make_folder_note(folder: str) -> FolderNote:
@@ -97,10 +97,10 @@ def make_folder_note(folder: str) -> FolderNote:
     first_bytes = _read_first_bytes(
         git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")
     ).partition(b"\n")[0]
-    url = _URL.search(_read_first_bytes(os.path.join(git, "config")))
+    url = _REMOTE_URL.search(_read_first_bytes(os.path.join(git, "config")))
     remote = os.fsdecode(url[1][:MAX_REMOTE_BYTES]) if url else ""
     return FolderNote(
-        folder, os.fsdecode(first_bytes[:MAX_GIT_LINE_BYTES]), _PASSWORD.sub("", remote)
+        folder, os.fsdecode(first_bytes[:MAX_GIT_LINE_BYTES]), _URL_PASSWORD.sub("", remote)
     )
 
 
@@ -129,7 +129,7 @@ class Project:
         self.names = names
 
     @cached_property
-    def _keys(self) -> frozenset[str]:
+    def _project_keys(self) -> frozenset[str]:
         """The names of the project folders for the working directories, cut to the length that is compared."""
         return frozenset(project_key(folder)[:MAX_KEY_CHARACTERS] for folder in self.folders)
 
@@ -145,7 +145,7 @@ class Project:
         folders = [cwd for cwd in start_folders if cwd]
         if any(cwd.startswith(folder + os.sep) for cwd in folders for folder in self.root_folders):
             return True
-        if name[:MAX_KEY_CHARACTERS] not in self._keys:
+        if name[:MAX_KEY_CHARACTERS] not in self._project_keys:
             return False
         matching_folders = []
         for cwd in folders:
@@ -206,7 +206,7 @@ def list_worktrees(cwd: str) -> tuple[str, ...]:
     folders = (
         canonical_path(cwd),
         root,
-        *_iterate_main_folder(common),
+        *_iterate_main_worktree(common),
         *_iterate_linked_worktrees(common),
     )
     return tuple(dict.fromkeys(folder for folder in folders if folder))
@@ -236,7 +236,7 @@ def find_main_checkout(folder: str, where: Where) -> list[str]:
     return [
         main
         for common in common_folders[:1]
-        for main in _iterate_main_folder(common)
+        for main in _iterate_main_worktree(common)
         if os.path.isdir(main)
     ]
 
@@ -316,7 +316,7 @@ def _read_common_folder(git: str) -> str:
     return os.path.normpath(os.path.join(own, _read_first_line(os.path.join(own, "commondir"))))
 
 
-def _iterate_main_folder(common: str) -> Iterator[str]:
+def _iterate_main_worktree(common: str) -> Iterator[str]:
     """Yield the main worktree of a git folder, if it has one.
 
     Bare repositories and submodules have no main worktree in this sense.

@@ -13,10 +13,10 @@ import sys
 
 from resume_hooks.system.text import plain_line
 
-_ROOT = os.path.dirname(
+_PLUGIN_FOLDER = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 )
-_ENGINE = os.path.join("hooks", "engine")  # the program that starts the engine
+_LAUNCHER_PATH = os.path.join("hooks", "engine")  # the program that starts the engine
 
 _CODEX_VARIABLE = "CODEX_THREAD_ID"
 _OUR_COMMAND = re.compile(
@@ -46,11 +46,11 @@ def lasting_shell_command(words: str) -> str:
     Codex's model may read a text with the command later. An update removes the current version's
     folder, so the command uses the folder of any version.
     """
-    versions = os.path.dirname(_ROOT)
+    versions = os.path.dirname(_PLUGIN_FOLDER)
     is_copy = versions.split(os.sep)[-4:-2] == ["plugins", "cache"]
     if not is_copy or not _needs_launcher():
         return _launcher_command(words)
-    return f"sh {shlex.quote(versions)}/*/{_ENGINE} {words}"
+    return f"sh {shlex.quote(versions)}/*/{_LAUNCHER_PATH} {words}"
 
 
 def format_remedy(remedy: str) -> str:
@@ -65,12 +65,12 @@ def is_model_shell() -> bool:
 
 def _launcher_command(words: str) -> str:
     if _needs_launcher():
-        return f"sh {shlex.quote(os.path.join(_ROOT, _ENGINE))} {words}"
+        return f"sh {shlex.quote(os.path.join(_PLUGIN_FOLDER, _LAUNCHER_PATH))} {words}"
     return f"resume-hooks {words}"
 
 
 def _needs_launcher() -> bool:
-    return not _is_on_path() and os.path.isfile(os.path.join(_ROOT, _ENGINE))
+    return not _is_on_path() and os.path.isfile(os.path.join(_PLUGIN_FOLDER, _LAUNCHER_PATH))
 
 
 def _is_on_path() -> bool:

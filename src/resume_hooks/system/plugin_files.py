@@ -28,7 +28,7 @@ PLUGIN_FILES = (
 )
 """The plugin's files and folders, except the package in ``src``."""
 
-_ASSEMBLED_MARK = os.path.join("src", "resume_hooks", "__main__.py")
+_ASSEMBLED_PLUGIN_FILE = os.path.join("src", "resume_hooks", "__main__.py")
 _PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CHECKOUT_FOLDER = os.path.dirname(
     os.path.dirname(_PACKAGE_FOLDER)
@@ -52,7 +52,9 @@ def is_installed_package() -> bool:
 
 def is_assembled_plugin(folder: str) -> bool:
     """Check whether ``assemble_plugin`` created this folder."""
-    return not os.path.islink(folder) and os.path.isfile(os.path.join(folder, _ASSEMBLED_MARK))
+    return not os.path.islink(folder) and os.path.isfile(
+        os.path.join(folder, _ASSEMBLED_PLUGIN_FILE)
+    )
 
 
 def assemble_plugin(target: str) -> None:

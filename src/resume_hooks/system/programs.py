@@ -1,4 +1,4 @@
-"""Start programs. No other Python module does so; for shell scripts there is hooks/programs.
+"""Start programs. All other Python modules use this module, and shell scripts use hooks/programs.
 
 A project must never determine which program is started. A program is searched for outside the
 project, runs in the root folder, and gets only the listed environment variables. The project
@@ -136,7 +136,7 @@ def start_program(
 ) -> subprocess.Popen[bytes]:
     """Start a program. ``options`` are passed to ``subprocess.Popen``.
 
-    ``env`` is our environment, from which the project is known. ``folder`` and ``environ`` are for
+    ``env`` is our environment, which shows where the project is. ``folder`` and ``environ`` are for
     programs that need another folder or more variables: the user's editor, our own code, git with a
     folder of ours, and the client. Raise FileNotFoundError if ``find_program`` does not find the
     program.

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-_SEQUENCE = (
+_ESCAPE_SEQUENCE = (
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)"
 )
 """Matches a whole escape sequence that sets a colour, moves the cursor, or sets a title or a link.
@@ -21,17 +21,17 @@ are first used, because every hook imports this module.
 """
 
 _LINE_BREAK = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
-_CONTROLS = (
+_CONTROL_CHARACTERS = (
     "\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
     "\u2060-\u2064\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 )
 """Control characters, and characters that change the order of text on the screen or are invisible.
 """
 
-_CONTROL = f"[{_CONTROLS}]"
+_CONTROL_PATTERN = f"[{_CONTROL_CHARACTERS}]"
 _SURROGATE = "[\ud800-\udfff]"
-_NOT_PLAIN = re.compile(
-    f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]"
+_UNSAFE_CHARACTER = re.compile(
+    f"[{_CONTROL_CHARACTERS}\x0b-\r\u2028\u2029\ud800-\udfff]"
 )  # Matches any character that ``plain_text`` removes or replaces.
 # A word of at least this number of characters may be a token, a key or an address with a password,
 # so it is not cut in the middle.
@@ -41,13 +41,13 @@ WORD_BEGINNING_CHARACTERS = (
 )
 
 _VISIBLE_ASCII = "".join(map(chr, range(33, 127)))
-_PATH = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
+_PATH_BEGINNING = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
 
 
 def remove_escape_sequences(text: str) -> str:
     """Remove escape sequences, whose letters would otherwise become part of the next word."""
     if "\x1b" in text or "\x9b" in text:
-        return re.sub(_SEQUENCE, "", text)
+        return re.sub(_ESCAPE_SEQUENCE, "", text)
     return text
 
 
@@ -57,15 +57,17 @@ def plain_text(text: str) -> str:
     Other line breaks become line feeds, and unpaired surrogates become U+FFFD.
     """
     # Most texts are plain, and this check takes only a tenth of the time of the replacements.
-    if not _NOT_PLAIN.search(text):
+    if not _UNSAFE_CHARACTER.search(text):
         return text
-    lines = re.sub(_LINE_BREAK, "\n", re.sub(_SEQUENCE, "", text))
-    return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL, "", lines))
+    lines = re.sub(_LINE_BREAK, "\n", re.sub(_ESCAPE_SEQUENCE, "", text))
+    return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL_PATTERN, "", lines))
 
 
-_ADDRESS = r"(https?://\S+)"  # matches an address, of which the client makes a link, so that it must not be escaped
-_MARKDOWN_SIGN = r"[\\`*_~\[\]<&|]"  # matches a character that has a meaning inside a line
-_BEFORE_MARKER = r"\s*(?=[-+](?:\s|$)|#+(?:\s|$)|>|-{2,}\s*$|=+\s*$)|\s*\d{1,9}(?=[.)](?:\s|$))"
+_WEB_ADDRESS = r"(https?://\S+)"  # matches an address, which must not be escaped because the client makes a link of it
+_MARKDOWN_SIGN = r"[\\`*_~\[\]<&|]"  # matches a sign of Markdown at any position
+_TEXT_BEFORE_BLOCK_SIGN = (
+    r"\s*(?=[-+](?:\s|$)|#+(?:\s|$)|>|-{2,}\s*$|=+\s*$)|\s*\d{1,9}(?=[.)](?:\s|$))"
+)
 """Matches the text before a character that would make the line a list item, a heading, a quote or a
 rule."""
 
@@ -90,11 +92,11 @@ def escape_markdown(text: str) -> str:
 def _escape_line(line: str) -> str:
     parts = []
     rest = line
-    text_before_marker = re.match(_BEFORE_MARKER, line)
+    text_before_marker = re.match(_TEXT_BEFORE_BLOCK_SIGN, line)
     if text_before_marker:
         parts.append(text_before_marker[0] + "\\")
         rest = line[text_before_marker.end() :]
-    for index, part in enumerate(re.split(_ADDRESS, rest)):
+    for index, part in enumerate(re.split(_WEB_ADDRESS, rest)):
         is_address = index % 2 == 1
         if is_address:
             parts.append(part)
@@ -175,7 +177,7 @@ def shorten_line(line: str, max_characters: int) -> str:
         and start < len(head)
         and len(head) - start + continuation >= LONG_WORD_CHARACTERS
     ):
-        if re.match(_PATH, head[start:]):
+        if re.match(_PATH_BEGINNING, head[start:]):
             kept_length = head.rfind("/") + 1
         else:
             kept_length = start
@@ -213,14 +215,14 @@ def collapse_line(text: str, max_characters: int) -> str:
 
 def quote_name(name: str) -> str:
     """Put a name in quotes if it contains unusual characters, for use in a sentence."""
-    if _NAME.fullmatch(name):
+    if _PLAIN_NAME.fullmatch(name):
         return name
     return '"{}"'.format(name.replace('"', "'"))
 
 
-_NAME = re.compile(r"[\w./@+#=~-]+")
+_PLAIN_NAME = re.compile(r"[\w./@+#=~-]+")
 
-_NO_WIDTH = {"Mn", "Me", "Cf"}  # Unicode categories of characters that take no column
+_ZERO_WIDTH_CATEGORIES = {"Mn", "Me", "Cf"}  # Unicode categories of characters that take no column
 
 
 def text_width(text: str) -> int:
@@ -245,7 +247,7 @@ def fit_columns(text: str, max_columns: int) -> str:
 
 
 def _letter_width(letter: str) -> int:
-    if unicodedata.category(letter) in _NO_WIDTH:
+    if unicodedata.category(letter) in _ZERO_WIDTH_CATEGORIES:
         return 0
     if unicodedata.east_asian_width(letter) in "WF":
         return 2

@@ -155,11 +155,11 @@ def _defect_of_bad_line(line: Line, nodes: list[Node], known_ids: set[str]) -> D
 
 
 _RECORD_START = re.compile(r'\{"(?:parentUuid|type|uuid|isSidechain|sessionId|leafUuid)":')
-_DECODER = json.JSONDecoder()
+_JSON_DECODER = json.JSONDecoder()
 
 
 def records_inside_line(line: Line) -> list[Line]:
-    """Return the complete linked records inside a line that is not itself a record."""
+    """Return the complete records of a conversation inside a line that is not itself a record."""
     lines: list[Line] = []
     for start, end in _find_objects(line):
         inner_line = Line(line.number, line.offset + start, line.raw[start:end])
@@ -180,7 +180,7 @@ def _find_objects(line: Line) -> Iterator[tuple[int, int]]:
     position = 0
     while match := _RECORD_START.search(text, position):
         try:
-            _, end = _DECODER.raw_decode(text, match.start())
+            _, end = _JSON_DECODER.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             position = match.end()
             continue

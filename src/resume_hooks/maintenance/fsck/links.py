@@ -33,7 +33,7 @@ MISSING_PARENT = DefectKind(
     "warning",
     "Clients start the conversation here. Nothing before this record is in the file.",
 )
-MISSING_PARENT_ASIDE = DefectKind(
+MISSING_PARENT_OFF_BRANCH = DefectKind(
     "parent-missing-aside", "note", "The record is on no branch that a client would load."
 )
 PARENT_CYCLE = DefectKind(
@@ -69,7 +69,7 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
         elif (
             node.parent and parent is None and node.uuid not in chain_ids and node.kind != PROGRESS
         ):
-            yield MISSING_PARENT_ASIDE.defect_in_node(
+            yield MISSING_PARENT_OFF_BRANCH.defect_in_node(
                 node, f"Its parent {node.parent} is not in the file"
             )
     yield from _defects_of_cycles(transcript)
@@ -179,7 +179,11 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
 
 
 def describe_missing_messages(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """Return descriptions of what a compaction needs to find its kept messages and the file does not have."""
+    """Return descriptions of the records that a compaction kept but that are not in the file.
+
+    The way to the first of these records, or the record to which they were attached, may also be
+    missing.
+    """
     if segment.anchor_uuid in nodes:
         missing = []
     else:
@@ -231,12 +235,12 @@ NEWER_BRANCH = DefectKind(
         "the repair keeps the newest turns."
     ),
 )
-DANGLING_HINT = DefectKind(
+DANGLING_LEAF_HINT = DefectKind(
     "leaf-hint-dangling",
     "warning",
     "Clients ignore the hint and continue from the file's last record.",
 )
-OLD_HINT = DefectKind(
+OUTDATED_LEAF_HINT = DefectKind(
     "leaf-hint-old",
     "warning",
     "Clients since 2.1.220 follow the hint, away from the newest branch.",
@@ -251,10 +255,11 @@ class LeafHint(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A branch that leaves the live history at the record ``fork``, or None if it has no parent.
+    """A branch that is not part of the live history.
 
-    ``leaf`` is its last record, and ``turn_count`` the number of its turns. ``live_turns`` is the
-    number of turns of the live history after the fork.
+    ``fork`` is the record at which the branch leaves the live history, or None if the branch has no
+    parent. ``leaf`` is the branch's last record, and ``turn_count`` the number of its turns.
+    ``live_turns`` is the number of turns of the live history after the fork.
     """
 
     leaf: Node
@@ -358,7 +363,7 @@ class _BranchDepths:
         self._depths: dict[str, tuple[str, Node | None, int]] = {}
 
     def measure_depth(self, node: Node) -> tuple[str, Node | None, int]:
-        """Return a record's first record, fork and number of turns.
+        """Return the first record of a record's branch, the branch's fork, and the turns up to the record.
 
         Go up to a record for which they are known, then go down again and count the turns. The
         function is not recursive, because branches are long.
@@ -425,13 +430,13 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
     last_hint = hints[-1] if hints else None
     if last_hint and last_hint.leaf not in transcript.nodes_by_uuid:
         yield Defect(
-            DANGLING_HINT,
+            DANGLING_LEAF_HINT,
             f"It names {last_hint.leaf}, which is not in the file",
             last_hint.line_number,
         )
     elif last_hint and has_newer and any(node.uuid == last_hint.leaf for node in transcript.chain):
         yield Defect(
-            OLD_HINT,
+            OUTDATED_LEAF_HINT,
             f"It names {last_hint.leaf}, which is not on the newest branch",
             last_hint.line_number,
         )

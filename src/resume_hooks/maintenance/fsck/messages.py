@@ -1,4 +1,4 @@
-"""Find messages that the API or a client refuses: without content, with blank texts, or others.
+"""Find messages that the API or a client refuses, for example without content or with blank texts.
 
 This module also checks the thinking in answers and the tool calls of the live chain. Each call must
 have exactly one result, in the next turn.
@@ -330,7 +330,9 @@ INLINE_SIDECHAIN = DefectKind(
     "note",
     "Old clients wrote sub-agents' records into the same file; clients do not load these records.",
 )
-FOREIGN_ID = DefectKind("session-id-foreign", "note", "Clients use the id in the file's name.")
+OTHER_SESSION_ID = DefectKind(
+    "session-id-foreign", "note", "Clients use the id in the file's name."
+)
 
 
 def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Iterator[Defect]:
@@ -365,7 +367,7 @@ def defects_of_sequence(transcript: Transcript, session_id: str | None) -> Itera
         if node.is_sidechain:
             yield INLINE_SIDECHAIN.defect_in_node(node, "A sub-agent's record")
         elif session_id and node.session_id and node.session_id != session_id:
-            yield FOREIGN_ID.defect_in_node(node, f"It names session {node.session_id}")
+            yield OTHER_SESSION_ID.defect_in_node(node, f"It names session {node.session_id}")
 
 
 def _defects_of_timestamps(transcript: Transcript, spoken_messages: list[Node]) -> Iterator[Defect]:
@@ -429,13 +431,13 @@ API_REFUSALS: tuple[tuple[tuple[str, ...], set[DefectKind]], ...] = (
 """Phrases in the API's refusals of a conversation, each with the defects that cause the refusal.
 They are in lower case and without backticks."""
 
-_STATUS_PATTERN = re.compile(r"\b400\b")
+_STATUS_400 = re.compile(r"\b400\b")
 
 
 def defects_causing_error(message: str) -> frozenset[DefectKind]:
     """Return the kinds of defects that may cause an API error. The result is empty for other errors."""
     text = message.lower().replace("`", "")
-    if not _STATUS_PATTERN.search(text):
+    if not _STATUS_400.search(text):
         return frozenset()
     return frozenset[DefectKind]().union(
         *(kinds for phrases, kinds in API_REFUSALS if any(phrase in text for phrase in phrases))

@@ -50,7 +50,7 @@ from resume_hooks.transcripts.write_scan import WriteObserver
 
 REPAIR_KIND: Final = "repair"
 
-_LOST_KINDS = frozenset(
+_LOSSY_DEFECT_KINDS = frozenset(
     {
         UNREADABLE_LINE,
         LINE_FRAGMENT,
@@ -223,7 +223,7 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
 
 
 def _number_salvaged_records(chain: list[Node], line_count: int) -> list[Node]:
-    """Give numbers after the end of the file to further records from one line.
+    """Give each further record from the same line a number after the end of the file.
 
     Edits of a record refer to it by its line number, so each record needs a number of its own.
     """
@@ -400,7 +400,7 @@ def _describe_losses(
     texts = []
     for group in report.groups:
         for finding in group.findings:
-            if group.kind in _LOST_KINDS or (
+            if group.kind in _LOSSY_DEFECT_KINDS or (
                 group.kind in {LONGER_BRANCH, NEWER_BRANCH} and finding.uuid not in kept_ids
             ):
                 texts.append(describe_defect(finding))

@@ -93,7 +93,10 @@ _IDENTIFYING_FIELDS = (*TRIM_FIELDS, "type", "uuid")
 
 
 class TrimmedRecords:
-    """The trimmed records of a file without their content, by the session and file of their originals."""
+    """The trimmed records of a file, without their contents.
+
+    They are grouped by the session and the file of their originals.
+    """
 
     def __init__(self) -> None:
         self.by_origin: dict[tuple[str, str], list[tuple[int, Record]]] = {}

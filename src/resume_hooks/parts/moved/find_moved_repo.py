@@ -230,7 +230,8 @@ def _find_commits(
     output = b""
     with contextlib.suppress(OSError), GitView(root, where, query_deadline) as view:
         output = (
-            view.output(view.start("cat-file", "--batch-check"), query_deadline, queries) or b""
+            view.read_output(view.start_git("cat-file", "--batch-check"), query_deadline, queries)
+            or b""
         )
     rows = output.split(b"\n")[: len(commits)]
     return tuple(

@@ -120,11 +120,11 @@ class GitQuery:
                 renames = ["--no-renames"] if view.is_partial else []
                 count_arguments = [word.format(since=start_time) for word in _COUNT_ARGUMENTS]
                 self._runs = [
-                    view.start(*_STATUS_ARGUMENTS, *renames),
-                    view.start(*count_arguments),
+                    view.start_git(*_STATUS_ARGUMENTS, *renames),
+                    view.start_git(*count_arguments),
                 ]
                 if view.has_upstream:
-                    self._runs.append(view.start(*_UPSTREAM_ARGUMENTS))
+                    self._runs.append(view.start_git(*_UPSTREAM_ARGUMENTS))
             self._view = view
 
     def __enter__(self) -> Self:
@@ -147,7 +147,7 @@ class GitQuery:
         view = self._view
         if view is None:
             return RepositoryState(NO_QUERY)
-        outputs = [view.output(run, self._deadline) for run in self._runs]
+        outputs = [view.read_output(run, self._deadline) for run in self._runs]
         if not outputs or outputs[0] == b"":
             return RepositoryState(NO_ANSWER)
         status, count, *upstream = outputs
