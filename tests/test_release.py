@@ -105,7 +105,9 @@ def test_the_edition_has_no_hooks_on_prompts_or_commands(release_folder: Path) -
         json.loads((release_folder / "edition" / ".claude-plugin" / f"{name}.json").read_text())
         for name in ("plugin", "marketplace")
     )
-    assert plugin["description"] == market["plugins"][0]["description"] == release.ABOUT
+    assert (
+        plugin["description"] == market["plugins"][0]["description"] == release.EDITION_DESCRIPTION
+    )
     assert market["plugins"][0]["source"] == "./"
 
 

@@ -1,4 +1,4 @@
-"""Write the generated files: pages of docs/, tables in other pages, and modules and commands.
+"""Write the generated files: pages of docs/, tables in other pages, modules and commands.
 
 A handwritten page contains each generated table between two comments. A test compares all generated
 texts with the code.
@@ -44,7 +44,7 @@ PACKAGES = (
 )  # fmt: skip
 """The packages from the top layer to the lowest. Each may import only the packages after it."""
 
-COMMAND = """\
+COMMAND_PAGE = """\
 ---
 description: {about}
 {hint}disable-model-invocation: true
@@ -67,7 +67,7 @@ LONG_TIMEOUT_HELP = (
 
 
 def pages() -> dict[Path, str]:
-    """Return the text of every generated file by its path."""
+    """Return the text of every generated file, by the path of the file."""
     found = {
         **manifests(),
         DOCS / "cli.md": cli_page(),
@@ -327,7 +327,7 @@ def commands_module() -> str:
 
 
 def shared_values_module() -> str:
-    """Return the JavaScript module with the numbers that the client's module and the engine share."""
+    """Return the JavaScript module with the numbers that both the client's module and the engine use."""
     return f"""\
 // Numbers shared with the engine. Made by `make docs` from src/resume_hooks/shared_values.py.
 
@@ -368,7 +368,9 @@ def slash_command(trigger: Trigger) -> str:
     """Return the page of a slash command. The model reads the page if no hook answered the command."""
     hint = f"argument-hint: {json.dumps(trigger.argument)}\n" if trigger.argument else ""
     wait = LONG_TIMEOUT_HELP if trigger.name == "rollover" else ""
-    return COMMAND.format(name=trigger.name, about=json.dumps(trigger.about), hint=hint, wait=wait)
+    return COMMAND_PAGE.format(
+        name=trigger.name, about=json.dumps(trigger.about), hint=hint, wait=wait
+    )
 
 
 def settings_table() -> str:
@@ -398,28 +400,32 @@ def parts_table() -> str:
     rows = []
     for name in parts.PART_NAMES:
         part = importlib.import_module(f"{parts.__name__}.{name}").PART
-        brought = [
-            f"{field}: {', '.join(dict.fromkeys(map(_name_contributions, each)))}"
+        contribution = [
+            f"{field}: {', '.join(dict.fromkeys(map(_name_contribution, each)))}"
             for field, each in zip(part._fields, part, strict=True)
             if each
         ]
         folder = f"[`{name}/`](../src/resume_hooks/parts/{name}/__init__.py)"
         rows.append(
-            [folder, _paragraphs(SOURCE / "parts" / name / "__init__.py")[0], "; ".join(brought)]
+            [
+                folder,
+                _paragraphs(SOURCE / "parts" / name / "__init__.py")[0],
+                "; ".join(contribution),
+            ]
         )
     return _table(["part", "what it is", "brings"], rows)
 
 
-def _name_contributions(brought: tuple[Any, ...]) -> str:
+def _name_contribution(contribution: tuple[Any, ...]) -> str:
     """Return the short name of a part's contribution.
 
     An option has the name of its verb and its own name. An answer has the name of its question.
     """
-    if isinstance(brought, Option):
-        return f"`{brought.verb} {brought.names[0]}`"
-    if isinstance(brought, Answer):
-        return f"`{brought.question.name}`"
-    return f"`{brought[0]}`"
+    if isinstance(contribution, Option):
+        return f"`{contribution.verb} {contribution.names[0]}`"
+    if isinstance(contribution, Answer):
+        return f"`{contribution.question.name}`"
+    return f"`{contribution[0]}`"
 
 
 def _paragraphs(module: Path) -> list[str]:

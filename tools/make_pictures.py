@@ -32,7 +32,7 @@ PATH = os.pathsep.join([os.environ["PATH"], os.path.dirname(sys.executable)])
 launcher."""
 
 QUIET = {"RESUME_HOOKS_CLIPBOARD": "none"}
-XCLIP = '#!/bin/sh\ncase "$*" in *-o*) cat "$0.kept" ;; *) cat > "$0.kept" ;; esac\n'
+XCLIP_SCRIPT = '#!/bin/sh\ncase "$*" in *-o*) cat "$0.kept" ;; *) cat > "$0.kept" ;; esac\n'
 """A script that replaces the clipboard, so that cards look as they do on a desktop."""
 
 Rows = list[list[Cell]]
@@ -91,7 +91,8 @@ class PictureHome:
     def client(self, rows: int, *, modules: bool = False) -> Iterator[Tui]:
         """Start the client in the session that is nearly full.
 
-        If ``modules`` is False, the client shows the plugin's answers as cards.
+        If ``modules`` is false, the client does not load the plugin's module, and shows the
+        plugin's answers as cards.
         """
         plugin = build_plugin(self.folder / "plugin")
         if not modules:
@@ -106,13 +107,13 @@ class PictureHome:
             yield tui
 
     def screen(self, tui: Tui, wait: str) -> Rows:
-        """Wait until ``wait`` appears and the client's screen no longer changes. Return the screen."""
+        """Return the client's screen after ``wait`` has appeared on it and it has stopped changing."""
         tui.wait_for(wait)
         tui.wait_until_idle()
         return read_rows(tui._child_and_emulator()[1], str(self.home.root))  # noqa: SLF001 - the harness shows text alone
 
     def screen_after_prompts(self, *prompts: str, rows: int = 60, wait: str) -> Rows:
-        """Type these prompts. Return the client's screen when ``wait`` appears."""
+        """Type the prompts, and return the client's screen when ``wait`` appears on it."""
         with self.client(rows) as tui:
             for prompt in prompts:
                 tui.submit(prompt if prompt != "/resume" else self.find_pasted_line())
@@ -130,7 +131,7 @@ class PictureHome:
     def _clipboard(self) -> dict[str, str]:
         tools = self.home.root / "bin"
         tools.mkdir(exist_ok=True)
-        (tools / "xclip").write_text(XCLIP)
+        (tools / "xclip").write_text(XCLIP_SCRIPT)
         (tools / "xclip").chmod(0o755)
         return {
             "PATH": os.pathsep.join([str(tools), PATH]),
@@ -139,9 +140,9 @@ class PictureHome:
         }
 
     def shell(self, *words: str, rows: int = 44, wait: str, key: str = "", then: str = "") -> Rows:
-        """Run a verb and return the screen when ``wait`` appears, below a row with the typed words.
+        """Run a verb, and return the screen when ``wait`` appears on it, below a row with the typed words.
 
-        If ``key`` is given, press this key and return the screen when ``then`` appears.
+        If ``key`` is given, press this key, and return the screen when ``then`` appears on it.
         """
         environ = {
             "HOME": str(self.home.root),
@@ -168,19 +169,21 @@ class PictureHome:
         return [line, *shown]
 
 
-SCREEN = 30
+SCREEN_ROWS = 30
 """The number of the client's rows in the animated picture."""
 
-BOX = r"^─{20,}|/effort$"
-CARD = r"operation blocked by hook"
-NEVER = r"(?!)"
+INPUT_BOX_PATTERN = r"^─{20,}|/effort$"
+CARD_HEADING = r"operation blocked by hook"
+NEVER_MATCHES = r"(?!)"
 PASTED = "▐▛"
 
 
 def make_card_picture(words: str, wait: str) -> Callable[[PictureHome], Rows]:
-    """Return a function that makes the picture of a trigger's card."""
+    """Return a function that returns the screen with the card of a trigger. ``words`` is the typed prompt."""
     return lambda home: cut_rows(
-        home.screen_after_prompts(f"/resume-hooks:{words}", wait=wait), CARD, BOX
+        home.screen_after_prompts(f"/resume-hooks:{words}", wait=wait),
+        CARD_HEADING,
+        INPUT_BOX_PATTERN,
     )
 
 
@@ -189,15 +192,15 @@ def draw_pasted_session(home: PictureHome) -> Rows:
     rows = home.screen_after_prompts(
         f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", wait="(?i)next step"
     )
-    return cut_rows(rows, PASTED, BOX)
+    return cut_rows(rows, PASTED, INPUT_BOX_PATTERN)
 
 
-def draw_continuing(home: PictureHome) -> list[Rows]:
+def draw_continuation(home: PictureHome) -> list[Rows]:
     """Return the four screens of the animated picture.
 
     They show the question of a trim, a typed handoff, the new session, and the next turn in it.
     """
-    with home.client(SCREEN, modules=True) as tui:
+    with home.client(SCREEN_ROWS, modules=True) as tui:
         # After a space no menu is open. A menu would use Enter to choose its first row.
         tui.type("/trim ")
         tui.key("Enter")
@@ -224,7 +227,7 @@ def draw_chooser(home: PictureHome) -> Rows:
         key="Down",
         then=r"newest first\n(.*\n)*1 · ",
     )
-    return cut_rows(rows, r"^\$ ", NEVER)
+    return cut_rows(rows, r"^\$ ", NEVER_MATCHES)
 
 
 PICTURES: dict[str, tuple[str, Callable[[PictureHome], Rows]]] = {
@@ -236,21 +239,24 @@ PICTURES: dict[str, tuple[str, Callable[[PictureHome], Rows]]] = {
     "search": (
         "resume-hooks search",
         lambda home: cut_rows(
-            home.shell("search", *pictured.QUESTION, wait=r"read: (?s:.*)read: "), r"^\$ ", NEVER
+            home.shell("search", *pictured.QUESTION, wait=r"read: (?s:.*)read: "),
+            r"^\$ ",
+            NEVER_MATCHES,
         ),
     ),
     "lineage": (
         "resume-hooks lineage",
         lambda home: cut_rows(
-            home.shell("lineage", pictured.SESSION[:8], wait=r"2\."), r"^\$ ", NEVER
+            home.shell("lineage", pictured.SESSION[:8], wait=r"2\."), r"^\$ ", NEVER_MATCHES
         ),
     ),
 }
-"""The pictures by file name. Each has a title for its window and a function that makes its content.
-"""
+"""Maps the name of each picture to the title of its window and to the function that makes its
+screen."""
 
-ANIMATED_PICTURES = {"going-on": ("A full session goes on", draw_continuing)}
-"""The animated pictures by file name. The function of each makes several screens."""
+ANIMATED_PICTURES = {"going-on": ("A full session goes on", draw_continuation)}
+"""Maps the name of each animated picture to its title and to the function that makes its screens.
+"""
 
 
 @contextmanager

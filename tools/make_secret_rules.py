@@ -24,7 +24,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parent.parent / "src" / "resume_hooks" / "redaction" / "rules.json"
+RULES_FILE = Path(__file__).parent.parent / "src" / "resume_hooks" / "redaction" / "rules.json"
 
 OMITTED_RULES = {
     "generic-api-key", "database-password", "curl-auth-header", "curl-auth-user", "private-key", "jwt", "jwt-base64",
@@ -36,14 +36,14 @@ OMITTED_RULES = {
 }  # fmt: skip
 """Rules of gitleaks that are left out.
 
-They find whole files, public values, or UUIDs and other short simple values, or this plugin has its
-own rule for the same secrets.
+Some of them find whole files, public values, or UUIDs and other short simple values. For the other
+rules, this plugin has its own rules.
 """
 
 PUBLIC_RULE_SUFFIXES = ("-client-id", "-public-key", "-publishable-key", "-access-id")
 """A rule whose name ends like this finds values that are not secret."""
 
-KEYWORDS = {
+TOKEN_KEYWORDS = {
     "twilio-api-key": ["sk"],
     "harness-api-key": ["pat.", "sat."],
     "octopus-deploy-api-key": ["api-"],
@@ -54,15 +54,15 @@ KEYWORDS = {
     "cloudflare-origin-ca-key": ["v1.0-"],
     "microsoft-teams-webhook": ["incomingwebhook"],
 }
-"""For some rules, keywords that are part of the token itself. The keywords of gitleaks for these
-rules may be elsewhere in the file."""
+"""For some rules, keywords that are part of the secret itself. The keywords of gitleaks for these
+rules may be anywhere else in the file."""
 
 _ASSIGNED = re.compile(
     r"^(?:\[\\w\.-\]\{0,50\}\?)?\(\?i(?:\)|:)\[\\w\.-\]\{0,50\}\?\(\?:(?P<words>.*?)\)\(\?:\[ \\t\\w\.-\]\{0,20\}\)"
     r"\[\\s'\"\]\{0,3\}\)?\(\?:=\|>\|:\{1,3\}=\|\\\|\\\|\|:\|=>\|\\\?=\|,\)\[\\x60'\"\\s=\]\{0,5\}(?P<value>.*)$"
 )
-_END = re.compile(r"\(\?:\[\\x60'\"\\s;\]\|\\\\\[nr\]\|\$(?:\|\\b)?\)")
-_EDGE = "(?![A-Za-z0-9])"
+_TOKEN_END = re.compile(r"\(\?:\[\\x60'\"\\s;\]\|\\\\\[nr\]\|\$(?:\|\\b)?\)")
+_END_LOOKAHEAD = "(?![A-Za-z0-9])"
 
 
 def main(source: str, version: str) -> None:
@@ -79,7 +79,7 @@ def main(source: str, version: str) -> None:
             _, _, alternative = assignment["value"].partition("|\\b(")
             if alternative and rule["id"].startswith("atlassian"):
                 tokens.append(make_token_rule(rule, f"\\b({alternative}", ["atatt3"]))
-        elif keywords := KEYWORDS.get(rule["id"], rule["keywords"]):
+        elif keywords := TOKEN_KEYWORDS.get(rule["id"], rule["keywords"]):
             tokens.append(make_token_rule(rule, rule["regex"], keywords))
     origin = {
         "name": "gitleaks, default configuration",
@@ -89,12 +89,15 @@ def main(source: str, version: str) -> None:
         "licence": "MIT License, Copyright (c) 2019 Zachary Rice",
     }
     data = {"origin": origin, "tokens": tokens, "assigned": assigned}
-    TARGET.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{len(tokens)} token rules, {len(assigned)} assigned rules in {TARGET}\n")
+    RULES_FILE.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(f"{len(tokens)} token rules, {len(assigned)} assigned rules in {RULES_FILE}\n")
 
 
 def make_token_rule(rule: dict[str, Any], regex: str, keywords: list[str]) -> dict[str, Any]:
-    """Return a rule that needs no assignment. Every match contains one of the lower-case ``keywords``."""
+    """Return a rule for secrets with a distinctive shape.
+
+    Every match contains one of the lower-case ``keywords``.
+    """
     allowed = [text for entry in rule.get("allowlists", []) for text in entry.get("regexes", [])]
     return {
         "kind": rule["id"],
@@ -130,7 +133,7 @@ def convert_to_python(regex: str) -> str:
     by a lookahead.
     """
     regex = (
-        _END.sub(_EDGE, regex)
+        _TOKEN_END.sub(_END_LOOKAHEAD, regex)
         .replace("[[:alnum:]]", "[A-Za-z0-9]")
         .replace("[:alnum:]", "A-Za-z0-9")
     )

@@ -11,7 +11,7 @@ from resume_hooks.system.plugin_files import MARKETPLACE_NAME, PLUGIN_NAME
 from resume_hooks.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
-ABOUT = (
+PLUGIN_DESCRIPTION = (
     "When a session is full: hand off to a fresh, linked one, trim it, or find what was ever said. Looks at each "
     "prompt for its own names; keeps an index and copies of sessions, up to 20 GB (asks or says so first; off with one "
     "setting); lets its own reading commands run unasked; downloads 80 MB of Python packages once."
@@ -20,7 +20,7 @@ MARKETPLACE_DESCRIPTION = (
     "resume-hooks: hand a full Claude Code session off to a fresh, linked one."
 )
 # The engine's packages are fetched once by pip or uv. The plugin does not use a network otherwise.
-HOSTS = [
+NETWORK_HOSTS = [
     "pypi.org",
     "files.pythonhosted.org",
 ]
@@ -34,7 +34,7 @@ def manifests() -> dict[Path, str]:
     both = {
         "name": PLUGIN_NAME,
         "version": __version__,
-        "description": ABOUT,
+        "description": PLUGIN_DESCRIPTION,
         "author": author,
         **_select_filled_fields(publisher),
         "license": "MIT",
@@ -42,7 +42,7 @@ def manifests() -> dict[Path, str]:
     }
     ours = both | {
         "displayName": "Resume hooks",
-        "network": {"hosts": HOSTS},
+        "network": {"hosts": NETWORK_HOSTS},
         "userConfig": options(),
     }
     codex = both | {"skills": "./skills/", "hooks": "./hooks/codex.json"}
@@ -50,7 +50,7 @@ def manifests() -> dict[Path, str]:
         "name": MARKETPLACE_NAME,
         "description": MARKETPLACE_DESCRIPTION,
         "owner": author,
-        "plugins": [{"name": PLUGIN_NAME, "source": "./", "description": ABOUT}],
+        "plugins": [{"name": PLUGIN_NAME, "source": "./", "description": PLUGIN_DESCRIPTION}],
     }
     found = {
         ".claude-plugin/plugin.json": ours,
@@ -74,7 +74,7 @@ def options() -> dict[str, Any]:
     """
     return {
         name: {
-            "type": _type(key),
+            "type": _find_option_type(key),
             "title": key.title,
             "description": f"{key.description} Default: {key.default}.",
         }
@@ -83,7 +83,7 @@ def options() -> dict[str, Any]:
     }
 
 
-def _type(key: settings.SettingDefinition) -> str:
+def _find_option_type(key: settings.SettingDefinition) -> str:
     if key.parse is settings.parse_switch:
         return "boolean"
     return "number" if isinstance(key.default, int) else "string"

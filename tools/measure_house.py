@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = "resume_hooks"
-RUN = 6
-"""Two places are duplicates if this number of successive lines are equal, without blank lines and
-imports."""
+MIN_EQUAL_LINES = 6
+"""Minimum number of successive equal lines in two files that are duplicates. Blank lines and
+imports are not counted."""
 
 
 def parse_modules(folder: Path) -> dict[str, ast.Module]:
@@ -35,12 +35,12 @@ def parse_modules(folder: Path) -> dict[str, ast.Module]:
     return modules
 
 
-def lines(folder: Path) -> int:
+def count_lines(folder: Path) -> int:
     """Return the number of lines of all Python files below a folder."""
     return sum(path.read_bytes().count(b"\n") for path in folder.rglob("*.py"))
 
 
-def imports(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
+def find_imports(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
     """Return, for each module, the modules that it imports when it is loaded."""
     imports_by_module: dict[str, set[str]] = {}
     for name, tree in modules.items():
@@ -57,13 +57,13 @@ def imports(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
 
 def measure_longest_chain(modules: dict[str, ast.Module]) -> int:
     """Return the number of modules on the longest chain of imports."""
-    needs = imports(modules)
+    needs = find_imports(modules)
 
     @cache
-    def chain_length(name: str) -> int:
-        return 1 + max((chain_length(other) for other in needs.get(name, ())), default=0)
+    def measure_chain(name: str) -> int:
+        return 1 + max((measure_chain(other) for other in needs.get(name, ())), default=0)
 
-    return max(chain_length(name) for name in modules)
+    return max(measure_chain(name) for name in modules)
 
 
 def find_repeated_class_names(modules: dict[str, ast.Module]) -> Counter[str]:
@@ -93,7 +93,7 @@ def count_duplicate_pairs(folder: Path) -> int:
     """Return the number of pairs of files that have successive equal lines."""
     paths_by_run = defaultdict(set)
     for path in sorted(folder.rglob("*.py")):
-        for run in runs(path):
+        for run in list_line_runs(path):
             paths_by_run[run].add(path)
     pairs = {
         (a, b)
@@ -106,8 +106,8 @@ def count_duplicate_pairs(folder: Path) -> int:
     return len(pairs)
 
 
-def runs(path: Path) -> Iterator[tuple[str, ...]]:
-    """Yield the successive lines of a file that are compared with other files, ``RUN`` lines at a time."""
+def list_line_runs(path: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the successive lines of a file that are compared with other files, ``MIN_EQUAL_LINES`` lines at a time."""
     text = path.read_text(encoding="utf-8")
     imported = {
         number
@@ -122,12 +122,13 @@ def runs(path: Path) -> Iterator[tuple[str, ...]]:
         line for line in compared_lines if line.strip("()[]{},:\"'") and not line.startswith("#")
     ]
     yield from (
-        tuple(compared_lines[start : start + RUN]) for start in range(len(compared_lines) - RUN + 1)
+        tuple(compared_lines[start : start + MIN_EQUAL_LINES])
+        for start in range(len(compared_lines) - MIN_EQUAL_LINES + 1)
     )
 
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-SYMBOLS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+UNCOUNTED_NODES = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 """Types of syntax nodes that are an operator or not visible in the code. These nodes are not
 counted."""
 
@@ -145,7 +146,7 @@ def measure_density(folder: Path) -> dict[str, str]:
         total["long"] += sum(len(line) >= 100 for line in text.splitlines())
         total["all"] += text.count("\n")
         for node in ast.walk(tree):
-            total["nodes"] += not isinstance(node, SYMBOLS)
+            total["nodes"] += not isinstance(node, UNCOUNTED_NODES)
             total["conditional"] += isinstance(node, ast.IfExp)
             if isinstance(node, COMPREHENSIONS):
                 total["comprehensions"] += 1
@@ -200,12 +201,14 @@ def measure_parts(source: Path, modules: dict[str, ast.Module]) -> dict[str, str
 
     Unwanted are imports from the core to a part, and from a part to another part.
     """
-    each = {part.name: lines(part) for part in sorted((source / "parts").glob("[a-z]*/"))}
+    each = {part.name: count_lines(part) for part in sorted((source / "parts").glob("[a-z]*/"))}
     edges = {
-        (owner(name), owner(other)) for name, needed in imports(modules).items() for other in needed
+        (find_part(name), find_part(other))
+        for name, needed in find_imports(modules).items()
+        for other in needed
     }
     return {
-        "lines of the core": f"{lines(source) - sum(each.values()):,}",
+        "lines of the core": f"{count_lines(source) - sum(each.values()):,}",
         "lines of parts": f"{sum(each.values()):,}",
         **{f"  {name}": f"{count:,}" for name, count in each.items()},
         "imports from the core to a part": str(
@@ -217,7 +220,7 @@ def measure_parts(source: Path, modules: dict[str, ast.Module]) -> dict[str, str
     }
 
 
-def owner(module: str) -> str:
+def find_part(module: str) -> str:
     """Return the name of the part to which a module belongs, or "" for a module of the core."""
     first, _, rest = module.partition(".")
     return rest.partition(".")[0] if first == "parts" else ""
@@ -234,11 +237,11 @@ def measure_checkout(folder: Path) -> dict[str, str]:
             sum(1 for path in source.glob("*.py") if path.name != "__init__.py")
         ),
         "packages": str(sum(1 for path in source.iterdir() if (path / "__init__.py").exists())),
-        "lines of src": f"{lines(source):,}",
+        "lines of src": f"{count_lines(source):,}",
         **measure_parts(source, modules),
         **measure_density(source),
-        "lines of tests": f"{lines(folder / 'tests'):,}",
-        "lines of benchmarks": f"{lines(folder / 'benchmarks'):,}",
+        "lines of tests": f"{count_lines(folder / 'tests'):,}",
+        "lines of benchmarks": f"{count_lines(folder / 'benchmarks'):,}",
         "longest import chain": str(measure_longest_chain(modules)),
         "class names with several meanings": f"{len(several)} ({sum(several.values())} classes)",
         "functions with more than five parameters": str(len(find_wide_functions(modules))),

@@ -17,16 +17,16 @@ NEXT_STEP = "write the regression test"
 ANSWER = "I read tests/test_upload.py first: it has the rule about the lock from docs/pool.md."
 QUESTION = ("rule", "--or", "suite", "--role", "user")
 AFTERNOON_AGE = timedelta(hours=3)
-"""The age of the afternoon's session. At this age the API's cache has expired."""
+"""The age of the session in the pictures. At this age the API's cache has expired."""
 
-OTHERS = (
+OTHER_SESSIONS = (
     ("8d41f6aa", "Move the settings page to the new router", 2, 41),
     ("31b7c09e", "Why does the nightly build leak file handles", 5, 138),
     ("e9a25d70", "Release notes for 4.2", 9, 12),
     ("b4406c1f", "Add --since to the export command", 14, 77),
 )
-"""The other sessions: the start of the id, the title, the age in days, and the thousands of tokens.
-"""
+"""The other sessions: the start of the id, the title, the age in days, and the number of tokens in
+thousands."""
 
 _TURNS = (
     (
@@ -40,15 +40,15 @@ _TURNS = (
     ("Run the whole suite, and the stress script two hundred times.", "tests/test_upload.py", 34),
     ("Document the rule about the lock where the next person will see it.", "docs/pool.md", 14),
 )
-"""The turns of the session: the prompt, the file that is read and edited, and the thousands of
-tokens that the turn adds."""
+"""The turns of the session: the prompt, the file that is read and edited, and the number of tokens
+that the turn adds, in thousands."""
 
 
 def write_sessions(folder: Path, cwd: str) -> None:
     """Write the sessions of the pictures into the project folder ``folder``."""
     begun = datetime.now(UTC) - AFTERNOON_AGE - timedelta(hours=2)
     before = {"session_id": ROOT_SESSION, "cwd": cwd, "gitBranch": "fix/upload-retry"}
-    first = _conversation(begun - timedelta(days=1), before, _TURNS[:2])
+    first = _build_conversation(begun - timedelta(days=1), before, _TURNS[:2])
     write_session(
         folder,
         ROOT_SESSION,
@@ -56,16 +56,19 @@ def write_sessions(folder: Path, cwd: str) -> None:
         mtime=time.time() - 100_000,
     )
     link = {"parent_session_id": ROOT_SESSION, "parent_file": str(folder / f"{ROOT_SESSION}.jsonl")}
-    link |= {"continuation_type": "handoff", "continued_at": _stamp(begun - timedelta(minutes=1))}
+    link |= {
+        "continuation_type": "handoff",
+        "continued_at": _format_time(begun - timedelta(minutes=1)),
+    }
     own = {"session_id": SESSION, "cwd": cwd, "gitBranch": "fix/upload-retry"}
-    records = [{"continue_metadata": link}, *_conversation(begun, own, _TURNS)]
+    records = [{"continue_metadata": link}, *_build_conversation(begun, own, _TURNS)]
     write_session(
         folder,
         SESSION,
         [*records, custom_title(f"handoff 1 · {TITLE}", SESSION)],
         mtime=time.time() - 10_000,
     )
-    for head, title, days, tokens in OTHERS:
+    for head, title, days, tokens in OTHER_SESSIONS:
         number = f"{head}-1111-4111-8111-111111111111"
         said = {"session_id": number, "cwd": cwd, "gitBranch": "main"}
         turn = ((title, "src/app.py", tokens - 30),)
@@ -73,21 +76,21 @@ def write_sessions(folder: Path, cwd: str) -> None:
         write_session(
             folder,
             number,
-            [*_conversation(at, said, turn), custom_title(title, number)],
+            [*_build_conversation(at, said, turn), custom_title(title, number)],
             mtime=at.timestamp(),
         )
 
 
-def _stamp(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _conversation(
+def _build_conversation(
     begun: datetime, own: dict[str, Any], turns: tuple[tuple[str, str, int], ...]
 ) -> list[dict[str, Any]]:
     """Return the records of a conversation. Each turn is a prompt, a read, an edit and a command.
 
-    ``turns`` gives the thousands of tokens that each turn adds.
+    ``turns`` contains the turns in the form of ``_TURNS``.
     """
     records: list[dict[str, Any]] = []
     used, parent, at = 30_000, None, begun
@@ -100,10 +103,10 @@ def _conversation(
     for turn, (prompt, path, thousands) in enumerate(turns):
         file = os.path.join(str(own["cwd"]), path)
         name = f"{str(own['session_id'])[:8]}-{turn}"
-        add(user(prompt, uuid=f"{name}-p", parent=parent, ts=_stamp(at), **own))
-        for part, (tool, given, size) in enumerate(_calls(file, thousands)):
+        add(user(prompt, uuid=f"{name}-p", parent=parent, ts=_format_time(at), **own))
+        for part, (tool, given, size) in enumerate(_build_calls(file, thousands)):
             used += thousands * 250
-            call, more = f"{name}-c{part}", {**own, "ts": _stamp(at)}
+            call, more = f"{name}-c{part}", {**own, "ts": _format_time(at)}
             add(
                 tool_use(
                     call,
@@ -118,10 +121,10 @@ def _conversation(
             add(
                 tool_result(
                     call,
-                    _output(path, size),
+                    _build_output(path, size),
                     uuid=f"{call}-r",
                     parent=parent,
-                    **{**own, "ts": _stamp(at)},
+                    **{**own, "ts": _format_time(at)},
                 )
             )
         used += thousands * 250
@@ -130,7 +133,7 @@ def _conversation(
                 _make_answer(path),
                 uuid=f"{name}-z",
                 parent=parent,
-                ts=_stamp(at),
+                ts=_format_time(at),
                 tokens=used,
                 **own,
             )
@@ -138,7 +141,7 @@ def _conversation(
     return records
 
 
-def _calls(file: str, thousands: int) -> tuple[tuple[str, dict[str, Any], int], ...]:
+def _build_calls(file: str, thousands: int) -> tuple[tuple[str, dict[str, Any], int], ...]:
     edit = {
         "file_path": file,
         "old_string": "if alive(sock):\n",
@@ -151,7 +154,7 @@ def _calls(file: str, thousands: int) -> tuple[tuple[str, dict[str, Any], int], 
     )
 
 
-def _output(path: str, size: int) -> str:
+def _build_output(path: str, size: int) -> str:
     lines = (
         f"{number:5}  {path}: the pool keeps a socket that the other side has closed"
         for number in range(9_999)

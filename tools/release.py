@@ -1,8 +1,8 @@
 """Build everything that is published, in the folder ``dist``.
 
-These are the wheel, the sdist, the plugin, its edition for Anthropic's directory, package lists,
-checksums and the changes. The plugin's folder is also a marketplace that contains only this plugin.
-The edition for the directory has no hooks on prompts or on the model's commands.
+These are the wheel, the sdist, the plugin, the plugin's edition for Anthropic's directory, package
+lists, checksums and the changes. The plugin's folder is also a marketplace that contains only this
+plugin. The edition for the directory has no hooks on prompts or on the model's commands.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PARTS_LISTS = {
 PROMPT_HOOKS = ("UserPromptSubmit", "PreToolUse")
 """The hooks that the edition for the directory does not have."""
 
-ABOUT = (
+EDITION_DESCRIPTION = (
     "When a session is full: /handoff goes on in a fresh, linked one, /trim in a copy without old tool output, /search "
     "finds what was ever said. Keeps an index and copies of sessions, up to 20 GB (off with one setting); downloads "
     "80 MB of Python packages once. Looks at no prompt; its search asks for permission."
@@ -55,9 +55,9 @@ def assemble_edition(target: Path) -> None:
         for event in PROMPT_HOOKS:
             del declared["hooks"][event]
     with _rewrite_json(target / ".claude-plugin" / "plugin.json") as manifest:
-        manifest["description"] = ABOUT
+        manifest["description"] = EDITION_DESCRIPTION
     with _rewrite_json(target / ".claude-plugin" / "marketplace.json") as shelf:
-        shelf["plugins"][0]["description"] = ABOUT
+        shelf["plugins"][0]["description"] = EDITION_DESCRIPTION
     shutil.copyfile(ROOT / "tools" / "edition.md", target / "README.md")
 
 
@@ -131,7 +131,7 @@ def build_release(target: Path) -> list[Path]:
 
 
 def release_tag(client: str) -> str:
-    """Return the tag that the client would set for a release.
+    """Return the git tag that the client would set for a release.
 
     If the client refuses, for example because of uncommitted changes, raise CalledProcessError.
     """

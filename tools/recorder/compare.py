@@ -103,7 +103,7 @@ def _compare_case(case: str, old: Row, new: Row, stores: tuple[Path, Path]) -> I
         if was.get("mode") != now.get("mode"):
             yield Difference(case, name, f"mode {was.get('mode')} is {now.get('mode')}", [path])
         if was["sha256"] != now["sha256"]:
-            kind, example = _kind_of_files(
+            kind, example = _describe_file_difference(
                 _read_stored(was["sha256"], stores[0]), _read_stored(now["sha256"], stores[1])
             )
             yield Difference(case, name, kind, [path, *example])
@@ -114,7 +114,7 @@ def _read_stored(name: str, store: Path) -> bytes:
     return zlib.decompress(path.read_bytes()) if path.exists() else f"({name})".encode()
 
 
-def _kind_of_files(old: bytes, new: bytes) -> tuple[str, list[str]]:
+def _describe_file_difference(old: bytes, new: bytes) -> tuple[str, list[str]]:
     if b"\0" in old[:4_096] or b"\0" in new[:4_096]:
         return "other bytes", [f"{len(old):,} bytes before, {len(new):,} now"]
     return describe_text_difference(
@@ -131,7 +131,7 @@ def generalize_text(text: str) -> str:
 
 def describe_text_difference(old: str, new: str) -> tuple[str, list[str]]:
     """Return the kind of difference between two texts, and the lines of a short diff."""
-    old_lines, new_lines = _without_common_ends(old.split("\n"), new.split("\n"))
+    old_lines, new_lines = _remove_common_ends(old.split("\n"), new.split("\n"))
     kinds: dict[str, None] = {}
     example: list[str] = []
     matcher = difflib.SequenceMatcher(None, old_lines, new_lines, autojunk=False)
@@ -143,14 +143,14 @@ def describe_text_difference(old: str, new: str) -> tuple[str, list[str]]:
             pair = [
                 lines[number] if number < len(lines) else None for lines in (old_part, new_part)
             ]
-            kinds[_kind_of_lines(*pair)] = None
+            kinds[_describe_line_difference(*pair)] = None
             example += _format_lines(*pair)
     kind_list = list(kinds)
     suffix = f"; and {len(kind_list) - 3} more" if len(kind_list) > 3 else ""
     return "; ".join(kind_list[:3]) + suffix, example[:MAX_EXAMPLE_LINES]
 
 
-def _without_common_ends(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+def _remove_common_ends(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
     start, most = 0, min(len(old), len(new))
     while start < most and old[start] == new[start]:
         start += 1
@@ -161,7 +161,7 @@ def _without_common_ends(old: list[str], new: list[str]) -> tuple[list[str], lis
     return old[:MAX_COMPARED_LINES], new[:MAX_COMPARED_LINES]
 
 
-def _kind_of_lines(old: str | None, new: str | None) -> str:
+def _describe_line_difference(old: str | None, new: str | None) -> str:
     if old is None:
         return f"+ {_summarize_line(new or '')}"
     if new is None:
@@ -169,7 +169,7 @@ def _kind_of_lines(old: str | None, new: str | None) -> str:
     try:
         values = json.loads(old), json.loads(new)
     except ValueError:
-        return _changed_words(old, new)
+        return _describe_changed_words(old, new)
     paths = sorted(set(_find_differing_paths(*values, "")))
     return f"JSON {', '.join(paths[:4])}{', ...' if len(paths) > 4 else ''}"
 
@@ -184,7 +184,7 @@ def _summarize_line(line: str) -> str:
     return "a line of JSON"
 
 
-def _changed_words(old: str, new: str) -> str:
+def _describe_changed_words(old: str, new: str) -> str:
     old_words, new_words = (re.findall(r"\s+|\w+|[^\w\s]", line[:5_000]) for line in (old, new))
     matcher = difflib.SequenceMatcher(None, old_words, new_words, autojunk=False)
     changes = []
@@ -201,7 +201,7 @@ def _changed_words(old: str, new: str) -> str:
 
 
 def _find_differing_paths(old: Any, new: Any, path: str) -> Iterator[str]:
-    """Yield the paths at which two JSON values differ. All items of a list have the same path."""
+    """Yield the paths at which two JSON values differ. All items of a list have the same path, ``path[]``."""
     if isinstance(old, dict) and isinstance(new, dict):
         yield from _find_differing_paths_of_objects(old, new, path)
     elif isinstance(old, list) and isinstance(new, list):
@@ -210,7 +210,7 @@ def _find_differing_paths(old: Any, new: Any, path: str) -> Iterator[str]:
         for pair in zip(old, new, strict=False):
             yield from _find_differing_paths(*pair, f"{path}[]")
     elif isinstance(old, str) and isinstance(new, str) and old != new:
-        yield f"{path} ({_changed_words(old, new)})"
+        yield f"{path} ({_describe_changed_words(old, new)})"
     elif old != new:
         yield path
 

@@ -1,6 +1,6 @@
-"""The home in which a step runs, with one session, and the changes of each step in it.
+"""The home folder in which a step runs on one session. It finds the files that each step changes.
 
-The home has the same path in every run.
+The home folder has the same path in every run.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import Any
 from tools.recorder.driver import FROZEN_TIME
 from tools.recorder.sessions import UUID, Session
 
-HOMES = Path("/dev/shm/resume-hooks-recorder")  # noqa: S108 - locked, and nobody else's to read
+HOMES_FOLDER = Path("/dev/shm/resume-hooks-recorder")  # noqa: S108 - locked, and nobody else's to read
 """The folder of all homes.
 
 Its path has the same length in all runs, because the layout of tables and the sizes of files depend
 on it.
 """
 
-MOUNT = ("mount", "-t", "tmpfs", "-o", "mode=700", "recorder")
+MOUNT_COMMAND = ("mount", "-t", "tmpfs", "-o", "mode=700", "recorder")
 PRIVATE_MOUNT_VARIABLE = "RESUME_HOOKS_RECORDER_IS_PRIVATE"
-"""If this variable is set, HOMES belongs to this process alone."""
+"""If this variable is set, HOMES_FOLDER belongs to this process alone."""
 
 INITIAL_FILE_TIME = FROZEN_TIME - 7_200
 """The modification time of the files that exist before a step."""
@@ -42,13 +42,13 @@ searches are recorded."""
 UNCOMPARED_FILES = re.compile(r"/(?:[^/]*\.lock|lock|making|one-maker)$")
 """Files whose bytes depend on the process that uses them."""
 
-ANSWER = """{"type": "result", "subtype": "success", "is_error": false, "result": "", "total_cost_usd": 0.0125,
+MODEL_ANSWER = """{"type": "result", "subtype": "success", "is_error": false, "result": "", "total_cost_usd": 0.0125,
  "usage": {"input_tokens": 1000, "cache_read_input_tokens": 200, "output_tokens": 50},
  "modelUsage": {"haiku-of-the-day": {"outputTokens": 50}},
  "structured_output": {"goal": "Mend the parser.", "state": "Half of it is done.", "next": "Run the tests.",
   "decisions": ["Keep the old names."], "files": ["src/parser.py"]}}
 """
-CLAUDE = """#!/bin/sh
+CLAUDE_SCRIPT = """#!/bin/sh
 case $1 in --version) echo '2.1.330 (Claude Code)'; exit ;; esac
 cat >/dev/null
 cat "{answer}"
@@ -60,10 +60,10 @@ _START_TIME = re.compile(rb'("(?:procStart|start|since|started)": ?)"\d+"')
 
 
 class Home:
-    """A home for steps. Its path is always the same, because hashed contents include the path."""
+    """A home folder for steps. Contents are hashed, and they contain its path, so the path is fixed."""
 
     def __init__(self, tree: Path, store: Path) -> None:
-        self.root, self._lock = HOMES / "1", _lock_homes()
+        self.root, self._lock = HOMES_FOLDER / "1", _lock_homes()
         self.tree, self._store = tree, store
         self.work, self.streams = self.root / "work", self.root / "streams"
         self.key = re.sub("[^A-Za-z0-9]", "-", str(self.work))
@@ -85,8 +85,8 @@ class Home:
             (self.root / name).mkdir(parents=True, mode=0o700)
         (self.root / "tree").symlink_to(self.tree)
         answer = self.root / "bin" / "answer.json"
-        answer.write_text(ANSWER, encoding="utf-8")
-        self._write_program("claude", CLAUDE.format(answer=answer))
+        answer.write_text(MODEL_ANSWER, encoding="utf-8")
+        self._write_program("claude", CLAUDE_SCRIPT.format(answer=answer))
         self._write_program("resume-hooks", "#!/bin/sh\nexit 1\n")
         self._numbers = {}
 
@@ -96,7 +96,7 @@ class Home:
         program.chmod(0o700)
 
     def add(self, session: Session) -> str:
-        """Write a session and the files beside it. Return the session's path."""
+        """Write a session and the files beside it, and return the path of the session's file."""
         for place, source in session.companions.items():
             self._write(place, source.read_bytes())
         return self._write(session.place, session.content)
@@ -108,7 +108,10 @@ class Home:
         return str(path)
 
     def register_client(self) -> None:
-        """Register the driver as a running client of this home, so that the module's entry point answers it."""
+        """Register the driver as a running client of this home.
+
+        So the entry point of the client's module answers the driver.
+        """
         stat_line = Path(f"/proc/{self.driver_pid}/stat").read_bytes()
         start_step = stat_line.rpartition(b")")[2].split()[19].decode()
         entry = f'{{"pid": {self.driver_pid}, "procStart": "{start_step}"}}'
@@ -137,7 +140,7 @@ class Home:
 
     def _set_time(self, path: str, at: float) -> None:
         os.utime(path, (at, at), follow_symlinks=False)
-        self._known[path] = _signature(path)
+        self._known[path] = _read_signature(path)
 
     def _list_files(self) -> Iterator[str]:
         for name in ("home", "work", "tmp"):
@@ -150,7 +153,7 @@ class Home:
 
     def list_changes(self, step: int) -> list[str]:
         """Return the paths that a step wrote, changed or removed, sorted. Remember the new state of the files."""
-        present = {path: _signature(path) for path in self._list_files()}
+        present = {path: _read_signature(path) for path in self._list_files()}
         changed = [
             path for path, signature in present.items() if self._known.get(path) != signature
         ]
@@ -223,25 +226,27 @@ def find_session_id(path: str) -> str:
     return str(found[-1]) if found else ""
 
 
-def _signature(path: str) -> tuple[int, ...]:
+def _read_signature(path: str) -> tuple[int, ...]:
     status = os.lstat(path)
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
 
 
 def enter_private_mounts() -> None:
-    """Restart this program with a HOMES of its own, so that several runs can work at the same time.
+    """Restart this program with a HOMES_FOLDER of its own, so that several runs can work at the same time.
 
     The function returns in the new process. If the system does not allow this, it returns in the
     old process, and runs wait for each other.
     """
-    HOMES.mkdir(mode=0o700, exist_ok=True)
+    HOMES_FOLDER.mkdir(mode=0o700, exist_ok=True)
     if os.environ.get(PRIVATE_MOUNT_VARIABLE):
-        subprocess.run([*MOUNT, str(HOMES)], check=True)
+        subprocess.run([*MOUNT_COMMAND, str(HOMES_FOLDER)], check=True)
         return
     own_user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     unshare = ["unshare", "--mount", *own_user]
     try:
-        trial = subprocess.run([*unshare, *MOUNT, str(HOMES)], capture_output=True, check=False)
+        trial = subprocess.run(
+            [*unshare, *MOUNT_COMMAND, str(HOMES_FOLDER)], capture_output=True, check=False
+        )
     except FileNotFoundError:
         return
     if trial.returncode == 0:
@@ -250,6 +255,6 @@ def enter_private_mounts() -> None:
 
 
 def _lock_homes() -> int:
-    lock = os.open(HOMES / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(HOMES_FOLDER / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return lock

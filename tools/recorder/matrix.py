@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tools.recorder.sessions import CLAUDE, CODEX, Session
 
-MESSAGES = "messages"
+MESSAGES_FIELD = "messages"
 """The field of an event that contains the client's messages. They are read from the session's file.
 """
 
@@ -31,9 +31,9 @@ CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = (
 class Step(NamedTuple):
     """A call of an entry point. In its words, ``{id}``, ``{child}`` and ``{work}`` are replaced.
 
-    ``fields`` are the fields of the event, except for the command line, which gets no event. A step
-    with ``in_child`` runs in the session that was made last. If no session was made, steps about a
-    child are left out. ``environ`` is added to the usual environment.
+    ``fields`` are the fields of the event. The command line gets no event. A step with ``in_child``
+    runs in the session that was made last. If no session was made, steps about a child are left
+    out. ``environ`` is added to the usual environment variables.
     """
 
     entry_point: str
@@ -98,7 +98,7 @@ def compaction_step(setting: str, trigger: str, **fields: Any) -> Step:
         "screen": True,
         "window": 200_000,
         "heard": True,
-        MESSAGES: True,
+        MESSAGES_FIELD: True,
     }
     return Step(MODULE, (), {**event, **fields}, environ={"RESUME_HOOKS_COMPACTION": setting})
 
@@ -108,11 +108,11 @@ def start_step(source: str, *asked_for: str, **fields: Any) -> Step:
     return Step(SESSION, asked_for, {"hook_event_name": "SessionStart", "source": source, **fields})
 
 
-STEP = "fix the tests"
+NEXT_STEP = "fix the tests"
 
 MAIN_SCENARIOS: tuple[Scenario, ...] = (
-    (shell_step("handoff {id} --json -n", STEP), shell_step("lineage {child} --json")),
-    (prompt_step(f">handoff 4k {STEP}"), prompt_step(f">handoff 4k {STEP}")),
+    (shell_step("handoff {id} --json -n", NEXT_STEP), shell_step("lineage {child} --json")),
+    (prompt_step(f">handoff 4k {NEXT_STEP}"), prompt_step(f">handoff 4k {NEXT_STEP}")),
     (prompt_step(">resume"),),
     (shell_step("trim {id} --json"), shell_step("untrim {child} --all --json")),
     (prompt_step(">trim"), prompt_step(">trim yes"), prompt_step(">untrim", in_child=True)),
@@ -128,7 +128,7 @@ MAIN_SCENARIOS: tuple[Scenario, ...] = (
 
 CHILD_STEPS: tuple[Scenario, ...] = (
     (shell_step("handoff {id} --size 1k"),),
-    (shell_step("handoff {id} --size 24k --json -n", STEP),),
+    (shell_step("handoff {id} --size 24k --json -n", NEXT_STEP),),
     (shell_step("handoff {id} --size all --json"),),
     (shell_step("handoff {id} --json --new-task", "write the release notes"),),
     (
@@ -176,11 +176,11 @@ CHILD_STEPS: tuple[Scenario, ...] = (
 CROSS_AGENT_STEPS: dict[str, tuple[Scenario, ...]] = {
     CLAUDE: (
         (shell_step("fork {id} --to codex --json"),),
-        (shell_step("handoff {id} --to codex --json -n", STEP),),
+        (shell_step("handoff {id} --to codex --json -n", NEXT_STEP),),
     ),
     CODEX: (
         (shell_step("fork {id} --to claude --json"),),
-        (shell_step("handoff {id} --to claude --json -n", STEP),),
+        (shell_step("handoff {id} --to claude --json -n", NEXT_STEP),),
     ),
 }
 
@@ -293,11 +293,11 @@ AFTER_CLEAR: tuple[Scenario, ...] = (
 )
 
 MODULE_STEPS: tuple[Scenario, ...] = (
-    (module_step("handoff", STEP),),
+    (module_step("handoff", NEXT_STEP),),
     (
         module_step("handoff", "12k"),
         module_step("handoff", "all"),
-        module_step("handoff", f"{STEP}", screen=False),
+        module_step("handoff", f"{NEXT_STEP}", screen=False),
     ),
     (module_step("trim"), module_step("trim", "yes"), module_step("untrim", in_child=True)),
     (
@@ -320,7 +320,7 @@ MODULE_STEPS: tuple[Scenario, ...] = (
         module_step("cold", context_tokens=150_000, prompt_cache_likely_expired=True),
         module_step("moved"),
         module_step("offer"),
-        module_step("tool", STEP),
+        module_step("tool", NEXT_STEP),
         module_step("rules"),
         module_step("left", "rollover"),
     ),
@@ -352,7 +352,7 @@ CODEX_STEPS: tuple[Scenario, ...] = (
 )
 
 DAMAGED_SCENARIOS: tuple[Scenario, ...] = (
-    (shell_step("handoff {id} --json -n", STEP),),
+    (shell_step("handoff {id} --json -n", NEXT_STEP),),
     (shell_step("trim {id} --json"), shell_step("untrim {child} --all --json")),
     (shell_step("fork {id} --json"),),
     (

@@ -119,8 +119,8 @@ class Runner:
             }
             if session.agent == CODEX:
                 event |= {"turn_id": "1", "model": "gpt-5"}
-            if event.get(matrix.MESSAGES):
-                event[matrix.MESSAGES] = list_messages(session)
+            if event.get(matrix.MESSAGES_FIELD):
+                event[matrix.MESSAGES_FIELD] = list_messages(session)
             event_text = "" if step.entry_point == matrix.CLI else json.dumps(event)
             names = {"{id}": session.session_id, "{work}": work, "{child}": find_session_id(child)}
             exit_code = self._ask_driver(
@@ -175,7 +175,7 @@ def _fill_placeholders(word: str, names: dict[str, str]) -> str:
 def list_messages(session: Session) -> list[dict[str, Any]]:
     """Return the messages of a session in the form in which a client gives them to the module.
 
-    There is one for every record of the user or the model, in order.
+    The list contains one message for every record of the user or the model, in order.
     """
     messages = []
     for line in session.content.split(b"\n"):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UUID_PATTERN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CLAUDE, CODEX = "claude", "codex"
 
 MAX_BYTES_FOR_ALL_STEPS = 700_000
@@ -20,15 +20,15 @@ MAX_BYTES_FOR_ALL_STEPS = 700_000
 session, only the main scenarios are recorded."""
 
 MAX_DAMAGED_BYTES = 300_000
-SEED = 51
+RANDOM_SEED = 51
 
 
 class Session(NamedTuple):
     """A session: its content, its id, and the files beside it.
 
-    ``name`` identifies the session in the record. ``place`` is its path relative to the home, with
-    ``{key}`` instead of the name of the project folder. ``companions`` maps the paths of the files
-    beside it, relative to the home, to the files in the corpus.
+    ``name`` identifies the session in the record. ``place`` is the path of its file relative to the
+    home, with ``{key}`` instead of the name of the project folder. ``companions`` maps the relative
+    path of each file beside it to the file in the corpus.
     """
 
     agent: str
@@ -45,7 +45,7 @@ def claude_sessions(corpus: Path) -> list[Session]:
     for path in sorted(corpus.rglob("*.jsonl")):
         folders = path.relative_to(corpus).parts[:-1]
         is_companion = path.name.startswith("agent-") or any(
-            UUID.fullmatch(part) for part in folders
+            UUID_PATTERN.fullmatch(part) for part in folders
         )
         if path.stat().st_size and not is_companion:
             sessions.append(_claude_session(path, corpus, len(sessions)))
@@ -53,7 +53,7 @@ def claude_sessions(corpus: Path) -> list[Session]:
 
 
 def _claude_session(path: Path, corpus: Path, number: int) -> Session:
-    is_named_by_id = UUID.fullmatch(path.stem) is not None
+    is_named_by_id = UUID_PATTERN.fullmatch(path.stem) is not None
     session_id = path.stem if is_named_by_id else f"c0c0{number:04x}-0000-4000-8000-{number:012x}"
     folder = ".claude/projects/{key}"
     companions = {}
@@ -78,7 +78,7 @@ def codex_sessions(corpus: Path) -> list[Session]:
     """
     found = []
     for path in sorted(corpus.rglob("rollout-*.jsonl")):
-        session_id = UUID.findall(path.name)[-1]
+        session_id = UUID_PATTERN.findall(path.name)[-1]
         companions = {}
         if "_cli_generated" in path.parts:
             home = next(parent for parent in path.parents if parent.parent.name == "_cli_generated")
@@ -110,7 +110,7 @@ def make_damaged_copies(sessions: list[Session], count: int) -> list[Session]:
 
     Each kind of damage is used in turn. The seed chooses the session and the damaged line.
     """
-    draw = random.Random(SEED)  # noqa: S311 - the same ones every time is the point
+    draw = random.Random(RANDOM_SEED)  # noqa: S311 - the same ones every time is the point
     candidates = [
         session for session in sessions if 2_000 < len(session.content) <= MAX_DAMAGED_BYTES
     ]
@@ -130,7 +130,7 @@ def make_damaged_copies(sessions: list[Session], count: int) -> list[Session]:
 Damage = Callable[[list[bytes], random.Random], bytes]
 
 
-def _place(lines: list[bytes], draw: random.Random) -> int:
+def _choose_line(lines: list[bytes], draw: random.Random) -> int:
     return draw.randrange(max(1, len(lines) - 1))
 
 
@@ -140,52 +140,52 @@ def _truncated(lines: list[bytes], draw: random.Random) -> bytes:
 
 
 def _cut_line(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _place(lines, draw)
+    at = _choose_line(lines, draw)
     lines[at] = lines[at][: len(lines[at]) // 2]
     return b"\n".join(lines)
 
 
 def _missing_line(lines: list[bytes], draw: random.Random) -> bytes:
-    del lines[_place(lines, draw)]
+    del lines[_choose_line(lines, draw)]
     return b"\n".join(lines)
 
 
 def _doubled_line(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _place(lines, draw)
-    lines.insert(_place(lines, draw), lines[at])
+    at = _choose_line(lines, draw)
+    lines.insert(_choose_line(lines, draw), lines[at])
     return b"\n".join(lines)
 
 
 def _not_json(lines: list[bytes], draw: random.Random) -> bytes:
-    lines.insert(_place(lines, draw), b'{"type": "user", "uuid": nope]')
+    lines.insert(_choose_line(lines, draw), b'{"type": "user", "uuid": nope]')
     return b"\n".join(lines)
 
 
 def _not_utf8(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _place(lines, draw)
+    at = _choose_line(lines, draw)
     lines[at] = lines[at].replace(b"e", b"\xff\xfe", 3)
     return b"\n".join(lines)
 
 
 def _nul_bytes(lines: list[bytes], draw: random.Random) -> bytes:
-    lines.insert(_place(lines, draw), b"\0" * 4_096)
+    lines.insert(_choose_line(lines, draw), b"\0" * 4_096)
     return b"\n".join(lines)
 
 
 def _unknown_type(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _place(lines, draw)
+    at = _choose_line(lines, draw)
     lines[at] = re.sub(rb'"type": ?"[a-z_-]+"', b'"type":"never-heard-of"', lines[at])
     return b"\n".join(lines)
 
 
 def _huge_line(lines: list[bytes], draw: random.Random) -> bytes:
     record = {"type": "system", "uuid": "huge", "content": "x" * 2_000_000}
-    lines.insert(_place(lines, draw), json.dumps(record).encode())
+    lines.insert(_choose_line(lines, draw), json.dumps(record).encode())
     return b"\n".join(lines)
 
 
 def _shuffled(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _place(lines, draw)
+    at = _choose_line(lines, draw)
     some = lines[at : at + 12]
     draw.shuffle(some)
     lines[at : at + 12] = some
@@ -193,14 +193,14 @@ def _shuffled(lines: list[bytes], draw: random.Random) -> bytes:
 
 
 def _lost_parents(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _place(lines, draw)
+    at = _choose_line(lines, draw)
     lost = b'"parentUuid":"00000000-dead-4000-8000-000000000000"'
     lines[at] = re.sub(rb'"parentUuid": ?(?:null|"[^"]*")', lost, lines[at])
     return b"\n".join(lines)
 
 
 def _own_parent(lines: list[bytes], draw: random.Random) -> bytes:
-    for at in range(_place(lines, draw), len(lines)):
+    for at in range(_choose_line(lines, draw), len(lines)):
         own = re.search(rb'"uuid": ?"([^"]+)"', lines[at])
         if own and b'"parentUuid"' in lines[at]:
             loop = b'"parentUuid":"' + own[1] + b'"'
@@ -210,7 +210,7 @@ def _own_parent(lines: list[bytes], draw: random.Random) -> bytes:
 
 
 def _wrong_types(lines: list[bytes], draw: random.Random) -> bytes:
-    at = _place(lines, draw)
+    at = _choose_line(lines, draw)
     changed = re.sub(rb'"content": ?"', b'"content":7,"was":"', lines[at], count=1)
     lines[at] = re.sub(rb'"timestamp": ?"[^"]*"', b'"timestamp":[]', changed)
     return b"\n".join(lines)
@@ -240,7 +240,7 @@ def _blank(_: list[bytes], __: random.Random) -> bytes:
 
 def _deep(lines: list[bytes], draw: random.Random) -> bytes:
     lines.insert(
-        _place(lines, draw),
+        _choose_line(lines, draw),
         b'{"type":"user","uuid":"deep","message":' + b"[" * 3_000 + b"]" * 3_000 + b"}",
     )
     return b"\n".join(lines)
@@ -248,7 +248,7 @@ def _deep(lines: list[bytes], draw: random.Random) -> bytes:
 
 def _wrong_roots(lines: list[bytes], draw: random.Random) -> bytes:
     for value in (b"null", b"[]", b'"text"', b"17"):
-        lines.insert(_place(lines, draw), value)
+        lines.insert(_choose_line(lines, draw), value)
     return b"\n".join(lines)
 
 

@@ -358,7 +358,7 @@ def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
     from resume_hooks.parts.smart_trim import plan as smart
     from resume_hooks.parts.smart_trim.ask_model import split_offer
     from resume_hooks.parts.smart_trim.offered_contents import (
-        CERTAIN_RULES,
+        RULES_WITHOUT_INSTRUCTIONS,
         build_offer,
         build_smart_options,
     )
@@ -372,7 +372,7 @@ def test_a_smart_trim_drops_the_chosen_items(where: Where) -> None:
         ],
     )
     scanned = agents.scan_for_trim(thread_file(where), where)
-    offered = build_offer(scanned, build_smart_options(None, CERTAIN_RULES), where)
+    offered = build_offer(scanned, build_smart_options(None, RULES_WITHOUT_INSTRUCTIONS), where)
     assert [(one.target, one.turn) for one in offered.candidates] == [
         (f"make {n}", n + 1) for n in range(3)
     ]

@@ -20,7 +20,7 @@ from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.prompt import card_of_trigger, is_trigger_off
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks import state
-from resume_hooks.parts.marks.cards import list_unchanged_parts
+from resume_hooks.parts.marks.cards import format_unchanged_lines
 from resume_hooks.parts.marks.plan_back import OmittedRecords
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.parts.marks.trigger_answers import QUESTION_KIND
@@ -397,11 +397,11 @@ def test_the_receipt_of_back_names_rewind_files(monkeypatch: pytest.MonkeyPatch)
     It works without ``resume-hooks`` on PATH.
     """
     kept = OmittedRecords(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
-    assert f"    resume-hooks rewind-files {SESSION} --to e1" in list_unchanged_parts(
+    assert f"    resume-hooks rewind-files {SESSION} --to e1" in format_unchanged_lines(
         handoff_receipt(parent_session_id=SESSION), kept
     )
     monkeypatch.delenv("PATH")
     assert (
         "/hooks/engine rewind-files "
-        in list_unchanged_parts(handoff_receipt(parent_session_id=SESSION), kept)[-1]
+        in format_unchanged_lines(handoff_receipt(parent_session_id=SESSION), kept)[-1]
     )

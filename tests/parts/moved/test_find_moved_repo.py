@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from resume_hooks.parts.moved.find_moved_repo import (
-    Traces,
+    FolderMentions,
     find_likely_folders,
     list_session_folders,
     list_sibling_folders,
-    read_traces,
+    read_folder_mentions,
 )
 from resume_hooks.paths import Where
 from resume_hooks.sessions.project_folder import MovedFolder
@@ -38,9 +38,9 @@ def repository(tmp_path: Path, git: Any) -> Path:
 
 def traces_in_deleted_folder(
     folder: object, *, commits: tuple[str, ...] = (), files: tuple[str, ...] = ()
-) -> Traces:
+) -> FolderMentions:
     """Return the traces of a session in a deleted folder."""
-    return Traces(str(folder), commits, files)
+    return FolderMentions(str(folder), commits, files)
 
 
 def test_traces_are_read_from_a_transcript(tmp_path: Path, config_home: ConfigHome) -> None:
@@ -57,8 +57,8 @@ def test_traces_are_read_from_a_transcript(tmp_path: Path, config_home: ConfigHo
         assistant("commit " + "ab" * 20, uuid="e", parent="d"),
     ]
     path = write_session(config_home.project(old), session_id(1), rows)
-    found = read_traces(path, old)
-    assert found == Traces(old, ("ab" * 20, "5d6e7f8", "1a2b3c4"), ("src/a b.py",))
+    found = read_folder_mentions(path, old)
+    assert found == FolderMentions(old, ("ab" * 20, "5d6e7f8", "1a2b3c4"), ("src/a b.py",))
 
 
 def test_a_renamed_repository_is_found(repository: Path, git: Any) -> None:

@@ -15,7 +15,7 @@ from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim.ask_model import ModelResult, ask_model_about_offer
 from resume_hooks.parts.smart_trim.offered_contents import (
-    CERTAIN_RULES,
+    RULES_WITHOUT_INSTRUCTIONS,
     Offer,
     build_offer,
     build_smart_options,
@@ -90,7 +90,11 @@ def model_with_random_choices(seed: int) -> FakeModel:
 
 
 def offer_of_file(
-    path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN_RULES
+    path: object,
+    home: ConfigHome,
+    *,
+    keep: int | None = 0,
+    rules: Sequence[str] = RULES_WITHOUT_INSTRUCTIONS,
 ) -> Offer:
     """Return the contents of a file that are offered to a model; by default none is recent."""
     scanned = plan.scan_session(session_file(str(path)))

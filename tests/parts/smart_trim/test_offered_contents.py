@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 
 from resume_hooks.parts.smart_trim.offered_contents import (
-    CERTAIN_RULES,
     MAX_CANDIDATES,
     MIN_CONTENT_CHARACTERS,
-    UNJUDGED_RULES,
+    RULES_WITH_INSTRUCTIONS,
+    RULES_WITHOUT_INSTRUCTIONS,
 )
 from tests.builders import ConfigHome, attachment, call
 from tests.derive.trim.sessions import LONG_OUTPUT, Chain, write_project_session
@@ -118,7 +118,7 @@ def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
     found = offer_of_file(write_project_session(config_home, chain), config_home)
     assert [choice.rule for choice in found.rule_choices] == ["superseded"]
     assert [one.piece.call for one in found.candidates] == ["t2"]
-    assert set(found.options.only) == set(CERTAIN_RULES)
+    assert set(found.options.only) == set(RULES_WITHOUT_INSTRUCTIONS)
 
 
 def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) -> None:
@@ -130,7 +130,7 @@ def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) 
         .tool("t2", "Read", LONG_OUTPUT + "2", file_path="/a")
     )
     found = offer_of_file(
-        write_project_session(config_home, chain), config_home, rules=UNJUDGED_RULES
+        write_project_session(config_home, chain), config_home, rules=RULES_WITH_INSTRUCTIONS
     )
     assert found.rule_choices == ()
     assert [one.notes for one in found.candidates] == [("the file was read again later",), ()]

@@ -32,7 +32,10 @@ from resume_hooks.errors import (
     UsageError,
 )
 from resume_hooks.parts.smart_trim import plan
-from resume_hooks.parts.smart_trim.offered_contents import CERTAIN_RULES, UNJUDGED_RULES
+from resume_hooks.parts.smart_trim.offered_contents import (
+    RULES_WITH_INSTRUCTIONS,
+    RULES_WITHOUT_INSTRUCTIONS,
+)
 from resume_hooks.parts.smart_trim.plan import (
     MAX_DESCRIPTION_CHARACTERS,
     NEW_TURNS_WARNING,
@@ -125,7 +128,7 @@ def test_the_child_of_a_smart_trim_passes_all_checks(config_home: ConfigHome) ->
     parameters = first["trim_metadata"]["trim_params"]
     assert (parameters["method"], parameters["rules"], parameters["keep_recent"]) == (
         "smart",
-        list(CERTAIN_RULES),
+        list(RULES_WITHOUT_INSTRUCTIONS),
         0,
     )
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
@@ -282,7 +285,10 @@ def test_the_preview_of_a_plan_lists_every_choice(config_home: ConfigHome) -> No
 
 
 def check_smart_trim(
-    home: ConfigHome, path: Path, model: FakeModel, rules: Sequence[str] = CERTAIN_RULES
+    home: ConfigHome,
+    path: Path,
+    model: FakeModel,
+    rules: Sequence[str] = RULES_WITHOUT_INSTRUCTIONS,
 ) -> None:
     """Check that a smart trim is complete, can be restored, and offers the trimmed contents no more."""
     what = offer_of_file(path, home, rules=rules)
@@ -322,7 +328,7 @@ def test_smart_trims_of_real_sessions_are_complete(
     if not real_session.has_talk:
         return
     copy = real_session.copy_to(config_home.project())
-    check_smart_trim(config_home, copy, model_that_drops_everything(), UNJUDGED_RULES)
+    check_smart_trim(config_home, copy, model_that_drops_everything(), RULES_WITH_INSTRUCTIONS)
     check_smart_trim(config_home, copy, model_with_random_choices(real_session.size))
 
 

@@ -19,9 +19,9 @@ from resume_hooks.parts.stats.cache import TranscriptCounts, gather_counts
 from resume_hooks.parts.stats.count import ChildCounts, DayCounts, TranscriptTotals
 from resume_hooks.parts.stats.totals import (
     Statistics,
+    compute_percentile,
     make_statistics,
     measure_state_folder,
-    percentile,
 )
 from resume_hooks.sessions.link_log import Link, record_link, record_successor
 from resume_hooks.sessions.session_files import session_file
@@ -258,8 +258,8 @@ def test_the_counts_of_deleted_transcripts_are_limited(
 def test_a_percentile_is_a_measured_duration(
     durations: dict[int, int], percent: int, value: int
 ) -> None:
-    """A percentile is one of the measured durations."""
-    assert percentile(durations, percent) == value
+    """A compute_percentile is one of the measured durations."""
+    assert compute_percentile(durations, percent) == value
 
 
 def test_since_limits_hooks_and_children() -> None:

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 LINE_SEARCH_CONFIDENCE = (
     0.99  # The fraction of correct answers, as measured by benchmarks/attribution.
 )
-MAX_CALLS = 5_000
+MAX_READ_CALLS = 5_000
 """Maximum number of calls to read, newest first. A file with more calls is not written by hand."""
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -188,7 +188,8 @@ def answer_line_search(
             "Words, --or, --tool and --role have no meaning for a line",
             "Omit these options, or the line.",
         )
-    # Search the current turn and runs without a screen as well, because they also write files.
+    # Search the current turn and runs without a screen as well. A search for text leaves them out,
+    # but they also write files.
     scope = scope._replace(
         file=requested_line.relative_path, include_helpers=True, asking_session=""
     )
@@ -332,7 +333,7 @@ class EditFinder:
             self._files_in_scope.file_count,
         )
         ranking = Ranking(self._index.postings, search_limits, (), None)
-        postings = ranking.matching_records(MAX_CALLS, lookups)
+        postings = ranking.matching_records(MAX_READ_CALLS, lookups)
         self.has_too_many_calls = self.has_too_many_calls or ranking.has_unread_records
         return postings
 

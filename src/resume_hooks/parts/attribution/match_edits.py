@@ -66,10 +66,11 @@ class Verdict(NamedTuple, Generic[EditRecord]):
 class _EditEffect(NamedTuple, Generic[EditRecord]):
     """How an edit has changed the lines with a given text.
 
-    ``added_copies`` is the change in the number of these lines. ``removes_text`` is true if the
-    file certainly had none of them before or after the edit. ``has_other_lines`` is true if it had
-    any before. ``fits_neighbours`` is true if the edit wrote one of them between the same lines as
-    in the current file.
+    ``added_copies`` is the number of these lines after the edit minus their number before it.
+    ``removes_text`` is true if the file certainly contained no such line before the edit, or
+    contains none after it. ``has_other_lines`` is true if the file contained such a line before the
+    edit. ``fits_neighbours`` is true if the edit wrote such a line between the same lines as in the
+    current file.
     """
 
     edit: FileEdit[EditRecord]

@@ -212,19 +212,19 @@ def _build_body(fresh_plan: FreshPlan, receipt: Receipt) -> Iterator[str]:
     contents, child = fresh_plan.contents, fresh_plan.draft
     yield f"# {format_markdown_line(receipt.title)}"
     if step := extract_next_step(fresh_plan.opening):
-        yield f"## Next step, as the user put it\n\n{_fence_plain(step)}"
+        yield f"## Next step, as the user put it\n\n{_format_code_block(step)}"
     if contents.summary:
-        yield f"## Summary, by a model\n\n{_fence_plain(contents.summary)}"
+        yield f"## Summary, by a model\n\n{_format_code_block(contents.summary)}"
     if contents.edited_digest:
         yield (
             "## The opening of the fresh session, as the user edited "
-            f"it\n\n{_fence_plain(contents.edited_digest)}"
+            f"it\n\n{_format_code_block(contents.edited_digest)}"
         )
     if contents.digest:
         yield from _build_digest_sections(format_whole_digest(contents.digest))
     commands = [
-        f"In Claude Code:\n\n{_fence_plain(receipt.in_client)}",
-        f"In a shell:\n\n{_fence_plain(receipt.shell)}",
+        f"In Claude Code:\n\n{_format_code_block(receipt.in_client)}",
+        f"In a shell:\n\n{_format_code_block(receipt.shell)}",
     ]
     digest_text = format_digest_reference(child.session_id)
     read_hint = (
@@ -266,7 +266,7 @@ def _format_plain_markdown_line(text: str) -> str:
     return line
 
 
-def _fence_plain(text: str) -> str:
+def _format_code_block(text: str) -> str:
     """Return a text in a code block that the text cannot end."""
     longest_run = max(map(len, _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest_run + 1)

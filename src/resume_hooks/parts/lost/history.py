@@ -1,7 +1,7 @@
 """Read the client's ``history.jsonl``, which contains the prompts of all sessions.
 
-Each entry has the folder and time of a prompt. The client only appends to this file. So a reading
-begins where the last reading ended, or at the start if the file was rewritten.
+Each entry has the folder and time of a prompt. The client only appends to this file. So the file is
+read from the end of the last reading on, or from its start if the file was rewritten.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ PASTES_FOLDER = "paste-cache"
 MAX_PASTE_BYTES = 16 * 1024 * 1024
 """Maximum number of bytes in a pasted text. A longer text is shown as a placeholder."""
 
-MIN_NEW_BYTES_TO_SAVE = 64 * 1024
-"""Minimum number of new bytes after which the note of the last reading is written again. Fewer
-bytes are read again the next time."""
+MIN_UNSAVED_BYTES = 64 * 1024
+"""Minimum number of new bytes after which the progress of the reading is saved. Fewer bytes are
+read again the next time."""
 
-# Number of bytes before the end of the last reading. If they have not changed, the file was only
-# appended to.
+# Number of bytes before the end of the last reading from which a checksum is made. If the checksum
+# is the same, the file was only appended to.
 _CHECKSUM_BYTES = 4_096
 _NOTE_VERSION = 2
 _MAX_TIME_MILLISECONDS = 253_402_300_799_000  # The last millisecond that a date can represent.
@@ -83,8 +83,9 @@ class SessionPrompts(NamedTuple):
 def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts], bool]:
     """Return the prompts of all sessions in the history, and whether the history was only appended to.
 
-    The result continues the last reading, whose note is at ``note_path`` and is updated. If the
-    history was rewritten, it may lack earlier sessions. Raise OSError if it cannot be read.
+    The file at ``note_path`` records how far the history was read. It is updated. If the history
+    was rewritten, the result may lack earlier sessions. Raise OSError if the history cannot be
+    read.
     """
     with open_regular(os.path.join(where.config, HISTORY_FILE)) as stream:
         inode, start_offset, checksum, sessions = _read_note(note_path)
@@ -109,7 +110,7 @@ def read_history(note_path: str, where: Where) -> tuple[dict[str, SessionPrompts
                     earlier_prompts.prompt_count + entry.is_prompt,
                     last_time_ms,
                 )
-        if not has_only_grown or end_offset - start_offset > MIN_NEW_BYTES_TO_SAVE:
+        if not has_only_grown or end_offset - start_offset > MIN_UNSAVED_BYTES:
             position_fields = {
                 "inode": os.fstat(stream.fileno()).st_ino,
                 "end": end_offset,
@@ -186,7 +187,10 @@ def _read_paste(paste: Record, where: Where) -> str:
 
 
 def _read_note(path: str) -> tuple[int, int, int, dict[str, SessionPrompts]]:
-    """Return the inode, end, checksum and sessions of the last reading, or zeros if there was none."""
+    """Return the inode, the end offset, the checksum and the sessions that the last reading has recorded.
+
+    Return zeros and no sessions if there was no reading.
+    """
     try:
         note: Any = orjson.loads(read_regular_file(path, 256 * 1024 * 1024))
         if note["version"] != _NOTE_VERSION:

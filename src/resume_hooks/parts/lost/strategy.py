@@ -54,7 +54,7 @@ RESTORABLE_FOLDERS = ("vault", "trash")
 # create its transcript.
 MAX_RECENT_MILLISECONDS = 60_000
 # Cached because each call makes system calls.
-_cached_project_key = functools.lru_cache(maxsize=4096)(project_key)
+_get_project_key = functools.lru_cache(maxsize=4096)(project_key)
 
 
 class LostPrompts(Claude):
@@ -141,7 +141,7 @@ class LostPrompts(Claude):
             if session_prompts.prompt_count
             and session_prompts.last_time_ms < latest_prompt
             and session_id not in present_ids
-            and _cached_project_key(session_prompts.project) not in unlisted_projects
+            and _get_project_key(session_prompts.project) not in unlisted_projects
         }, has_only_grown
 
     def _find_present_sessions(self) -> tuple[set[str], set[str]]:
@@ -188,7 +188,7 @@ class LostPrompts(Claude):
         paths = {
             session_id: os.path.join(
                 self._copies,
-                _cached_project_key(session_prompts.project),
+                _get_project_key(session_prompts.project),
                 f"{session_id}{TRANSCRIPT_SUFFIX}",
             )
             for session_id, session_prompts in prompts_by_session.items()

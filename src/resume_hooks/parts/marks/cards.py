@@ -135,7 +135,7 @@ def format_no_question_card(active_mark: Mark | None, trigger: Trigger, *, is_ex
     return refusal_card(words, mark_text, last_line=f"Replace: {commands}")
 
 
-def list_back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
+def format_child_lines(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
     """Return lines about the child of ``>back``: what it contains, and what stays unchanged."""
     mark, goal = (
         back_plan.mark,
@@ -153,11 +153,11 @@ def list_back_facts(receipt: Receipt, back_plan: BackPlan) -> tuple[str, ...]:
         facts.append(
             f"report: {collapse_line(plain_text(back_plan.report), MAX_TITLE_COLUMNS * 2)}"
         )
-    facts.extend(list_unchanged_parts(receipt, back_plan.omitted_records))
+    facts.extend(format_unchanged_lines(receipt, back_plan.omitted_records))
     return tuple(facts)
 
 
-def list_unchanged_parts(
+def format_unchanged_lines(
     receipt: Receipt, omitted_records: OmittedRecords | None, old_session: str = "this one"
 ) -> list[str]:
     """Return lines about what stays unchanged after ``back``, and how to restore files.
@@ -177,7 +177,7 @@ def list_unchanged_parts(
     return [f"not in the new session, still in {old_session}: {omitted_records.range_text}", *facts]
 
 
-def list_existing_child_facts(trigger: Trigger) -> tuple[str, ...]:
+def format_existing_child_lines(trigger: Trigger) -> tuple[str, ...]:
     """Return lines about the child of the last ``>back``, which used up the mark.
 
     A slash command is removed from the input box, so its text must be a new report. A command with

@@ -23,10 +23,10 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, get_mapping
 from resume_hooks.transcripts.transcript import scan_transcript
 
-FORK: Final = "fork"
+FORK_KIND: Final = "fork"
 COPYING_KINDS = frozenset({"trim", "untrim"})
-"""Children of these kinds contain every record of their parent, so the parent's mark is also
-theirs."""
+"""Children of these kinds contain every record of their parent, so ``back`` can also use the
+parent's mark in them."""
 
 
 def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
@@ -45,7 +45,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
             return mark
         path = lineage_finder.locate_parent(ancestor, session.path)
         ancestor = lineage_finder.find_parent(path) if path else None
-    if parent is None or parent.kind != FORK or parent.subagent or not parent.session_id:
+    if parent is None or parent.kind != FORK_KIND or parent.subagent or not parent.session_id:
         return None
     copied_nodes: list[Node] = []
 
@@ -82,7 +82,7 @@ def find_fork_point(session: SessionFile, where: Where) -> Mark | None:
 
 
 def list_parent_remarks(session: SessionFile, fork_time: str, where: Where) -> list[str]:
-    """Return a remark for the user if the parent has records that are newer than ``fork_time``."""
+    """Return a remark for the user if the parent of a fork was continued after ``fork_time``."""
     lineage_finder = LineageFinder(where)
     parent = lineage_finder.find_parent(session.path)
     path = lineage_finder.locate_parent(parent, session.path) if parent else None

@@ -55,7 +55,7 @@ from resume_hooks.transcripts.records import USER, Record, get_message
 from resume_hooks.transcripts.transcript import Transcript
 
 MAX_GOAL_CHARACTERS = 300
-"""A goal or a report is cut after this number of characters on a card."""
+"""Maximum number of characters of a goal or a report on a card."""
 
 
 class OmittedRecords(NamedTuple):
@@ -72,7 +72,7 @@ class OmittedRecords(NamedTuple):
 
     @property
     def range_text(self) -> str:
-        """The references to the first and the last record, as text."""
+        """The references to the first and the last omitted record, as text."""
         first_reference, last_reference = (
             self.names.reference(self.first_line),
             self.names.reference(self.last_line),
@@ -82,7 +82,7 @@ class OmittedRecords(NamedTuple):
         return f"{first_reference} to {last_reference}"
 
 
-class OpeningFacts(NamedTuple):
+class OpeningData(NamedTuple):
     """The data for the opening of the child.
 
     ``loss_reason`` says why the mark cannot be found, or is ``""`` if it was found. ``report`` and
@@ -96,7 +96,7 @@ class OpeningFacts(NamedTuple):
     fork_digest: str
 
 
-def format_opening_for_model(child: Draft, facts: OpeningFacts) -> str:
+def format_opening_for_model(child: Draft, facts: OpeningData) -> str:
     """Return the opening of the child for the model.
 
     It contains the lineage, the position of the mark, the findings of a fork, and the report.
@@ -142,7 +142,7 @@ def format_opening_for_model(child: Draft, facts: OpeningFacts) -> str:
     return replace_surrogates("\n".join(lines))
 
 
-def format_opening_for_screen(facts: OpeningFacts) -> str:
+def format_opening_for_screen(facts: OpeningData) -> str:
     """Return the opening of the child for the screen."""
     mark, omitted_records, loss_reason = facts.mark, facts.omitted_records, facts.loss_reason
     if mark.goal:
@@ -184,7 +184,7 @@ def format_opening_for_screen(facts: OpeningFacts) -> str:
 CHILD_KIND: Final = "back"
 
 MAX_REPORT_CHARACTERS = 500_000
-"""the maximum number of characters in a report"""
+"""Maximum number of characters in a report."""
 
 EMPTY_REPORT_MESSAGE = "Report cannot be empty."
 
@@ -295,7 +295,7 @@ def plan_back(
         else:
             fork_time = mark.started_at
         remarks = [*remarks, *list_parent_remarks(session, fork_time, where)]
-    facts = OpeningFacts(mark, report, omitted_records, loss_reason, fork_digest)
+    facts = OpeningData(mark, report, omitted_records, loss_reason, fork_digest)
     closing = ClosingTexts(format_opening_for_model(child, facts), format_opening_for_screen(facts))
     tokens_after = parent.count_sent_tokens(list(kept_nodes), where) + round(
         (len(closing.text) + len(closing.card)) / parent.characters_per_token
@@ -433,10 +433,10 @@ def _explain_loss(transcript: Transcript, mark: Mark, node_count: int) -> str:
 def _find_omitted_records(
     parent: ParentScan, nodes: Sequence[Node], first_omitted_line: int | None, where: Where
 ) -> OmittedRecords | None:
-    """Return a description of the records that the child omits, or None if they are no conversation.
+    """Return a description of the records that the child omits, or None if they contain no conversation.
 
-    ``first_omitted_line`` is the line number of the first record after the mark, which a compaction
-    may have removed from ``nodes``. It is None if the mark was found.
+    ``first_omitted_line`` is the line number of the first record after the mark. It is only given
+    if the mark was found, because a compaction may have removed this record from ``nodes``.
     """
     if not any(node.is_in_conversation for node in nodes):
         return None

@@ -29,23 +29,23 @@ NO_MARK_MESSAGE = "No active mark."
 OTHER_BACK_MESSAGE = "Another prompt is going back in this session right now"
 
 MARK_LIFETIME_SECONDS = 60 * 86_400
-"""A mark is deleted after this number of seconds. The client deletes sessions after 30 days."""
+"""Number of seconds after which a mark is deleted. The client deletes sessions after 30 days."""
 
 MAX_UUID_CHARACTERS = 200
-"""the maximum number of characters in the id of a record"""
+"""Maximum number of characters in the id of a record."""
 
 _NOTE_PREFIX = "mark-"
 
 MAX_GOAL_CHARACTERS = 4_000
-"""the maximum number of characters in a goal"""
+"""Maximum number of characters in a goal."""
 
 
 class Mark(NamedTuple):
     """A point in a session, after one of its records.
 
-    ``uuid`` is the id of this record, and ``record`` was its line number, counted from 0, when the
-    mark was set. If the mark is the point where a fork left its parent, ``left_parent_id`` is the id of the
-    parent, else ``""``.
+    ``uuid`` is the id of this record. ``record`` is the line number of the record, counted from 0,
+    when the mark was set. If the mark is the point where a fork left its parent, ``left_parent_id``
+    is the id of the parent. Otherwise ``left_parent_id`` is ``""``.
     """
 
     session_id: str
@@ -57,7 +57,7 @@ class Mark(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """Words for the mark, as the subject of a sentence."""
+        """A phrase for the mark that can be the subject of a sentence."""
         if self.left_parent_id:
             return "The place where the fork left its parent"
         return "The mark"
@@ -68,9 +68,9 @@ class Mark(NamedTuple):
 
 
 def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
-    """Delete the mark of a deleted session, because its goal contains the user's words.
+    """Delete the mark of a deleted session, because the mark's goal contains the user's words.
 
-    The result is empty, because the user needs no remark.
+    The result is always empty, because the user needs no note about it.
     """
     hook_state.consume_note(f"{_NOTE_PREFIX}{session_id}.json")
     return []
@@ -89,7 +89,7 @@ class PlacedMark(NamedTuple):
 def place_mark(session: SessionFile, goal: str = "") -> PlacedMark:
     """Return a mark at the current end of the session. The mark is not stored.
 
-    While the model works, the mark is after the last complete step. Raises NothingToMark if the
+    While the model works, the mark is after the last complete step. Raise NothingToMark if the
     session has no conversation yet, InSubagent for a sub-agent's transcript, and UsageError if the
     goal is too long.
     """

@@ -154,7 +154,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
         confirmations.consume_question(request.session_id, QUESTION_KIND)
         # Without this, /clear would continue the conversation that the user has just left.
         pending_handoff.consume_handoffs_of_parent(request.session_id)
-    return OpenedSession(receipt, plan.child, "back", cards.list_back_facts(receipt, plan))
+    return OpenedSession(receipt, plan.child, "back", cards.format_child_lines(receipt, plan))
 
 
 def _find_existing_answer(request: Request, report: str = "") -> AnyOpenedSession | None:
@@ -165,6 +165,6 @@ def _find_existing_answer(request: Request, report: str = "") -> AnyOpenedSessio
     existing_child = find_existing_child(request.session, "back", request.where, report=report)
     if existing_child is None:
         return None
-    facts = cards.list_existing_child_facts(request.trigger)
+    facts = cards.format_existing_child_lines(request.trigger)
     remark = f"No new session was created. This is the session from your last {request.typed_name}."
     return OpenedSession(existing_child, None, "already back", facts, remark)

@@ -39,10 +39,10 @@ MAX_SUGGESTIONS = 5
 MAX_FOLDERS = 300
 """Maximum number of folders to examine."""
 
-MAX_SIBLINGS = 100
+MAX_SIBLING_FOLDERS = 100
 """Maximum number of folders to examine that are next to the missing folder."""
 
-MAX_TRACES = 200
+MAX_MENTIONS = 200
 """Maximum number of commits to search for. The same number applies to files."""
 
 _COMMIT_ID = re.compile(
@@ -53,7 +53,7 @@ _COMMIT_ID = re.compile(
 _FILE_PATH_FIELD = re.compile(rb'"(?:file_path|filePath|notebook_path)":("(?:[^"\\]|\\.){1,4096}")')
 
 
-class Traces(NamedTuple):
+class FolderMentions(NamedTuple):
     """The commits and files of a folder that a session mentions.
 
     ``commits`` are commit ids, newest first. ``files`` are paths relative to ``folder``.
@@ -75,10 +75,12 @@ def find_session_homes(
         *list_sibling_folders(folder),
         *known_folders,
     ]
-    return find_likely_folders(read_traces(path, folder), candidates, where)[:MAX_SUGGESTIONS]
+    return find_likely_folders(read_folder_mentions(path, folder), candidates, where)[
+        :MAX_SUGGESTIONS
+    ]
 
 
-def read_traces(path: str, folder: str) -> Traces:
+def read_folder_mentions(path: str, folder: str) -> FolderMentions:
     """Return the commits and files of ``folder`` that the end of the transcript at ``path`` mentions.
 
     Raise SessionNotFound if the transcript cannot be read.
@@ -95,12 +97,14 @@ def read_traces(path: str, folder: str) -> Traces:
                 relative = os.path.normpath(file_path[len(start) :])
                 if not relative.startswith(".."):  # Skip a path that leads outside the folder.
                     files[relative] = None
-    return Traces(
-        folder, tuple(reversed(commits))[:MAX_TRACES], tuple(reversed(files))[:MAX_TRACES]
+    return FolderMentions(
+        folder, tuple(reversed(commits))[:MAX_MENTIONS], tuple(reversed(files))[:MAX_MENTIONS]
     )
 
 
-def find_likely_folders(traces: Traces, folders: Iterable[str], where: Where) -> list[MovedFolder]:
+def find_likely_folders(
+    traces: FolderMentions, folders: Iterable[str], where: Where
+) -> list[MovedFolder]:
     """Return those of the ``folders`` and their worktrees that may be the moved folder, best first.
 
     A folder is returned if it contains the commits or at least half of the files, or if git knows
@@ -195,7 +199,7 @@ def list_sibling_folders(old_folder: str) -> list[str]:
             )
     except OSError:
         return []
-    return siblings[:MAX_SIBLINGS]
+    return siblings[:MAX_SIBLING_FOLDERS]
 
 
 def _find_folder_in_repository(root: str, old_folder: str, files: tuple[str, ...]) -> str:

@@ -156,8 +156,9 @@ def copy_sessions_to_folder(
     """Copy the sessions that have no copy in ``new_folder`` yet.
 
     The oldest session is copied first, so that the copies have the same order by date.
-    ``report_progress`` is called with the number of bytes that were copied and the total number.
-    Return the receipts, and the sessions that were not copied with the reasons.
+    ``report_progress`` is called with the number of bytes that were copied and the total number of
+    bytes. Return the receipts of the copies, and the sessions that were not copied, each with the
+    reason.
     """
     receipts, not_copied, done_bytes = list[Receipt](), list[NotCopied](), 0
     total_bytes = sum(session.size for session in sessions)
@@ -219,7 +220,7 @@ def _may_have_moved_to(old_folder: str, new_folder: str, where: Where) -> bool:
     for session in sessions_of_directory(old_folder, where)[:MAX_SEARCHED_SESSIONS]:
         with contextlib.suppress(SessionNotFound):  # The session was deleted after it was listed.
             folders = find_moved_repo.find_likely_folders(
-                find_moved_repo.read_traces(session.path, old_folder), [new_folder], where
+                find_moved_repo.read_folder_mentions(session.path, old_folder), [new_folder], where
             )
             if any(likely_folder.folder == canonical_path(new_folder) for likely_folder in folders):
                 return True
@@ -240,7 +241,7 @@ def format_start_line(event: dict[str, Any]) -> str:
 
     Only the records of earlier session starts are used.
     """
-    new, where = _event_folder(event), Where()
+    new, where = _read_event_folder(event), Where()
     folders = list_recorded_former_folders(new, where)
     if len(folders) == 1:
         return _format_moved_line(folders[0], where)
@@ -252,14 +253,14 @@ def format_background_line(event: dict[str, Any]) -> str:
 
     The search also reads sessions. Return ``""`` if it finds no single former folder.
     """
-    new, where = _event_folder(event), Where()
+    new, where = _read_event_folder(event), Where()
     try:
         return _format_moved_line(find_former_folder(new, where, MAX_SEARCH_SECONDS), where)
     except UsageError:
         return ""
 
 
-def _event_folder(event: dict[str, Any]) -> str:
+def _read_event_folder(event: dict[str, Any]) -> str:
     return canonical_path(
         os.environ.get("CLAUDE_PROJECT_DIR") or hook_replies.text_field(event, "cwd") or os.getcwd()
     )

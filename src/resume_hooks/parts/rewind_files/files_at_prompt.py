@@ -33,7 +33,7 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import iterate_ancestors
 
-FIRST_VERSION = 1
+FIRST_BACKUP_VERSION = 1
 """The version of the first backup of a file, which the client makes when it starts to track the
 file."""
 
@@ -44,15 +44,15 @@ TARGET_HELP = (
     "<session>:<line>."
 )
 MAX_QUOTE_CHARACTERS = 60
-"""A message quotes at most this number of characters from a prompt."""
+"""Maximum number of characters of a prompt that a message quotes."""
 
 
 class RewindTarget(NamedTuple):
     """The record that ``--to`` names.
 
-    It is the first record of a ``turn``, where 0 means the last turn. If ``turn`` is None, it is
-    ``record``, a line number or a uuid, in ``session``. If ``session`` is None, it is the session
-    of the command.
+    If ``turn`` is not None, the record is the first record of this turn, where 0 means the last
+    turn. Otherwise ``record`` is the line number or the uuid of the record in ``session``. If
+    ``session`` is None, the session is the one that the command names.
     """
 
     turn: int | None
@@ -326,7 +326,7 @@ def _build_target_files(
     for state in prompt_state.states:
         for path, backup in backups_by_message[state.prompt_id].items():
             paths.add(path)
-            if backup.version == FIRST_VERSION:
+            if backup.version == FIRST_BACKUP_VERSION:
                 first_backups.setdefault(path, backup)
 
     for path in sorted(paths):

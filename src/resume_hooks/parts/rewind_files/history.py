@@ -26,7 +26,8 @@ from resume_hooks.transcripts.records import USER, Record, get_string
 from resume_hooks.transcripts.transcript import scan_transcript
 
 MAX_TRACKED_PATHS = 10_000
-"""A session that tracks more files than this was not written by a client."""
+"""Maximum number of files that a session tracks. A session with more files was not written by a
+client."""
 
 _BACKUP_NAME = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
 

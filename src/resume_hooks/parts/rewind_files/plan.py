@@ -24,14 +24,14 @@ from resume_hooks.storage.state_file import remove_stale_temporaries
 from resume_hooks.system.text import plain_line
 
 MAX_COMPARED_BYTES = 400_000
-"""Texts with more bytes than this are not compared line by line."""
+"""Maximum number of bytes of a text that is compared line by line."""
 
 MAX_COMPARED_LINES = 5_000
 MAX_SHOWN_LINES = 60
-"""At most this number of lines is shown of a file's difference."""
+"""Maximum number of lines of a file's difference to show."""
 
 MAX_SHOWN_LINE_CHARACTERS = 240
-"""A line is cut after this number of characters when it is shown."""
+"""Maximum number of characters of a line to show."""
 
 
 class Difference(NamedTuple):
@@ -100,15 +100,14 @@ def _format_size(content: bytes | None) -> str:
 
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-"""A larger file is neither restored nor replaced. The size is in bytes."""
+"""Maximum number of bytes of a file that is restored or replaced."""
 
 PERMISSION_BITS = 0o777
-"""Only these bits of a file's mode are restored. Set-user-id and similar bits are never restored.
-"""
+"""The bits of a file's mode that are restored. Set-user-id and similar bits are never restored."""
 
 
 class StoredContent(NamedTuple):
-    """A stored content: the file with the path ``parts`` below the folder ``root``."""
+    """Content that is stored in the file with the path ``parts`` below the folder ``root``."""
 
     root: str
     parts: tuple[str, ...]
@@ -261,19 +260,16 @@ def require_writable_folder(root_descriptor: int, place: ProjectPath) -> None:
 
 
 def read_stored_content(source: StoredContent) -> tuple[bytes, int]:
-    """Return a stored content and its mode.
+    """Return the bytes of a stored content, and the mode of its file.
 
-    Raises OSError or WriteFailed if the file does not exist or is not a regular file.
+    Raise OSError or WriteFailed if the file does not exist or is not a regular file.
     """
     content, state = safe_tree.read_file_below(source.root, source.parts, MAX_FILE_BYTES)
     return content, state.st_mode
 
 
 def make_file_version(content: bytes, mode: int) -> FileVersion:
-    """Return the digest, the size and the mode of a content.
-
-    Only the permission bits of ``mode`` are kept.
-    """
+    """Return the digest, the size and the permission bits of a file with this content and mode."""
     return FileVersion(
         hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSION_BITS
     )

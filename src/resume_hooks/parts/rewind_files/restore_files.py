@@ -40,10 +40,10 @@ from resume_hooks.transcripts.records import Record, get_string
 MANIFEST_FILE = "manifest.json"
 MANIFEST_VERSION = 1
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
-"""The maximum size of a manifest in bytes. A manifest for ten thousand files has a few MB."""
+"""Maximum number of bytes in a manifest. A manifest for ten thousand files has a few MB."""
 
 MAX_RUNS_PER_INSTANT = 1_000
-"""At most this number of runs can have the same time. Each run has its own folder."""
+"""Maximum number of runs with the same time. Each run has its own folder."""
 
 _RUN_NAME = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
 """The name of a run's folder.
@@ -135,11 +135,9 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
         )
     root = ProjectRoot.from_folder(get_string(manifest, "root"), where)
     rows = []
-    for row in _list_or_empty(manifest.get("files")):
+    for row in _get_list(manifest.get("files")):
         rows.append(_parse_target(root, row, StoredContent(folder, (name,))))
-    folders = tuple(
-        path for path in _list_or_empty(manifest.get("folders")) if isinstance(path, str)
-    )
+    folders = tuple(path for path in _get_list(manifest.get("folders")) if isinstance(path, str))
     files_plan = plan.plan_files(session_id, root, [row for row in rows if row])
     return dataclasses.replace(
         files_plan, folders=folders, undone_run_time=get_string(manifest, "time") or name
@@ -252,7 +250,7 @@ def _parse_target(root: ProjectRoot, row: Any, run: StoredContent) -> TargetFile
     )
 
 
-def _list_or_empty(value: Any) -> list[Any]:
+def _get_list(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     return []

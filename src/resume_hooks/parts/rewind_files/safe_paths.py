@@ -14,7 +14,7 @@ from typing import NamedTuple
 from resume_hooks.paths import Where
 
 MAX_PATH_DEPTH = 100
-"""A path with more parts than this is refused."""
+"""Maximum number of parts in a path. A longer path is refused."""
 
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
@@ -74,8 +74,8 @@ class ProjectRoot(NamedTuple):
     def was_behind_link(self, place: ProjectPath, folder: str) -> bool:
         """Check whether a file was behind a symbolic link when it was backed up.
 
-        It was if ``folder``, its folder without symbolic links, does not end with the folder in its
-        path.
+        ``folder`` is the file's folder at that time, without symbolic links. If ``folder`` does not
+        end with the folder in the file's path, the file was behind a link.
         """
         parent_path = "/".join(place.parts[:-1])
         return bool(folder and parent_path) and not folder.endswith(f"/{parent_path}")

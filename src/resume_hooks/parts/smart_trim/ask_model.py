@@ -29,25 +29,24 @@ from resume_hooks.transcripts.trimmable_pieces import (
     TEXT_PIECE,
 )
 
-# One call contains at most this number of characters of contents, about 17,000 tokens. With more,
+# Maximum number of characters of contents in one call, about 17,000 tokens. With more characters,
 # small models choose worse.
 MAX_CALL_CHARACTERS = 60_000
-# One call contains at most this number of contents. The answer needs about 60 tokens for each
-# choice.
+# Maximum number of contents in one call. The answer needs about 60 tokens for each choice.
 MAX_CONTENTS_PER_CALL = 60
 MAX_OUTLINE_CHARACTERS = (
-    8_000  # the maximum number of characters in the outline, which is part of every call
+    8_000  # Maximum number of characters in the outline, which is part of every call.
 )
 MAX_ENDING_CHARACTERS = (
-    1_500  # The last prompt and the last answer are shortened to this number of characters.
+    1_500  # Maximum number of characters of the last prompt and of the last answer.
 )
-# A compaction's summary is cut after this number of characters. It replaces the turns before it.
+# Maximum number of characters of a compaction's summary, which replaces the turns before it.
 MAX_SUMMARY_CHARACTERS = 3_000
-MAX_MESSAGE_CHARACTERS = 200  # Any other message is cut after this number of characters.
-MAX_TARGET_CHARACTERS = 160  # The description of a content is cut after this number of characters.
-MAX_MESSAGES_BETWEEN = 3  # At most this number of messages is shown before a content.
+MAX_MESSAGE_CHARACTERS = 200  # Maximum number of characters of any other message.
+MAX_TARGET_CHARACTERS = 160  # Maximum number of characters in the description of a content.
+MAX_MESSAGES_BETWEEN = 3  # Maximum number of messages to show before a content.
 
-_KIND_NAMES = {
+_KIND_PHRASES = {
     RESULT_PIECE: "output of",
     INPUT_PIECE: "input of",
     MEDIA_PIECE: "image or document",
@@ -187,7 +186,7 @@ def _format_message(message: _MessageExcerpt) -> str:
 def _format_candidate(candidate: Candidate) -> str:
     """Return a content as text for the model: a heading and an excerpt."""
     piece = candidate.piece
-    kind_name = _KIND_NAMES[piece.kind]
+    kind_name = _KIND_PHRASES[piece.kind]
     description = collapse_line(
         plain_line(
             f"{kind_name} {candidate.tool} {candidate.target}"[: 10 * MAX_TARGET_CHARACTERS]
@@ -223,13 +222,13 @@ For each piece that you choose give its number, a description that tells the ass
 words (what it was and its result, such as "test run, 3 failures in test_parser, fixed later"), and a rationale for \
 the user in at most 15 words. Choose nothing if everything is needed. Pieces that you don't name stay as they are."""
 
-USER_INSTRUCTIONS = "The user's own instructions, which override all of this:"
+USER_INSTRUCTIONS_HEADING = "The user's own instructions, which override all of this:"
 HINT_INSTRUCTION = (
     "Where a note says that a piece was superseded, repeated or undone, it can be "
     "dropped unless these instructions want it."
 )
 
-MIN_SHOWN_COST_USD = 0.0001  # A cost is mentioned if it is at least this number of US dollars.
+MIN_SHOWN_COST_USD = 0.0001  # Minimum cost, in US dollars, that a message mentions.
 WITHOUT_MODEL_REMEDY = "Nothing was written. Without a model: resume-hooks trim {session}"
 
 
@@ -308,7 +307,7 @@ def ask_model_about_offer(
 def format_task(instructions: str) -> str:
     """Return the task for the model. If the user gave instructions, they are part of it."""
     return "\n\n".join(
-        [TASK_TEXT, USER_INSTRUCTIONS, instructions.strip(), HINT_INSTRUCTION]
+        [TASK_TEXT, USER_INSTRUCTIONS_HEADING, instructions.strip(), HINT_INSTRUCTION]
         if instructions.strip()
         else [TASK_TEXT]
     )

@@ -30,31 +30,31 @@ from resume_hooks.transcripts.trimmable_pieces import (
     Piece,
 )
 
-CERTAIN_RULES = ("superseded", "repeats", "failures", "thinking")
+RULES_WITHOUT_INSTRUCTIONS = ("superseded", "repeats", "failures", "thinking")
 """The rules that apply if the user gave no instructions.
 
 They choose only contents that are repeated elsewhere, that were superseded, or that are hardly ever
 sent. The model is not asked about these contents.
 """
 
-UNJUDGED_RULES = ("thinking",)
+RULES_WITH_INSTRUCTIONS = ("thinking",)
 """The rules that apply if the user gave instructions.
 
 A model cannot judge thinking. The user may want to keep all other contents, so no other rule
 applies.
 """
 
-MODEL_RULE = "smart"  # the name of the rule for contents that the model chose
-# A content is offered if it has at least this number of characters. A placeholder with a
-# description has up to 300.
+MODEL_RULE = "smart"  # The name of the rule for contents that the model chose.
+# Minimum number of characters of an offered content. A placeholder with a description has up to
+# 300.
 MIN_CONTENT_CHARACTERS = 400
-# At most this number of contents is offered, the largest ones. They need four calls, for which the
-# usual time is enough. Sessions of the corpus have up to 110.
+# Maximum number of contents to offer. The largest contents are offered. They need four calls, for
+# which the usual time is enough. Sessions of the corpus have up to 110 contents.
 MAX_CANDIDATES = 240
 HEAD_CHARACTERS, TAIL_CHARACTERS = (
     400,
     200,
-)  # The model sees this number of characters at the start and at the end of a content.
+)  # Numbers of characters that the model sees at the start and at the end of a content.
 
 _OFFERED_KINDS = frozenset({RESULT_PIECE, INPUT_PIECE, MEDIA_PIECE, ATTACHMENT_PIECE, TEXT_PIECE})
 
@@ -107,8 +107,8 @@ def build_smart_options(keep_recent: int | None, rules: Iterable[str]) -> Option
 def select_rules(instructions: str) -> tuple[str, ...]:
     """Return the rules that apply with these instructions of the user, which may be empty."""
     if instructions.strip():
-        return UNJUDGED_RULES
-    return CERTAIN_RULES
+        return RULES_WITH_INSTRUCTIONS
+    return RULES_WITHOUT_INSTRUCTIONS
 
 
 def build_offer(
@@ -207,7 +207,7 @@ def _build_candidates(
     trimmable: TrimmableSession, options: Options, material: TrimMaterial, pieces: Sequence[Piece]
 ) -> Iterator[Candidate]:
     # Rules that do not apply to this trim become notes for the model.
-    hints = (RULES[name] for name in CERTAIN_RULES if name not in options.only)
+    hints = (RULES[name] for name in RULES_WITHOUT_INSTRUCTIONS if name not in options.only)
     outcome_notes = {}
     for rule in hints:
         for pick in rule(material, options):

@@ -54,7 +54,7 @@ from resume_hooks.shared_values import MODEL_SECONDS
 from resume_hooks.system.invocation import shell_command
 
 RESERVED_PLANNING_SECONDS = 10.0
-"""Reading the session and making the offer may take this number of seconds."""
+"""Number of seconds that are reserved for reading the session and for making the offer."""
 
 READING_PROGRESS = "looking for contents to drop"
 CONVERSATION_NOTE = (

@@ -42,14 +42,14 @@ from resume_hooks.system.text import collapse_line, plain_line
 CHILD_KIND: Final = "smart-trim"
 NEW_TURNS_WARNING = "The session has new turns since the plan; the child includes them."
 
-# A description is cut after this number of characters. It becomes a part of the placeholder in the
+# Maximum number of characters of a description, which becomes a part of the placeholder in the
 # child.
 MAX_DESCRIPTION_CHARACTERS = 100
-# A rationale is cut after this number of characters. It is shown with the plan, but not stored in
-# the child.
+# Maximum number of characters of a rationale, which is shown with the plan but not stored in the
+# child.
 MAX_RATIONALE_CHARACTERS = 200
 
-_NEUTRAL_CHARACTERS = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
+_CHARACTER_REPLACEMENTS = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
 """Replacements for characters that could end a placeholder or start a tag like those of the client.
 """
 
@@ -124,7 +124,7 @@ def neutralize_text(text: str, max_characters: int) -> str:
     because a model may answer with 5 MB.
     """
     return collapse_line(
-        plain_line(redact(text[: 10 * max_characters])[0]).translate(_NEUTRAL_CHARACTERS),
+        plain_line(redact(text[: 10 * max_characters])[0]).translate(_CHARACTER_REPLACEMENTS),
         max_characters,
     )
 

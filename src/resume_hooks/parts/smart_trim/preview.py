@@ -28,7 +28,7 @@ _KIND_PREFIXES = {
 }
 
 MAX_SHOWN_CHOICES = 3
-"""A question lists at most this number of contents."""
+"""Maximum number of contents that a question lists."""
 
 
 def format_preview(smart_plan: SmartPlan) -> str:
@@ -71,7 +71,7 @@ def _describe_choice(choice: Choice) -> str:
     return f"{_KIND_PREFIXES[choice.piece.kind]}{choice.tool} {choice.target}"
 
 
-def format_spent(spent: CallCosts) -> str:
+def format_costs(spent: CallCosts) -> str:
     """Return the tokens and the cost of the model's calls as text."""
     if spent.calls:
         return f"{plain_line(spent.model)}: {spent.description}"

@@ -52,9 +52,7 @@ if TYPE_CHECKING:
 ORDINARY_OPTIONS = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
-MAX_PLAN_FILE_BYTES = (
-    16 * 1024 * 1024
-)  # the maximum size in bytes of the file that ``--plan`` names
+MAX_PLAN_FILE_BYTES = 16 * 1024 * 1024  # Maximum number of bytes in the file that ``--plan`` names.
 NO_TERMINAL_REMEDY = (
     "There is no terminal to confirm in: add --yes, or save the plan and apply it later "
     "(--json > plan.json, then --plan plan.json --yes)."
@@ -88,7 +86,7 @@ def smart_trim(options: Any) -> Receipt:
         smart_plan, result = _restore_plan(trimmable, stored_plan, options)
     else:
         smart_plan, result = _ask_model(trimmable, options)
-    plan_text = f"{preview.format_preview(smart_plan)}\n\n{preview.format_spent(result.costs)}"
+    plan_text = f"{preview.format_preview(smart_plan)}\n\n{preview.format_costs(result.costs)}"
     should_write = smart_plan.trim_plan.is_worthwhile and not options.dry_run
     is_asking = should_write and not options.yes and options.is_interactive
 
@@ -114,7 +112,7 @@ def smart_trim(options: Any) -> Receipt:
     }
 
     def format_answer() -> str:
-        """Return the outcome as text. If the plan was not shown yet, it precedes the outcome."""
+        """Return the outcome as text. If the plan was not shown yet, the text begins with the plan."""
         outcome = "Nothing was written."
         if receipt.written:
             outcome = receipt_text(
@@ -173,9 +171,9 @@ def _ask_model(trimmable: TrimmableSession, options: Any) -> tuple[SmartPlan, Mo
 def _restore_plan(
     trimmable: TrimmableSession, stored_plan: PlannedTrim, options: Any
 ) -> tuple[SmartPlan, ModelResult]:
-    """Return a smart plan from a stored one.
+    """Return a smart plan from a stored plan.
 
-    Raises UsageError if the stored plan belongs to another session.
+    Raise UsageError if the stored plan belongs to another session.
     """
     if stored_plan.parent_session_id != trimmable.session.session_id:
         raise UsageError(

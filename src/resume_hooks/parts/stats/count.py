@@ -1,8 +1,8 @@
 """Count the turns, tokens, hooks and stretches of a transcript in one pass.
 
 A stretch is a part of a session. It begins with the session, with a compaction or with the first
-record of a child, and it ends with its first edit or with the next compaction. Lines that do not
-matter for the counts are not parsed.
+record of a child. It ends with its first edit or with the next compaction. Lines without such data
+are not parsed.
 """
 
 from __future__ import annotations
@@ -40,10 +40,12 @@ OUR_HOOKS, OTHER_HOOKS = "ours", "others"
 START_KIND, COMPACTION_KIND = "start", "compaction"
 # Replaces the number of calls before the first edit in a stretch without an edit.
 NO_EDIT_CALLS = -1
-MAX_CALLS = 10_000  # Maximum number of calls to count. A larger number is recorded as this number.
+MAX_COUNTED_CALLS = (
+    10_000  # Maximum number of calls to count. A larger number is recorded as this number.
+)
 
 Tallies = dict[str, dict[str, dict[int, int]]]
-"""How often each number occurs, by name and day."""
+"""Maps a name and a day to a tally, which says how often each number occurs."""
 
 
 class ApiRequest(NamedTuple):
@@ -165,7 +167,7 @@ class _TranscriptCounter:
                 for call in records.list_calls(record) if self._stretch_kind else ():
                     self._call_days.append(day)
                     if get_string(call, "name") in records.WRITING_TOOLS:
-                        self._finish_stretch(min(len(self._call_days) - 1, MAX_CALLS))
+                        self._finish_stretch(min(len(self._call_days) - 1, MAX_COUNTED_CALLS))
                         break
         elif get_string(record, "subtype") == records.COMPACTION:
             self._finish_stretch(NO_EDIT_CALLS)

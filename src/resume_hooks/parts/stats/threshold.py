@@ -38,11 +38,11 @@ ASSUMPTIONS = (
 
 
 class Price(NamedTuple):
-    """The cost of all requests, including answers. The unit is the cost of an input token.
+    """The cost of all requests and their answers, in units of an input token's cost.
 
-    ``threshold_tokens`` is 0 for the actual cost. Otherwise the sessions were reduced when they
-    reached the threshold. This happened ``reduction_count`` times, and ``remaining_tokens`` tokens
-    remained on average.
+    ``threshold_tokens`` is 0 for the actual cost. Otherwise each session was reduced, by a trim or
+    a handoff, when it reached the threshold. This happened ``reduction_count`` times, and
+    ``remaining_tokens`` tokens remained on average.
     """
 
     threshold_tokens: int
@@ -111,7 +111,8 @@ class _ReplayedSession:
         self._add_request_cost(requests[0], is_anew=False)
         for before, request in pairwise(requests):
             is_anew = request.turn != before.turn and self._reduce_if_needed(before)
-            # The client has compacted the session.
+            # If the request is smaller than the first request, the client has compacted the
+            # session.
             if request.sent_tokens - self.removed_tokens < self.first_request_tokens:
                 self.removed_tokens, self.min_tokens = 0, min(self.min_tokens, request.sent_tokens)
             if request.turn != before.turn:

@@ -15,7 +15,7 @@ from resume_hooks.paths import Where
 
 # Maximum number of files and folders to count. If there are more, the reported size is too small.
 MAX_FOLDER_ENTRIES = 200_000
-HIGH_PERCENTILE = 95  # The percentile of durations that is shown next to the median.
+HIGH_PERCENTILE = 95  # The compute_percentile of durations that is shown next to the median.
 
 
 class MonthSummary(NamedTuple):
@@ -124,8 +124,8 @@ def make_statistics(transcripts: list[TranscriptCounts], first_day: str) -> Stat
     )
 
 
-def percentile(counts: Mapping[int, int], percent: int) -> int:
-    """Return a percentile of numbers by nearest rank, or 0 if there are no numbers.
+def compute_percentile(counts: Mapping[int, int], percent: int) -> int:
+    """Return a compute_percentile of numbers by nearest rank, or 0 if there are no numbers.
 
     ``counts`` maps each number to its frequency.
     """
@@ -181,7 +181,7 @@ def _sum_stretches(transcripts: list[TranscriptCounts], since: str) -> list[Stre
         for calls, count in calls_counts.items():
             if calls != NO_EDIT_CALLS:
                 edited_calls[calls] = count
-        percentiles = percentile(edited_calls, 50), percentile(edited_calls, 75)
+        percentiles = compute_percentile(edited_calls, 50), compute_percentile(edited_calls, 75)
         rows.append(
             StretchSummary(
                 kind, sum(calls_counts.values()), sum(edited_calls.values()), *percentiles
@@ -196,7 +196,10 @@ def _sum_hooks(transcripts: list[TranscriptCounts], since: str) -> list[HookSumm
         _sum_tallies((transcript.counts.hooks for transcript in transcripts), since).items()
     ):
         event, _, owner = key.partition("|")
-        median, p95_ms = percentile(durations, 50), percentile(durations, HIGH_PERCENTILE)
+        median, p95_ms = (
+            compute_percentile(durations, 50),
+            compute_percentile(durations, HIGH_PERCENTILE),
+        )
         rows.append(HookSummary(event, owner == OUR_HOOKS, sum(durations.values()), median, p95_ms))
     return rows
 

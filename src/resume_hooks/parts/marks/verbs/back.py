@@ -17,7 +17,7 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NoMark
 from resume_hooks.parts.marks import plan_back, state
-from resume_hooks.parts.marks.cards import list_unchanged_parts
+from resume_hooks.parts.marks.cards import format_unchanged_lines
 from resume_hooks.parts.marks.fork_point import find_fork_point
 from resume_hooks.parts.marks.plan_back import BackPlan
 from resume_hooks.parts.marks.state import check_not_subagent
@@ -26,9 +26,9 @@ from resume_hooks.sessions.agents.registry import require_complete
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.system.text import collapse_line
 
-MAX_INPUT_BYTES = (
+MAX_REPORT_BYTES = (
     4 * plan_back.MAX_REPORT_CHARACTERS
-)  # the maximum number of bytes to read from standard input for a report
+)  # Maximum number of bytes of a report on standard input.
 
 
 def go_back(options: BackOptions) -> None:
@@ -44,7 +44,7 @@ def go_back(options: BackOptions) -> None:
     if options.report != "-":
         report = options.report
     else:
-        report = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1).decode("utf-8", "replace")
+        report = sys.stdin.buffer.read(MAX_REPORT_BYTES + 1).decode("utf-8", "replace")
     plan, receipt = plan_back.go_back(session, mark, report, make_caller(options))
     print_child(options, receipt, {"back": plan}, lambda: _format_receipt(plan, receipt))
 
@@ -57,6 +57,6 @@ def _format_receipt(back_plan: BackPlan, receipt: Receipt) -> str:
         facts.append(("back to", f"where this fork left {back_plan.mark.left_parent_id}"))
     if back_plan.report:
         facts.append(("report", f"{len(back_plan.report):,} characters"))
-    notes = list_unchanged_parts(receipt, back_plan.omitted_records, "the old one")
+    notes = format_unchanged_lines(receipt, back_plan.omitted_records, "the old one")
     facts += zip(("note", *[""] * len(notes)), notes, strict=False)
     return receipt_text(receipt, facts)

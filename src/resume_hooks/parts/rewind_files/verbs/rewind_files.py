@@ -25,8 +25,8 @@ from resume_hooks.sessions.open_sessions import describe_open_session
 from resume_hooks.system.invocation import shell_command
 from resume_hooks.system.text import format_count, plain_line, plain_text
 
-MAX_PRINTED_LINES = 400  # In all differences together, at most this number of lines is shown.
-MAX_LISTED_FILES = 3  # An error message lists at most this number of files.
+MAX_PRINTED_LINES = 400  # Maximum number of lines to show in all differences together.
+MAX_LISTED_FILES = 3  # Maximum number of files that an error message lists.
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 

@@ -151,7 +151,7 @@ def _format_stats(statistics: Statistics, state: Sequence[FolderSize], heading: 
         _format_savings(statistics),
         _format_stretches(statistics),
         _format_hooks(statistics),
-        _format_own_folder(state),
+        _format_state_folder(state),
     )
     return "\n\n".join(filter(None, blocks))
 
@@ -204,7 +204,7 @@ def _format_hooks(statistics: Statistics) -> str:
     return column_table(headings, cells, left_aligned=2)
 
 
-def _format_own_folder(state: Sequence[FolderSize]) -> str:
+def _format_state_folder(state: Sequence[FolderSize]) -> str:
     """Return the size of the state folder and of the largest folders in it, or ``""`` if it is empty."""
     if not state:
         return ""
