@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.builders import SESSION, ConfigHome, write_session
-from tests.hooks.test_rollover import GOOD_ANSWER
+from tests.hooks.test_rollover import SUMMARY_ANSWER
 from tests.hooks.test_trim import turns_with_large_files
 from tests.needs import REPO
 from tests.stand_in import write_stand_in
@@ -59,7 +59,7 @@ class OpenCounter:
 
     def __init__(self, home: ConfigHome) -> None:
         self._home = home
-        self._path = write_stand_in(home.root, GOOD_ANSWER).path
+        self._path = write_stand_in(home.root, SUMMARY_ANSWER).path
         write_session(home.project(), SESSION, turns_with_large_files())
 
     def count_opens(self, verb: str, session_id: str = SESSION) -> int:

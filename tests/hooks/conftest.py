@@ -19,16 +19,16 @@ from tests.cli.fork_server import ForkServer
 from tests.fuzz.targets.hooks import hook_output
 from tests.needs import REPO, python39_path
 
-Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
+RunHook = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 
-def trigger_at(trigger: Trigger, path: str | Path | None) -> Request:
+def trigger_request(trigger: Trigger, path: str | Path | None) -> Request:
     """Return the request of a trigger that the user typed in the session file ``path``."""
     return Request(trigger, SESSION, os.fspath(path) if path else None, Where())
 
 
 @pytest.fixture
-def run_hook(config_home: ConfigHome, fork_server: ForkServer) -> Run:
+def run_hook(config_home: ConfigHome, fork_server: ForkServer) -> RunHook:
     """Return a function that runs ``hooks/<name>.py`` with an event on standard input.
 
     The clipboard is off unless ``environ`` turns it on. The script runs in a fork of a Python that
@@ -67,7 +67,7 @@ def type_prompt(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Typ
     tests.
     """
 
-    def reason_shown(
+    def blocked_reason(
         typed: str,
         session: str = SESSION,
         *,
@@ -87,7 +87,7 @@ def type_prompt(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Typ
                 hook_output(prompt.main, json.dumps({**event, **(fields or {})}).encode())
             )
 
-    return reason_shown
+    return blocked_reason
 
 
 def reason_of_process(done: subprocess.CompletedProcess[bytes]) -> str:
@@ -97,10 +97,10 @@ def reason_of_process(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def block_reason(printed: bytes) -> str:
-    """Return the reason in a hook's output; ``""`` if the hook let the prompt pass.
+    """Return the reason in a hook's output, or ``""`` if the hook let the prompt pass.
 
-    Check that the output has the form of a block, fits the client's limit, and has a short last
-    line.
+    Check that the output is a valid reply that blocks a prompt, fits the client's limit, and has a
+    short last line.
     """
     if not printed:
         return ""
@@ -117,7 +117,7 @@ def block_reason(printed: bytes) -> str:
     return text
 
 
-def children_of(parent: Path) -> list[Path]:
+def list_children(parent: Path) -> list[Path]:
     """Return the paths of all sessions in the parent's project except the parent."""
     return [path for path in parent.parent.iterdir() if path != parent]
 

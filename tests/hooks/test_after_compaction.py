@@ -36,11 +36,11 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run
+from tests.hooks.conftest import RunHook
 from tests.sessions.test_lineage import write_continued_session
 
 ONE, TWO, THREE = (session_id(n) for n in (1, 2, 3))
-HEAD = "Facts about this session from before it was compacted:"
+FACTS_HEADING = "Facts about this session from before it was compacted:"
 RULE = "Never touch the generated files."
 """A user's rule about how to work."""
 
@@ -64,10 +64,10 @@ def successful_command(number: int, command: str) -> list[Record]:
     return [call, tool_result(f"c{number}", "ok", uuid="", parent="")]
 
 
-def restored_text(home: ConfigHome, number: int, most: int = MAX_FACTS_CHARACTERS) -> str:
+def restored_text(home: ConfigHome, number: int, max_characters: int = MAX_FACTS_CHARACTERS) -> str:
     """Return the text that the hook restores to the session with this number."""
     return describe_lost_facts(
-        session_id(number), str(home.project() / f"{session_id(number)}.jsonl"), most
+        session_id(number), str(home.project() / f"{session_id(number)}.jsonl"), max_characters
     )
 
 
@@ -89,7 +89,7 @@ def test_the_lineage_is_restored(config_home: ConfigHome) -> None:
     )
     receipt = write_child(plan, config_home.where)
     text = describe_lost_facts(receipt.session_id, receipt.file)
-    assert text.startswith(f"{HEAD}\n\n{OPENING_MARKER}\n")
+    assert text.startswith(f"{FACTS_HEADING}\n\n{OPENING_MARKER}\n")
     assert text.count(CLOSING_MARKER) == 1
     assert (ONE in text, parent in text, receipt.file in text) == (True, True, True)
 
@@ -98,7 +98,7 @@ def test_the_constraints_are_restored(config_home: ConfigHome) -> None:
     """The restored text quotes the user's rules from the session and from the parent of its handoff."""
     write_session(config_home.project(), ONE, session_with_constraint(1))
     text = restored_text(config_home, 1)
-    assert text.startswith(HEAD)
+    assert text.startswith(FACTS_HEADING)
     assert RULE in text
     assert OPENING_MARKER not in text
     write_session(config_home.project(), TWO, conversation(1))
@@ -201,7 +201,9 @@ def loop_forever() -> None:
         os.getpid()
 
 
-def test_slow_facts_are_left_out(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_text_is_restored_after_the_time_limit(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The restored text is empty if making it takes too long, because the client waits for the hook."""
     write_session(config_home.project(), ONE, session_with_constraint(1))
     monkeypatch.setattr(after_compaction, "build_digest", lambda *_, **__: loop_forever())
@@ -222,7 +224,7 @@ def test_a_damaged_session_restores_no_text(config_home: ConfigHome, damage: byt
     assert restored_text(config_home, 1) == ""
 
 
-def test_the_hook_adds_the_text_as_context(config_home: ConfigHome, run_hook: Run) -> None:
+def test_the_hook_adds_the_text_as_context(config_home: ConfigHome, run_hook: RunHook) -> None:
     """The hook passes the restored text to the model as context and shows the user nothing.
 
     It does not read a file that is named in the event but is not the session's.

@@ -50,7 +50,7 @@ def client_that_can_ask(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
     return config_home
 
 
-def run_start(home: ConfigHome) -> int:
+def run_start_hooks(home: ConfigHome) -> int:
     """Run the hooks of a start and return the number of sessions that they copied."""
     project = os.path.basename(home.project())
     done = archive_expiring(project, CWD, home.where, never_over_time_limit, is_user_waiting=True)
@@ -58,7 +58,7 @@ def run_start(home: ConfigHome) -> int:
     return done.archived_count
 
 
-def module_reply(home: ConfigHome) -> str:
+def question_shown_by_module(home: ConfigHome) -> str:
     """Return the question that the module shows at a start; "" for none."""
     event = {"cwd": CWD, "transcript_path": str(home.project() / "x.jsonl")}
     return expiring_sessions.claim_vault_announcement(event, home.where)
@@ -83,14 +83,14 @@ def test_no_session_is_copied_before_an_answer(client_that_can_ask: ConfigHome) 
         was[each.session_id] = {
             str(path.relative_to(client_that_can_ask.config)): path.read_bytes() for path in files
         }
-    assert run_start(client_that_can_ask) == 0
+    assert run_start_hooks(client_that_can_ask) == 0
     os.utime(gone.path, (time.time() - OVERDUE_DAYS * DAY,) * 2)
     os.unlink(gone.path)
     shutil.rmtree(gone.path.removesuffix(".jsonl"))
-    assert run_start(client_that_can_ask) == 0
+    assert run_start_hooks(client_that_can_ask) == 0
     assert archived_ids(client_that_can_ask.where) == []
     set_vault(client_that_can_ask, "on")
-    run_start(client_that_can_ask)
+    run_start_hooks(client_that_can_ask)
     assert {
         each.session_id: archived_contents(each, client_that_can_ask)
         for each in list_archived(client_that_can_ask.where)
@@ -100,7 +100,7 @@ def test_no_session_is_copied_before_an_answer(client_that_can_ask: ConfigHome) 
 def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: ConfigHome) -> None:
     """A child's ancestors are archived only after a yes."""
     parent = session_of_age(client_that_can_ask, 1, 1)
-    assert module_reply(client_that_can_ask) == ""
+    assert question_shown_by_module(client_that_can_ask) == ""
     assert (
         archive_ancestors(
             LineageFinder(client_that_can_ask.where).find_lineage(parent.path),
@@ -108,8 +108,8 @@ def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: Config
         )
         == []
     )
-    assert "up to 20 GB, will be kept" in module_reply(client_that_can_ask)
-    assert module_reply(client_that_can_ask) == "", "told once"
+    assert "up to 20 GB, will be kept" in question_shown_by_module(client_that_can_ask)
+    assert question_shown_by_module(client_that_can_ask) == "", "told once"
     assert (
         archive_pending(client_that_can_ask.where, never_over_time_limit),
         archived_ids(client_that_can_ask.where),
@@ -123,36 +123,33 @@ def test_ancestors_are_not_archived_before_an_answer(client_that_can_ask: Config
 def test_a_restore_needs_no_answer(client_that_can_ask: ConfigHome) -> None:
     """``restore`` archives and restores a deleted session without an answer to the question."""
     session = session_of_age(client_that_can_ask, 1, 1)
-    run_start(client_that_can_ask)
+    run_start_hooks(client_that_can_ask)
     os.unlink(session.path)
-    run_start(client_that_can_ask)
+    run_start_hooks(client_that_can_ask)
     assert archived_ids(client_that_can_ask.where) == []
     link_sessions.archive_lost_sessions(client_that_can_ask.where)
     assert archived_ids(client_that_can_ask.where) == [session.session_id]
 
 
-def test_copies_start_after_five_days(
+def test_sessions_are_copied_after_five_days_without_an_answer(
     client_that_can_ask: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without an answer, sessions are copied after five days, two days before their deletion.
-
-    The start reports the copies.
-    """
+    """Without an answer, the start copies a session five days after the question and reports the copy."""
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
-    assert run_start(client_that_can_ask) == 0
+    assert run_start_hooks(client_that_can_ask) == 0
     later = time.time() + 5 * DAY + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert module_reply(client_that_can_ask) == ""
-    assert run_start(client_that_can_ask) == 1
+    assert question_shown_by_module(client_that_can_ask) == ""
+    assert run_start_hooks(client_that_can_ask) == 1
     assert "vault off" in permission.describe_first_archive(client_that_can_ask.where)
 
 
-def test_a_no_removes_all_links(client_that_can_ask: ConfigHome) -> None:
+def test_answering_no_deletes_all_links(client_that_can_ask: ConfigHome) -> None:
     """After a no, no session is copied, and the links are deleted."""
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
-    run_start(client_that_can_ask)
+    run_start_hooks(client_that_can_ask)
     set_vault(client_that_can_ask, "off")
-    assert run_start(client_that_can_ask) == 0
+    assert run_start_hooks(client_that_can_ask) == 0
     assert not os.path.exists(held_links.links_folder(client_that_can_ask.where))
     assert archived_ids(client_that_can_ask.where) == []
 
@@ -164,10 +161,10 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled
     Other users' sessions are copied without a question, and so are those of clients that cannot
     ask.
     """
-    assert module_reply(client_that_can_ask) == "", "nothing has to be copied"
+    assert question_shown_by_module(client_that_can_ask) == "", "nothing has to be copied"
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
-    run_start(client_that_can_ask)
-    line = module_reply(client_that_can_ask)
+    run_start_hooks(client_that_can_ask)
+    line = question_shown_by_module(client_that_can_ask)
     assert "Copies wait for your answer; without one they are made from " in line
     assert line.endswith(
         "resume-hooks config vault on; to keep none: resume-hooks config vault off"
@@ -180,8 +177,8 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled
         set_vault(client_that_can_ask, "7G")
     else:
         os.unlink(os.path.join(client_that_can_ask.where.state, permission.CAN_ASK_NOTE))
-    assert module_reply(client_that_can_ask) == ""
-    assert run_start(client_that_can_ask) == 1
+    assert question_shown_by_module(client_that_can_ask) == ""
+    assert run_start_hooks(client_that_can_ask) == 1
 
 
 def test_a_policy_prevents_archiving_and_the_question(
@@ -193,8 +190,8 @@ def test_a_policy_prevents_archiving_and_the_question(
     """
     monkeypatch.setattr(permission, "read_managed_retention", lambda: ("/etc/x.json", 30))
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
-    assert run_start(client_that_can_ask) == 0
-    assert module_reply(client_that_can_ask) == ""
+    assert run_start_hooks(client_that_can_ask) == 0
+    assert question_shown_by_module(client_that_can_ask) == ""
     assert not os.path.exists(held_links.links_folder(client_that_can_ask.where))
 
 

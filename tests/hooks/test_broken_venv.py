@@ -19,8 +19,8 @@ from tests.archive.retention.sessions_of_age import session_of_age
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.needs import REPO
 
-REINSTALLING = "The engine's packages no longer load; they are being reinstalled now"
-LOCK = "requirements.lock"
+REINSTALL_MESSAGE = "The engine's packages no longer load; they are being reinstalled now"
+LOCK_FILE_NAME = "requirements.lock"
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def plugin_data(config_home: ConfigHome, tmp_path: Path) -> Iterator[Path]:
         [sys.executable, "-I", "-m", "venv", "--without-pip", str(folder / "venv")], check=True
     )
     (folder / "install.json").write_text('{"state": "ready", "started": 1, "lock": "x"}')
-    (folder / "venv" / LOCK).touch()
+    (folder / "venv" / LOCK_FILE_NAME).touch()
     with (folder / "install.lock").open("a") as lock:
         fcntl.flock(
             lock, fcntl.LOCK_EX
@@ -67,11 +67,11 @@ def test_a_trigger_reports_a_broken_venv(config_home: ConfigHome, plugin_data: P
     The trigger also deletes the venv's lock file, so that the next start reinstalls the venv.
     """
     assert SESSION in trigger_text(config_home, plugin_data, ">session")
-    assert (plugin_data / "venv" / LOCK).exists()
+    assert (plugin_data / "venv" / LOCK_FILE_NAME).exists()
     answer = trigger_text(config_home, plugin_data, ">handoff my words")
-    assert REINSTALLING in answer
+    assert REINSTALL_MESSAGE in answer
     assert "my words" in answer
-    assert not (plugin_data / "venv" / LOCK).exists()
+    assert not (plugin_data / "venv" / LOCK_FILE_NAME).exists()
 
 
 def test_a_trigger_works_if_the_venv_python_does_not_start(
@@ -82,8 +82,8 @@ def test_a_trigger_works_if_the_venv_python_does_not_start(
     python.unlink()
     python.write_text("#!/bin/sh\nexit 127\n")
     python.chmod(0o755)
-    assert REINSTALLING in trigger_text(config_home, plugin_data, ">handoff x")
-    assert not (plugin_data / "venv" / LOCK).exists()
+    assert REINSTALL_MESSAGE in trigger_text(config_home, plugin_data, ">handoff x")
+    assert not (plugin_data / "venv" / LOCK_FILE_NAME).exists()
 
 
 def test_a_verb_reports_a_broken_venv(config_home: ConfigHome, plugin_data: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_verb_reports_a_broken_venv(config_home: ConfigHome, plugin_data: Path
         "resume-hooks: the engine's packages do not load (No module named "
     )
     assert done.stderr.endswith(f"run: sh {shlex.quote(f'{REPO}/hooks/engine')} --install\n")
-    assert not (plugin_data / "venv" / LOCK).exists()
+    assert not (plugin_data / "venv" / LOCK_FILE_NAME).exists()
 
 
 def test_a_start_marks_a_broken_venv(config_home: ConfigHome, plugin_data: Path) -> None:
@@ -104,10 +104,10 @@ def test_a_start_marks_a_broken_venv(config_home: ConfigHome, plugin_data: Path)
     event = start | {"transcript_path": str(config_home.project() / f"{SESSION}.jsonl")}
     done = run_engine(config_home, plugin_data, "--hook", "session", "near-end", stdin=event)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert not (plugin_data / "venv" / LOCK).exists()
+    assert not (plugin_data / "venv" / LOCK_FILE_NAME).exists()
 
 
-def test_a_foreign_python_does_not_mark_the_venv(
+def test_a_python_outside_the_venv_does_not_mark_the_venv(
     config_home: ConfigHome, plugin_data: Path
 ) -> None:
     """A Python outside the venv that lacks a package leaves the venv's lock file in place.
@@ -123,4 +123,4 @@ def test_a_foreign_python_does_not_mark_the_venv(
         command, input=event, env=env, capture_output=True, check=False, timeout=60
     )
     assert b"needs the engine" in done.stdout
-    assert (plugin_data / "venv" / LOCK).exists()
+    assert (plugin_data / "venv" / LOCK_FILE_NAME).exists()

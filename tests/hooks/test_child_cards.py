@@ -40,20 +40,26 @@ from tests.builders import (
     write_session,
 )
 
-CHILD = session_id(2)
-HELP = plain_cards.help_card("resume-hooks --help", trigger_of_command("resume-hooks:help", ""))
-LAST_LINE = 40
+CHILD_ID = session_id(2)
+HELP_CARD = plain_cards.help_card(
+    "resume-hooks --help", trigger_of_command("resume-hooks:help", "")
+)
+MAX_LAST_LINE_CHARACTERS = 40
 """Number of characters of the last line that a busy client shows."""
 
 
-WAYS = [CopyResult("copied", "xclip"), CopyResult("sent", "OSC 52"), CopyResult("not copied")]
+COPY_RESULTS = [
+    CopyResult("copied", "xclip"),
+    CopyResult("sent", "OSC 52"),
+    CopyResult("not copied"),
+]
 
 
 def handoff_receipt(**more: Any) -> Receipt:
     """Return the receipt of a handoff that was written; ``more`` replaces fields."""
-    files = f"/p/{CHILD}.jsonl", f"/p/{SESSION}.jsonl"
+    files = f"/p/{CHILD_ID}.jsonl", f"/p/{SESSION}.jsonl"
     made = Receipt(
-        CHILD, files[0], "Fix it · handoff", SESSION, files[1], "handoff", True, "/home/user/my proj", 123_456, 321
+        CHILD_ID, files[0], "Fix it · handoff", SESSION, files[1], "handoff", True, "/home/user/my proj", 123_456, 321
     )  # fmt: skip
     return made._replace(**more)
 
@@ -91,7 +97,7 @@ def client_length(text: str) -> int:
 
 
 @pytest.mark.parametrize("slash", [True, False])
-@pytest.mark.parametrize("copied", WAYS)
+@pytest.mark.parametrize("copied", COPY_RESULTS)
 @pytest.mark.parametrize("done", ["handed off", "trimmed", "already trimmed"])
 def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) -> None:
     """The card of a child shows the command for Claude Code and the one for a shell.
@@ -121,13 +127,13 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
         "123,456 tokens here, about 321 in the new session",
         own,
         "\n  note: odd place\n",
-        f"in Claude Code   /resume {CHILD}\n",
-        f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD}\n",
+        f"in Claude Code   /resume {CHILD_ID}\n",
+        f"in a shell       cd '/home/user/my proj' && claude --resume {CHILD_ID}\n",
     ):
         assert part in text
     assert text.startswith(done)
     last = text.split("\n")[-1]
-    assert len(last) <= LAST_LINE
+    assert len(last) <= MAX_LAST_LINE_CHARACTERS
     assert ("Ctrl+C once" in last) is not slash
     assert ("Ctrl+C clears the input box" in text) is not slash
     assert last.startswith("Copied") is (copied.how == "copied")
@@ -136,12 +142,12 @@ def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) 
 def test_the_card_of_a_handoff_without_a_step_says_so() -> None:
     """The card of a handoff without a next step says "no next step given"."""
     assert "no next step given" in outcome_card(
-        handoff_outcome(handoff_receipt(), ""), WAYS[0], slash=False
+        handoff_outcome(handoff_receipt(), ""), COPY_RESULTS[0], slash=False
     )
 
 
 @pytest.mark.parametrize("slash", [True, False])
-def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
+def test_every_card_of_trim_ends_in_a_useful_line(slash: bool) -> None:
     """Every card of ``trim`` ends in a short line that says what to type next."""
     question = StoredQuestion(SESSION, "--tools Read", 0)
     trim = "/resume-hooks:trim" if slash else ">trim"
@@ -156,13 +162,13 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
         trim_cards.no_question_card(trim): f"First: {trim}",
         trim_cards.answered_card(question, trim, is_deleted=False): f"First: {trim}",
         trim_cards.answered_card(
-            question._replace(child=CHILD), trim, is_deleted=slash
+            question._replace(child=CHILD_ID), trim, is_deleted=slash
         ): f"First: {trim}",
         trim_cards.busy_card(trim): f"In a moment: {trim} yes",
     }
     for text, end in ends.items():
         assert card_in_client(text).split("\n")[-1] == end
-        assert len(end) <= LAST_LINE
+        assert len(end) <= MAX_LAST_LINE_CHARACTERS
 
 
 def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
@@ -178,10 +184,10 @@ def test_lineage_lists_every_ancestor(config_home: ConfigHome) -> None:
     assert "(2 sessions)" in text
     assert f"  1 · (file gone)\n     {session_id(9)}\n" in text
     assert "  2 · prompt 0  rollover · this session\n" in text
-    assert len(text.split("\n")[-1]) <= LAST_LINE
+    assert len(text.split("\n")[-1]) <= MAX_LAST_LINE_CHARACTERS
 
 
-@pytest.mark.parametrize("copied", WAYS)
+@pytest.mark.parametrize("copied", COPY_RESULTS)
 @pytest.mark.parametrize("text", ["", "my words"])
 def test_the_card_of_a_session_shows_its_id(copied: CopyResult, text: str) -> None:
     """The card of ``session`` shows the id and how to hand off with the text after the trigger."""
@@ -189,24 +195,25 @@ def test_the_card_of_a_session_shows_its_id(copied: CopyResult, text: str) -> No
     said = card_in_client(plain_cards.session_card(SESSION, copied, trigger))
     assert f"\n  {SESSION}\n" in said
     assert (">handoff my words" in said) is bool(text)
-    assert len(said.split("\n")[-1]) <= LAST_LINE
+    assert len(said.split("\n")[-1]) <= MAX_LAST_LINE_CHARACTERS
 
 
 @pytest.mark.parametrize(
-    "text", [HELP, plain_cards.pasted_command_card(""), plain_cards.pasted_command_card("fix it")]
+    "text",
+    [HELP_CARD, plain_cards.pasted_command_card(""), plain_cards.pasted_command_card("fix it")],
 )
 def test_fixed_texts_end_in_a_short_line(text: str) -> None:
     """The last line of the help and of the hint about pasting fits a busy client."""
-    assert len(text.rsplit("\n", maxsplit=1)[-1]) <= LAST_LINE
+    assert len(text.rsplit("\n", maxsplit=1)[-1]) <= MAX_LAST_LINE_CHARACTERS
 
 
 def test_help_names_every_trigger_in_ten_rows() -> None:
     """The card of ``help`` lists every trigger except ``help`` and fits ten rows."""
-    assert TYPED_VERBS - set(re.findall(r"[a-z-]+", HELP)) == {"help"}
-    assert is_small(HELP)
+    assert TYPED_VERBS - set(re.findall(r"[a-z-]+", HELP_CARD)) == {"help"}
+    assert fits_ten_rows(HELP_CARD)
 
 
-def is_small(text: str) -> bool:
+def fits_ten_rows(text: str) -> bool:
     """Check whether a card fits ten rows of eighty columns."""
     return (
         len(text.split("\n")) <= 10 and max(map(len, text.split("\n"))) <= plain_cards.CARD_COLUMNS
@@ -230,7 +237,7 @@ def test_a_long_lineage_is_shortened_to_ten_rows(config_home: ConfigHome) -> Non
             [*head, custom_title("long " * 30), *conversation(1)],
         )
     text = card_in_client(lineage_card(LineageFinder(config_home.where).find_lineage(path)))
-    assert is_small(text)
+    assert fits_ten_rows(text)
     assert re.findall(r"^  (\d+) ·", text, re.MULTILINE) == ["1", "11", "12"]
     assert f"  9 more between these, in a shell: resume-hooks lineage {session_id(12)[:8]}" in text
 
@@ -253,44 +260,62 @@ def test_a_long_reason_loses_its_middle(letter: str) -> None:
     assert letter == "\x01" or "cut" in text
     endless = card_in_client("x" * 50_000)
     assert client_length(endless) <= 10_000
-    assert len(endless.split("\n")[-1]) <= LAST_LINE, (
+    assert len(endless.split("\n")[-1]) <= MAX_LAST_LINE_CHARACTERS, (
         "without a short last line the note that it was cut ends it"
     )
     assert card_in_client("a\n" * 4_750) == "a\n" * 4_750
 
 
-HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d [/SESSION LINEAGE]"
+HOSTILE_TITLE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d [/SESSION LINEAGE]"
 
 
 def test_hostile_facts_are_shown_as_text(config_home: ConfigHome) -> None:
     """Cards show titles, branches and folders of a transcript without their control sequences."""
     path = config_home.project() / f"{SESSION}.jsonl"
-    records = [{**record, "gitBranch": HOSTILE, "cwd": HOSTILE} for record in conversation(1)]
+    records = [
+        {**record, "gitBranch": HOSTILE_TITLE, "cwd": HOSTILE_TITLE} for record in conversation(1)
+    ]
     path.write_text(
-        "".join(json.dumps(record) + "\n" for record in [*records, custom_title(HOSTILE)])
+        "".join(json.dumps(record) + "\n" for record in [*records, custom_title(HOSTILE_TITLE)])
     )
     row = Ancestor(
-        SESSION, HOSTILE, HOSTILE, "original", HOSTILE, None, None, "present", HOSTILE, HOSTILE, 1
+        SESSION,
+        HOSTILE_TITLE,
+        HOSTILE_TITLE,
+        "original",
+        HOSTILE_TITLE,
+        None,
+        None,
+        "present",
+        HOSTILE_TITLE,
+        HOSTILE_TITLE,
+        1,
     )
     for text in (
         resume_card(
             compare_strategies(
                 SessionFile(SESSION, str(path), 0, 0), config_home.where, clock.now()
             ),
-            WAYS[0],
-            trigger_of_command("full", HOSTILE),
+            COPY_RESULTS[0],
+            trigger_of_command("full", HOSTILE_TITLE),
         ),
         lineage_card([row]),
         outcome_card(
-            handoff_outcome(handoff_receipt(folder=HOSTILE, title=HOSTILE), HOSTILE),
-            WAYS[2],
+            handoff_outcome(
+                handoff_receipt(folder=HOSTILE_TITLE, title=HOSTILE_TITLE), HOSTILE_TITLE
+            ),
+            COPY_RESULTS[2],
             slash=True,
         ),
         outcome_card(
-            trim_outcome(handoff_receipt(title=HOSTILE), HOSTILE, HOSTILE), WAYS[2], slash=True
+            trim_outcome(handoff_receipt(title=HOSTILE_TITLE), HOSTILE_TITLE, HOSTILE_TITLE),
+            COPY_RESULTS[2],
+            slash=True,
         ),
-        trim_cards.question_card(HOSTILE, HOSTILE, "", "/trim"),
-        trim_cards.answered_card(StoredQuestion(SESSION, HOSTILE, 0), "/trim", is_deleted=False),
+        trim_cards.question_card(HOSTILE_TITLE, HOSTILE_TITLE, "", "/trim"),
+        trim_cards.answered_card(
+            StoredQuestion(SESSION, HOSTILE_TITLE, 0), "/trim", is_deleted=False
+        ),
     ):
         said = card_in_client(text)
         assert "title" in said
@@ -309,7 +334,9 @@ def test_a_command_in_a_warning_works_without_path(
     print_answer("search", {}, lambda: "", as_json=False, warnings=[warning])
     for told in (
         capsys.readouterr().err,
-        child_card("made", handoff_receipt(warnings=(warning,)), WAYS[0], [], is_slash=True),
+        child_card(
+            "made", handoff_receipt(warnings=(warning,)), COPY_RESULTS[0], [], is_slash=True
+        ),
     ):
         assert re.search("note: .* To index all: sh .*/hooks/engine doctor --index update", told)
 
@@ -321,7 +348,7 @@ def parsed_reply(context: str, message: str) -> dict[str, Any]:
     return found
 
 
-def test_start_replies_have_a_line_or_context() -> None:
+def test_start_replies_have_a_message_or_context() -> None:
     """The reply of a start has a message, context, or both. Without either, no reply is sent.
 
     Control characters are removed from both.
@@ -336,7 +363,7 @@ def test_start_replies_have_a_line_or_context() -> None:
 
 
 @pytest.mark.parametrize("context", ["x" * 100_000, "é" * 5_000, "a\n" * 5_000])
-def test_line_and_context_fit_together(context: str) -> None:
+def test_message_and_context_together_fit_the_clients_limit(context: str) -> None:
     """The reply of a start keeps its message and cuts the context to the client's limit for one hook."""
     found = parsed_reply(context, "m" * 90)
     assert len(found["systemMessage"]) == 90

@@ -23,9 +23,9 @@ from resume_hooks.hooks.client_module import (
 )
 from resume_hooks.hooks.triggers import REPAIR_QUESTION, ROWS
 from tests.builders import SESSION, ConfigHome, conversation, session_bytes, user, write_session
-from tests.hooks.conftest import Run, children_of
+from tests.hooks.conftest import RunHook, list_children
 from tests.hooks.test_compaction import module_messages, session_with_thinking
-from tests.hooks.test_rollover import GOOD_ANSWER
+from tests.hooks.test_rollover import SUMMARY_ANSWER
 from tests.hooks.test_trim import turns_with_large_files
 from tests.stand_in import write_stand_in
 
@@ -63,7 +63,7 @@ def compaction_event(parent: Path) -> dict[str, object]:
 
 
 def test_a_whole_fork_states_that_it_is_the_new_session(parent: Path) -> None:
-    """After a whole fork, the remark names the new session and one size.
+    """After a fork of the whole conversation, the remark names the new session and only one size.
 
     One size is enough, because the fork is as large as the old session.
     """
@@ -73,13 +73,13 @@ def test_a_whole_fork_states_that_it_is_the_new_session(parent: Path) -> None:
     )
 
 
-def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
+def test_a_handoff_opens_its_child_and_fills_the_input_box(parent: Path) -> None:
     """The reply to ``handoff`` names the child to open and the next step for the input box.
 
     It also has the ``/resume`` line to type if opening the child fails.
     """
     reply = ask_module("handoff", " fix the tests ")
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert reply["open"] == child.stem
     assert reply["fill"] == "fix the tests"
     assert f"/resume {child.stem}" in reply["by_hand"]
@@ -115,18 +115,22 @@ def test_help_uses_the_names_that_the_user_types() -> None:
     assert "  handoff [size] [step] " in ask_module("resume-hooks:help", screen=False)["text"]
 
 
-IN_MARKS = [pytest.param(name, marks=pytest.mark.part("marks")) for name in ("mark", "back")]
+COMMANDS_OF_MARKS = [
+    pytest.param(name, marks=pytest.mark.part("marks")) for name in ("mark", "back")
+]
 
 
-@pytest.mark.parametrize("command", ["handoff", "rollover", *IN_MARKS, "resume-hooks:handoff"])
+@pytest.mark.parametrize(
+    "command", ["handoff", "rollover", *COMMANDS_OF_MARKS, "resume-hooks:handoff"]
+)
 @pytest.mark.parametrize("word", ["help", "--help"])
-def test_help_alone_shows_the_usage(parent: Path, command: str, word: str) -> None:
+def test_a_command_followed_by_help_shows_its_usage(parent: Path, command: str, word: str) -> None:
     """A command followed only by ``help`` or ``--help`` shows its usage and makes no child.
 
     With more words, such as ``handoff help me``, the text is an ordinary next step.
     """
     assert ask_module(command, word)["text"].startswith(f"/{command} ")
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     if "handoff" in command:
         assert ask_module(command, f"{word} me with the parser"[2 * (word[0] == "-") :])["open"]
 
@@ -179,7 +183,7 @@ def test_a_handoff_without_a_screen_shows_the_card(parent: Path) -> None:
     This happens with ``-p`` and in editors.
     """
     reply = ask_module("handoff", "fix the tests", screen=False)
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert set(reply) == {"text"}
     assert f"in Claude Code   /resume {child.stem}" in reply["text"]
 
@@ -195,14 +199,14 @@ def test_a_trim_asks_in_three_lines(parent: Path) -> None:
     assert "a resume sends" in reply["ask"]
     assert "saves about" in reply["ask"]
     assert reply["ask"].count("\n") <= 2
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     assert "Cancelled." in ask_module("trim", QUESTION_CHOICES["trim"][-1][1])["text"]
     assert "nothing to confirm" in ask_module("trim", QUESTION_CHOICES["trim"][0][1])["text"]
     assert "is not an option" in ask_module("trim", "--nonsense")["text"]
     assert "a resume sends" in ask_module("trim", "--tools Read")["ask"]
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     made = ask_module("trim", QUESTION_CHOICES["trim"][0][1])
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert (made["open"], made["fill"]) == (child.stem, "")
 
 
@@ -269,7 +273,7 @@ def test_a_trim_without_a_screen_shows_the_preview(parent: Path) -> None:
         "To create it: /resume-hooks:trim yes"
         in ask_module("resume-hooks:trim", screen=False)["text"]
     )
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 def test_an_untrim_opens_a_copy_with_all_contents(parent: Path, config_home: ConfigHome) -> None:
@@ -295,17 +299,17 @@ def test_a_rollover_announces_the_wait(
     If the summary fails, the remark in the child gives the reason.
     """
     assert set(ask_module("rollover")) == {"wait"}
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     monkeypatch.setenv(
         "PATH",
         write_stand_in(config_home.root, "result(is_error=True, result='Not logged in')").path,
     )
     failed = ask_module("rollover", waiting=True)
     assert "No summary: haiku gave no answer: Not logged in" in failed["remark"]
-    write_stand_in(config_home.root, GOOD_ANSWER)
+    write_stand_in(config_home.root, SUMMARY_ANSWER)
     made = ask_module("rollover", waiting=True)
     assert made["remark"] == ""
-    assert {failed["open"], made["open"]} == {child.stem for child in children_of(parent)}
+    assert {failed["open"], made["open"]} == {child.stem for child in list_children(parent)}
     assert "text" in ask_module("rollover", screen=False)
 
 
@@ -315,7 +319,7 @@ def test_an_early_esc_of_a_rollover_is_reported(parent: Path) -> None:
         ask_module("left", "rollover")["text"]
         == "There is no summary, and no session was created. /rollover asks again."
     )
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 def test_session_and_recall_reply_with_the_text_to_paste(parent: Path) -> None:
@@ -327,7 +331,7 @@ def test_session_and_recall_reply_with_the_text_to_paste(parent: Path) -> None:
     )
     for name in ("recall", "resume-hooks:recover-context"):
         assert "what was done here" in ask_module(name)["text"]
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 def test_a_key_shows_the_table_of_a_card(parent: Path) -> None:
@@ -366,10 +370,10 @@ def test_listing_commands_make_no_child(parent: Path) -> None:
     assert ask_module("sessions", "new")["pane"]["words"].split() == ["new"]
     assert f"/resume {SESSION}" in ask_module("search", "prompt", screen=False)["text"]
     assert ask_module("search", "--all prompt")["pane"]["words"].split() == ["--all", "prompt"]
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
-def test_a_long_list_names_the_command_for_the_rest(config_home: ConfigHome) -> None:
+def test_a_long_list_names_the_command_that_lists_all(config_home: ConfigHome) -> None:
     """Without a screen, ``sessions`` lists ten sessions and then the command that lists all."""
     for number in range(12):
         write_session(
@@ -385,7 +389,7 @@ def test_a_long_list_names_the_command_for_the_rest(config_home: ConfigHome) -> 
 @pytest.mark.parametrize(
     "verb", sorted(ANSWERED_VERBS - {REPAIR_QUESTION} - MODULE_QUESTIONS.keys())
 )
-def test_every_failure_is_a_sentence(config_home: ConfigHome, verb: str) -> None:
+def test_every_command_reports_a_failure_in_one_text(config_home: ConfigHome, verb: str) -> None:
     """For a wrong id or a missing session, every command replies with one text."""
     del config_home
     for event in ({"session_id": "x"}, {"session_id": SESSION, "args": 5}):
@@ -418,11 +422,11 @@ def test_a_bug_and_a_disabled_verb_are_reported(
     assert "RuntimeError: boom" in ask_module("handoff", "x")["text"]
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
     assert "switched off" in ask_module("handoff")["text"]
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     del config_home
 
 
-def test_only_a_client_gets_a_reply(run_hook: Run, parent: Path) -> None:
+def test_only_a_client_gets_a_reply(run_hook: RunHook, parent: Path) -> None:
     """``start_module`` fails with a sentence if no client started it, and makes no child."""
     done = run_hook(
         "start_module", {**EVENT, "command": "handoff", "args": ""}, environ={"CLAUDE_PID": "1"}
@@ -431,10 +435,10 @@ def test_only_a_client_gets_a_reply(run_hook: Run, parent: Path) -> None:
     assert b"/resume-hooks:handoff" in done.stderr
     assert run_hook("start_module", {"command": "delete"}).returncode == 1
     assert run_hook("start_module", b"no event").returncode == 1
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
-def test_under_a_policy_no_compaction_is_promised(parent: Path, config_home: ConfigHome) -> None:
+def test_no_compaction_is_offered_under_a_policy(parent: Path, config_home: ConfigHome) -> None:
     """If an organization's policy applies, the module offers no trim in place and no compaction.
 
     Under a policy the client skips the module's hooks and compacts by itself.

@@ -31,7 +31,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.test_trim import BULK, turns_with_large_files
+from tests.hooks.test_trim import LARGE_OUTPUT, turns_with_large_files
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_trim_in_place_rebuilds_answers_and_results(parent: Path) -> None:
         place if row["handle"][0] == "u" else [place] for place, row in enumerate(rows)
     ]
     assert set(plan["results"]) == {f"c{n}" for n in range(6)}
-    assert [f"c{n}" for n in range(6) if BULK in plan["results"][f"c{n}"]] == ["c4", "c5"]
+    assert [f"c{n}" for n in range(6) if LARGE_OUTPUT in plan["results"][f"c{n}"]] == ["c4", "c5"]
     assert plan["results"]["c0"].endswith(f"original: {SESSION[:8]}:2]")
     assert plan["gone"] == []
     assert plan["before"] > plan["after"] > 0
@@ -272,7 +272,7 @@ def test_a_failed_compaction_at_the_threshold_is_reported(
 
 
 @pytest.mark.parametrize(("typed", "rests"), [(4, True), (5, False)])
-def test_a_restarted_client_waits_after_a_compaction(
+def test_a_compaction_at_the_threshold_waits_five_turns(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, typed: int, rests: bool
 ) -> None:
     """A compaction at the token limit is skipped if the last one is fewer than five turns ago.
@@ -290,7 +290,7 @@ def test_a_restarted_client_waits_after_a_compaction(
 
 
 @pytest.mark.parametrize(("chosen", "tokens"), [("24k@150k", 150_000), ("trim@1000k", 1_000_000)])
-def test_the_module_learns_of_the_threshold(
+def test_the_band_reply_has_the_token_limit_for_compaction(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, tokens: int
 ) -> None:
     """The reply to ``band`` has the token limit from the setting ``compaction``.

@@ -17,7 +17,7 @@ from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import StoredQuestion
 from tests.builders import SESSION, ConfigHome, session_id
 
-OTHER = session_id(2)
+OTHER_ID = session_id(2)
 
 
 def question_path(home: ConfigHome, session: str = SESSION) -> Path:
@@ -63,10 +63,10 @@ def test_a_question_is_open_for_ten_minutes(
 
 def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
     """A question that has been answered is no longer open, and keeps the id of the child."""
-    confirmations.store_question(recent_question(child=OTHER))
+    confirmations.store_question(recent_question(child=OTHER_ID))
     found = confirmations.find_question(SESSION)
     assert found is not None
-    assert (found.child, found.is_open) == (OTHER, False)
+    assert (found.child, found.is_open) == (OTHER_ID, False)
 
 
 def test_a_question_can_be_claimed_once(config_home: ConfigHome) -> None:
@@ -99,21 +99,21 @@ def test_a_question_can_be_claimed_once(config_home: ConfigHome) -> None:
 def test_an_answered_question_cannot_be_claimed(config_home: ConfigHome) -> None:
     """A question that has been answered cannot be claimed, so no second child is made."""
     question = recent_question()
-    confirmations.store_question(question._replace(child=OTHER))
+    confirmations.store_question(question._replace(child=OTHER_ID))
     assert not confirmations.claim_question(question)
     assert not confirmations.is_question_claimed(SESSION)
-    assert confirmations.find_question(SESSION) == question._replace(child=OTHER)
+    assert confirmations.find_question(SESSION) == question._replace(child=OTHER_ID)
 
 
 def test_a_question_is_found_only_in_its_session(config_home: ConfigHome) -> None:
     """A question is not found in another session, even in a file with that session's name."""
     confirmations.store_question(recent_question())
-    assert confirmations.find_question(OTHER) is None
-    question_path(config_home).rename(question_path(config_home, OTHER))
-    assert confirmations.find_question(OTHER) is None
+    assert confirmations.find_question(OTHER_ID) is None
+    question_path(config_home).rename(question_path(config_home, OTHER_ID))
+    assert confirmations.find_question(OTHER_ID) is None
 
 
-GARBAGE: dict[str, dict[str, Any]] = {
+INVALID_QUESTION_FILES: dict[str, dict[str, Any]] = {
     "options of another type": valid_question(options=["--tools"]),
     "no instant": valid_question(asked="now"),
     "no instant at all": valid_question(asked=None),
@@ -122,10 +122,10 @@ GARBAGE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", GARBAGE)
+@pytest.mark.parametrize("name", INVALID_QUESTION_FILES)
 def test_an_invalid_file_is_not_a_question(config_home: ConfigHome, name: str) -> None:
     """A file with invalid fields is ignored, without an error."""
-    write_question_file(config_home, GARBAGE[name])
+    write_question_file(config_home, INVALID_QUESTION_FILES[name])
     assert confirmations.find_question(SESSION) is None
 
 

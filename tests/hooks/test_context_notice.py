@@ -34,7 +34,7 @@ from tests.builders import (
     summary,
     write_session,
 )
-from tests.hooks.conftest import Run
+from tests.hooks.conftest import RunHook
 from tests.hooks.test_compaction import session_with_thinking
 from tests.hooks.test_trim import turns_with_large_files
 
@@ -47,7 +47,7 @@ def full_conversation(tokens: int, turns: int = 2) -> list[Record]:
 
 
 @pytest.fixture
-def end_turn(config_home: ConfigHome, run_hook: Run) -> Any:
+def end_turn(config_home: ConfigHome, run_hook: RunHook) -> Any:
     """Return a function that ends a turn of these records and returns the line that the hook shows.
 
     The function writes the records to the session's file first. The result is ``""`` if no line is
@@ -78,7 +78,7 @@ def read_note(home: ConfigHome) -> dict[str, Any]:
 
 
 def test_a_full_context_is_reported_once(config_home: ConfigHome, end_turn: Any) -> None:
-    """The line appears when 80 percent of the context is used, and is not repeated for this window."""
+    """The hook prints its line when 80 percent of the context is used, once for each window size."""
     assert end_turn(full_conversation(143_999)) == ""
     assert read_note(config_home) == {"version": 1, "look": 144_000, "told": 0}
     assert end_turn(full_conversation(144_000)) == (
@@ -102,7 +102,7 @@ def test_a_full_context_is_reported_once(config_home: ConfigHome, end_turn: Any)
 
 
 def test_a_larger_window_is_reported_again(config_home: ConfigHome, end_turn: Any) -> None:
-    """The line appears again if the context turns out to have a window of a million tokens.
+    """The hook prints its line again if the context turns out to have a window of a million tokens.
 
     A context of more than 200,000 tokens proves that the window is the larger one.
     """
@@ -114,9 +114,9 @@ def test_a_larger_window_is_reported_again(config_home: ConfigHome, end_turn: An
 
 
 def test_settings_change_the_notice(config_home: ConfigHome, end_turn: Any) -> None:
-    """The settings for the percentage and for the window decide when the line appears.
+    """The settings for the percentage and for the window decide when the hook prints its line.
 
-    With a percentage of 0 no line appears.
+    With a percentage of 0 the hook prints none.
     """
     assert end_turn(full_conversation(190_000), RESUME_HOOKS_NOTICE_PERCENT="0") == ""
     assert end_turn(full_conversation(150_000), RESUME_HOOKS_CONTEXT_WINDOW="1000000") == ""
@@ -134,7 +134,7 @@ def test_settings_change_the_notice(config_home: ConfigHome, end_turn: Any) -> N
 
 
 def test_an_estimated_context_is_not_reported(end_turn: Any) -> None:
-    """No line appears right after a compaction, when the number of tokens is only an estimate."""
+    """The hook prints no line right after a compaction, when the number of tokens is only an estimate."""
     records = [
         *full_conversation(190_000),
         boundary(uuid="b", ts=9),
@@ -157,9 +157,9 @@ def test_an_estimated_context_is_not_reported(end_turn: Any) -> None:
     ids=range(7),
 )
 def test_a_malformed_event_is_ignored(
-    config_home: ConfigHome, run_hook: Run, event: object
+    config_home: ConfigHome, run_hook: RunHook, event: object
 ) -> None:
-    """A malformed event shows no line and writes no file."""
+    """For a malformed event, the hook prints no line and writes no file."""
     done = run_hook("notice", event)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert not (config_home.config / "resume-hooks").exists()
@@ -170,7 +170,7 @@ def test_a_malformed_event_is_ignored(
     [b"", b"null", b"[1]", b'{"version": 1, "told": "x"}', b'{"version": 9, "told": 200000}'],
 )
 def test_a_damaged_note_is_replaced(config_home: ConfigHome, end_turn: Any, kept: bytes) -> None:
-    """A damaged note file is replaced, and the line appears again."""
+    """The hook replaces a damaged note file and prints its line again."""
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True)
     (folder / f"notice-{SESSION}.json").write_bytes(kept)
@@ -181,7 +181,7 @@ def test_a_damaged_note_is_replaced(config_home: ConfigHome, end_turn: Any, kept
 def test_without_a_writable_note_nothing_is_reported(
     config_home: ConfigHome, end_turn: Any
 ) -> None:
-    """No line appears if no note can be written, because each turn would repeat the line."""
+    """The hook prints no line if it cannot write a note, because each turn would repeat the line."""
     (config_home.root / "file").touch()
     assert (
         end_turn(full_conversation(190_000), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
@@ -207,7 +207,7 @@ def test_notes_are_private_and_expire(config_home: ConfigHome, end_turn: Any) ->
     assert stat.S_IMODE(Path(folder / f"notice-{SESSION}.json").stat().st_mode) == 0o600
 
 
-def test_the_band_replaces_the_line(
+def test_a_client_with_a_band_shows_no_line(
     config_home: ConfigHome, end_turn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the module shows a band in the client, the Stop hook prints no line.
@@ -227,9 +227,10 @@ def test_the_band_replaces_the_line(
 
 
 def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_turn: Any) -> None:
-    """The card, the line, ``info`` and lists all use the window that the client last reported.
+    """All outputs use the context window that the client last reported.
 
-    They use it instead of an earlier window or the model's usual one.
+    They are the resume card, the Stop hook's line, ``info`` and lists of sessions. An earlier
+    window or the model's usual one is not used.
     """
 
     def shown_percentages(shown: int, window: int) -> list[object]:
@@ -261,7 +262,7 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
 def test_without_a_band_the_line_is_shown(
     config_home: ConfigHome, end_turn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The Stop hook prints the line if the engine failed to send a band."""
+    """The Stop hook prints its line if the engine failed to send a band."""
     path = write_session(config_home.project(), SESSION, full_conversation(190_000))
     event = {
         "screen": True,
@@ -328,10 +329,10 @@ def test_the_band_shows_the_savings_of_a_trim_in_place(config_home: ConfigHome) 
 def test_the_notice_uses_the_window_of_the_clients_settings(
     config_home: ConfigHome, end_turn: Any, chosen: dict[str, Any]
 ) -> None:
-    """The band and the line use ``autoCompactWindow`` from the client's settings.
+    """The band and the Stop hook's line use ``autoCompactWindow`` from the client's settings.
 
-    With a window of 100,000 tokens the client compacts at 67,000. Both appear before that, with the
-    percentage that the client shows.
+    With a window of 100,000 tokens the client compacts at 67,000. The band and the line appear
+    before that, with the percentage that the client shows.
     """
     (config_home.config / "settings.json").write_text(json.dumps(chosen))
     rows = full_conversation(66_000)

@@ -44,7 +44,7 @@ def start_event(home: ConfigHome, source: str = "startup") -> dict[str, Any]:
     return event | {"hook_event_name": "SessionStart"}
 
 
-def start_line(home: ConfigHome, source: str = "startup") -> str:
+def line_shown_at_start(home: ConfigHome, source: str = "startup") -> str:
     """Return the line that the hook shows at a start; ``""`` if it shows none."""
     reply = handle_session_event(start_event(home, source), [EXPIRING_ARGUMENT])
     return str(json.loads(reply)["systemMessage"]) if reply else ""
@@ -63,17 +63,17 @@ def test_a_start_archives_expiring_sessions(config_home: ConfigHome, source: str
     prints nothing.
     """
     session_of_age(config_home, 1, 25)
-    line = start_line(config_home, source)
+    line = line_shown_at_start(config_home, source)
     assert line.startswith("resume-hooks: archived 1 session that the client will soon delete · ")
     assert line.endswith(f"Off, in a shell: sh {REPO}/hooks/engine config vault off")
     assert archived_ids(config_home.where) == [session_id(1)]
     stamp = read_stamp(f"due-{config_home.project().name}.json")
     assert stamp["look"] == pytest.approx(time.time() + DAY, abs=60)
     assert stamp["made"] == pytest.approx(time.time(), abs=60)
-    assert start_line(config_home, source) == ""
+    assert line_shown_at_start(config_home, source) == ""
     session_of_age(config_home, 2, 25)
     assert (
-        start_line(config_home, source)
+        line_shown_at_start(config_home, source)
         == "resume-hooks: archived 1 session that the client will soon delete"
     )
 
@@ -90,13 +90,13 @@ def test_the_next_start_reports_the_first_archived_session(config_home: ConfigHo
             1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"
         )
     )
-    waits, _, kept = start_line(config_home).partition(" · ")
+    waits, _, kept = line_shown_at_start(config_home).partition(" · ")
     assert waits == f"resume-hooks: a handoff waits here: /resume {session_id(2)}"
     assert kept.startswith("Transcripts are now archived beyond the client's 30 days")
-    assert start_line(config_home) == ""
+    assert line_shown_at_start(config_home) == ""
 
 
-def test_a_start_without_the_shells_note_searches_nothing(config_home: ConfigHome) -> None:
+def test_a_start_without_the_shells_argument_archives_no_session(config_home: ConfigHome) -> None:
     """A start archives no sessions without the argument with which the shell script asks for it."""
     session_of_age(config_home, 1, 25)
     assert handle_session_event(start_event(config_home)) == b""
@@ -113,7 +113,7 @@ def test_remaining_sessions_are_reported_and_archived_later(
     monkeypatch.setattr(expiring_sessions, "START_SECONDS", -1.0)
     for number in (1, 2, 3):
         session_of_age(config_home, number, 25)
-    assert start_line(config_home).startswith(
+    assert line_shown_at_start(config_home).startswith(
         "resume-hooks: archived 1 session that the client will soon delete, 2 more will follow · "
     )
     assert read_stamp(f"due-{config_home.project().name}.json")["look"] <= time.time()
@@ -131,19 +131,19 @@ def test_a_headless_start_reports_nothing(
     """
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     session_of_age(config_home, 1, 25)
-    assert start_line(config_home) == ""
+    assert line_shown_at_start(config_home) == ""
     assert archived_ids(config_home.where) == [session_id(1)]
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT")
-    assert "vault off" in start_line(config_home)
+    assert "vault off" in line_shown_at_start(config_home)
 
 
 def test_only_one_of_two_starts_archives(config_home: ConfigHome) -> None:
     """A start neither archives nor waits while another start is archiving."""
     session_of_age(config_home, 1, 25)
-    start_line(config_home)
+    line_shown_at_start(config_home)
     session_of_age(config_home, 2, 25)
     assert hook_state.claim_note(f"due-{config_home.project().name}.json")
-    assert start_line(config_home) == ""
+    assert line_shown_at_start(config_home) == ""
     assert archived_ids(config_home.where) == [session_id(1)]
 
 
@@ -160,13 +160,13 @@ def test_a_start_works_without_a_writable_state_folder(config_home: ConfigHome) 
     """A start succeeds if the plugin's state folder cannot be written."""
     session_of_age(config_home, 1, 25)
     (config_home.config / "resume-hooks").write_text("in the way")
-    assert start_line(config_home) == ""
+    assert line_shown_at_start(config_home) == ""
 
 
-def test_an_ancestor_by_clear_is_archived_by_the_next_hook(config_home: ConfigHome) -> None:
+def test_a_cleared_session_is_archived_by_the_next_background_hook(config_home: ConfigHome) -> None:
     """``/clear`` only stores a note, and the next background hook archives the cleared session.
 
-    So the client does not wait for the copy.
+    Therefore the client does not wait for the copy.
     """
     session_of_age(config_home, 1, 0)
     end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
@@ -179,7 +179,7 @@ def test_an_ancestor_by_clear_is_archived_by_the_next_hook(config_home: ConfigHo
     )
 
 
-def test_ancestors_are_searched_once_a_day(
+def test_the_hook_looks_for_ancestors_once_a_day(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The background hook looks for ancestors to archive once a day.

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 from tests.builders import SESSION, ConfigHome
-from tests.hooks.conftest import Run
+from tests.hooks.conftest import RunHook
 from tests.needs import REPO
 
-Ask = Callable[..., str]
+AskFallback = Callable[..., str]
 
 
 @pytest.fixture
-def ask_fallback(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
+def ask_fallback(run_hook: RunHook, any_python: str, tmp_path: Path) -> AskFallback:
     """Return a function that types a prompt and returns the reason with which the hook blocks it.
 
     The result is ``""`` if the prompt passes. ``state`` is the content of the installer's state
@@ -52,12 +52,12 @@ def ask_fallback(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
 
 
 @pytest.mark.parametrize("prompt", [">session", ">resume", ">continue", "/resume-hooks:session"])
-def test_the_fallback_answers_with_the_session_id(ask_fallback: Ask, prompt: str) -> None:
+def test_the_fallback_answers_with_the_session_id(ask_fallback: AskFallback, prompt: str) -> None:
     """The fallback answers ``session`` and ``resume`` with the session's id."""
     assert SESSION in ask_fallback(prompt)
 
 
-def test_text_after_resume_is_kept(ask_fallback: Ask) -> None:
+def test_text_after_resume_is_kept(ask_fallback: AskFallback) -> None:
     """The answer to ``resume`` with a text suggests ``handoff`` with the same text."""
     assert "/resume-hooks:handoff my words" in ask_fallback("/resume-hooks:resume my words")
 
@@ -73,7 +73,7 @@ def test_text_after_resume_is_kept(ask_fallback: Ask) -> None:
         ">trim --my words",
     ],
 )
-def test_a_trigger_that_needs_the_engine_says_so(ask_fallback: Ask, prompt: str) -> None:
+def test_a_trigger_that_needs_the_engine_says_so(ask_fallback: AskFallback, prompt: str) -> None:
     """A trigger that needs the engine says that it is not installed yet.
 
     The answer repeats the user's text.
@@ -109,7 +109,7 @@ def test_a_trigger_that_needs_the_engine_says_so(ask_fallback: Ask, prompt: str)
     ],
 )
 def test_the_fallback_shows_the_state_of_the_installation(
-    ask_fallback: Ask, state: object, words: str
+    ask_fallback: AskFallback, state: object, words: str
 ) -> None:
     """The fallback shows how long the installation has run, or why it failed.
 
@@ -122,18 +122,18 @@ def test_the_fallback_shows_the_state_of_the_installation(
 @pytest.mark.parametrize(
     "prompt", ["hello", " >resume", "> resume", ">help me", "", None, 7, [">resume"]]
 )
-def test_the_fallback_lets_other_prompts_pass(ask_fallback: Ask, prompt: object) -> None:
+def test_the_fallback_lets_other_prompts_pass(ask_fallback: AskFallback, prompt: object) -> None:
     """The fallback lets every prompt pass that is not a trigger."""
     assert ask_fallback(prompt) == ""
 
 
 @pytest.mark.parametrize("session", ["../x", "", None, 7, f"{SESSION}\0"])
-def test_an_invalid_id_is_not_shown(ask_fallback: Ask, session: object) -> None:
+def test_an_invalid_id_is_not_shown(ask_fallback: AskFallback, session: object) -> None:
     """The answer is sent even if the event's session id is invalid."""
     assert "needs the engine" in ask_fallback(">session", session=session)
 
 
-def test_the_fallback_recognizes_a_pasted_client_command(ask_fallback: Ask) -> None:
+def test_the_fallback_recognizes_a_pasted_client_command(ask_fallback: AskFallback) -> None:
     """A prompt that ends in a pasted ``/resume`` line gets the hint to paste again."""
     assert ask_fallback(f">handoff x/resume {SESSION}").endswith("Ctrl+C (once!), paste again.")
 

@@ -14,15 +14,15 @@ from resume_hooks.hooks import fsck, prompt
 from resume_hooks.hooks.client_module import QUESTION_CHOICES, answer_module
 from resume_hooks.hooks.triggers import REPAIR_QUESTION
 from tests.builders import SESSION, ConfigHome
-from tests.hooks.conftest import children_of
+from tests.hooks.conftest import list_children
 from tests.maintenance.fsck.cases import CASES, VALID_CONTENT, Case
 
-UNSIGNED = "API Error: 400 messages.3.content.0: Invalid `signature` in `thinking` block"
-UNPAIRED = (
+SIGNATURE_ERROR = "API Error: 400 messages.3.content.0: Invalid `signature` in `thinking` block"
+TOOL_USE_ERROR = (
     "API Error: 400 due to tool use concurrency issues. Run /rewind to recover the conversation."
 )
 OTHER_ERROR = "API Error: 400 max_tokens: 99999 > 64000"
-CASE = {case.code: case for case in CASES}
+CASES_BY_CODE = {case.code: case for case in CASES}
 
 
 @pytest.fixture(autouse=True)
@@ -48,37 +48,37 @@ def ask_module(text: str, **fields: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("code", "message", "said"),
     [
-        ("thinking-unsigned", UNSIGNED, "thinking without a signature (record 3)."),
+        ("thinking-unsigned", SIGNATURE_ERROR, "thinking without a signature (record 3)."),
         (
             "thinking-altered",
-            UNSIGNED,
+            SIGNATURE_ERROR,
             "belongs to another text in record 3 (record 1), and 1 more.",
         ),
-        ("tool-call-unanswered", UNPAIRED, "the call 1 has no result (record 2)."),
+        ("tool-call-unanswered", TOOL_USE_ERROR, "the call 1 has no result (record 2)."),
     ],
 )
-def test_one_key_makes_the_repaired_copy(
+def test_the_first_answer_makes_a_repaired_copy(
     config_home: ConfigHome, code: str, message: str, said: str
 ) -> None:
     """The first answer makes a repaired copy; before that, no copy exists and the parent is unchanged.
 
     The question names the defect and the records that the copy does not keep.
     """
-    parent = write_broken_session(CASE[code], config_home)
+    parent = write_broken_session(CASES_BY_CODE[code], config_home)
     asked = ask_module(message)
     assert said in asked["ask"]
     assert ("Not kept: record 2: omitted, because its counterpart is missing" in asked["ask"]) is (
-        message == UNPAIRED
+        message == TOOL_USE_ERROR
     )
     assert "tokens here, about" in asked["ask"]
     assert asked["ask"].count("\n") == 2
     assert asked["choices"] == [list(choice) for choice in QUESTION_CHOICES[REPAIR_QUESTION]]
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     made = ask_module(QUESTION_CHOICES[REPAIR_QUESTION][0][1])
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert (made["open"], made["fill"]) == (child.stem, "")
     assert f"/resume {child.stem}" in made["by_hand"]
-    assert parent.read_bytes() == CASE[code].content
+    assert parent.read_bytes() == CASES_BY_CODE[code].content
     assert "ask" not in ask_module(message, session_id=child.stem), (
         "there is nothing left to repair"
     )
@@ -90,11 +90,11 @@ def test_not_now_changes_nothing(config_home: ConfigHome, word: str) -> None:
 
     Any typed text has the same effect.
     """
-    parent = write_broken_session(CASE["thinking-unsigned"], config_home)
+    parent = write_broken_session(CASES_BY_CODE["thinking-unsigned"], config_home)
     told = ask_module(word)["text"]
     assert "/handoff" in told
     assert f"fsck {SESSION} --repair" in told
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 @pytest.mark.parametrize("code", ["history-cut", "tool-call-unanswered"])
@@ -103,11 +103,11 @@ def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: st
 
     Examples are a valid file, and a file with another defect than the one in the API's error.
     """
-    parent = write_broken_session(CASE[code], config_home)
-    assert "/handoff" in ask_module(UNSIGNED)["text"]
+    parent = write_broken_session(CASES_BY_CODE[code], config_home)
+    assert "/handoff" in ask_module(SIGNATURE_ERROR)["text"]
     write_broken_session(VALID_CONTENT, config_home)
-    assert "/handoff" in ask_module(UNPAIRED)["text"]
-    assert children_of(parent) == []
+    assert "/handoff" in ask_module(TOOL_USE_ERROR)["text"]
+    assert list_children(parent) == []
 
 
 def test_other_errors_get_no_question(
@@ -117,11 +117,11 @@ def test_other_errors_get_no_question(
 
     The reply is also empty without a screen or if the feature is turned off.
     """
-    write_broken_session(CASE["thinking-unsigned"], config_home)
-    assert ask_module(UNSIGNED, screen=False) == {}
+    write_broken_session(CASES_BY_CODE["thinking-unsigned"], config_home)
+    assert ask_module(SIGNATURE_ERROR, screen=False) == {}
     with monkeypatch.context() as patched:
         patched.setenv("RESUME_HOOKS_TRIGGERS_OFF", "fsck")
-        assert ask_module(UNSIGNED) == {}
+        assert ask_module(SIGNATURE_ERROR) == {}
     monkeypatch.delattr(fsck, "_plan_repair_of_request")
     assert ask_module(OTHER_ERROR) == ask_module("API Error: 529 Overloaded (request 1400)") == {}
 
@@ -134,12 +134,12 @@ def test_a_failure_asks_no_question(
     A bug in the engine gets an empty reply to the error, and a sentence after the user's answer.
     """
     del config_home
-    assert "could not be checked" in ask_module(UNSIGNED)["text"]
+    assert "could not be checked" in ask_module(SIGNATURE_ERROR)["text"]
     assert "nothing to repair" in ask_module("yes")["text"].lower()
 
     def raise_bug(*_: object) -> None:
         raise RuntimeError("boom")
 
     monkeypatch.setattr(prompt, "run_trigger_module", raise_bug)
-    assert ask_module(UNSIGNED) == {}
+    assert ask_module(SIGNATURE_ERROR) == {}
     assert "RuntimeError: boom" in ask_module("yes")["text"]

@@ -31,12 +31,12 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run
+from tests.hooks.conftest import RunHook
 from tests.needs import REPO
 
 PID = os.getpid()
-NEXT = session_id(9)
-SMALL_OPENING = (
+NEXT_SESSION_ID = session_id(9)
+SMALL_OPENING_CHARACTERS = (
     3_800  # Number of characters of an opening, small enough that the tests' openings are cut.
 )
 
@@ -61,10 +61,10 @@ def write_handoff(home: ConfigHome, parent: str, step: str = "go on") -> Receipt
     return write_child(plan, home.where)
 
 
-def opening_after_clear(run_hook: Run, child: Path) -> dict[str, Any]:
+def opening_after_clear(run_hook: RunHook, child: Path) -> dict[str, Any]:
     """Return the hook's reply to the start of the session after ``/clear``."""
-    event = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT}
-    event["transcript_path"] = str(child.parent / f"{NEXT}.jsonl")
+    event = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT_SESSION_ID}
+    event["transcript_path"] = str(child.parent / f"{NEXT_SESSION_ID}.jsonl")
     return dict(json.loads(run_hook("session", event, environ={"CLAUDE_PID": str(PID)}).stdout))
 
 
@@ -77,7 +77,7 @@ def opening_after_clear(run_hook: Run, child: Path) -> dict[str, Any]:
     ],
 )
 def test_clear_opens_with_the_pending_handoff(
-    config_home: ConfigHome, parent: str, run_hook: Run, prompt: str
+    config_home: ConfigHome, parent: str, run_hook: RunHook, prompt: str
 ) -> None:
     """After ``handoff`` and ``/clear``, the new session starts with the opening of the handoff's child.
 
@@ -108,14 +108,14 @@ def test_clear_opens_with_the_pending_handoff(
     )
     context = opening_after_clear(run_hook, child)["hookSpecificOutput"]["additionalContext"]
     opening = json.loads(child.read_bytes().split(b"\n")[OPENING_LINE])["message"]["content"]
-    assert context.endswith(opening.replace(child.stem, NEXT))
+    assert context.endswith(opening.replace(child.stem, NEXT_SESSION_ID))
     assert context.endswith("fix the tests")
 
 
 def test_four_parallel_handoffs_make_one_child(config_home: ConfigHome, parent: str) -> None:
     """Four parallel requests for the same handoff make one child.
 
-    Three of them reply with the child that the first one made.
+    Three of the replies name the child that the first request made.
     """
     event = {"session_id": SESSION, "transcript_path": parent, "prompt": ">handoff fix the tests"}
 
@@ -134,19 +134,19 @@ def test_four_parallel_handoffs_make_one_child(config_home: ConfigHome, parent: 
 
 
 def test_a_large_opening_is_shortened_to_fit(
-    config_home: ConfigHome, parent: str, run_hook: Run, monkeypatch: pytest.MonkeyPatch
+    config_home: ConfigHome, parent: str, run_hook: RunHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The opening for ``/clear`` is cut to its limit, and a ``read`` command shows the complete text.
 
-    Without further hooks, a start passes an even shorter text to the model, with the end of the
+    If only one hook can pass context to the model, its text is even shorter and ends like the
     opening.
     """
     monkeypatch.setenv("CLAUDE_PID", str(PID))
-    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", SMALL_OPENING)
+    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", SMALL_OPENING_CHARACTERS)
     receipt = write_handoff(config_home, parent, "a very long step\n" * 1_000)
     assert offer_clear(receipt)
     (note,) = handoff_notes(config_home)
-    assert len(note["opening"]) <= SMALL_OPENING
+    assert len(note["opening"]) <= SMALL_OPENING_CHARACTERS
     assert (
         f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE})" in note["opening"]
     )
@@ -201,12 +201,12 @@ def test_a_long_digest_is_shortened_by_section(
         parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents
     )
     receipt = write_child(plan, config_home.where)
-    assert len(plan.opening) > SMALL_OPENING
+    assert len(plan.opening) > SMALL_OPENING_CHARACTERS
     monkeypatch.setenv("CLAUDE_PID", str(PID))
-    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", SMALL_OPENING)
+    monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", SMALL_OPENING_CHARACTERS)
     assert offer_clear(receipt)
     (note,) = handoff_notes(config_home)
-    assert len(note["opening"]) <= SMALL_OPENING
+    assert len(note["opening"]) <= SMALL_OPENING_CHARACTERS
     for head in (f"\n{CONSTRAINTS.heading}", "\nlast request, USER", "\nlast answer, ASSISTANT"):
         assert head in plan.opening
         assert head in note["opening"]
@@ -214,7 +214,7 @@ def test_a_long_digest_is_shortened_by_section(
 
 @pytest.mark.parametrize("typed", ["--print", '-n "fix it"', "--out=x y"])
 def test_an_option_of_the_shell_is_not_a_next_step(
-    config_home: ConfigHome, parent: str, run_hook: Run, typed: str
+    config_home: ConfigHome, parent: str, run_hook: RunHook, typed: str
 ) -> None:
     """``handoff`` refuses a next step that begins with an option of the shell, such as ``--print``."""
     said = str(

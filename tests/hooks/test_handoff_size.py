@@ -14,10 +14,10 @@ from resume_hooks.errors import UsageError
 from resume_hooks.hooks.client_module import answer_module
 from resume_hooks.hooks.handoff import parse_handoff_words
 from tests.builders import SESSION, ConfigHome, Record, assistant, user, write_session
-from tests.hooks.conftest import Run, children_of
+from tests.hooks.conftest import RunHook, list_children
 
 
-def long_talk(turns: int = 12) -> list[Record]:
+def long_conversation(turns: int = 12) -> list[Record]:
     """Return a session with about 1,000 tokens of talk in each turn."""
     rows: list[Record] = []
     for number in range(turns):
@@ -40,7 +40,7 @@ def long_talk(turns: int = 12) -> list[Record]:
 def parent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write a session whose talk fits the size 24k but not 4k, and return its path."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
-    return Path(write_session(config_home.project(), SESSION, long_talk()))
+    return Path(write_session(config_home.project(), SESSION, long_conversation()))
 
 
 def ask_handoff(args: str, **fields: object) -> dict[str, Any]:
@@ -88,13 +88,13 @@ def test_a_size_out_of_bounds_is_refused(parent: Path, text: str) -> None:
         said = ask_handoff(text, screen=screen)
         assert set(said) == {"text"}
         assert "A size is 1k to 48k, such as 4k or 24k, or all." in said["text"]
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
-def test_the_box_contains_the_step_without_the_size(parent: Path) -> None:
+def test_the_input_box_contains_the_step_without_the_size(parent: Path) -> None:
     """The input box is filled with the next step without the size, and the child records its size."""
     reply = ask_handoff("24k fix the tests")
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "fix the tests")
     assert read_metadata(child)["opening_tokens"] == 24_000
     assert "24k" not in read_metadata(child)
@@ -110,13 +110,13 @@ def test_another_size_makes_another_child(parent: Path) -> None:
     second = ask_handoff("go on")["open"]
     assert second != first
     assert ask_handoff("12k go on")["open"] == second
-    assert len(children_of(parent)) == 2
+    assert len(list_children(parent)) == 2
 
 
 def test_the_size_all_makes_a_fork(parent: Path) -> None:
     """The size ``all`` makes a fork with the whole conversation, without a next step."""
     reply = ask_handoff("all")
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "")
     assert read_metadata(child)["continuation_type"] == "fork"
     assert "forked" in reply["by_hand"]
@@ -138,7 +138,7 @@ def test_the_card_counts_included_and_omitted_messages(parent: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [">handoff", "/resume-hooks:handoff"])
-def test_a_prompt_trigger_accepts_a_size(parent: Path, run_hook: Run, name: str) -> None:
+def test_a_prompt_trigger_accepts_a_size(parent: Path, run_hook: RunHook, name: str) -> None:
     """``>handoff 4k ...`` makes a handoff of that size in clients without the module."""
     event = {
         "session_id": SESSION,
@@ -146,7 +146,7 @@ def test_a_prompt_trigger_accepts_a_size(parent: Path, run_hook: Run, name: str)
         "prompt": f"{name} 4k fix the tests",
     }
     said = json.loads(run_hook("prompt", event).stdout)["reason"]
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert read_metadata(child)["opening_tokens"] == 4_000
     assert child.stem in said
     opening = json.loads(child.read_bytes().split(b"\n")[2])["message"]["content"]

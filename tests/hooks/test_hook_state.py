@@ -16,8 +16,8 @@ import pytest
 from resume_hooks.hooks import hook_state
 from tests.builders import ConfigHome
 
-NAME = "trim-x.json"
-NOTE = {"a": "b \ud83d é", "n": 1}
+NOTE_NAME = "trim-x.json"
+NOTE_CONTENT = {"a": "b \ud83d é", "n": 1}
 
 
 @pytest.fixture
@@ -25,22 +25,22 @@ def note(config_home: ConfigHome) -> Path:
     """Store a note twice, with different contents, and return its path."""
     old = os.umask(0)
     try:
-        hook_state.write_note(NAME, {"a": "an older one"})
-        hook_state.write_note(NAME, NOTE)
+        hook_state.write_note(NOTE_NAME, {"a": "an older one"})
+        hook_state.write_note(NOTE_NAME, NOTE_CONTENT)
     finally:
         os.umask(old)
-    return config_home.config / "resume-hooks" / "pending" / NAME
+    return config_home.config / "resume-hooks" / "pending" / NOTE_NAME
 
 
 def test_a_stored_note_is_found(note: Path) -> None:
     """A note is read as it was last written, from a private file in a private folder."""
-    assert hook_state.read_note(NAME) == {"version": 1, **NOTE}
+    assert hook_state.read_note(NOTE_NAME) == {"version": 1, **NOTE_CONTENT}
     assert note.stat().st_mode & 0o777 == 0o600
     assert note.parent.stat().st_mode & 0o777 == 0o700
     assert list(note.parent.iterdir()) == [note]
 
 
-GARBAGE: dict[str, bytes | Any] = {
+INVALID_NOTES: dict[str, bytes | Any] = {
     "nothing": b"",
     "no JSON": b"yes",
     "a list": [],
@@ -53,26 +53,26 @@ GARBAGE: dict[str, bytes | Any] = {
 }
 
 
-@pytest.mark.parametrize("name", GARBAGE)
-def test_an_invalid_note_is_empty(note: Path, name: str) -> None:
+@pytest.mark.parametrize("name", INVALID_NOTES)
+def test_an_invalid_note_is_read_as_empty(note: Path, name: str) -> None:
     """A note with invalid content is read as empty, without an error."""
-    content = GARBAGE[name]
+    content = INVALID_NOTES[name]
     note.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-    assert hook_state.read_note(NAME) == {}
+    assert hook_state.read_note(NOTE_NAME) == {}
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_note_that_others_may_write_is_ignored(note: Path, mode: int) -> None:
     """A note is ignored if its mode lets other users write it."""
     note.chmod(mode)
-    assert hook_state.read_note(NAME) == {}
+    assert hook_state.read_note(NOTE_NAME) == {}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_another_users_note_is_ignored(note: Path) -> None:
     """A note is ignored if another user owns its file."""
     os.chown(note, 12_345, 12_345)
-    assert hook_state.read_note(NAME) == {}
+    assert hook_state.read_note(NOTE_NAME) == {}
 
 
 @pytest.mark.parametrize("how", ["link", "dangling", "pipe", "folder"])
@@ -91,22 +91,22 @@ def test_a_note_that_is_not_a_file_is_ignored(
         note.mkdir()
     else:
         note.symlink_to(outside if how == "link" else config_home.root / "nowhere")
-    assert hook_state.read_note(NAME) == {}
+    assert hook_state.read_note(NOTE_NAME) == {}
     if how == "folder":
         with pytest.raises(OSError, match="directory"):
-            hook_state.write_note(NAME, NOTE)
+            hook_state.write_note(NOTE_NAME, NOTE_CONTENT)
         assert list(note.parent.iterdir()) == [note], "no temporary file stays"
     else:
-        hook_state.write_note(NAME, NOTE)
-        assert hook_state.read_note(NAME) == {"version": 1, **NOTE}
+        hook_state.write_note(NOTE_NAME, NOTE_CONTENT)
+        assert hook_state.read_note(NOTE_NAME) == {"version": 1, **NOTE_CONTENT}
     assert outside.read_bytes() == before
     assert not (config_home.root / "nowhere").exists()
 
 
 def test_a_note_can_be_consumed_once(note: Path) -> None:
     """Of two callers that consume a note, only the first one gets it."""
-    assert [hook_state.consume_note(NAME), hook_state.consume_note(NAME)] == [True, False]
-    assert hook_state.read_note(NAME) == {}
+    assert [hook_state.consume_note(NOTE_NAME), hook_state.consume_note(NOTE_NAME)] == [True, False]
+    assert hook_state.read_note(NOTE_NAME) == {}
 
 
 def test_old_notes_of_a_kind_are_removed(note: Path) -> None:

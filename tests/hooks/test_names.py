@@ -24,10 +24,10 @@ from resume_hooks.system.copy_result import NOT_COPIED, CopyResult
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.hooks.test_trim import turns_with_large_files
 
-CLIENTS = {"resume", "clear", "compact"}
+CLIENT_COMMANDS = {"resume", "clear", "compact"}
 """The client's own commands that answers mention."""
 
-TYPED_WORDS = (
+WORDS_AFTER_COMMAND = (
     "",
     "yes",
     "help",
@@ -43,7 +43,7 @@ NAMED_COMMAND = re.compile(
     r"(?<![\w./>~-])(?P<sign>>|/resume-hooks:|/)(?P<name>[a-z][a-z-]+)(?![\w/.:-])"
 )
 MISSING_SESSION = session_id(8)
-FORMS = [
+COMMANDS_WITH_SIGNS = [
     *((TYPED_SIGN, f">{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((SLASH, f"resume-hooks:{name}") for name in sorted(triggers.TYPED_VERBS)),
     *((BARE_SIGN, row.command) for row in ROWS.values() if row.command),
@@ -59,7 +59,7 @@ def trimmable_sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch)
     write_session(config_home.project(), session_id(7), conversation(2))
 
 
-def answers_to(asked: str, text: str) -> Iterator[str]:
+def list_answers(asked: str, text: str) -> Iterator[str]:
     """Yield every answer to a command with this text: from the hook, the module and the fallback."""
     for session in (SESSION, session_id(7), MISSING_SESSION, "no id"):
         event = {"session_id": session, "args": text, "waiting": True}
@@ -84,7 +84,9 @@ def _raise_bug() -> str:
     raise RuntimeError("boom")
 
 
-@pytest.mark.parametrize(("sign", "asked"), FORMS, ids=[asked for _, asked in FORMS])
+@pytest.mark.parametrize(
+    ("sign", "asked"), COMMANDS_WITH_SIGNS, ids=[asked for _, asked in COMMANDS_WITH_SIGNS]
+)
 def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
     """An answer names other triggers with the sign that the user typed, for example ``>``.
 
@@ -95,11 +97,11 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
         for row in ROWS.values()
         if row.command and (sign == BARE_SIGN or row.is_module_only or asked == f"{PLUGIN}:help")
     }
-    for text in TYPED_WORDS:
-        for said in answers_to(asked, text):
+    for text in WORDS_AFTER_COMMAND:
+        for said in list_answers(asked, text):
             for found in NAMED_COMMAND.finditer(said):
                 if found["sign"] == BARE_SIGN:
-                    assert found["name"] in known | CLIENTS, said
+                    assert found["name"] in known | CLIENT_COMMANDS, said
                 else:
                     assert (found["sign"], found["name"] in triggers.TYPED_VERBS) == (sign, True), (
                         said

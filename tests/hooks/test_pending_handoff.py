@@ -53,7 +53,7 @@ def list_note_names(home: ConfigHome) -> list[str]:
     return sorted(path.name for path in (home.config / "resume-hooks" / "pending").glob("*"))
 
 
-def second_child(handoff: PendingHandoff, number: int) -> PendingHandoff:
+def second_handoff(handoff: PendingHandoff, number: int) -> PendingHandoff:
     """Return a pending handoff of the same client with another unopened child."""
     path = write_session(os.path.dirname(handoff.child_file), session_id(number), conversation(1))
     return handoff._replace(
@@ -85,7 +85,7 @@ def test_a_client_has_one_pending_handoff(config_home: ConfigHome, handoff: Pend
     """A client has one pending handoff, its latest. Handoffs of other clients stay."""
     pending_handoff.store_handoff(handoff._replace(pid=1))
     pending_handoff.store_handoff(handoff)
-    pending_handoff.store_handoff(second_child(handoff, 4))
+    pending_handoff.store_handoff(second_handoff(handoff, 4))
     assert len(list_note_names(config_home)) == 2
     taken = pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT)
     assert taken is not None
@@ -180,7 +180,7 @@ def test_only_the_newest_handoff_is_reported(
     """Only the newest of several pending handoffs is announced."""
     for number, age in ((4, 30), (5, 10), (6, 20)):
         pending_handoff.store_handoff(
-            second_child(handoff, number)._replace(pid=number, at=time.time() - age)
+            second_handoff(handoff, number)._replace(pid=number, at=time.time() - age)
         )
     told = pending_handoff.find_handoff_to_announce(project_folder(config_home))
     assert told is not None
@@ -201,7 +201,7 @@ def test_a_handoff_is_not_announced_after_an_hour(
     )
 
 
-BAD_CHANGES: list[dict[str, Any]] = [
+INVALID_FIELDS: list[dict[str, Any]] = [
     {"pid": "1"},
     {"pid": 2**22 + 1},  # The largest process id of Linux is 2**22.
     {"child_id": OTHER},
@@ -222,7 +222,7 @@ BAD_CHANGES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("change", BAD_CHANGES, ids=repr)
+@pytest.mark.parametrize("change", INVALID_FIELDS, ids=repr)
 def test_an_invalid_handoff_note_is_dropped(
     config_home: ConfigHome, handoff: PendingHandoff, change: dict[str, Any]
 ) -> None:

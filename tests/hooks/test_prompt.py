@@ -31,9 +31,9 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, TypePrompt, children_of, reason_of_process
+from tests.hooks.conftest import RunHook, TypePrompt, list_children, reason_of_process
 
-OTHER = session_id(9)
+OTHER_ID = session_id(9)
 IGNORE_UNCLOSED_FILES = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed file:ResourceWarning"
 )
@@ -73,7 +73,7 @@ def list_all_files(home: ConfigHome) -> set[str]:
     return {str(path) for path in home.config.rglob("*") if not path.is_dir() or path.is_symlink()}
 
 
-ANSWERS = {
+EXPECTED_ANSWERS = {
     ">session": SESSION,
     ">session-id": SESSION,
     ">resume": "1 % full (of 180,000 tokens). Nothing needed.",
@@ -89,14 +89,14 @@ ANSWERS = {
     "/resume-hooks:trim help": "--keep-recent",
     "/resume-hooks:session": SESSION,
     "/resume-hooks:help": "one behind /resume-hooks: at",
-    f">trim yes /resume {OTHER}": "Clear it: Ctrl+C (once!), paste again.",
-    f">handoff fix/resume {OTHER}": "Clear it: Ctrl+C (once!), paste again.",
+    f">trim yes /resume {OTHER_ID}": "Clear it: Ctrl+C (once!), paste again.",
+    f">handoff fix/resume {OTHER_ID}": "Clear it: Ctrl+C (once!), paste again.",
     ">handoff fix /clear": "nothing was done",
 }
 
 
-@pytest.mark.parametrize("prompt", ANSWERS)
-def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt: str) -> None:
+@pytest.mark.parametrize("prompt", EXPECTED_ANSWERS)
+def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: RunHook, prompt: str) -> None:
     """Each trigger is blocked and answered with its own text.
 
     Only a handoff writes files: its child, its link, and a copy that preserves the session.
@@ -104,7 +104,7 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt
     session = write_titled_session(config_home)
     raw, before = session.read_bytes(), list_all_files(config_home)
     text = reason_of_process(run_hook("prompt", prompt_event(prompt)))
-    assert ANSWERS[prompt] in text
+    assert EXPECTED_ANSWERS[prompt] in text
     assert session.read_bytes() == raw
     # If an ancestor process of the tests may be a client, the handoff is also stored for
     # ``/clear``.
@@ -127,13 +127,13 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt
 @pytest.mark.parametrize(
     "prompt", ["hello", " >resume", "> resume", ">session text", "", "/resume x", ">resumed"]
 )
-def test_every_other_prompt_passes(config_home: ConfigHome, run_hook: Run, prompt: str) -> None:
+def test_every_other_prompt_passes(config_home: ConfigHome, run_hook: RunHook, prompt: str) -> None:
     """The hook prints nothing for a prompt that is not a trigger."""
     write_titled_session(config_home)
     assert reason_of_process(run_hook("prompt", prompt_event(prompt))) == ""
 
 
-def test_prompts_of_our_own_model_calls_pass(config_home: ConfigHome, run_hook: Run) -> None:
+def test_prompts_of_our_own_model_calls_pass(config_home: ConfigHome, run_hook: RunHook) -> None:
     """The hook lets triggers pass in a client that this plugin started to ask a model."""
     write_titled_session(config_home)
     before = list_all_files(config_home)
@@ -142,7 +142,7 @@ def test_prompts_of_our_own_model_calls_pass(config_home: ConfigHome, run_hook: 
     assert list_all_files(config_home) == before
 
 
-RAW_EVENTS = {
+INVALID_EVENTS = {
     "nothing": b"",
     "not JSON": b"hello",
     "torn": b'{"prompt": ">resu',
@@ -162,17 +162,17 @@ RAW_EVENTS = {
 }
 
 
-@pytest.mark.parametrize("name", RAW_EVENTS)
+@pytest.mark.parametrize("name", INVALID_EVENTS)
 def test_the_hook_ignores_input_that_is_not_an_event(
-    config_home: ConfigHome, run_hook: Run, name: str
+    config_home: ConfigHome, run_hook: RunHook, name: str
 ) -> None:
     """The hook prints nothing and succeeds if its input is not a valid event."""
     write_titled_session(config_home)
-    assert reason_of_process(run_hook("prompt", RAW_EVENTS[name])) == ""
+    assert reason_of_process(run_hook("prompt", INVALID_EVENTS[name])) == ""
 
 
 BAD_SESSION_IDS = [
-    None, 7, "", [SESSION], "../../../etc/passwd", f"../{OTHER}", f"{SESSION}/../{OTHER}", f"{SESSION}\0",
+    None, 7, "", [SESSION], "../../../etc/passwd", f"../{OTHER_ID}", f"{SESSION}/../{OTHER_ID}", f"{SESSION}\0",
     SESSION.upper().replace("1", "A"), f"{SESSION}.jsonl", "*", "x" * 100_000, "\ud800",
 ]  # fmt: skip
 
@@ -183,14 +183,14 @@ BAD_SESSION_IDS = [
 )
 @pytest.mark.parametrize("hostile", BAD_SESSION_IDS, ids=range(len(BAD_SESSION_IDS)))
 def test_an_invalid_id_creates_no_file(
-    config_home: ConfigHome, run_hook: Run, hostile: object, prompt: str
+    config_home: ConfigHome, run_hook: RunHook, hostile: object, prompt: str
 ) -> None:
     """With an invalid session id, the answer says so and repeats the user's text.
 
     No file is created.
     """
     write_titled_session(config_home)
-    write_session(config_home.config / "projects", OTHER, conversation(1))
+    write_session(config_home.config / "projects", OTHER_ID, conversation(1))
     before = list_all_files(config_home)
     text = reason_of_process(run_hook("prompt", prompt_event(prompt, session_id=hostile)))
     assert "Claude Code sent no session id" in text
@@ -203,13 +203,15 @@ def test_an_invalid_id_creates_no_file(
     "how", ["outside", "symlink", "fifo", "folder", "device", "wrong type", "huge"]
 )
 def test_the_transcript_path_of_an_event_is_ignored(
-    config_home: ConfigHome, run_hook: Run, how: str
+    config_home: ConfigHome, run_hook: RunHook, how: str
 ) -> None:
     """The hook finds the session by its id and does not read the path in the event."""
     write_titled_session(config_home)
     outside = config_home.root / "outside"
     secret = write_session(
-        outside, OTHER, [*conversation(1, session_id=OTHER), custom_title("secret", OTHER)]
+        outside,
+        OTHER_ID,
+        [*conversation(1, session_id=OTHER_ID), custom_title("secret", OTHER_ID)],
     )
     link = config_home.project() / "link.jsonl"
     link.symlink_to(secret)
@@ -237,12 +239,12 @@ def test_the_transcript_path_of_an_event_is_ignored(
     "prompt", ["/resume-hooks:resume kept words", ">handoff kept words", ">lineage", ">trim"]
 )
 def test_a_special_file_is_not_a_transcript(
-    config_home: ConfigHome, run_hook: Run, prompt: str, how: str
+    config_home: ConfigHome, run_hook: RunHook, prompt: str, how: str
 ) -> None:
     """A link, a pipe, a folder or an empty file is treated like a missing transcript."""
     place = config_home.project() / f"{SESSION}.jsonl"
     if how == "symlink":
-        place.symlink_to(write_session(config_home.root, OTHER, conversation(1)))
+        place.symlink_to(write_session(config_home.root, OTHER_ID, conversation(1)))
     elif how == "fifo":
         os.mkfifo(place)
     elif how == "folder":
@@ -270,7 +272,8 @@ def test_a_trigger_can_be_switched_off(
 
 
 @pytest.mark.parametrize(
-    "tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"]
+    "tail",
+    [f"/resume {OTHER_ID}", "/clear", f"cd /x && claude --resume {OTHER_ID}"],
 )
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
 @pytest.mark.parametrize("left", ["handoff fix the tests", "trim yes", "trim --tools Read"])
@@ -279,8 +282,8 @@ def test_a_client_command_pasted_after_a_trigger_is_refused(
 ) -> None:
     """A trigger followed by a command of the client, such as ``/clear``, does nothing.
 
-    The answer explains that it looks like a paste and repeats the typed text. ``claude --resume``
-    of the shell counts, too.
+    The answer explains that it looks like a paste and repeats the typed text. The shell command
+    ``claude --resume`` is refused in the same way.
     """
     assert_paste_is_reported(config_home, f"{sign}{left} {tail}", left)
 
@@ -292,10 +295,10 @@ def assert_paste_is_reported(config_home: ConfigHome, prompt: str, left: str) ->
     assert "nothing was done" in text
     assert left.partition(" ")[2] in text
     assert text.endswith("\nClear it: Ctrl+C (once!), paste again.")
-    assert children_of(session) == []
+    assert list_children(session) == []
 
 
-WITHOUT_TRANSCRIPT = {
+REFUSALS_WITHOUT_TRANSCRIPT = {
     "handoff my words": "There is nothing to hand off",
     "rollover my words": "There is nothing to hand off",
     "trim": "There is nothing to trim",
@@ -305,15 +308,15 @@ WITHOUT_TRANSCRIPT = {
 }
 
 
-@pytest.mark.parametrize("words", WITHOUT_TRANSCRIPT)
+@pytest.mark.parametrize("words", REFUSALS_WITHOUT_TRANSCRIPT)
 def test_a_trigger_without_a_transcript_is_refused(config_home: ConfigHome, words: str) -> None:
     """A trigger in a session without a transcript is refused.
 
     The answer has the reason, the remedy and the user's text.
     """
-    text = trigger_card(f">{words}", session_id=OTHER)
+    text = trigger_card(f">{words}", session_id=OTHER_ID)
     assert (
-        f"{WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first."
+        f"{REFUSALS_WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first."
         in text
     )
     assert ("Your text: my words" in text) is ("my words" in words)
@@ -325,9 +328,9 @@ def test_a_trigger_after_a_clear_names_the_earlier_session(
     config_home: ConfigHome, words: str
 ) -> None:
     """A handoff right after ``/clear`` is refused, and the answer names the cleared session."""
-    record_link(Link(OTHER, SESSION, "clear", "2026-01-31T09:32:00.000Z"), config_home.where)
+    record_link(Link(OTHER_ID, SESSION, "clear", "2026-01-31T09:32:00.000Z"), config_home.where)
     assert f"The session before it: /resume {SESSION}\n" in trigger_card(
-        f">{words}", session_id=OTHER
+        f">{words}", session_id=OTHER_ID
     )
 
 
@@ -368,7 +371,7 @@ def test_no_card_suggests_ctrl_c_during_a_turn(
     """
     write_session(config_home.project(), SESSION, [*conversation(1), *records])
     assert child_cards.is_model_busy(str(config_home.project() / f"{SESSION}.jsonl")) is is_busy
-    for prompt in (">handoff go on", f">handoff go on /resume {OTHER}"):
+    for prompt in (">handoff go on", f">handoff go on /resume {OTHER_ID}"):
         text = type_prompt(prompt)
         assert ("Ctrl+C" in text) is not is_busy
         assert ("once the answer ends" in text.lower()) is is_busy

@@ -22,7 +22,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, trigger_at
+from tests.hooks.conftest import RunHook, trigger_request
 
 RECALL_TRIGGER = Trigger("recall", "", is_slash=False, is_pasted=False)
 
@@ -42,7 +42,9 @@ def write_compacted_session(home: ConfigHome) -> str:
     return str(write_session(home.project(), SESSION, records))
 
 
-def test_compacted_messages_are_copied_and_shown(config_home: ConfigHome, run_hook: Run) -> None:
+def test_compacted_messages_are_copied_and_shown(
+    config_home: ConfigHome, run_hook: RunHook
+) -> None:
     """The card of ``recall`` shows the user's words and the commands from before the compaction."""
     write_compacted_session(config_home)
     done = run_hook("prompt", {"session_id": SESSION, "prompt": ">recall"})
@@ -59,7 +61,7 @@ def test_copied_facts_are_labeled(config_home: ConfigHome) -> None:
     A blank line could end the labelled text too early.
     """
     copied = answer_request(
-        trigger_at(RECALL_TRIGGER, write_compacted_session(config_home))
+        trigger_request(RECALL_TRIGGER, write_compacted_session(config_home))
     ).to_copy
     assert copied.startswith("Facts from this work's transcripts")
     assert "not instructions" in copied

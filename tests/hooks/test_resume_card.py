@@ -33,13 +33,13 @@ from resume_hooks.transcripts.api_usage import (
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ESTIMATED, ContextSize, FirstRequest
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
-from tests.hooks.test_child_cards import LAST_LINE, WAYS, card_in_client
+from tests.hooks.test_child_cards import COPY_RESULTS, MAX_LAST_LINE_CHARACTERS, card_in_client
 
 RESUME_TRIGGER = Trigger("resume", "", is_slash=False, is_pasted=False)
-MOST_LINES = 10
+MAX_CARD_ROWS = 10
 """Maximum number of rows of a card, so that it fits a terminal of 24 rows."""
 
-FIGURES = (
+ESTIMATES = (
     Estimate(GO_ON, 150_000, 1_200, 20_000, None, 15_000, 187_500),
     Estimate(TRIM, 60_000, 42_000, 60_000, 7, 54_300, 75_000),
     Estimate(HANDOFF, 31_154, 13_200, 18_300, 1, 18_300, 38_900),
@@ -62,7 +62,7 @@ def compare_ways(home: ConfigHome, **fields: Any) -> Comparison:
     )
     own: dict[str, Any] = {
         "session_id": SESSION, "ends": HeadTail(path), "folder": "/home/user/proj",
-        "seconds_since_request": 40, "estimates": FIGURES, "handoff_sizes": HANDOFF_SIZES,
+        "seconds_since_request": 40, "estimates": ESTIMATES, "handoff_sizes": HANDOFF_SIZES,
         "context": ContextSize(150_000, 200_000),
         "traffic": RecentRequests(1, DEFAULT_CACHE_SECONDS, 149_000, 3, 4_100),
         "base_request": FirstRequest(30_000, 18_000), "is_trim_estimated": True,
@@ -73,9 +73,9 @@ def compare_ways(home: ConfigHome, **fields: Any) -> Comparison:
     return Comparison(**own, is_cache_warm=age is not None and age < traffic.cache_seconds)
 
 
-@pytest.mark.parametrize("copied", WAYS)
+@pytest.mark.parametrize("copied", COPY_RESULTS)
 @pytest.mark.parametrize("whole", [False, True])
-def test_the_card_fits_few_lines_of_eighty_columns(
+def test_the_card_fits_ten_rows_of_eighty_columns(
     config_home: ConfigHome, copied: CopyResult, *, whole: bool
 ) -> None:
     """The card shows the advice, the id, the tokens and the title in ten rows.
@@ -90,11 +90,11 @@ def test_the_card_fits_few_lines_of_eighty_columns(
     )
     for part in (copied.sentence(SESSION), "context 190,000 tokens · Fix the parser"):
         assert part in text
-    assert all(f"\n  {row.name} " in text for row in FIGURES) is whole
+    assert all(f"\n  {row.name} " in text for row in ESTIMATES) is whole
     assert text.endswith("\nBest: go on" if whole else "\nTable: >resume --table")
     lines = text.split("\n")
-    assert len(lines[-1]) <= LAST_LINE
-    assert sum(-(-len(line) // 70) for line in lines) <= MOST_LINES + 12 * whole
+    assert len(lines[-1]) <= MAX_LAST_LINE_CHARACTERS
+    assert sum(-(-len(line) // 70) for line in lines) <= MAX_CARD_ROWS + 12 * whole
 
 
 def test_a_handoff_larger_than_the_context_is_not_named(config_home: ConfigHome) -> None:
@@ -163,7 +163,7 @@ def test_a_trim_without_an_estimate_states_the_reason(
     config_home: ConfigHome, trim_estimated: bool, words: str
 ) -> None:
     """The row of a trim has the reason instead of numbers if the trim could not be estimated."""
-    without = tuple(row for row in FIGURES if row.name != TRIM)
+    without = tuple(row for row in ESTIMATES if row.name != TRIM)
     assert f"trim       {words}" in build_ways_table(
         compare_ways(config_home, estimates=without, is_trim_estimated=trim_estimated)
     )
@@ -175,12 +175,12 @@ def test_the_table_says_when_a_way_pays_off(config_home: ConfigHome) -> None:
     Ways that never pay off are omitted. If all are, the table says so.
     """
     late = tuple(
-        row._replace(turns_to_pay_off=100 + at) if at else row for at, row in enumerate(FIGURES)
+        row._replace(turns_to_pay_off=100 + at) if at else row for at, row in enumerate(ESTIMATES)
     )
     lines = build_ways_table(compare_ways(config_home, estimates=late))
     assert "pays off after prompts: trim 101, handoff 102," in lines
     assert "  rollover 103, compact 104" in lines
-    never = tuple(row._replace(turns_to_pay_off=None) for row in FIGURES)
+    never = tuple(row._replace(turns_to_pay_off=None) for row in ESTIMATES)
     assert "none pays off within 200 prompts" in build_ways_table(
         compare_ways(config_home, estimates=never)
     )
@@ -258,11 +258,11 @@ def test_the_first_line_of_the_card_gives_the_advice(
 ) -> None:
     """The first line of the card shows how full the session is and which way is best, if any.
 
-    ``resume-hooks`` in the shell says the same.
+    ``resume-hooks`` in a shell prints the same line.
     """
     context = ContextSize(tokens, 200_000)
     found = compare_ways(config_home, context=context, prompts_left=left, advice=advice)
-    assert resume_card(found, WAYS[0], RESUME_TRIGGER).split("\n")[0] == line
+    assert resume_card(found, COPY_RESULTS[0], RESUME_TRIGGER).split("\n")[0] == line
     assert describe_comparison(found, "resume-hooks {}".format) == line.replace(
         ">", "resume-hooks "
     )
@@ -276,41 +276,43 @@ def test_a_session_with_space_lists_its_ways(config_home: ConfigHome) -> None:
     with_room = ContextSize(14_400, 180_000)
     handoff = "  >handoff: continue in a new session, with what was said here"
     for estimates, lines in (
-        (FIGURES, [handoff, "  >trim: continue without old tool output"]),
-        (FIGURES[:1], []),
+        (ESTIMATES, [handoff, "  >trim: continue without old tool output"]),
+        (ESTIMATES[:1], []),
     ):
         card = resume_card(
             compare_ways(config_home, context=with_room, estimates=estimates),
-            WAYS[0],
+            COPY_RESULTS[0],
             RESUME_TRIGGER,
         )
         assert [line for line in card.split("\n") if line.startswith("  >")] == lines
-    assert handoff not in resume_card(compare_ways(config_home), WAYS[0], RESUME_TRIGGER)
+    assert handoff not in resume_card(compare_ways(config_home), COPY_RESULTS[0], RESUME_TRIGGER)
 
 
 def test_the_card_omits_impossible_ways(config_home: ConfigHome) -> None:
     """The first line omits ways that are impossible."""
-    trim = tuple(row for row in FIGURES if row.name != HANDOFF)
+    trim = tuple(row for row in ESTIMATES if row.name != HANDOFF)
     for estimates, words in (
-        ((FIGURES[0],), "83 % of 180,000. Going"),
+        ((ESTIMATES[0],), "83 % of 180,000. Going"),
         (trim, ". >trim leaves 60,000 tokens; going"),
     ):
         assert words in resume_card(
-            compare_ways(config_home, estimates=estimates), WAYS[0], RESUME_TRIGGER
+            compare_ways(config_home, estimates=estimates), COPY_RESULTS[0], RESUME_TRIGGER
         )
 
 
 def test_an_estimated_context_is_marked(config_home: ConfigHome) -> None:
-    """The card marks a context size that was estimated with "about"."""
+    """The card writes "about" before a context size that is only an estimate."""
     found = compare_ways(config_home, context=ContextSize(10, 200_000, kind=ESTIMATED))
-    assert "context about 10 tokens" in resume_card(found, WAYS[0], RESUME_TRIGGER)
+    assert "context about 10 tokens" in resume_card(found, COPY_RESULTS[0], RESUME_TRIGGER)
 
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
     """The answer to ``resume`` with a text suggests ``>handoff`` with the complete text."""
     text = card_in_client(
         resume_card(
-            compare_ways(config_home), WAYS[0], RESUME_TRIGGER._replace(text='two\nlines "quoted"')
+            compare_ways(config_home),
+            COPY_RESULTS[0],
+            RESUME_TRIGGER._replace(text='two\nlines "quoted"'),
         )
     )
     assert '\n  >handoff two\nlines "quoted"\n' in text

@@ -17,11 +17,11 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.hooks.client_module import answer_module
 from tests.builders import SESSION, ConfigHome, assistant, conversation, line, user, write_session
-from tests.hooks.conftest import Run, TypePrompt, children_of
+from tests.hooks.conftest import RunHook, TypePrompt, list_children
 from tests.needs import REPO
 from tests.stand_in import StandIn, write_stand_in
 
-GOOD_ANSWER = "result({'goal': 'Mend it.', 'state': 'Half done.'})"
+SUMMARY_ANSWER = "result({'goal': 'Mend it.', 'state': 'Half done.'})"
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def test_the_card_of_a_rollover_shows_model_and_costs(
 
     Its last line fits a busy client.
     """
-    made = write_stand_in(config_home.root, GOOD_ANSWER)
+    made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     text = card_of_prompt(type_prompt, made, f"{sign}rollover focus on tabs")
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert text.startswith("rolled over · the /resume line not copied\n")
     assert "it contains a summary by haiku-of-the-day and a digest" in text
     assert "of 2 sentences 0 tied to records, 0 not in the transcript" in text
@@ -70,7 +70,7 @@ def test_a_repeated_rollover_costs_nothing(
 
     Other words make another child.
     """
-    made = write_stand_in(config_home.root, GOOD_ANSWER)
+    made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     first = card_of_prompt(type_prompt, made, ">rollover tabs")
     again = card_of_prompt(type_prompt, made, ">rollover tabs")
     assert again.startswith("already rolled over")
@@ -78,16 +78,16 @@ def test_a_repeated_rollover_costs_nothing(
     rows = [row for row in first.split("\n") if told.search(row)]
     assert rows
     assert [row for row in again.split("\n") if told.search(row)] == rows
-    assert len(children_of(parent)) == len(made.calls()) == 1
+    assert len(list_children(parent)) == len(made.calls()) == 1
     card_of_prompt(type_prompt, made, ">rollover spaces")
-    assert len(children_of(parent)) == len(made.calls()) == 2
+    assert len(list_children(parent)) == len(made.calls()) == 2
 
 
 def test_a_rollover_after_another_prompt_is_new(
     config_home: ConfigHome, type_prompt: TypePrompt, parent: Path
 ) -> None:
     """A rollover after another prompt makes a new child, because the old one lacks the prompt."""
-    made = write_stand_in(config_home.root, GOOD_ANSWER)
+    made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     card_of_prompt(type_prompt, made)
     with parent.open("ab") as stream:
         stream.write(
@@ -114,7 +114,7 @@ def test_a_failed_summary_is_reported(
     """
     made = write_stand_in(config_home.root, body)
     text = card_of_prompt(type_prompt, made)
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert text.startswith("rolled over without a summary · ")
     assert f"No summary: {said}. The new session has only the digest." in text
     command = f"sh {shlex.quote(f'{REPO}/hooks/engine')} rollover {SESSION}"
@@ -127,7 +127,7 @@ def test_a_failed_summary_is_reported(
 
 
 def test_a_rollover_without_a_client_has_only_the_digest(
-    config_home: ConfigHome, run_hook: Run, parent: Path
+    config_home: ConfigHome, run_hook: RunHook, parent: Path
 ) -> None:
     """If ``claude`` is not on PATH, a rollover makes a child with only the digest."""
     done = run_hook("prompt", prompt_event(">rollover"), environ={"PATH": "/nowhere"})
@@ -135,7 +135,7 @@ def test_a_rollover_without_a_client_has_only_the_digest(
         "claude is not installed, or not on PATH. The new session has only"
         in json.loads(done.stdout)["reason"]
     )
-    assert len(children_of(parent)) == 1
+    assert len(list_children(parent)) == 1
 
 
 def start_and_wait_for_model(config_home: ConfigHome, made: StandIn) -> subprocess.Popen[bytes]:
@@ -162,7 +162,7 @@ def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> N
     made = write_stand_in(config_home.root, "time.sleep(300)")
     with start_and_wait_for_model(config_home, made) as hook:
         hook.send_signal(signal.SIGTERM)
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert b"digest of" in child.read_bytes()
     assert not Path(made.calls()[0]["folder"]).exists()
 
@@ -175,7 +175,7 @@ def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> N
     ],
 )
 def test_a_failed_summary_is_tried_again(
-    config_home: ConfigHome, run_hook: Run, type_prompt: TypePrompt, parent: Path, body: str
+    config_home: ConfigHome, run_hook: RunHook, type_prompt: TypePrompt, parent: Path, body: str
 ) -> None:
     """The same rollover after a failure or Esc adds the summary to the existing child."""
     run_hook(
@@ -183,10 +183,10 @@ def test_a_failed_summary_is_tried_again(
         prompt_event(">rollover"),
         environ={"PATH": write_stand_in(config_home.root, body).path},
     )
-    assert card_of_prompt(type_prompt, write_stand_in(config_home.root, GOOD_ANSWER)).startswith(
+    assert card_of_prompt(type_prompt, write_stand_in(config_home.root, SUMMARY_ANSWER)).startswith(
         "rolled over · "
     )
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert b"summary by" in child.read_bytes()
 
 
@@ -200,10 +200,10 @@ def test_a_parallel_rollover_names_the_child(
         hook.terminate()
     assert text.startswith("already rolled over")
     assert "The summary is still being written" in text
-    assert len(children_of(parent)) == len(made.calls()) == 1
+    assert len(list_children(parent)) == len(made.calls()) == 1
 
 
-USAGE = {
+MODEL_USAGE = {
     "cache_read_input_tokens": 41_000,
     "cache_creation_input_tokens": 1_300,
     "input_tokens": 11,
@@ -216,7 +216,7 @@ SESSION_MODEL = "claude-opus-4-5"
 def warm_session(config_home: ConfigHome) -> Path:
     """Write a session whose model has just answered, so that its prompt cache is warm."""
     first, last = conversation(2), clock.now()
-    usage = {**USAGE, "cache_creation": {"ephemeral_5m_input_tokens": 1_300}}
+    usage = {**MODEL_USAGE, "cache_creation": {"ephemeral_5m_input_tokens": 1_300}}
     answer = assistant(
         "Half of it is done.",
         uuid="last",
@@ -249,7 +249,7 @@ def test_the_own_model_with_a_warm_cache_is_asked_first(warm_session: Path) -> N
     the cost.
     """
     asked = ask_module("focus on tabs")
-    (child,) = children_of(warm_session)
+    (child,) = list_children(warm_session)
     assert asked["wait"] == "asking this session's model (42,300 tokens cached): up to two minutes"
     assert "focus on tabs" in asked["fork"]
     assert re.search(
@@ -260,9 +260,9 @@ def test_the_own_model_with_a_warm_cache_is_asked_first(warm_session: Path) -> N
         "focus on tabs",
         isAnswered=True,
         text='{"goal": "Mend it.", "state": "Half done."}',
-        usage=USAGE,
+        usage=MODEL_USAGE,
     )
-    assert children_of(warm_session) == [child]
+    assert list_children(warm_session) == [child]
     assert made["open"] == child.stem
     assert b"summary by claude-opus-4-5" in child.read_bytes()
     assert (
@@ -282,10 +282,10 @@ def test_the_own_model_with_a_warm_cache_is_asked_first(warm_session: Path) -> N
             "gave no answer: nothing was sent to it since the session was opened here",
         ),
         (
-            {"isAnswered": False, "reason": "empty-reply", "usage": USAGE},
+            {"isAnswered": False, "reason": "empty-reply", "usage": MODEL_USAGE},
             "and took 41,000 tokens read from the cache",
         ),
-        ({"isAnswered": True, "text": "In prose.", "usage": USAGE}, "answered in prose"),
+        ({"isAnswered": True, "text": "In prose.", "usage": MODEL_USAGE}, "answered in prose"),
     ],
 )
 def test_the_headless_model_is_asked_after_the_own_model(
@@ -297,13 +297,13 @@ def test_the_headless_model_is_asked_after_the_own_model(
 ) -> None:
     """If the session's own model gives no summary, the rollover asks the headless model.
 
-    The same child gets the summary. The remark shows both costs.
+    The headless model's summary goes to the same child. The remark shows both costs.
     """
-    made = write_stand_in(config_home.root, GOOD_ANSWER)
+    made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     monkeypatch.setenv("PATH", made.path)
     assert ask_module()["fork"]
     done = ask_module(**told)
-    (child,) = children_of(warm_session)
+    (child,) = list_children(warm_session)
     assert b"summary by haiku-of-the-day" in child.read_bytes()
     assert said in done["remark"]
     assert "; haiku-of-the-day took 1 call, 1,200 tokens read" in done["remark"]
@@ -315,17 +315,17 @@ def test_no_second_model_is_asked_after_the_time_limit(
 ) -> None:
     """If the session's own model takes too long, the rollover asks no second model.
 
-    The same words later ask the own model again, for the same child.
+    The same ``/rollover``, typed again later, asks the own model for the same child.
     """
-    made = write_stand_in(config_home.root, GOOD_ANSWER)
+    made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     monkeypatch.setenv("PATH", made.path)
     ask_module()
     late = ask_module(reason="late")
-    (child,) = children_of(warm_session)
+    (child,) = list_children(warm_session)
     assert "No summary: claude-opus-4-5 did not answer within 120 s" in late["remark"]
     assert (late["open"], made.calls()) == (child.stem, [])
     assert ask_module()["fork"]
-    assert children_of(warm_session) == [child]
+    assert list_children(warm_session) == [child]
 
 
 @pytest.mark.parametrize("why", ["named", "another", "cold", "no module"])
@@ -333,7 +333,7 @@ def test_the_own_model_is_not_asked_if_it_costs_more(
     warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     """The session's own model is not asked if another one is set or the cache has expired."""
-    monkeypatch.setenv("PATH", write_stand_in(config_home.root, GOOD_ANSWER).path)
+    monkeypatch.setenv("PATH", write_stand_in(config_home.root, SUMMARY_ANSWER).path)
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
     if why == "cold":
@@ -341,19 +341,19 @@ def test_the_own_model_is_not_asked_if_it_costs_more(
     model = {"another": "claude-sonnet-4-5", "no module": None}.get(why, SESSION_MODEL)
     made = ask_module(model=model)
     assert made["remark"] == ""
-    (child,) = children_of(warm_session)
+    (child,) = list_children(warm_session)
     assert b"summary by haiku-of-the-day" in child.read_bytes()
 
 
 def test_the_child_is_named_while_the_own_model_is_asked(
     warm_session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the session's own model is asked, the same rollover names the child.
+    """While the session's own model is asked, a second rollover with the same words names the child.
 
-    After Esc, or if the answer takes too long, the same rollover asks the model again.
+    After Esc, or if the answer takes too long, the second rollover asks the model again.
     """
     ask_module()
-    (child,) = children_of(warm_session)
+    (child,) = list_children(warm_session)
     assert "The summary is still being written" in ask_module()["by_hand"]
     gone = answer_module("left", {"session_id": SESSION, "screen": True, "args": "rollover"})
     assert f"/resume {child.stem} opens the new session" in gone["text"]
@@ -361,17 +361,17 @@ def test_the_child_is_named_while_the_own_model_is_asked(
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 300)
     assert ask_module()["fork"]
-    assert children_of(warm_session) == [child]
+    assert list_children(warm_session) == [child]
 
 
 def test_an_answer_for_a_continued_child_makes_a_new_one(warm_session: Path) -> None:
     """If the user continued the child before the summary came, a new child gets the summary."""
     ask_module()
-    (first,) = children_of(warm_session)
+    (first,) = list_children(warm_session)
     with first.open("ab") as stream:
         stream.write(line(user("hello", uuid="x", ts="2099-01-01T00:00:00.000Z")) + b"\n")
     before = first.read_bytes()
     ask_module(isAnswered=True, text='{"goal": "Mend it.", "state": "Half done."}')
     assert first.read_bytes() == before
-    (second,) = (path for path in children_of(warm_session) if path != first)
+    (second,) = (path for path in list_children(warm_session) if path != first)
     assert b"summary by claude-opus-4-5" in second.read_bytes()

@@ -18,14 +18,14 @@ from resume_hooks.hooks.search import answer_request, search_card
 from resume_hooks.hooks.time_limit import TimeLimitExceeded, time_limit
 from resume_hooks.hooks.triggers import Trigger, recognise_trigger
 from tests.builders import CWD, ConfigHome, session_id
-from tests.hooks.conftest import Run, trigger_at
+from tests.hooks.conftest import RunHook, trigger_request
 from tests.search.asking import search_home, write_talk
 
-Card = Callable[..., list[str]]
+CardLines = Callable[..., list[str]]
 
 
 @pytest.fixture
-def card_lines(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Card:
+def card_lines(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> CardLines:
     """Return a function that returns the lines with which the hook answers a prompt.
 
     The function checks that the last line has at most 40 characters.
@@ -57,7 +57,7 @@ def home_with_two_projects(config_home: ConfigHome) -> ConfigHome:
     "typed", [">search redis -drop", "/resume-hooks:search redis -drop", ">SEARCH\nredis -drop "]
 )
 def test_the_card_of_a_search_lists_the_hits(
-    home_with_two_projects: ConfigHome, card_lines: Card, typed: str
+    home_with_two_projects: ConfigHome, card_lines: CardLines, typed: str
 ) -> None:
     """The card of a search shows the number of hits, and each hit with the command to open it."""
     assert card_lines(typed) == [
@@ -77,7 +77,7 @@ def test_the_card_of_a_search_lists_the_hits(
     ],
 )
 def test_all_searches_every_project(
-    home_with_two_projects: ConfigHome, card_lines: Card, typed: str
+    home_with_two_projects: ConfigHome, card_lines: CardLines, typed: str
 ) -> None:
     """``>search --all`` searches every project; without ``--all``, only the current one is searched."""
     assert session_id(3) in str(card_lines(typed))
@@ -85,7 +85,7 @@ def test_all_searches_every_project(
 
 
 def test_a_search_without_hits_suggests_other_words(
-    home_with_two_projects: ConfigHome, card_lines: Card
+    home_with_two_projects: ConfigHome, card_lines: CardLines
 ) -> None:
     """The card of a search without hits suggests ``--all`` or, after ``--all``, other words."""
     assert card_lines(">search quux") == [
@@ -109,7 +109,7 @@ def test_a_search_without_hits_suggests_other_words(
     ],
 )
 def test_a_search_without_words_is_refused(
-    home_with_two_projects: ConfigHome, card_lines: Card, typed: str, kept: str
+    home_with_two_projects: ConfigHome, card_lines: CardLines, typed: str, kept: str
 ) -> None:
     """A search without words is refused, and the card repeats the typed text."""
     lines = card_lines(typed)
@@ -117,7 +117,9 @@ def test_a_search_without_words_is_refused(
     assert (f"Your text: {kept}" in lines) is bool(kept)
 
 
-def test_the_card_shows_the_best_hits(home_with_two_projects: ConfigHome, card_lines: Card) -> None:
+def test_the_card_shows_the_best_hits(
+    home_with_two_projects: ConfigHome, card_lines: CardLines
+) -> None:
     """The card shows up to four hits. If there are more, it shows three and the number of others.
 
     It fits ten rows of 80 columns and shows the words that were found.
@@ -139,7 +141,7 @@ def test_the_card_shows_the_best_hits(home_with_two_projects: ConfigHome, card_l
 
 
 def test_hostile_hits_do_not_change_the_card(
-    home_with_two_projects: ConfigHome, card_lines: Card
+    home_with_two_projects: ConfigHome, card_lines: CardLines
 ) -> None:
     """The text of a hit can neither control the terminal nor look like a line of the card."""
     write_talk(home_with_two_projects, 4, "\x1b[2J\x1b]0;x\x07quux\u202e\r\n  /resume evil\n", "ok")
@@ -151,7 +153,7 @@ def test_hostile_hits_do_not_change_the_card(
 
 def test_a_new_session_searches_its_project(
     home_with_two_projects: ConfigHome,
-    card_lines: Card,
+    card_lines: CardLines,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
@@ -171,7 +173,7 @@ def test_a_new_session_searches_its_project(
 
 
 def test_a_moved_session_also_searches_its_files_project(
-    config_home: ConfigHome, card_lines: Card
+    config_home: ConfigHome, card_lines: CardLines
 ) -> None:
     """In a session whose file was moved to another project, the search covers both projects."""
     moved = write_talk(config_home, 1, "the quux one", cwd="/home/user/old")
@@ -181,7 +183,7 @@ def test_a_moved_session_also_searches_its_files_project(
 
 
 def test_an_incomplete_index_is_reported(
-    home_with_two_projects: ConfigHome, card_lines: Card, monkeypatch: pytest.MonkeyPatch
+    home_with_two_projects: ConfigHome, card_lines: CardLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the time was too short to index all files, the card shows the hits and the missing number."""
     monkeypatch.setattr(search_trigger, "MAX_UPDATE_SECONDS", 0.0)
@@ -192,7 +194,7 @@ def test_an_incomplete_index_is_reported(
 
 
 def test_a_slow_search_suggests_the_shell(
-    home_with_two_projects: ConfigHome, card_lines: Card, monkeypatch: pytest.MonkeyPatch
+    home_with_two_projects: ConfigHome, card_lines: CardLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search that takes too long is stopped, and the card shows the shell's command for it.
 
@@ -213,7 +215,7 @@ def test_a_slow_search_suggests_the_shell(
 
 
 def test_a_bug_in_a_search_is_reported(
-    home_with_two_projects: ConfigHome, card_lines: Card, monkeypatch: pytest.MonkeyPatch
+    home_with_two_projects: ConfigHome, card_lines: CardLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The card of a search that raises an unexpected error names the error and the user's text."""
 
@@ -226,7 +228,7 @@ def test_a_bug_in_a_search_is_reported(
     assert "Your text: redis" in lines
 
 
-def test_the_card_has_one_line_per_fact(home_with_two_projects: ConfigHome) -> None:
+def test_the_number_of_further_hits_has_its_own_line(home_with_two_projects: ConfigHome) -> None:
     """The number of further hits has a line of its own. A search copies no text."""
     found = search_home(home_with_two_projects, "redis", max_hits=1)
     assert "  2 more, in a shell: resume-hooks search --limit=3 redis" in search_card(
@@ -234,15 +236,19 @@ def test_the_card_has_one_line_per_fact(home_with_two_projects: ConfigHome) -> N
     ).split("\n")
     assert (
         answer_request(
-            trigger_at(Trigger("search", "redis", is_slash=False, is_pasted=False), None)
+            trigger_request(Trigger("search", "redis", is_slash=False, is_pasted=False), None)
         ).to_copy
         == ""
     )
     with pytest.raises(UsageError):
-        answer_request(trigger_at(Trigger("search", "", is_slash=False, is_pasted=False), None))
+        answer_request(
+            trigger_request(Trigger("search", "", is_slash=False, is_pasted=False), None)
+        )
 
 
-def test_the_hook_blocks_a_search_prompt(home_with_two_projects: ConfigHome, run_hook: Run) -> None:
+def test_the_hook_blocks_a_search_prompt(
+    home_with_two_projects: ConfigHome, run_hook: RunHook
+) -> None:
     """The hook blocks ``>search`` and shows the hits as the reason."""
     done = run_hook(
         "prompt",
@@ -257,8 +263,8 @@ def test_the_hook_blocks_a_search_prompt(home_with_two_projects: ConfigHome, run
     assert f"/resume {session_id(2)}" in shown["reason"]
 
 
-def test_a_search_waits_for_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time limit counts processor time; waiting for a busy machine has a limit of its own."""
+def test_a_search_has_more_time_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time limit of a search counts processor time, so waiting for a busy machine has another limit."""
     monkeypatch.setattr("resume_hooks.hooks.time_limit.READING_SECONDS", 0.05)
     with time_limit():
         time.sleep(0.2)

@@ -31,11 +31,11 @@ from tests.builders import (
     write_session,
 )
 from tests.fuzz.targets.hooks import hook_output
-from tests.hooks.conftest import Run
+from tests.hooks.conftest import RunHook
 from tests.needs import REPO, python39_path
 from tests.test_state_failures import failing_writes
 
-OLD, NEW, CHILD = session_id(1), session_id(2), session_id(1_000)
+OLD_ID, NEW_ID, CHILD_ID = session_id(1), session_id(2), session_id(1_000)
 Send = Callable[..., None]
 SendAndReply = Callable[..., dict[str, Any]]
 
@@ -56,7 +56,9 @@ def any_python(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def reply_to_event(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> SendAndReply:
+def reply_to_event(
+    run_hook: RunHook, any_python: str, monkeypatch: pytest.MonkeyPatch
+) -> SendAndReply:
     """Return a function that sends an event to the hook and returns the reply; ``{}`` for none.
 
     The event comes from the client with the process id ``pid``.
@@ -92,12 +94,12 @@ def send_event(reply_to_event: SendAndReply) -> Send:
     return send
 
 
-def end_event(number: str = OLD, reason: object = "clear") -> dict[str, Any]:
+def end_event(number: str = OLD_ID, reason: object = "clear") -> dict[str, Any]:
     """Return the event of a session's end."""
     return {"hook_event_name": "SessionEnd", "session_id": number, "reason": reason}
 
 
-def start_event(number: str = NEW, source: object = "clear") -> dict[str, Any]:
+def start_event(number: str = NEW_ID, source: object = "clear") -> dict[str, Any]:
     """Return the event of a session's start."""
     return {"hook_event_name": "SessionStart", "session_id": number, "source": source}
 
@@ -108,7 +110,7 @@ def linked_pairs(home: ConfigHome) -> list[tuple[str, str]]:
 
 
 def clear_notes(home: ConfigHome) -> list[Path]:
-    """Return the files that note a cleared session until its successor starts."""
+    """Return the note files of sessions that were cleared and whose successor has not started yet."""
     return [
         path for path in sorted(notes_folder(home).glob("*")) if not path.name.startswith("keep-")
     ]
@@ -130,7 +132,7 @@ def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> N
     send_event(start_event())
     send_event(start_event(session_id(3)))
     (link,) = read_links(config_home.where)
-    assert link == Link(NEW, OLD, "clear", link.at, 4711)
+    assert link == Link(NEW_ID, OLD_ID, "clear", link.at, 4711)
     assert (
         abs(time.time() - __import__("datetime").datetime.fromisoformat(link.at).timestamp()) < 60
     )
@@ -138,14 +140,14 @@ def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> N
 
 
 def test_repeated_clears_write_a_chain_of_links(config_home: ConfigHome, send_event: Send) -> None:
-    """Repeated ``/clear`` records a link for each step; a session is never its own parent."""
+    """Each of several ``/clear`` records a link to its parent. A session is never its own parent."""
     send_event(end_event())
     send_event(start_event())
-    send_event(end_event(NEW))
+    send_event(end_event(NEW_ID))
     send_event(start_event(session_id(3)))
     send_event(end_event(session_id(3)))
     send_event(start_event(session_id(3)))
-    assert linked_pairs(config_home) == [(OLD, NEW), (NEW, session_id(3))]
+    assert linked_pairs(config_home) == [(OLD_ID, NEW_ID), (NEW_ID, session_id(3))]
 
 
 @ON_BOTH_PYTHONS
@@ -165,7 +167,7 @@ def test_an_older_client_is_found_among_the_ancestors(
         ["perl", str(script)], env={**os.environ, **config_home.environ}, check=False, timeout=60
     )
     assert need_perl.returncode == 0
-    assert linked_pairs(config_home) == [(OLD, NEW)]
+    assert linked_pairs(config_home) == [(OLD_ID, NEW_ID)]
 
 
 def test_parallel_clears_get_their_own_links(config_home: ConfigHome, send_event: Send) -> None:
@@ -205,12 +207,12 @@ def test_other_starts_consume_no_note(
     send_event(start_event(session_id(5), source))
     assert linked_pairs(config_home) == []
     send_event(start_event())
-    assert linked_pairs(config_home) == [(OLD, NEW)]
+    assert linked_pairs(config_home) == [(OLD_ID, NEW_ID)]
 
 
 @ON_BOTH_PYTHONS
 @pytest.mark.parametrize("seconds", [-3_600, 3_600])
-def test_an_old_note_of_clear_writes_no_link(
+def test_an_outdated_note_of_clear_writes_no_link(
     config_home: ConfigHome, send_event: Send, seconds: int
 ) -> None:
     """A note of ``/clear`` with an old or future time records no link and is deleted."""
@@ -237,9 +239,9 @@ def test_a_damaged_note_of_clear_writes_no_link(
     send_event(start_event())
     assert linked_pairs(config_home) == []
     assert clear_notes(config_home) == []
-    send_event(end_event(NEW))
+    send_event(end_event(NEW_ID))
     send_event(start_event(session_id(3)))
-    assert linked_pairs(config_home) == [(NEW, session_id(3))]
+    assert linked_pairs(config_home) == [(NEW_ID, session_id(3))]
 
 
 @ON_BOTH_PYTHONS
@@ -253,10 +255,10 @@ def test_a_damaged_note_of_clear_writes_no_link(
         b"{" * 100_000,
         b" " * 2_000_000,
         {},
-        {"hook_event_name": ["SessionEnd"], "session_id": OLD, "reason": "clear"},
+        {"hook_event_name": ["SessionEnd"], "session_id": OLD_ID, "reason": "clear"},
         end_event("../../x"),
         end_event(""),
-        end_event(f"{OLD}\0"),
+        end_event(f"{OLD_ID}\0"),
         {"hook_event_name": "SessionEnd", "session_id": 7, "reason": "clear"},
         start_event("../x"),
     ],
@@ -349,7 +351,7 @@ def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
 def test_a_note_of_clear_that_is_not_a_file_is_ignored(
-    config_home: ConfigHome, run_hook: Run, kind: str
+    config_home: ConfigHome, run_hook: RunHook, kind: str
 ) -> None:
     """A note that is a pipe or a link is ignored, and the start does not wait for it."""
     mark = config_home.config / "resume-hooks" / "pending" / "clear-4711.json"
@@ -366,12 +368,14 @@ def test_a_note_of_clear_that_is_not_a_file_is_ignored(
 
 @pytest.fixture
 def pending_child(config_home: ConfigHome) -> Path:
-    """Write an unopened child of OLD that waits for a ``/clear`` in client 4711."""
-    path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
-    rows = f"1. old · {OLD}\n2. new · {CHILD} · this session\n   {path}"
+    """Write an unopened child of ``OLD_ID`` that waits for a ``/clear`` in client 4711."""
+    path = write_session(config_home.project(), CHILD_ID, conversation(1, session_id=CHILD_ID))
+    rows = f"1. old · {OLD_ID}\n2. new · {CHILD_ID} · this session\n   {path}"
     opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"
     store_handoff(
-        PendingHandoff(4711, "", OLD, CHILD, path, os.path.getsize(path), time.time(), opening)
+        PendingHandoff(
+            4711, "", OLD_ID, CHILD_ID, path, os.path.getsize(path), time.time(), opening
+        )
     )
     return Path(path)
 
@@ -385,16 +389,16 @@ def test_clear_after_a_rollover_is_reported(
     """
     size = os.path.getsize(pending_child)
     for kind, said in (
-        ("rollover", f"resume-hooks: the rollover of {OLD[:8]} is loaded"),
+        ("rollover", f"resume-hooks: the rollover of {OLD_ID[:8]} is loaded"),
         ("x", ""),
     ):
         store_handoff(
             PendingHandoff(
-                4711, "", OLD, CHILD, str(pending_child), size, time.time(), "opening", kind
+                4711, "", OLD_ID, CHILD_ID, str(pending_child), size, time.time(), "opening", kind
             )
         )
         reply_to_event(end_event())
-        told = reply_to_event(start_event_next_to(pending_child, NEW, "clear")) or {}
+        told = reply_to_event(start_event_next_to(pending_child, NEW_ID, "clear")) or {}
         assert told.get("systemMessage", "")[: len(said) or None] == said
     assert read_links(config_home.where)[0].kind == "rollover"
 
@@ -415,39 +419,39 @@ def test_clear_after_a_handoff_opens_with_its_digest(
     """
     raw = pending_child.read_bytes()
     reply_to_event(end_event())
-    said = reply_to_event(start_event_next_to(pending_child, NEW, "clear"))
+    said = reply_to_event(start_event_next_to(pending_child, NEW_ID, "clear"))
     context = said["hookSpecificOutput"]["additionalContext"]
     assert said["hookSpecificOutput"]["hookEventName"] == "SessionStart"
     assert context.startswith("This session was started by /clear, after a handoff (")
-    assert f"2. new · {NEW} · this session\n   {pending_child.parent / NEW}.jsonl" in context
-    assert CHILD not in context
+    assert f"2. new · {NEW_ID} · this session\n   {pending_child.parent / NEW_ID}.jsonl" in context
+    assert CHILD_ID not in context
     assert "\x1b" not in context
     assert (
         said["systemMessage"]
-        == f"resume-hooks: the handoff of {OLD[:8]} is loaded; /clear again starts without it"
+        == f"resume-hooks: the handoff of {OLD_ID[:8]} is loaded; /clear again starts without it"
     )
     (link,) = read_links(config_home.where)
-    assert link == Link(NEW, OLD, "handoff", link.at, 4711)
-    assert read_successors(config_home.where) == {CHILD: NEW}
+    assert link == Link(NEW_ID, OLD_ID, "handoff", link.at, 4711)
+    assert read_successors(config_home.where) == {CHILD_ID: NEW_ID}
     assert clear_notes(config_home) == []
     assert pending_child.read_bytes() == raw
-    reply_to_event(end_event(NEW))
+    reply_to_event(end_event(NEW_ID))
     assert reply_to_event(start_event_next_to(pending_child, session_id(7), "clear")) == {}
-    assert linked_pairs(config_home)[-1] == (NEW, session_id(7))
+    assert linked_pairs(config_home)[-1] == (NEW_ID, session_id(7))
 
 
 @ON_BOTH_PYTHONS
 @pytest.mark.parametrize(
     "case", ["other client", "other session", "other folder", "opened", "no path"]
 )
-def test_a_clear_of_another_session_is_a_plain_one(
+def test_clearing_another_session_does_not_load_the_handoff(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply, case: str
 ) -> None:
     """``/clear`` in another session, client or folder does not load the pending handoff.
 
     The recorded link has the kind "clear".
     """
-    pid, cleared, place = 4711, OLD, pending_child
+    pid, cleared, place = 4711, OLD_ID, pending_child
     if case == "other client":
         pid = 4712
     elif case == "other session":
@@ -459,23 +463,23 @@ def test_a_clear_of_another_session_is_a_plain_one(
     reply_to_event(end_event(cleared), pid)
     assert (
         reply_to_event(
-            start_event() if case == "no path" else start_event_next_to(place, NEW, "clear"), pid
+            start_event() if case == "no path" else start_event_next_to(place, NEW_ID, "clear"), pid
         )
         == {}
     )
     (link,) = read_links(config_home.where)
-    assert (link.parent_id, link.child_id, link.kind) == (cleared, NEW, "clear")
+    assert (link.parent_id, link.child_id, link.kind) == (cleared, NEW_ID, "clear")
 
 
 @ON_BOTH_PYTHONS
 def test_resuming_the_child_consumes_the_handoff(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
-    """Resuming the child in any client ends the wait, so a later ``/clear`` loads no handoff."""
+    """After the child was resumed in any client, a later ``/clear`` loads no handoff."""
     assert reply_to_event(start_event_next_to(pending_child, session_id(8), "resume")) == {}
-    assert reply_to_event(start_event_next_to(pending_child, CHILD, "resume"), 99) == {}
+    assert reply_to_event(start_event_next_to(pending_child, CHILD_ID, "resume"), 99) == {}
     reply_to_event(end_event())
-    assert reply_to_event(start_event_next_to(pending_child, NEW, "clear")) == {}
+    assert reply_to_event(start_event_next_to(pending_child, NEW_ID, "clear")) == {}
     assert [link.kind for link in read_links(config_home.where)] == ["clear"]
 
 
@@ -500,11 +504,11 @@ def test_the_next_start_reports_a_pending_handoff_once(
         5,
         CLAUDE_CODE_ENTRYPOINT="cli",
     )
-    assert told == {"systemMessage": f"resume-hooks: a handoff waits here: /resume {CHILD}"}
+    assert told == {"systemMessage": f"resume-hooks: a handoff waits here: /resume {CHILD_ID}"}
     assert reply_to_event(start_event_next_to(pending_child, session_id(7), "startup"), 6) == {}
 
 
-COLD = {
+COLD_CACHE_FIELDS = {
     "context_tokens": 163_400,
     "prompt_cache_likely_expired": True,
     "estimated_cache_write_usd": 0.6128,
@@ -521,8 +525,8 @@ def counted_turn(tokens: int, *, after: str | None = None, prompt: str = "go on"
     ``after`` is the uuid of the preceding record.
     """
     return [
-        user(prompt, uuid="u", parent=after, session_id=OLD),
-        assistant("done", uuid="a", parent="u", ts=1, session_id=OLD, tokens=tokens),
+        user(prompt, uuid="u", parent=after, session_id=OLD_ID),
+        assistant("done", uuid="a", parent="u", ts=1, session_id=OLD_ID, tokens=tokens),
     ]
 
 
@@ -548,8 +552,8 @@ def test_a_resume_states_the_cost_of_a_cold_cache(
     """
     for made, due in ((clock.now(), ""), ("2026-01-31T09:30:00.000Z", said)):
         rows = [{"continue_metadata": {"continued_at": made}}, *counted_turn(163_400)]
-        path = Path(write_session(config_home.project(), OLD, rows))
-        event = {**start_event_next_to(path, OLD, "resume"), **COLD, **other}
+        path = Path(write_session(config_home.project(), OLD_ID, rows))
+        event = {**start_event_next_to(path, OLD_ID, "resume"), **COLD_CACHE_FIELDS, **other}
         assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
         assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == (
             {"systemMessage": due} if due else {}
@@ -577,8 +581,12 @@ def test_the_cold_cache_line_ignores_a_missing_beginning(
     The client's number is too large, because it includes the missing beginning, which is not sent.
     """
     rows = counted_turn(263_400, after="gone", prompt=prompt)
-    path = Path(write_session(config_home.project(), OLD, rows))
-    event = {**start_event_next_to(path, OLD, "resume"), **COLD, "context_tokens": 263_400}
+    path = Path(write_session(config_home.project(), OLD_ID, rows))
+    event = {
+        **start_event_next_to(path, OLD_ID, "resume"),
+        **COLD_CACHE_FIELDS,
+        "context_tokens": 263_400,
+    }
     due = {"systemMessage": said} if said else {}
     assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="cli") == due
 
@@ -590,8 +598,8 @@ def test_the_hook_does_not_repeat_the_modules_line(
 
     At the next resume the hook shows its line again.
     """
-    path = Path(write_session(config_home.project(), OLD, counted_turn(163_400)))
-    event = {**start_event_next_to(path, OLD, "resume"), **COLD}
+    path = Path(write_session(config_home.project(), OLD_ID, counted_turn(163_400)))
+    event = {**start_event_next_to(path, OLD_ID, "resume"), **COLD_CACHE_FIELDS}
     shown = session.claim_cold_cache_line(event)
     assert shown.endswith("; /trim or /handoff first sends less"), (
         "as the module's commands are called"
@@ -602,23 +610,25 @@ def test_the_hook_does_not_repeat_the_modules_line(
 
 
 @ON_BOTH_PYTHONS
-def test_a_resume_of_a_giant_file_names_a_remedy(
+def test_resuming_a_giant_file_warns_and_names_a_remedy(
     config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
     """A resume of a file of 123 MB warns that the client may hang, and names the command that helps.
 
     A headless run shows nothing.
     """
-    path = config_home.project() / f"{OLD}.jsonl"
+    path = config_home.project() / f"{OLD_ID}.jsonl"
     with path.open("wb") as file:
         file.truncate(123_400_000)
-    said = reply_to_event(start_event_next_to(path, OLD, "resume"), CLAUDE_CODE_ENTRYPOINT="cli")[
-        "systemMessage"
-    ]
+    said = reply_to_event(
+        start_event_next_to(path, OLD_ID, "resume"), CLAUDE_CODE_ENTRYPOINT="cli"
+    )["systemMessage"]
     assert "has 123 MB, and a client may hang on it" in said
-    assert f"archive --slim {OLD[:8]}" in said
+    assert f"archive --slim {OLD_ID[:8]}" in said
     assert (
-        reply_to_event(start_event_next_to(path, OLD, "resume"), CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+        reply_to_event(
+            start_event_next_to(path, OLD_ID, "resume"), CLAUDE_CODE_ENTRYPOINT="sdk-cli"
+        )
         == {}
     )
 
@@ -649,7 +659,7 @@ def test_an_unwritable_link_does_not_change_the_opening(
     Path(links_file(config_home.where)).mkdir()
     assert (
         "go on"
-        in reply_to_event(start_event_next_to(pending_child, NEW, "clear"))["hookSpecificOutput"][
-            "additionalContext"
-        ]
+        in reply_to_event(start_event_next_to(pending_child, NEW_ID, "clear"))[
+            "hookSpecificOutput"
+        ]["additionalContext"]
     )

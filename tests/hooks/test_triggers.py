@@ -12,9 +12,9 @@ from resume_hooks import seam
 from resume_hooks.hooks.triggers import TYPED_SIGN, TYPED_VERBS, Trigger, recognise_trigger
 from resume_hooks.shared_values import SLASH
 
-ID = "5e12a303-7a0b-4c1d-9e2f-0123456789ab"
+PASTED_ID = "5e12a303-7a0b-4c1d-9e2f-0123456789ab"
 
-RECOGNIZED = [
+RECOGNIZED_PROMPTS = [
     (">resume", "resume", ""),
     (">continue", "resume", ""),
     (">Resume  \n", "resume", ""),
@@ -49,10 +49,14 @@ RECOGNIZED = [
     ("/resume-hooks:TRIM yes", "trim", "yes"),
     ("/resume-hooks:continue", "resume", ""),
     ("/Resume-Hooks:HANDOFF do it", "handoff", "do it"),
-    (f">handoff /resume {ID} first, then test", "handoff", f"/resume {ID} first, then test"),
+    (
+        f">handoff /resume {PASTED_ID} first, then test",
+        "handoff",
+        f"/resume {PASTED_ID} first, then test",
+    ),
     (">handoff explain /clear to me", "handoff", "explain /clear to me"),
     (">handoff /resume", "handoff", "/resume"),
-    (f">resume {ID}", "resume", ID),
+    (f">resume {PASTED_ID}", "resume", PASTED_ID),
     (">handoff   a \"b\" 'c' \\d $(e)\n\n\tf  ", "handoff", "a \"b\" 'c' \\d $(e)\n\n\tf"),
     (">resume>handoff fix it", "handoff", "fix it"),
     (">resume>rollover/handoff fix it", "handoff", "fix it"),
@@ -71,7 +75,7 @@ RECOGNIZED = [
 Recent clients put a blocked prompt back into the input box, so the last trigger in it counts.
 """
 
-NOT_OURS = [
+ORDINARY_PROMPTS = [
     (">resume fix the tests", "a sentence"),
     (">continue with\nthis", "a sentence"),
     (">trim the hedge", "a sentence"),
@@ -95,7 +99,7 @@ NOT_OURS = [
     (">lineage please", "fires alone only"),
     (">help me with the parser", "fires alone only"),
     (">help me understand /clear", "fires alone only, so nothing was pasted over it"),
-    (f">session {ID} and then /resume {ID}", "fires alone only"),
+    (f">session {PASTED_ID} and then /resume {PASTED_ID}", "fires alone only"),
     (">trimmed", "another word"),
     (">trim>trimmed", "another word"),
     (">trimmed >trim yes", "another word"),
@@ -108,7 +112,7 @@ NOT_OURS = [
     (">quote\n>resume", "a quote of two lines"),
     ("resume", "no sign"),
     ("/resume", "the client's own command"),
-    (f"/resume {ID}", "the client's own command"),
+    (f"/resume {PASTED_ID}", "the client's own command"),
     ("/clear", "the client's own command"),
     ("/handoff x", "the prefix is missing"),
     ("/resume-hooks", "no verb"),
@@ -125,42 +129,42 @@ NOT_OURS = [
     (">>handoff x", "two signs"),
 ]  # fmt: skip
 
-PASTED = [
-    (f">handoff fix the tests/resume {ID}", "handoff"),
-    (f">handoff fix the tests /resume {ID}", "handoff"),
-    (f">handoff fix the tests\n/resume {ID}\n", "handoff"),
-    (f">handoff/resume {ID}", "handoff"),
-    (f">handoff {ID}/resume {ID}", "handoff"),
-    (f">HANDOFF FIX /RESUME {ID.upper()}", "handoff"),
+PROMPTS_WITH_PASTE = [
+    (f">handoff fix the tests/resume {PASTED_ID}", "handoff"),
+    (f">handoff fix the tests /resume {PASTED_ID}", "handoff"),
+    (f">handoff fix the tests\n/resume {PASTED_ID}\n", "handoff"),
+    (f">handoff/resume {PASTED_ID}", "handoff"),
+    (f">handoff {PASTED_ID}/resume {PASTED_ID}", "handoff"),
+    (f">HANDOFF FIX /RESUME {PASTED_ID.upper()}", "handoff"),
     (">handoff fix /clear", "handoff"),
     (">handoff fix/clear", "handoff"),
     (">handoff/clear", "handoff"),
     (">handoff\n\n/clear \n", "handoff"),
-    (f">trim yes /resume {ID}", "trim"),
-    (f">trim yes/resume {ID}", "trim"),
-    (f">trim/resume {ID}", "trim"),
-    (f">trim --tools Read\ncd /x && claude --resume {ID}", "trim"),
-    (f">trim>trim yes /resume {ID}", "trim"),
-    (f"/resume-hooks:trim yes /resume {ID}", "trim"),
+    (f">trim yes /resume {PASTED_ID}", "trim"),
+    (f">trim yes/resume {PASTED_ID}", "trim"),
+    (f">trim/resume {PASTED_ID}", "trim"),
+    (f">trim --tools Read\ncd /x && claude --resume {PASTED_ID}", "trim"),
+    (f">trim>trim yes /resume {PASTED_ID}", "trim"),
+    (f"/resume-hooks:trim yes /resume {PASTED_ID}", "trim"),
     (">trim /clear", "trim"),
     (">resume /clear", "resume"),
     (">resume/clear", "resume"),
-    (f">continue/resume {ID}", "resume"),
-    (f">session/resume {ID}", "session"),
-    (f">session-id /resume {ID}", "session"),
+    (f">continue/resume {PASTED_ID}", "resume"),
+    (f">session/resume {PASTED_ID}", "session"),
+    (f">session-id /resume {PASTED_ID}", "session"),
     (">lineage/clear", "lineage"),
     (">help /clear", "help"),
-    (f"/resume-hooks:handoff fix/resume {ID}", "handoff"),
+    (f"/resume-hooks:handoff fix/resume {PASTED_ID}", "handoff"),
     ("/resume-hooks:handoff fix /clear", "handoff"),
-    (f">search redis/resume {ID}", "search"),
+    (f">search redis/resume {PASTED_ID}", "search"),
     (">search redis /clear", "search"),
-    (f">resume{ID}", "resume"),
-    (f">session{ID}", "resume"),
-    (f">session-id{ID}\n", "resume"),
+    (f">resume{PASTED_ID}", "resume"),
+    (f">session{PASTED_ID}", "resume"),
+    (f">session-id{PASTED_ID}\n", "resume"),
 ]
 
 
-@pytest.mark.parametrize(("prompt", "verb", "text"), RECOGNIZED)
+@pytest.mark.parametrize(("prompt", "verb", "text"), RECOGNIZED_PROMPTS)
 def test_a_trigger_is_recognized(prompt: str, verb: str, text: str) -> None:
     """A prompt with a trigger has the verb and the text as typed."""
     assert_trigger(prompt, verb, text)
@@ -177,13 +181,13 @@ def assert_trigger(prompt: str, verb: str, text: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("prompt", "why"), NOT_OURS)
+@pytest.mark.parametrize(("prompt", "why"), ORDINARY_PROMPTS)
 def test_an_ordinary_prompt_is_not_a_trigger(prompt: str, why: str) -> None:
-    """A prompt that is no trigger is not recognized as one."""
+    """An ordinary prompt, such as a sentence that mentions a trigger, is not recognized as a trigger."""
     assert recognise_trigger(prompt) is None, why
 
 
-@pytest.mark.parametrize(("prompt", "verb"), PASTED)
+@pytest.mark.parametrize(("prompt", "verb"), PROMPTS_WITH_PASTE)
 def test_a_trigger_before_a_client_command_is_a_paste(prompt: str, verb: str) -> None:
     """A trigger that ends in a command of the client, such as ``/clear``, is recognized as a paste."""
     assert_paste(prompt, verb)
@@ -215,7 +219,7 @@ TRIGGER_START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
                     "lineage",
                     "",
                     "/clear",
-                    f"/resume {ID}",
+                    f"/resume {PASTED_ID}",
                 ]
             ),
             st.text(st.characters(codec=None)),

@@ -37,11 +37,11 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, TypePrompt, children_of, trigger_at
+from tests.hooks.conftest import RunHook, TypePrompt, list_children, trigger_request
 
-BULK = "a line of output\n" * 500
-LATER = "2999-01-01T00:00:00.000Z"
-PREVIEW = ("a resume sends", "saves about", "largest: Read", "trim yes", "trim cancel")
+LARGE_OUTPUT = "a line of output\n" * 500
+LATER_TIMESTAMP = "2999-01-01T00:00:00.000Z"
+PREVIEW_PHRASES = ("a resume sends", "saves about", "largest: Read", "trim yes", "trim cancel")
 
 
 def turns_with_large_files(turns: int = 6) -> list[Record]:
@@ -59,7 +59,9 @@ def turns_with_large_files(turns: int = 6) -> list[Record]:
                 ts=4 * n + 1,
                 tool_input={"file_path": f"/f{n}"},
             ),
-            tool_result(f"c{n}", f"{n}: {BULK}", uuid=f"r{n}", parent=f"t{n}", ts=4 * n + 2),
+            tool_result(
+                f"c{n}", f"{n}: {LARGE_OUTPUT}", uuid=f"r{n}", parent=f"t{n}", ts=4 * n + 2
+            ),
             assistant(
                 f"answer {n}", uuid=end, parent=f"r{n}", ts=4 * n + 3, tokens=5_000 + 2_500 * n
             ),
@@ -91,11 +93,11 @@ def test_a_preview_writes_nothing(type_prompt: TypePrompt, parent: Path, prompt:
     """
     raw = parent.read_bytes()
     text = type_prompt(prompt)
-    assert [part for part in PREVIEW if part not in text] == []
+    assert [part for part in PREVIEW_PHRASES if part not in text] == []
     sign = "/resume-hooks:" if prompt[0] == "/" else ">"
     assert text.startswith(f"trim · type {sign}trim yes · nothing is written yet\n")
     assert text.endswith(f"\nTo create it: {sign}trim yes")
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     assert parent.read_bytes() == raw
 
 
@@ -121,7 +123,7 @@ def test_yes_makes_the_child(
     raw = parent.read_bytes()
     type_prompt(question)
     text = type_prompt(yes)
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert text.startswith("trimmed · ")
     assert "Fix the parser · trim" in text
     assert f"  in Claude Code   /resume {child.stem}\n" in text
@@ -130,7 +132,7 @@ def test_yes_makes_the_child(
     content = child.read_text()
     assert f'"parent_session_id":"{SESSION}"' in content.split("\n", 1)[0]
     assert "[Results from Read tool suppressed" in content
-    assert f"0: {BULK}"[:40].replace("\n", "\\n") not in content
+    assert f"0: {LARGE_OUTPUT}"[:40].replace("\n", "\\n") not in content
     assert parent.read_bytes() == raw
 
 
@@ -139,7 +141,7 @@ def test_the_child_has_the_options_of_the_question(type_prompt: TypePrompt, pare
     options = "--keep-recent 0 only=results --tools Read"
     assert f"options: {options}" in type_prompt(f">trim {options}")
     assert f"options: {options}" in type_prompt(">trim yes")
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     parameters = json.loads(child.read_bytes().split(b"\n", 1)[0])["trim_metadata"]["trim_params"]
     assert (parameters["keep_recent"], parameters["rules"]) == (0, ["results"])
     assert child.read_text().count('"truncated":true') == 6
@@ -155,7 +157,7 @@ def test_a_yes_rebuilds_the_plan(type_prompt: TypePrompt, parent: Path) -> None:
     with parent.open("a") as stream:
         stream.write(json.dumps(user("SAID BETWEEN", uuid="late", parent="a5", ts=1_000)) + "\n")
     type_prompt(">trim yes")
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert "SAID BETWEEN" in child.read_text()
     assert (
         json.loads(child.read_bytes().split(b"\n", 1)[0])["trim_metadata"]["trim_params"][
@@ -180,7 +182,7 @@ def test_only_the_exact_word_confirms(type_prompt: TypePrompt, parent: Path, tex
     assert ("is not enough: type yes" in shown) is (text.lower() == "y")
     assert f"Your text: {text}" in shown
     assert shown.endswith("\nNothing was changed.")
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     assert type_prompt(">trim yes").startswith("trimmed")
 
 
@@ -207,7 +209,7 @@ def test_invalid_options_keep_the_question(
     assert words in text
     assert "Your text:" in text
     assert "\x1b" not in text
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     assert type_prompt(">trim yes").startswith("trimmed")
 
 
@@ -220,7 +222,7 @@ def test_a_yes_without_a_question_is_refused(type_prompt: TypePrompt, parent: Pa
         text = type_prompt(prompt)
         assert "no question about a trim is open" in text
         assert text.endswith(f"\n{last}")
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 @pytest.mark.parametrize("age", [confirmations.QUESTION_SECONDS + 1, 1e8, -60])
@@ -236,7 +238,7 @@ def test_a_yes_to_an_expired_question_is_refused(
     text = type_prompt(">trim yes")
     assert "older than 10 minutes" in text
     assert ">trim --tools Read" in text
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 def test_a_yes_in_another_session_is_refused(
@@ -249,18 +251,23 @@ def test_a_yes_in_another_session_is_refused(
     )
     type_prompt(">trim")
     assert "no question about a trim is open" in type_prompt(">trim yes", other)
-    assert len(children_of(parent)) == 1
+    assert len(list_children(parent)) == 1
 
 
 def test_a_repeated_yes_shows_the_same_child(type_prompt: TypePrompt, parent: Path) -> None:
     """A second ``>trim yes`` shows the first one's child and makes no other."""
     type_prompt(">trim --tools Read")
     first = type_prompt(">trim yes")
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     with parent.open("a") as stream:  # The client writes this record about a blocked prompt.
         stream.write(
             json.dumps(
-                {"type": "system", "subtype": "informational", "uuid": "s", "timestamp": LATER}
+                {
+                    "type": "system",
+                    "subtype": "informational",
+                    "uuid": "s",
+                    "timestamp": LATER_TIMESTAMP,
+                }
             )
             + "\n"
         )
@@ -271,12 +278,15 @@ def test_a_repeated_yes_shows_the_same_child(type_prompt: TypePrompt, parent: Pa
             lines.pop(2) == "  No new session was created. This is the session from your last trim."
         )
         assert "\n".join(lines) == first.replace("trimmed", "already trimmed", 1)
-    assert children_of(parent) == [child]
+    assert list_children(parent) == [child]
 
 
 def later_message_line(uuid: str, parent: str, session: str) -> str:
     """Return the JSON line of a later message."""
-    return json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER, session_id=session)) + "\n"
+    return (
+        json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER_TIMESTAMP, session_id=session))
+        + "\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -290,11 +300,16 @@ def test_a_changed_child_is_not_offered(type_prompt: TypePrompt, parent: Path, w
     """
     type_prompt(">trim --tools Read")
     type_prompt(">trim yes")
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     lines = {
         "parent": later_message_line("x", "a5", SESSION),
-        "answer in the parent": json.dumps(assistant("so", uuid="x", parent="a5", ts=LATER)) + "\n",
-        "output in the parent": json.dumps(tool_result("c5", uuid="x", parent="a5", ts=LATER))
+        "answer in the parent": json.dumps(
+            assistant("so", uuid="x", parent="a5", ts=LATER_TIMESTAMP)
+        )
+        + "\n",
+        "output in the parent": json.dumps(
+            tool_result("c5", uuid="x", parent="a5", ts=LATER_TIMESTAMP)
+        )
         + "\n",
     }
     if where == "child is gone":
@@ -305,13 +320,13 @@ def test_a_changed_child_is_not_offered(type_prompt: TypePrompt, parent: Path, w
     else:
         with parent.open("a") as stream:
             stream.write(lines[where])
-    before = children_of(parent)
+    before = list_children(parent)
     text = type_prompt(">trim yes")
     assert f"created {child.stem}" in text
     assert ("its file is gone" in text) is (where == "child is gone")
     assert "To be asked again:  >trim --tools Read\n" in text
     assert text.endswith("\nFirst: >trim")
-    assert children_of(parent) == before
+    assert list_children(parent) == before
     type_prompt(">trim")
     assert type_prompt(">trim yes").startswith("trimmed")
 
@@ -336,7 +351,7 @@ def test_cancel_deletes_the_question(type_prompt: TypePrompt, parent: Path, word
     assert "resume-hooks: Cancelled" in type_prompt(f">trim {word}")
     assert "no question about a trim is open" in type_prompt("/resume-hooks:trim cancel")
     assert "no question about a trim is open" in type_prompt(">trim yes")
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     type_prompt(">trim")
     type_prompt(">trim yes")
     assert "no question about a trim is open" in type_prompt(">trim cancel"), (
@@ -389,11 +404,11 @@ def test_a_short_session_has_nothing_to_trim(
 def test_an_outdated_question_is_refused(
     type_prompt: TypePrompt, parent: Path, options: str, said: str
 ) -> None:
-    """``>trim yes`` is refused if the trim no longer pays off or an option is unknown."""
+    """``>trim yes`` is refused if the trim no longer saves enough or an option is unknown."""
     type_prompt(">trim")
     change_question(options=options)
     assert said in type_prompt(">trim yes")
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 def test_a_trim_that_does_not_pay_asks_no_question(type_prompt: TypePrompt, parent: Path) -> None:
@@ -406,7 +421,7 @@ def test_a_trim_that_does_not_pay_asks_no_question(type_prompt: TypePrompt, pare
     assert "would not pay" in text
     assert text.endswith("\nInstead: >handoff")
     assert "no question about a trim is open" in type_prompt(">trim yes")
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 @pytest.mark.parametrize("prompt", [">trim", ">trim yes"])
@@ -436,7 +451,7 @@ def test_a_preview_needs_no_writable_state_folder(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can take the part of others")
 def test_two_users_have_separate_questions(
-    run_hook: Run, parent: Path, config_home: ConfigHome
+    run_hook: RunHook, parent: Path, config_home: ConfigHome
 ) -> None:
     """A question of another user is not answered, even in the same folder."""
     theirs = config_home.root / "theirs"
@@ -451,7 +466,7 @@ def test_two_users_have_separate_questions(
     )
     done = run_hook("prompt", {**event, "prompt": ">trim yes"})
     assert "no question about a trim is open" in json.loads(done.stdout)["reason"]
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 def test_a_failed_trim_keeps_the_question_open(
@@ -459,7 +474,7 @@ def test_a_failed_trim_keeps_the_question_open(
 ) -> None:
     """If the trim fails, the question stays open, and the next ``>trim yes`` tries again."""
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
-    trim.answer_request(trigger_at(trigger, parent))
+    trim.answer_request(trigger_request(trigger, parent))
 
     def raise_full_disk(*_: object) -> None:
         raise ResumeHooksError("The disk is full")
@@ -469,9 +484,9 @@ def test_a_failed_trim_keeps_the_question_open(
         assert "The disk is full" in card_of_trigger(
             trigger._replace(text="yes"), {"session_id": SESSION}
         )
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     assert isinstance(
-        trim.answer_request(trigger_at(trigger._replace(text="yes"), parent)), OpenedSession
+        trim.answer_request(trigger_request(trigger._replace(text="yes"), parent)), OpenedSession
     )
 
 
@@ -483,20 +498,20 @@ def test_a_trim_beyond_the_time_limit_is_refused(
     The question stays open.
     """
     trigger = Trigger("trim", "", is_slash=False, is_pasted=False)
-    trim.answer_request(trigger_at(trigger, parent))
+    trim.answer_request(trigger_request(trigger, parent))
     with monkeypatch.context() as patch:
         patch.setattr(trim, "MAX_CONFIRM_SECONDS", 0)
         with pytest.raises(TimeLimitExceeded, match="longer than a prompt may wait") as caught:
-            trim.answer_request(trigger_at(trigger._replace(text="yes"), parent))
+            trim.answer_request(trigger_request(trigger._replace(text="yes"), parent))
     assert f"resume-hooks trim {SESSION}" in caught.value.remedy
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     found = confirmations.find_question(SESSION)
     assert found is not None
     assert found.is_open
 
 
 def test_parallel_yeses_make_one_child(
-    parent: Path, run_hook: Run, type_prompt: TypePrompt
+    parent: Path, run_hook: RunHook, type_prompt: TypePrompt
 ) -> None:
     """Of four parallel ``>trim yes``, one makes the child.
 
@@ -507,21 +522,21 @@ def test_parallel_yeses_make_one_child(
     with ThreadPoolExecutor(4) as pool:
         done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
     texts = [json.loads(one.stdout)["reason"] for one in done]
-    (child,) = [path for path in children_of(parent) if re.fullmatch(SESSION_ID_PATTERN, path.stem)]
+    (child,) = [path for path in list_children(parent) if re.fullmatch(SESSION_ID_PATTERN, path.stem)]
     assert sum(text.startswith("trimmed") for text in texts) == 1
     for text in texts:
         assert f"/resume {child.stem}" in text or "another prompt is creating this copy" in text
     assert type_prompt(">trim yes").startswith("already trimmed")
 
 
-YES = Trigger("trim", "yes", is_slash=False, is_pasted=False)
+YES_TRIGGER = Trigger("trim", "yes", is_slash=False, is_pasted=False)
 
 
 def test_a_yes_waits_for_a_child_being_written(parent: Path, config_home: ConfigHome) -> None:
     """``>trim yes`` waits for a child that another prompt is making, and shows it."""
-    trim.answer_request(trigger_at(YES._replace(text=""), parent))
-    trim.answer_request(trigger_at(YES, parent))
-    (child,) = children_of(parent)
+    trim.answer_request(trigger_request(YES_TRIGGER._replace(text=""), parent))
+    trim.answer_request(trigger_request(YES_TRIGGER, parent))
+    (child,) = list_children(parent)
     question = confirmations.find_question(SESSION)
     assert question is not None
     again = question._replace(child="")
@@ -529,11 +544,11 @@ def test_a_yes_waits_for_a_child_being_written(parent: Path, config_home: Config
     assert confirmations.claim_question(again)
     timer = threading.Timer(0.2, confirmations.store_question, args=(question,))
     timer.start()
-    found = trim.answer_request(trigger_at(YES, parent))
+    found = trim.answer_request(trigger_request(YES_TRIGGER, parent))
     timer.join()
     assert isinstance(found, OpenedSession)
     assert found.receipt.session_id == child.stem
-    assert children_of(parent) == [child]
+    assert list_children(parent) == [child]
 
 
 def test_a_yes_during_a_long_trim_makes_no_second_child(
@@ -549,7 +564,7 @@ def test_a_yes_during_a_long_trim_makes_no_second_child(
     assert confirmations.claim_question(question)
     text = type_prompt(">trim yes")
     assert "another prompt is creating this copy right now" in text
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     left = config_home.config / "resume-hooks" / "pending" / f"trim-{SESSION}.json.begun"
     os.utime(left, (0, 0))
     assert "no question about a trim is open" in type_prompt(">trim yes")

@@ -20,7 +20,7 @@ from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.session import Session
 from tests.builders import SESSION, ConfigHome, conversation, write_session
-from tests.hooks.conftest import children_of
+from tests.hooks.conftest import list_children
 from tests.hooks.test_trim import turns_with_large_files
 
 Verb = Callable[[Session, Caller], Outcome]
@@ -53,7 +53,7 @@ def test_a_verb_writes_one_child(verb_call: Verb, parent: Path, config_home: Con
         Session.open_path(str(parent), config_home.where), Caller(config_home.where)
     )
     assert isinstance(outcome, OpenedSession)
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert outcome.receipt.session_id == child.stem
     assert outcome.plan is not None
     assert outcome.plan.draft.session_id == child.stem
@@ -68,7 +68,7 @@ def test_a_dry_run_of_a_verb_writes_nothing(
     )
     assert isinstance(outcome, NothingWritten)
     assert (outcome.receipt.session_id, outcome.receipt.file) == ("", "")
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 def test_a_caller_can_refuse_the_draft(
@@ -84,7 +84,7 @@ def test_a_caller_can_refuse_the_draft(
             Session.open_path(str(parent), config_home.where),
             Caller(config_home.where, check_draft=refuse_draft),
         )
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 def test_a_child_is_reused_only_on_request(parent: Path, config_home: ConfigHome) -> None:
@@ -99,7 +99,7 @@ def test_a_child_is_reused_only_on_request(parent: Path, config_home: ConfigHome
     assert (again.action, again.plan, again.receipt.written) == ("already handed off", None, False)
     assert again.receipt.session_id == first.receipt.session_id
     handoff(session, spec, Caller(config_home.where))
-    assert len(children_of(parent)) == 2
+    assert len(list_children(parent)) == 2
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -121,7 +121,7 @@ def test_a_trim_is_written_only_if_its_caller_agrees(
     outcome = write_trim(preview.plan, Caller(config_home.where), agrees)
     assert asked == [preview.plan]
     assert isinstance(outcome, OpenedSession) is answer
-    assert len(children_of(parent)) == answer
+    assert len(list_children(parent)) == answer
 
 
 def test_an_untrim_of_an_untrimmed_session_gives_a_reason(config_home: ConfigHome) -> None:
@@ -133,4 +133,4 @@ def test_an_untrim_of_an_untrimmed_session_gives_a_reason(config_home: ConfigHom
     assert isinstance(outcome, NothingWritten)
     assert outcome.reason is not None
     assert "Nothing in this session is trimmed" in outcome.reason.message
-    assert children_of(path) == []
+    assert list_children(path) == []

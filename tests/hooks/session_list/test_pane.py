@@ -124,7 +124,7 @@ def test_a_hit_shows_its_speaker_and_opens_at_its_message(project: Path) -> None
     assert [-90 < end["page"] < 90 and end["lines_read"] != [] for end in ends] == [True, True]
 
 
-def test_a_low_pane_shows_one_line_per_row_next_to_the_text(project: Path) -> None:
+def test_a_pane_of_few_lines_shows_one_line_per_row(project: Path) -> None:
     """In a pane of few lines, each row has one line, and the marked row's text is beside the list.
 
     The text starts with the speaker and the turn.
@@ -206,8 +206,8 @@ def test_the_actions_wrap_in_a_narrow_pane(project: Path, columns: int, rows: in
     assert len(shown["lines_read"]) == 9 - FIELD_LINES - rows
 
 
-def test_a_hit_of_a_deleted_session_is_marked(project: Path) -> None:
-    """The pane says that a hit's session no longer exists, instead of raising an error."""
+def test_the_page_of_a_deleted_session_says_so(project: Path) -> None:
+    """The page of a hit whose session was deleted says so, instead of raising an error."""
     _, _, _, hit = ask_pane(project, "answer 2", HITS_STEP)["rows"][0]
     for number in TITLES:
         (project / f"{session_id(number)}.jsonl").unlink()
@@ -244,7 +244,7 @@ def test_the_reply_has_more_rows_than_a_small_pane(
     assert ask_pane(project, lines=6, step=PREVIEW_STEP, at=session_id(2))["preview"] == []
 
 
-def test_keys_open_fork_and_hand_off(project: Path) -> None:
+def test_keys_open_fork_or_hand_off_a_session(project: Path) -> None:
     """The keys of the pane open a session, or make and open a fork or a handoff of it.
 
     If a key is impossible, the reply has the reason.

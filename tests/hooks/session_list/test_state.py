@@ -77,7 +77,7 @@ def test_loaded_sessions_are_added_at_the_end() -> None:
     assert choices.count == 5
 
 
-def test_matches_in_titles_are_first() -> None:
+def test_title_matches_are_listed_first() -> None:
     """Sessions whose title matches are listed before sessions that match in another field.
 
     The first of them is chosen, unless the user moved the choice to another row.
@@ -107,7 +107,7 @@ def turn_hits(*numbers: int) -> list[TurnHit]:
     ]
 
 
-def test_matching_turns_are_last_in_their_own_order() -> None:
+def test_message_matches_are_listed_last_in_search_order() -> None:
     """Sessions that match only by a message follow those that match by title or by another field.
 
     They keep the order of the search. A session that matches in both ways is listed once, by its
@@ -142,7 +142,7 @@ def test_a_copied_turn_is_shown_in_the_first_listed_session() -> None:
     assert matching_titles(choices) == ["b"]
 
 
-def test_a_matching_turn_is_chosen_without_a_better_match() -> None:
+def test_a_message_match_is_chosen_if_no_title_or_field_matches() -> None:
     """If no title or field matches, the first session that matches by a message is chosen.
 
     A choice that the user moved stays while the session matches.
@@ -167,7 +167,7 @@ def test_a_matching_turn_is_chosen_without_a_better_match() -> None:
     assert matching_titles(choices) == []
 
 
-STEPS = st.lists(
+LIST_OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.lists(st.text("ab", max_size=3), max_size=5)),
         st.tuples(st.just("filter_by_words"), st.text("ab ", max_size=3)),
@@ -179,7 +179,7 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS)
+@given(LIST_OPERATIONS)
 def test_the_chosen_match_is_always_on_the_page(
     steps: list[tuple[str, object]],
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.hooks.conftest import children_of
+from tests.hooks.conftest import list_children
 from tests.hooks.test_client_module import ask_module, parent
 
 __all__ = ["parent"]
@@ -15,5 +15,5 @@ def test_the_client_commands_mark_and_back(parent: Path) -> None:
     assert ask_module("mark", "try it")["text"].startswith("mark set")
     assert "Type it after the command" in ask_module("back")["text"]
     back = ask_module("back", "it does not work")
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert (back["open"], back["fill"]) == (child.stem, "")

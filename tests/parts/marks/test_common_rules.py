@@ -13,8 +13,8 @@ from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.parts.marks import state as mark_state
 from tests.builders import SESSION, ConfigHome, conversation
 from tests.cli.conftest import Cli
-from tests.hooks.test_prompt import OTHER, assert_paste_is_reported, prompt_event
-from tests.hooks.test_triggers import ID, assert_paste, assert_trigger
+from tests.hooks.test_prompt import OTHER_SESSION_ID, assert_paste_is_reported, prompt_event
+from tests.hooks.test_triggers import PASTED_ID, assert_paste, assert_trigger
 from tests.sessions.archived.test_verbs import assert_refused
 from tests.test_clock_jumps import (
     YEAR_SECONDS,
@@ -87,7 +87,8 @@ def test_mark_and_back_work_in_a_hostile_folder(
 
 
 @pytest.mark.parametrize(
-    "tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"]
+    "tail",
+    [f"/resume {OTHER_SESSION_ID}", "/clear", f"cd /x && claude --resume {OTHER_SESSION_ID}"],
 )
 def test_a_client_command_pasted_after_a_trigger_is_refused(
     config_home: ConfigHome, tail: str
@@ -103,7 +104,7 @@ def test_a_mark_without_a_transcript_is_refused(config_home: ConfigHome) -> None
     """
     trigger = recognise_trigger(">mark my words")
     assert trigger is not None
-    text = card_of_trigger(trigger, prompt_event("", session_id=OTHER))
+    text = card_of_trigger(trigger, prompt_event("", session_id=OTHER_SESSION_ID))
     assert (
         "There is nothing to mark: this session has no transcript yet.\n\nSend a prompt first."
         in text
@@ -140,11 +141,11 @@ FORMER = [
     (">Rewind it was slower", "back", "it was slower"),
 ]
 PASTED = [
-    (f">back it was slower/resume {ID}", "back"),
+    (f">back it was slower/resume {PASTED_ID}", "back"),
     (">back it was slower /clear", "back"),
-    (f">back>back it /resume {ID}", "back"),
-    (f">mark try it/resume {ID}", "mark"),
-    (f">mark try it>mark yes /resume {ID}", "mark"),
+    (f">back>back it /resume {PASTED_ID}", "back"),
+    (f">mark try it/resume {PASTED_ID}", "mark"),
+    (f">mark try it>mark yes /resume {PASTED_ID}", "mark"),
 ]
 
 

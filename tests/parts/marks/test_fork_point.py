@@ -36,7 +36,7 @@ from tests.builders import (
 from tests.cli.conftest import Cli, Document
 from tests.crashes import kill_before_each_change
 from tests.derive.trim.test_crash import run_command_line
-from tests.hooks.conftest import Run, children_of, reason_of_process
+from tests.hooks.conftest import RunHook, list_children, reason_of_process
 from tests.hooks.test_client_module import ask_module
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
@@ -62,7 +62,7 @@ def fork_session_file(document: Document, *words: str) -> Path:
 
 
 def test_four_parallel_rewinds_of_a_fork_make_one_child(
-    parent: Path, document: Document, run_hook: Run
+    parent: Path, document: Document, run_hook: RunHook
 ) -> None:
     """Four parallel ``>back`` in a fork make one child, which each reply names."""
     fork = fork_session_file(document, SESSION)
@@ -72,7 +72,7 @@ def test_four_parallel_rewinds_of_a_fork_make_one_child(
         "transcript_path": str(fork),
         "prompt": ">back the lexer is faster",
     }
-    before = set(children_of(parent))
+    before = set(list_children(parent))
     with ThreadPoolExecutor(4) as pool:
         replies = list(
             pool.map(
@@ -80,7 +80,7 @@ def test_four_parallel_rewinds_of_a_fork_make_one_child(
                 range(4),
             )
         )
-    assert len(set(children_of(parent)) - before) == 1
+    assert len(set(list_children(parent)) - before) == 1
     assert sum(reply.startswith("back") for reply in replies) == 1
 
 

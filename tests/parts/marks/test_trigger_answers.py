@@ -37,7 +37,7 @@ from tests.builders import (
     user,
     write_session,
 )
-from tests.hooks.conftest import Run, TypePrompt, children_of, reason_of_process
+from tests.hooks.conftest import RunHook, TypePrompt, list_children, reason_of_process
 from tests.hooks.test_child_cards import handoff_receipt
 from tests.test_state_failures import failing_writes
 
@@ -75,11 +75,11 @@ def test_back_returns_to_the_mark(type_prompt: TypePrompt, parent: Path, sign: s
     assert "after record 11111111:3" in text
     assert f"   {sign}back what you found out\n" in text
     assert text.endswith("Set. Text in box? Ctrl+C once." if sign == ">" else "\nGo on.")
-    assert children_of(parent) == []
+    assert list_children(parent) == []
     continue_session(parent)
     raw = parent.read_bytes()
     text = type_prompt(f"{sign}back it was slower\nso we stay")
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     assert text.startswith("back · ")
     for part in (
         "Fix the parser · back",
@@ -208,7 +208,7 @@ def test_the_old_trigger_name_still_works(
     assert "back to here   >back what" in text
     assert "checkpoint" not in text
     assert type_prompt(">rewind it was slower").startswith("back · ")
-    assert len(children_of(parent)) == 1
+    assert len(list_children(parent)) == 1
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "rewind")
     assert is_trigger_off("back")
 
@@ -219,7 +219,7 @@ def test_back_without_a_mark_is_refused(type_prompt: TypePrompt, parent: Path) -
     assert "No active mark." in text
     assert "Your text: it was slower" in text
     assert text.endswith("\nFirst: >mark [goal]")
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 @pytest.mark.parametrize("prompt", [">back", "/resume-hooks:back", ">back  \n "])
@@ -230,7 +230,7 @@ def test_back_with_an_empty_report_is_refused(
     type_prompt(">mark x")
     assert "Report cannot be empty." in type_prompt(prompt)
     assert state.find_mark(SESSION) is not None
-    assert children_of(parent) == []
+    assert list_children(parent) == []
 
 
 @pytest.mark.parametrize("prompt", [">mark x", ">back x", "/resume-hooks:mark"])
@@ -257,13 +257,13 @@ def test_a_second_back_shows_the_existing_child(type_prompt: TypePrompt, parent:
     type_prompt(">mark x")
     continue_session(parent)
     type_prompt(">back it was slower")
-    (child,) = children_of(parent)
+    (child,) = list_children(parent)
     for _ in range(2):
         text = type_prompt(">back it was slower")
         assert text.startswith("already back")
         assert "No active mark." in text
         assert f"/resume {child.stem}" in text
-    assert children_of(parent) == [child]
+    assert list_children(parent) == [child]
     assert "Your new report was not used: another report" in type_prompt(
         "/resume-hooks:back another report"
     )
@@ -296,12 +296,12 @@ def test_back_to_a_lost_mark_warns(type_prompt: TypePrompt, parent: Path) -> Non
         "can't be found any more (its record is gone): the new session has only the report" in text
     )
     assert "the report alone: not back to the mark" in text
-    assert len(children_of(parent)) == 1
+    assert len(list_children(parent)) == 1
     assert state.find_mark(SESSION) is None
 
 
 def test_parallel_backs_make_one_child(
-    type_prompt: TypePrompt, run_hook: Run, parent: Path
+    type_prompt: TypePrompt, run_hook: RunHook, parent: Path
 ) -> None:
     """Four parallel ``>back`` make one child; the others find no mark or report that it is made."""
     type_prompt(">mark x")
@@ -310,7 +310,7 @@ def test_parallel_backs_make_one_child(
     with ThreadPoolExecutor(4) as pool:
         done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
     texts = [reason_of_process(one) for one in done]
-    assert len(children_of(parent)) == 1
+    assert len(list_children(parent)) == 1
     assert sum(text.startswith("back") for text in texts) == 1
     assert all(
         "No active mark." in text or "is going back" in text

@@ -24,7 +24,7 @@ from tests.derive.trim.sessions import (
     records_by_uuid,
     write_project_session,
 )
-from tests.hooks.conftest import TypePrompt, children_of
+from tests.hooks.conftest import TypePrompt, list_children
 from tests.parts.smart_trim.models import SHOWN, choice_row
 
 OWN = "claude-opus-4-5"
@@ -88,9 +88,9 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
         "1 of its choices were not shown to it, 1 were named twice",
     ):  # fmt: skip
         assert words in shown["ask"]
-    assert children_of(warm_session) == []
+    assert list_children(warm_session) == []
     made = module_reply("yes")
-    (child,) = children_of(warm_session)
+    (child,) = list_children(warm_session)
     assert made["open"] == child.stem
     old, new = records_by_uuid(warm_session), records_by_uuid(child)
     assert {
@@ -100,7 +100,7 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
     assert file_records(child)[0]["continue_metadata"]["continuation_type"] == "smart-trim"
     assert warm_session.read_bytes() == before
     again = module_reply("yes")
-    assert (again["open"], children_of(warm_session)) == (child.stem, [child]), (
+    assert (again["open"], list_children(warm_session)) == (child.stem, [child]), (
         "one question makes one child"
     )
 
@@ -163,7 +163,7 @@ def test_a_missing_answer_makes_no_child(
     )
     assert f"trim --smart {SESSION}" in said["text"]
     assert "nothing to confirm" in module_reply("yes")["text"]
-    assert children_of(warm_session) == []
+    assert list_children(warm_session) == []
 
 
 def test_an_empty_choice_makes_no_child(warm_session: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_session_changed_meanwhile_makes_no_child(warm_session: Path, when: st
     assert (
         "The session has changed since its model was asked, so nothing was written" in said["text"]
     )
-    assert children_of(warm_session) == []
+    assert list_children(warm_session) == []
 
 
 def test_text_after_the_offered_contents_is_harmless(warm_session: Path) -> None:
@@ -205,7 +205,7 @@ def test_text_after_the_offered_contents_is_harmless(warm_session: Path) -> None
     assert reply_after_choices(choice_row(2))["choices"]
     with warm_session.open("ab") as stream:
         stream.write(line({"type": "system", "subtype": "note", "sessionId": SESSION}) + b"\n")
-    assert module_reply("yes")["open"] == children_of(warm_session)[0].stem
+    assert module_reply("yes")["open"] == list_children(warm_session)[0].stem
 
 
 def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
     reply_after_choices(choice_row(2, "a build"))
     module_reply("--threshold 100")
     module_reply("yes")
-    (child,) = children_of(warm_session)
+    (child,) = list_children(warm_session)
     assert file_records(child)[0]["continue_metadata"]["continuation_type"] == "trim"
 
 
@@ -226,7 +226,7 @@ def test_a_yes_without_the_note_makes_no_child(warm_session: Path) -> None:
     reply_after_choices(choice_row(2))
     confirmations.consume_question(SESSION, CHILD_KIND)
     assert "so nothing was written" in module_reply("yes")["text"]
-    assert children_of(warm_session) == []
+    assert list_children(warm_session) == []
 
 
 def test_esc_during_the_request_reports_no_rollover(warm_session: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_description_contains_no_secret(warm_session: Path) -> None:
     reply_in_warm_client()
     assert secret not in reply_after_choices(choice_row(2, f"the token {secret}"))["ask"]
     module_reply("yes")
-    assert "the token (secret removed" in children_of(warm_session)[0].read_text(encoding="utf-8")
+    assert "the token (secret removed" in list_children(warm_session)[0].read_text(encoding="utf-8")
 
 
 def test_a_session_without_contents_asks_no_model(config_home: ConfigHome) -> None:

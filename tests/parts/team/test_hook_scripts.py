@@ -22,7 +22,7 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_install import count_attempts, read_install_state, run_installer
 from tests.hook_scripts.test_notice import reaches_python, stop_event, write_transcript
 from tests.hook_scripts.test_session import STARTUP_EVENT, file_appears, write_ready_venv
-from tests.hooks.conftest import Run
+from tests.hooks.conftest import RunHook
 from tests.test_import_budget import HEAVY_MODULES, add_packages, loaded_modules
 
 
@@ -125,7 +125,7 @@ def test_the_model_may_only_search_a_team(plugin: PluginCopy, verb: str) -> None
 
 
 def test_a_failed_push_is_reported_once(
-    config_home: ConfigHome, run_hook: Run, any_python: str
+    config_home: ConfigHome, run_hook: RunHook, any_python: str
 ) -> None:
     """The next interactive start reports a failed push: how many sessions wait, since when and why.
 
@@ -155,7 +155,7 @@ def test_a_failed_push_is_reported_once(
 
 
 def test_a_start_and_a_prompt_never_contact_the_server(
-    config_home: ConfigHome, run_hook: Run, tmp_path: Path
+    config_home: ConfigHome, run_hook: RunHook, tmp_path: Path
 ) -> None:
     """The hooks of a start and of a prompt do not connect to the team's server."""
     team = Team("silent", "alice", "11111111-2222-4333-8444-555555555555", ("local/proj",))
