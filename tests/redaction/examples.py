@@ -21,19 +21,19 @@ from tests.redaction.planted import FORMS
 parser: Any = importlib.import_module("re._parser")
 sre: Any = importlib.import_module("re._constants")
 
-SIGNS = string.ascii_letters + string.digits + "_-./+=:;,@~%!&?#' "
-TRIES = 400
+TRIED_CHARACTERS = string.ascii_letters + string.digits + "_-./+=:;,@~%!&?#' "
+MAX_TRIES = 400
 
 
 class Example(NamedTuple):
     """A text that ends with a secret.
 
-    ``worded`` is true if the secret may have letters other than ASCII.
+    ``allows_any_letter`` is true if the secret may have letters other than ASCII.
     """
 
     name: str
     text: str
-    worded: bool
+    allows_any_letter: bool
 
 
 @cache
@@ -44,11 +44,14 @@ def examples() -> tuple[Example, ...]:
 
 def _examples() -> Iterator[Example]:
     for group in token_rules().by_keyword.values():
-        yield from (Example(rule.kind, _matching_text(rule, "{}"), worded=False) for rule in group)
+        yield from (
+            Example(rule.kind, _matching_text(rule, "{}"), allows_any_letter=False)
+            for rule in group
+        )
     for words, group in token_rules().by_name.items():
         name = _random_match(words, random.Random(words))
         yield from (
-            Example(rule.kind, _matching_text(rule, name + "_token={}"), worded=False)
+            Example(rule.kind, _matching_text(rule, name + "_token={}"), allows_any_letter=False)
             for rule in group
         )
     for form in [*FORMS, *PLACED_FORMS]:
@@ -56,12 +59,12 @@ def _examples() -> Iterator[Example]:
         torn = form.words.partition("{}")[0].replace("{{", "{").rstrip("\"'") + secret
         for text in (form.words.format(secret), torn):
             if redact(text)[1]:
-                yield Example(form.name, text, worded=True)
+                yield Example(form.name, text, allows_any_letter=True)
 
 
 def _matching_text(rule: Rule, words: str) -> str:
     """Return a text with a secret that the rule finds and that is not a placeholder."""
-    for seed in range(TRIES):
+    for seed in range(MAX_TRIES):
         text = words.format(_random_match(rule.text, random.Random(f"{rule.kind} {seed}")))
         if redact(text)[1]:
             return text
@@ -94,7 +97,7 @@ def _parts(tree: Any, rng: random.Random) -> Iterator[str]:
 @cache
 def _letters(members: str) -> list[str]:
     allowed = re.compile(f"[{members}]")
-    return [sign for sign in SIGNS if allowed.match(sign)]
+    return [sign for sign in TRIED_CHARACTERS if allowed.match(sign)]
 
 
 def _class_part(operation: Any, value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 SECRET = "Hx7kQ2mZp9Lr4Tw8"
-SPACED = [
+SPACED_BEGINNINGS = [
     "-p",
     "-u",
     "-w",
@@ -28,7 +28,7 @@ SPACED = [
     "cookie",
     "00000000-0000-0000-0000-000000000000",
 ]
-SOLID = [
+SOLID_BEGINNINGS = [
     "cookie:a=",
     "pass",
     "password",
@@ -87,7 +87,7 @@ SOLID = [
     "…",
     "🔑",
 ]
-CONTROL = [
+CONTROL_BEGINNINGS = [
     "\n",
     " ",
     "\t",
@@ -102,7 +102,7 @@ CONTROL = [
     "\x1b]8;;",
     'pass\\\\\\"',
 ]
-LINES = [
+LINE_BEGINNINGS = [
     "-----BEGIN PRIVATE KEY-----\n",
     "-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEAPQUVKSW1xywKZBA341CCb9JYC7JAIKACnOes5r\n",
     "-----END PRIVATE KEY-----\n",
@@ -120,5 +120,10 @@ LINES = [
 
 def hostile_texts(size: int) -> Iterator[str]:
     """Yield each text, repeated to about ``size`` characters."""
-    for unit in (*(f" {each}" for each in SPACED), *SOLID, *CONTROL, *LINES):
+    for unit in (
+        *(f" {each}" for each in SPACED_BEGINNINGS),
+        *SOLID_BEGINNINGS,
+        *CONTROL_BEGINNINGS,
+        *LINE_BEGINNINGS,
+    ):
         yield unit * (size // len(unit))

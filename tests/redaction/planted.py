@@ -230,7 +230,7 @@ def shell_quoted(text: str) -> str:
     return "ssh host 'cat > .env <<EOF\n" + text + "\nEOF'"
 
 
-WAYS: list[Callable[[str], str]] = [
+TEXT_WRITERS: list[Callable[[str], str]] = [
     plain,
     in_json,
     twice,
@@ -240,7 +240,7 @@ WAYS: list[Callable[[str], str]] = [
 ]
 
 
-PLACED = ("prompt", "input", "result", "tool use result", "attachment", "tool-results file")
+RECORD_PLACES = ("prompt", "input", "result", "tool use result", "attachment", "tool-results file")
 
 
 class PlantedSecret(NamedTuple):
@@ -294,8 +294,8 @@ def plant_secrets(
     ]
     for number in range(places):
         form = forms[number % len(forms)]
-        way = WAYS[(number // len(forms) + number) % len(WAYS)]
-        place = PLACED[(number * 5 + number // len(forms)) % len(PLACED)]
+        way = TEXT_WRITERS[(number // len(forms) + number) % len(TEXT_WRITERS)]
+        place = RECORD_PLACES[(number * 5 + number // len(forms)) % len(RECORD_PLACES)]
         secret = form.make(rng)
         text = way(form.words.format(secret))
         raw = (

@@ -29,9 +29,9 @@ from tests.builders import (
 )
 from tests.redaction.planted import chars
 
-RNG = random.Random(8)
-GITHUB = "ghp_" + chars(RNG, 36)
-PASSWORD = chars(RNG, 14)
+RANDOM = random.Random(8)
+GITHUB_TOKEN = "ghp_" + chars(RANDOM, 36)
+PASSWORD = chars(RANDOM, 14)
 
 
 @pytest.fixture
@@ -41,10 +41,10 @@ def session_with_secrets(config_home: ConfigHome, tmp_path: Path) -> str:
     Path(project).mkdir()
     command = f"mysql --password={PASSWORD} shop < dump.sql"
     records: list[Any] = [
-        custom_title(f"deploy with {GITHUB}"),
+        custom_title(f"deploy with {GITHUB_TOKEN}"),
         *conversation(2),
         user(
-            f"always deploy with GITHUB_TOKEN={GITHUB}, please",
+            f"always deploy with GITHUB_TOKEN={GITHUB_TOKEN}, please",
             uuid="p",
             parent="r3",
             ts=50,
@@ -70,7 +70,7 @@ def test_a_handoff_contains_no_secret(config_home: ConfigHome, session_with_secr
     )
     receipt = write_child(decided, config_home.where)
     text = Path(receipt.file).read_text()
-    assert not any(secret in text for secret in (GITHUB, PASSWORD))
+    assert not any(secret in text for secret in (GITHUB_TOKEN, PASSWORD))
     assert "[secret removed: github-pat]" in decided.opening
     assert any("left out" in warning for warning in receipt.warnings)
 
@@ -88,20 +88,20 @@ def test_a_handoff_does_not_change_the_parent(
 def test_the_next_step_is_not_redacted(config_home: ConfigHome, session_with_secrets: str) -> None:
     """The next step keeps a secret that the user typed in it."""
     decided = agents.plan_fresh(
-        session_file(session_with_secrets), config_home.where, next_step=f"use {GITHUB}"
+        session_file(session_with_secrets), config_home.where, next_step=f"use {GITHUB_TOKEN}"
     )
-    assert extract_next_step(decided.opening) == f"use {GITHUB}"
+    assert extract_next_step(decided.opening) == f"use {GITHUB_TOKEN}"
 
 
 def test_a_handoff_contains_no_part_of_a_token(config_home: ConfigHome) -> None:
     """A handoff contains no part of a token, wherever an entry is cut."""
-    text = "please " * 60 + f"deploy with {GITHUB}"
+    text = "please " * 60 + f"deploy with {GITHUB_TOKEN}"
     for count in range(30, 90):
         path = write_session(
             config_home.project(), SESSION, [user("x" * count + text, uuid="p", parent=None)]
         )
         told = format_whole_digest(build_digest(session_file(str(path)), config_home.where))
-        assert GITHUB[:12] not in told
+        assert GITHUB_TOKEN[:12] not in told
 
 
 def test_a_handoff_without_secrets_has_no_warning(config_home: ConfigHome) -> None:
@@ -116,14 +116,14 @@ def test_a_private_key_is_removed_before_entries_are_cut(config_home: ConfigHome
 
     This is true for keys in prompts, decisions and the last answer.
     """
-    body = [chars(RNG, 64) for _ in range(8)]
+    body = [chars(RANDOM, 64) for _ in range(8)]
     key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
     records = [
         user(f"Always deploy with this key:\n{key}", uuid="a", parent=None, ts=1),
         assistant(f"I decided to keep it:\n{key}\nDone.", uuid="b", parent="a", ts=2, tokens=9),
         user("go on", uuid="c", parent="b", ts=3),
         assistant(
-            f"Next I would write it:\n{key}\n{'It is fixed ' * 25}{GITHUB}",
+            f"Next I would write it:\n{key}\n{'It is fixed ' * 25}{GITHUB_TOKEN}",
             uuid="d",
             parent="c",
             ts=4,
@@ -133,7 +133,7 @@ def test_a_private_key_is_removed_before_entries_are_cut(config_home: ConfigHome
     path = write_session(config_home.project(), SESSION, records)
     told = format_whole_digest(build_digest(session_file(str(path)), config_home.where))
     assert not any(
-        text in told for text in ("BEGIN RSA", *(line[:12] for line in body), GITHUB[:12])
+        text in told for text in ("BEGIN RSA", *(line[:12] for line in body), GITHUB_TOKEN[:12])
     )
     assert "[secret removed: private-key]" in told
 

@@ -19,7 +19,7 @@ from tests.needs import corpus_sessions
 from tests.redaction.planted import FORMS, chars, plant_secrets, private_key
 
 RNG = random.Random(5)
-GITHUB = "ghp_" + chars(RNG, 36)
+GITHUB_TOKEN = "ghp_" + chars(RNG, 36)
 PLACEHOLDER = "[secret removed: github-pat]"
 
 
@@ -46,34 +46,47 @@ def test_a_line_without_secrets_is_the_same_object() -> None:
 def test_only_the_string_with_a_secret_changes() -> None:
     """Only the secret in a string changes; spaces, numbers, escapes and keys keep their bytes."""
     odd = b'{ "type":"user" ,"n":123456789012345678901234567890.10, "\\u0078":"\\ud83d",'
-    raw = odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % GITHUB.encode()
+    raw = odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % GITHUB_TOKEN.encode()
     clean, found = redact_line(raw)
     assert clean == odd + b'"message":{"content":"a\\n%s\\u0020b"}}\r\n' % PLACEHOLDER.encode()
-    assert [raw[secret.start : secret.end] for secret in found] == [GITHUB.encode()]
+    assert [raw[secret.start : secret.end] for secret in found] == [GITHUB_TOKEN.encode()]
 
 
 @pytest.mark.parametrize(
     "record",
     [
-        {"type": "user", "uuid": GITHUB},
-        {"type": "user", "sessionId": GITHUB, "parentUuid": GITHUB, "requestId": GITHUB},
-        {"type": "assistant", "message": {"id": GITHUB}},
+        {"type": "user", "uuid": GITHUB_TOKEN},
         {
-            "type": "assistant",
-            "message": {"content": [{"type": "tool_use", "id": GITHUB, "name": GITHUB}]},
+            "type": "user",
+            "sessionId": GITHUB_TOKEN,
+            "parentUuid": GITHUB_TOKEN,
+            "requestId": GITHUB_TOKEN,
         },
-        {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": GITHUB}]}},
-        {"type": "assistant", "message": {"content": [{"type": "thinking", "signature": GITHUB}]}},
+        {"type": "assistant", "message": {"id": GITHUB_TOKEN}},
         {
             "type": "assistant",
-            "message": {"content": [{"type": "redacted_thinking", "data": GITHUB}]},
+            "message": {
+                "content": [{"type": "tool_use", "id": GITHUB_TOKEN, "name": GITHUB_TOKEN}]
+            },
+        },
+        {
+            "type": "user",
+            "message": {"content": [{"type": "tool_result", "tool_use_id": GITHUB_TOKEN}]},
+        },
+        {
+            "type": "assistant",
+            "message": {"content": [{"type": "thinking", "signature": GITHUB_TOKEN}]},
+        },
+        {
+            "type": "assistant",
+            "message": {"content": [{"type": "redacted_thinking", "data": GITHUB_TOKEN}]},
         },
         {
             "type": "user",
             "message": {"content": [{"type": "image", "source": {"data": "QUtJQ" * 40}}]},
         },
-        {"type": "file-history-snapshot", "snapshot": {"messageId": GITHUB}},
-        {"continue_metadata": {"parent_session_file": GITHUB}},
+        {"type": "file-history-snapshot", "snapshot": {"messageId": GITHUB_TOKEN}},
+        {"continue_metadata": {"parent_session_file": GITHUB_TOKEN}},
     ],
 )
 def test_ids_and_signatures_are_never_changed(record: dict[str, Any]) -> None:
@@ -87,31 +100,35 @@ def test_ids_and_signatures_are_never_changed(record: dict[str, Any]) -> None:
     [
         {
             "type": "assistant",
-            "message": {"content": [{"type": "tool_use", "input": {"id": GITHUB}}]},
+            "message": {"content": [{"type": "tool_use", "input": {"id": GITHUB_TOKEN}}]},
         },
         {
             "type": "assistant",
-            "message": {"content": [{"type": "tool_use", "input": {"message": {"id": GITHUB}}}]},
+            "message": {
+                "content": [{"type": "tool_use", "input": {"message": {"id": GITHUB_TOKEN}}}]
+            },
         },
-        {"type": "user", "toolUseResult": {"message": {"id": GITHUB}}},
+        {"type": "user", "toolUseResult": {"message": {"id": GITHUB_TOKEN}}},
         {
             "type": "user",
-            "message": {"content": [{"type": "document", "source": {"data": f"text {GITHUB}"}}]},
+            "message": {
+                "content": [{"type": "document", "source": {"data": f"text {GITHUB_TOKEN}"}}]
+            },
         },
         {
             "type": "progress",
-            "data": {"message": {"message": {"content": [{"type": "text", "text": GITHUB}]}}},
+            "data": {"message": {"message": {"content": [{"type": "text", "text": GITHUB_TOKEN}]}}},
         },
-        {"type": "custom-title", "customTitle": GITHUB},
-        {"type": "last-prompt", "lastPrompt": f"use {GITHUB}"},
+        {"type": "custom-title", "customTitle": GITHUB_TOKEN},
+        {"type": "last-prompt", "lastPrompt": f"use {GITHUB_TOKEN}"},
     ],
 )
-def test_nested_fields_with_names_of_ids_are_text(record: dict[str, Any]) -> None:
+def test_nested_fields_named_like_ids_are_redacted_as_text(record: dict[str, Any]) -> None:
     """In a tool's input or result, a field that is named like an id is redacted as text."""
     raw = encode_line(record)
     clean, found = redact_line(raw)
     assert [secret.kind for secret in found] == ["github-pat"]
-    assert clean == raw.replace(GITHUB.encode(), PLACEHOLDER.encode())
+    assert clean == raw.replace(GITHUB_TOKEN.encode(), PLACEHOLDER.encode())
 
 
 @pytest.mark.parametrize(
@@ -131,7 +148,7 @@ def test_a_secret_in_an_input_is_found_by_its_field_name(key: str) -> None:
 
 def test_a_line_that_is_not_json_is_text() -> None:
     """A line that is not JSON is redacted as text."""
-    raw = b"TOKEN=%s\r\n" % GITHUB.encode()
+    raw = b"TOKEN=%s\r\n" % GITHUB_TOKEN.encode()
     assert redact_line(raw)[0] == b"TOKEN=%s\r\n" % PLACEHOLDER.encode()
 
 
@@ -157,19 +174,19 @@ def test_planted_secrets_are_removed_from_lines(seed: int) -> None:
         assert find_secrets_in_line(clean) == []
 
 
-NAMES = st.text(max_size=12).filter(
+FIELD_NAMES = st.text(max_size=12).filter(
     lambda name: classify_name(name.encode("utf-8", "surrogatepass")) == NONE
 )
 """Names of fields that do not announce a secret. Hypothesis also tries the words of the rules."""
 
-JSON = st.recursive(
+JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(FIELD_NAMES, inner, max_size=4),
     max_leaves=12,
 )
 
 
-@given(st.dictionaries(NAMES, JSON, max_size=5), st.booleans(), st.sampled_from(FORMS))
+@given(st.dictionaries(FIELD_NAMES, JSON_VALUES, max_size=5), st.booleans(), st.sampled_from(FORMS))
 @settings(max_examples=80)
 def test_all_other_values_of_a_record_stay(
     record: dict[str, Any], ascii_only: bool, form: Any

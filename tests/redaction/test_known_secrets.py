@@ -8,18 +8,18 @@ import pytest
 
 from resume_hooks.redaction.known_secrets import Redactor
 
-VALUE = "xho9ypjaxtbw"
-RAW = f"deploy with:\npassword: >-\n  {VALUE}\nand tell me"
+KNOWN_PASSWORD = "xho9ypjaxtbw"
+TEXT_WITH_PASSWORD = f"deploy with:\npassword: >-\n  {KNOWN_PASSWORD}\nand tell me"
 PLACEHOLDER = "[secret removed: password]"
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        f"deploy with: password: >- {VALUE} and tell me",
-        f"/srv/{VALUE}.txt",
-        f"a{VALUE}b",
-        f'{{"a": "{{\\"b\\": \\"{VALUE}\\"}}"}}',
+        f"deploy with: password: >- {KNOWN_PASSWORD} and tell me",
+        f"/srv/{KNOWN_PASSWORD}.txt",
+        f"a{KNOWN_PASSWORD}b",
+        f'{{"a": "{{\\"b\\": \\"{KNOWN_PASSWORD}\\"}}"}}',
         "echo xho9yp\\\njaxtbw",
         "'xho9yp' 'jaxtbw'",
         "xho9yp\\\\njaxtbw",
@@ -39,11 +39,11 @@ PLACEHOLDER = "[secret removed: password]"
 )
 def test_a_known_value_is_removed_in_every_form(text: str) -> None:
     """A known secret is removed in every form: in a path, escaped, folded, quoted, colored or cut."""
-    clean = Redactor([RAW]).redact(text)
+    clean = Redactor([TEXT_WITH_PASSWORD]).redact(text)
     assert PLACEHOLDER in clean
     assert not any(
-        VALUE[at : at + 3] in clean
-        for at in range(len(VALUE) - 2)
+        KNOWN_PASSWORD[at : at + 3] in clean
+        for at in range(len(KNOWN_PASSWORD) - 2)
         if "…" not in text or at in {0, 9}
     )
 
@@ -51,8 +51,10 @@ def test_a_known_value_is_removed_in_every_form(text: str) -> None:
 def test_a_value_is_learned_without_invisible_characters() -> None:
     """A secret that was found with invisible characters in it is removed without them, too."""
     redactor = Redactor(["password: xho9\u200byp\u2060jaxtbw"])
-    assert redactor.redact(f"the value {VALUE} is old") == f"the value {PLACEHOLDER} is old"
-    line = json.dumps({"message": {"content": "it is " + "\u200b".join(VALUE)}}).encode()
+    assert (
+        redactor.redact(f"the value {KNOWN_PASSWORD} is old") == f"the value {PLACEHOLDER} is old"
+    )
+    line = json.dumps({"message": {"content": "it is " + "\u200b".join(KNOWN_PASSWORD)}}).encode()
     for simplify_name_pattern in (line, line.replace(b"200b", b"200B")):
         assert json.loads(redactor.redact_line(simplify_name_pattern)[0]) == {
             "message": {"content": f"it is {PLACEHOLDER}"}
@@ -119,18 +121,21 @@ def test_a_line_of_a_transcript_stays_json() -> None:
     """
     record = {
         "type": "user",
-        "uuid": VALUE,
-        "cwd": f"/srv/{VALUE}",
-        "message": {"content": f"é {VALUE[:4]}\n{VALUE[4:]}"},
-        "toolUseResult": {"structuredPatch": [{"lines": [f"+{VALUE}"]}], f"/a/{VALUE}": 1},
-        "snapshot": {"trackedFileBackups": {f"/srv/{VALUE}": {"backupFileName": "x"}}},
+        "uuid": KNOWN_PASSWORD,
+        "cwd": f"/srv/{KNOWN_PASSWORD}",
+        "message": {"content": f"é {KNOWN_PASSWORD[:4]}\n{KNOWN_PASSWORD[4:]}"},
+        "toolUseResult": {
+            "structuredPatch": [{"lines": [f"+{KNOWN_PASSWORD}"]}],
+            f"/a/{KNOWN_PASSWORD}": 1,
+        },
+        "snapshot": {"trackedFileBackups": {f"/srv/{KNOWN_PASSWORD}": {"backupFileName": "x"}}},
     }
     redactor = Redactor()
-    redactor.learn_line(json.dumps({"message": {"content": RAW}}).encode())
+    redactor.learn_line(json.dumps({"message": {"content": TEXT_WITH_PASSWORD}}).encode())
     clean, found = redactor.redact_line(json.dumps(record).encode())
     assert json.loads(clean) == {
         "type": "user",
-        "uuid": VALUE,
+        "uuid": KNOWN_PASSWORD,
         "cwd": f"/srv/{PLACEHOLDER}",
         "message": {"content": f"é {PLACEHOLDER}"},
         "toolUseResult": {
@@ -144,15 +149,17 @@ def test_a_line_of_a_transcript_stays_json() -> None:
 
 def test_a_torn_line_is_redacted_as_text() -> None:
     """A known secret is removed from a partial line."""
-    redactor = Redactor([RAW])
-    assert VALUE.encode() not in redactor.redact_line(b'{"a": "' + VALUE.encode())[0]
+    redactor = Redactor([TEXT_WITH_PASSWORD])
+    assert (
+        KNOWN_PASSWORD.encode() not in redactor.redact_line(b'{"a": "' + KNOWN_PASSWORD.encode())[0]
+    )
 
 
 def test_offsets_count_characters() -> None:
     """The positions of secrets are counted in characters."""
-    text = f"é {VALUE} ü"
-    secrets = Redactor([RAW]).redact_and_list_secrets(text)[1]
-    assert [text[secret.start : secret.end] for secret in secrets] == [VALUE]
+    text = f"é {KNOWN_PASSWORD} ü"
+    secrets = Redactor([TEXT_WITH_PASSWORD]).redact_and_list_secrets(text)[1]
+    assert [text[secret.start : secret.end] for secret in secrets] == [KNOWN_PASSWORD]
 
 
 def test_a_token_in_a_folder_name_is_removed() -> None:

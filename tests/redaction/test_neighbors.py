@@ -16,7 +16,7 @@ from resume_hooks.redaction.notations import NOTATIONS
 from resume_hooks.redaction.texts import redact
 from tests.redaction.examples import Example, examples
 
-PARTS = 8
+PART_COUNT = 8
 """Number of tests that share the examples, so that several workers can run them."""
 
 
@@ -28,11 +28,11 @@ def clean_in_record(text: str, clean: Callable[[bytes], bytes], *, ascii_only: b
     return content
 
 
-Clean = Callable[[str], str]
+CleanText = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
-def ways_to_clean() -> list[Clean]:
+def ways_to_clean() -> list[CleanText]:
     """Return the functions that redact: a text, a file, a line with or without escapes, and JSON."""
     return [
         lambda text: redact(text)[0],
@@ -44,18 +44,22 @@ def ways_to_clean() -> list[Clean]:
 
 
 NEIGHBORS = "…—“”•→·\u00a0\u2028漢。🔑é\u0301"
-OF_VALUES = "é\u0301"
+PASSWORD_CHARACTERS = "é\u0301"
 """Letters and accents belong to a password, so they are not its neighbors."""
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_every_rule_keeps_neighboring_characters(ways_to_clean: list[Clean], part: int) -> None:
+@pytest.mark.parametrize("part", range(PART_COUNT))
+def test_every_rule_keeps_neighboring_characters(ways_to_clean: list[CleanText], part: int) -> None:
     """Every rule keeps the characters directly before and after a secret.
 
     They have two, three or four bytes.
     """
-    for one in examples()[part::PARTS]:
-        letters = "".join(sign for sign in NEIGHBORS if not (one.worded and sign in OF_VALUES))
+    for one in examples()[part::PART_COUNT]:
+        letters = "".join(
+            sign
+            for sign in NEIGHBORS
+            if not (one.allows_any_letter and sign in PASSWORD_CHARACTERS)
+        )
         for clean in ways_to_clean:
             alone = clean(one.text)
             assert alone != one.text, one.name
@@ -70,7 +74,7 @@ def test_every_rule_keeps_neighboring_characters(ways_to_clean: list[Clean], par
 )
 @settings(max_examples=300)
 def test_any_neighboring_characters_are_kept(
-    ways_to_clean: list[Clean], one: Example, before: str, after: str
+    ways_to_clean: list[CleanText], one: Example, before: str, after: str
 ) -> None:
     """Redaction keeps any characters before and after a secret."""
     for clean in ways_to_clean:
@@ -84,7 +88,7 @@ def test_every_word_has_an_example() -> None:
 
     So a word that is added needs a form in ``planted``.
     """
-    texts = [one.text.encode() for one in examples() if one.worded]
+    texts = [one.text.encode() for one in examples() if one.allows_any_letter]
     assert all(
         any(word in text.lower() for text in texts) for word in indicator_words.HANDLERS_BY_WORD
     )

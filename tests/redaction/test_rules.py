@@ -30,7 +30,7 @@ ALL_RULES = list(
     }.values()
 )
 MODULE_FILES = sorted(Path(RULES_FILE).parent.glob("[!_]*.py"))
-HOSTILE = [
+HOSTILE_BYTES = [
     b"a" * MAX_MATCH_BYTES,
     b"a." * 6_000,
     b"A1-" * 4_000,
@@ -59,7 +59,7 @@ def test_no_rule_backtracks_without_limit(part: int) -> None:
         keywords = [word for word, group in token_rules().by_keyword.items() if rule in group] or [
             b""
         ]
-        for tail, keyword in product(HOSTILE, keywords):
+        for tail, keyword in product(HOSTILE_BYTES, keywords):
             for raw in (
                 keyword + tail,
                 keyword.upper() + tail,

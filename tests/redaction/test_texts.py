@@ -19,14 +19,14 @@ from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.redaction.texts import count_placeholders, find_secrets, redact
 from resume_hooks.redaction.unescape import positions_of_invisible_characters
 from tests.redaction.placed_forms import PLACED_FORMS
-from tests.redaction.planted import FORMS, WAYS, Form, chars, private_key
+from tests.redaction.planted import FORMS, TEXT_WRITERS, Form, chars, private_key
 
 RNG = random.Random(3)
-GITHUB = "ghp_" + chars(RNG, 36)
+GITHUB_TOKEN = "ghp_" + chars(RNG, 36)
 FORMS_BY_NAME = {form.name: form for form in FORMS}
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", TEXT_WRITERS, ids=lambda way: way.__name__)
 def test_every_form_is_found_in_every_way(way: Callable[[str], str]) -> None:
     """A secret of each form is removed completely, however it is written.
 
@@ -106,7 +106,7 @@ def test_false_secrets_are_kept(text: str) -> None:
     assert redact(text) == (text, [])
 
 
-COLORED = [
+COLORED_FORMS = [
     "anthropic",
     "openai",
     "stripe",
@@ -118,20 +118,20 @@ COLORED = [
     "github",
     "aws-id",
 ]
-GREP = ("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K")
+GREP_COLORS = ("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K")
 
 
 @pytest.mark.parametrize(
     "codes",
     [
-        GREP,
+        GREP_COLORS,
         ("\x1b[32m", "\x1b[0m"),
         ("\x1b[38;5;9m", "\x1b(B\x1b[m"),
         ("\x1b]8;;https://a.b/c\x1b\\", "\x1b]8;;\x1b\\"),
     ],
     ids=["grep", "sgr", "tput", "link"],
 )
-@pytest.mark.parametrize("name", COLORED)
+@pytest.mark.parametrize("name", COLORED_FORMS)
 def test_colors_hide_no_secret(name: str, codes: tuple[str, str]) -> None:
     """A secret is removed even if a terminal's color codes are around or inside it."""
     secret = FORMS_BY_NAME[name].make(random.Random(7))
@@ -151,7 +151,7 @@ def test_colors_hide_no_secret(name: str, codes: tuple[str, str]) -> None:
         assert len(redact_bytes(text.encode())[1]) == 1
 
 
-HIDDEN = [
+INVISIBLE_CHARACTERS = [
     "\u200b",
     "\u00ad",
     "\u2060",
@@ -167,8 +167,10 @@ HIDDEN = [
 ]
 
 
-@pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
-@pytest.mark.parametrize("name", COLORED)
+@pytest.mark.parametrize(
+    "sign", INVISIBLE_CHARACTERS, ids=[f"{ord(sign):x}" for sign in INVISIBLE_CHARACTERS]
+)
+@pytest.mark.parametrize("name", COLORED_FORMS)
 def test_invisible_characters_hide_no_secret(name: str, sign: str) -> None:
     """A secret is removed even if invisible characters are inside it."""
     secret = FORMS_BY_NAME[name].make(random.Random(7))
@@ -190,7 +192,9 @@ def test_invisible_characters_hide_no_secret(name: str, sign: str) -> None:
             assert not any(secret[at : at + 6] in said for at in range(len(secret) - 5))
 
 
-@pytest.mark.parametrize("sign", HIDDEN, ids=[f"{ord(sign):x}" for sign in HIDDEN])
+@pytest.mark.parametrize(
+    "sign", INVISIBLE_CHARACTERS, ids=[f"{ord(sign):x}" for sign in INVISIBLE_CHARACTERS]
+)
 def test_invisible_characters_hide_no_name(sign: str) -> None:
     """A password is found even if invisible characters are in the word that announces it."""
     for words in (
@@ -218,8 +222,8 @@ def test_the_selector_of_an_emoji_is_not_reported_as_hidden() -> None:
 
 def test_the_target_of_a_hidden_link_is_searched() -> None:
     """A token in the address of a terminal link is removed."""
-    clean, found = redact(f"\x1b]8;;https://a.b/?t={GITHUB}\x07here\x1b]8;;\x07")
-    assert (GITHUB in clean, len(found)) == (False, 1)
+    clean, found = redact(f"\x1b]8;;https://a.b/?t={GITHUB_TOKEN}\x07here\x1b]8;;\x07")
+    assert (GITHUB_TOKEN in clean, len(found)) == (False, 1)
 
 
 @pytest.mark.parametrize(
@@ -301,22 +305,22 @@ def test_a_truncated_private_key_is_removed() -> None:
 
 def test_offsets_of_secrets_are_in_characters() -> None:
     """The positions of secrets are counted in characters, also after other scripts."""
-    text = f"schlüssel — \U0001f511 {GITHUB}"
+    text = f"schlüssel — \U0001f511 {GITHUB_TOKEN}"
     (secret,) = find_secrets(text)
-    assert text[secret.start : secret.end] == GITHUB
+    assert text[secret.start : secret.end] == GITHUB_TOKEN
 
 
 def test_lone_surrogates_are_kept() -> None:
     """A text with lone surrogates, which UTF-8 can't encode, keeps them."""
-    assert redact(f"\ud83d {GITHUB} \udc00") == (
+    assert redact(f"\ud83d {GITHUB_TOKEN} \udc00") == (
         "\ud83d [secret removed: github-pat] \udc00",
-        find_secrets(f"x {GITHUB}"),
+        find_secrets(f"x {GITHUB_TOKEN}"),
     )
 
 
 def test_placeholders_are_counted() -> None:
     """``count_placeholders`` returns the number of secrets that were removed."""
-    clean, _ = redact(f"{GITHUB} and PASSWORD=Zx91kkqW22")
+    clean, _ = redact(f"{GITHUB_TOKEN} and PASSWORD=Zx91kkqW22")
     assert count_placeholders([clean, "nothing here"]) == 2
 
 
@@ -466,7 +470,7 @@ def test_the_name_of_a_passed_test_is_not_a_password(text: str) -> None:
         ('DBI->connect("dbi:Pg:dbname=x", "u", "{}")', "qlpzmxnotr"),
     ],
 )
-def test_passwords_of_letters_are_found_by_their_place(words: str, value: str) -> None:
+def test_passwords_of_letters_are_found_by_their_position(words: str, value: str) -> None:
     """A password of letters only is removed if its position identifies it, for example in a URL."""
     assert value not in redact(words.format(value))[0]
 
@@ -510,7 +514,7 @@ def test_a_prefix_of_grep_hides_no_secret(before: str) -> None:
         "&quot;password&quot;: &quot;&quot;",
     ],
 )
-def test_a_pair_without_a_secret_is_kept(text: str) -> None:
+def test_a_name_and_value_without_a_secret_are_kept(text: str) -> None:
     """A pair of name and value is kept if it contains no secret.
 
     The name is another one, or the value is empty or a template.

@@ -9,18 +9,20 @@ from hypothesis import strategies as st
 
 from resume_hooks.redaction.unescape import View, Views, decode_layer
 
-ESCAPES = st.text(st.sampled_from('\\\\\\\\"/ntbrfu0041dD8cC\n\x00 é\U0001f511a'), max_size=20)
+ESCAPED_TEXTS = st.text(
+    st.sampled_from('\\\\\\\\"/ntbrfu0041dD8cC\n\x00 é\U0001f511a'), max_size=20
+)
 
 
-@given(ESCAPES)
-def test_a_layer_has_the_text_of_its_view(text: str) -> None:
+@given(ESCAPED_TEXTS)
+def test_decode_layer_returns_the_text_of_the_view(text: str) -> None:
     """``decode_layer`` returns the text of ``View``, which maps positions to the original."""
     raw = text.encode()
     decoded = View(raw).text
     assert decode_layer(raw) == (None if decoded == raw else decoded)
 
 
-@given(ESCAPES, st.booleans())
+@given(ESCAPED_TEXTS, st.booleans())
 def test_a_json_string_has_the_text_of_its_view(text: str, is_ascii: bool) -> None:
     """The first layer of a JSON string is the text of ``View``, even if the JSON is invalid."""
     for raw in (text.encode(), json.dumps(text, ensure_ascii=is_ascii)[1:-1].encode()):

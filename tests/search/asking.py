@@ -51,7 +51,7 @@ def session_numbers(found: SearchResult) -> list[int]:
     return [int(hit.session_id[:8], 16) for hit in found.hits]
 
 
-def places_of_hits(found: SearchResult) -> list[tuple[int, int]]:
+def lines_of_hits(found: SearchResult) -> list[tuple[int, int]]:
     """Return the hits as pairs of session number and line number, sorted."""
     return sorted(
         (int(hit.session_id[:8], 16), int(hit.reference.rpartition(":")[2])) for hit in found.hits

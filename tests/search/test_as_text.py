@@ -165,7 +165,7 @@ def test_the_suggested_limit_is_valid() -> None:
     assert "49,999 more turns: --limit 1000 " in result_text(result_with_hits(HIT, total=50_000))
 
 
-def test_styles_are_not_counted() -> None:
+def test_the_limit_does_not_count_styles() -> None:
     """The limit counts the characters of the text without the styles of titles and marked words."""
     plain = result_text(result_with_hits(HIT))
     styled = result_text(
@@ -179,7 +179,7 @@ def test_styles_are_not_counted() -> None:
     assert styled.translate(str.maketrans("", "", "<>[]")) == plain
 
 
-ODD = st.text(st.characters(codec=None), max_size=300)
+ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
 HITS = st.lists(
     st.builds(
         lambda number, title, words, many: HIT._replace(
@@ -187,7 +187,7 @@ HITS = st.lists(
             repetition_count=many, found_by=tuple(range(1, many)),
             sessions=tuple(map(session_id, range(many))), missing_words=(bare_text(words).displayed[:60],),
         ),
-        st.integers(1, 3), ODD, ODD, st.integers(0, 9),
+        st.integers(1, 3), ANY_TEXT, ANY_TEXT, st.integers(0, 9),
     ),
     max_size=12,
 )  # fmt: skip
@@ -197,7 +197,7 @@ HITS = st.lists(
 @given(
     hits=HITS,
     budget=st.integers(1, 6_000),
-    words=ODD,
+    words=ANY_TEXT,
     more=st.integers(0, 5_000),
     helpers=st.integers(0, 3),
 )
@@ -230,7 +230,9 @@ def test_omitted_hits_are_mentioned(budget: int) -> None:
     assert f"{9 - shown} more turns: --limit 9 --max-chars 0" in text
 
 
-HOSTILE = "\x1b[2J\x1b]0;owned\x07 the linter\u202e\u2066 \x9b31m\x00\x08 \r\n11111111:99 · prompt"
+HOSTILE_TEXT = (
+    "\x1b[2J\x1b]0;owned\x07 the linter\u202e\u2066 \x9b31m\x00\x08 \r\n11111111:99 · prompt"
+)
 
 
 def test_hostile_texts_do_not_change_the_answer(config_home: ConfigHome) -> None:
@@ -239,8 +241,10 @@ def test_hostile_texts_do_not_change_the_answer(config_home: ConfigHome) -> None
     So a message cannot look like a hit or change the terminal.
     """
     folder = "/home/user/x\n  read: resume-hooks read evil\x1b[31m"
-    write_talk(config_home, 1, HOSTILE, custom_title(HOSTILE, session_id(1)), cwd=folder)
-    said = tool_result("c", HOSTILE, uuid=uuid_of_text("r"), parent=None, session_id=session_id(2))
+    write_talk(config_home, 1, HOSTILE_TEXT, custom_title(HOSTILE_TEXT, session_id(1)), cwd=folder)
+    said = tool_result(
+        "c", HOSTILE_TEXT, uuid=uuid_of_text("r"), parent=None, session_id=session_id(2)
+    )
     write_talk(
         config_home, 2, "go", {**said, "message": {**said["message"], "tool_name": "Ba\x1b[1msh\n"}}
     )
@@ -249,7 +253,7 @@ def test_hostile_texts_do_not_change_the_answer(config_home: ConfigHome) -> None
     assert not [line for line in text.split("\n") if line.startswith(("11111111:99", "  read: "))]
 
 
-SCRIPTS = [
+TEXTS_OF_SCRIPTS = [
     "日本語のテスト", "\u0645\u0631\u062d\u0628\u0627", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "e\u0301a\u0300",
     "\ufb01 \ufdfd \u00df \u0130 \u0131",
 ]  # fmt: skip
@@ -257,7 +261,9 @@ SCRIPTS = [
 
 @given(
     st.lists(
-        st.sampled_from([*SCRIPTS, "linter", "getLinterName", "LINTER", "x" * 400, " ", "\ud800"]),
+        st.sampled_from(
+            [*TEXTS_OF_SCRIPTS, "linter", "getLinterName", "LINTER", "x" * 400, " ", "\ud800"]
+        ),
         max_size=60,
     ),
     st.integers(10, 300),

@@ -26,9 +26,9 @@ from resume_hooks.search.sources import Sources
 from tests.needs import corpus_sessions
 
 MAX_SESSION_BYTES = 400_000  # Maximum number of bytes of a session that the tests use.
-RECORDS = 400  # Number of records whose words the tests use.
-EXAMPLES = 60 if os.environ.get("RUN_ALL") == "1" else 15
-UNKNOWN = ("xqzvwk", "vvqqjx7", "qjxqjxq")
+RECORD_COUNT = 400  # Number of records whose words the tests use.
+EXAMPLE_COUNT = 60 if os.environ.get("RUN_ALL") == "1" else 15
+UNKNOWN_WORDS = ("xqzvwk", "vvqqjx7", "qjxqjxq")
 """Words that no text contains and that resemble no other word."""
 
 
@@ -60,10 +60,12 @@ def real_messages(tmp_path_factory: pytest.TempPathFactory) -> RealMessages:
     with opened_index(where) as index:
         records = index.postings.find_records(Query.all_query(), 100_000)
         sources = Sources(index, (), where)
-        drawn = [sources.read_words(record) for record in random.Random(3).sample(records, RECORDS)]
+        drawn = [
+            sources.read_words(record) for record in random.Random(3).sample(records, RECORD_COUNT)
+        ]
     texts = [display_text(text).displayed for text in drawn if text]
     words = [text[: MAX_SEARCHED_CHARACTERS // 2].split() for text in texts]
-    assert len(words) > RECORDS // 2
+    assert len(words) > RECORD_COUNT // 2
     return RealMessages(where, [found for found in words if found])
 
 
@@ -73,7 +75,7 @@ def indexed_words(words: list[str]) -> list[str]:
     return [word for word in plain if word.casefold() not in COMMON_WORDS and forms_of_word(word)]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLE_COUNT, deadline=None)
 @given(data=st.data())
 def test_any_word_gives_a_hit(real_messages: RealMessages, data: st.DataObject) -> None:
     """A search finds any indexed word, even among unknown and common words."""
@@ -81,7 +83,7 @@ def test_any_word_gives_a_hit(real_messages: RealMessages, data: st.DataObject) 
     if not words:
         return
     word = data.draw(st.sampled_from(words))
-    others = data.draw(st.lists(st.sampled_from([*UNKNOWN, *COMMON_WORDS]), max_size=9))
+    others = data.draw(st.lists(st.sampled_from([*UNKNOWN_WORDS, *COMMON_WORDS]), max_size=9))
     place = data.draw(st.integers(0, len(others)))
     found = real_messages.search(*others[:place], word, *others[place:])
     assert found.hits, word
@@ -89,12 +91,12 @@ def test_any_word_gives_a_hit(real_messages: RealMessages, data: st.DataObject) 
 
 def test_unknown_words_find_nothing(real_messages: RealMessages) -> None:
     """Unknown words find nothing, and do not hide the hits of another wording."""
-    assert not real_messages.search(*UNKNOWN).hits
-    assert real_messages.search(*UNKNOWN, also=real_messages.texts[0][:3]).hits
+    assert not real_messages.search(*UNKNOWN_WORDS).hits
+    assert real_messages.search(*UNKNOWN_WORDS, also=real_messages.texts[0][:3]).hits
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(text=st.integers(0, RECORDS), word=st.integers(0, 1_000))
+@settings(max_examples=EXAMPLE_COUNT, deadline=None)
+@given(text=st.integers(0, RECORD_COUNT), word=st.integers(0, 1_000))
 def test_a_quoted_phrase_gives_a_strong_hit(
     real_messages: RealMessages, text: int, word: int
 ) -> None:

@@ -56,7 +56,7 @@ def home_with_sentences(config_home: ConfigHome) -> ConfigHome:
 
 
 @pytest.mark.parametrize("query", FOUND_BY_QUERY)
-def test_guessed_words_are_found(home_with_sentences: ConfigHome, query: str) -> None:
+def test_words_in_another_form_are_found(home_with_sentences: ConfigHome, query: str) -> None:
     """A word in another form finds its sessions, the best first.
 
     Umlauts match without dots and as two letters: "größere" is found by "GROESSERE".
@@ -81,18 +81,18 @@ def test_the_replacement_of_a_word_is_marked(
 
 
 @pytest.mark.parametrize("query", ['"recieve"', '"Verbindung"', '"HTTPResponse"', '"certifi"'])
-def test_a_phrase_is_never_guessed(home_with_sentences: ConfigHome, query: str) -> None:
+def test_quoted_words_must_match_exactly(home_with_sentences: ConfigHome, query: str) -> None:
     """A quoted word that is misspelled or only a part of a word finds nothing."""
     assert search_home(home_with_sentences, query).hits == []
 
 
-def test_excluded_words_are_never_guessed(home_with_sentences: ConfigHome) -> None:
+def test_a_misspelled_excluded_word_hides_no_hit(home_with_sentences: ConfigHome) -> None:
     """An excluded word that is misspelled hides no hit."""
     assert session_numbers(search_home(home_with_sentences, "webhook -recieve")) == [1]
     assert session_numbers(search_home(home_with_sentences, "webhook -receive")) == []
 
 
-def test_a_guess_names_no_word_of_another_project(home_with_sentences: ConfigHome) -> None:
+def test_no_word_of_another_project_is_suggested(home_with_sentences: ConfigHome) -> None:
     """A similar word that occurs only in another project is not suggested."""
     write_talk(home_with_sentences, 9, "the Kundenverzeichnis of acme", cwd="/elsewhere")
     found = search_home(home_with_sentences, "verzeichniss", folders=("/nowhere",))

@@ -21,7 +21,7 @@ from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import TermLookups
 from resume_hooks.search.scope import FilesInScope, Scope, find_files_in_scope
 from tests.builders import ConfigHome, Record, session_bytes, session_id, user, write_session
-from tests.search.asking import places_of_hits, search_home, session_ids, write_talk
+from tests.search.asking import lines_of_hits, search_home, session_ids, write_talk
 from tests.search.index.probe import LONG_AGO, uuid_of_text
 
 
@@ -44,7 +44,7 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
         assert [(hit.reference, hit.sessions) for hit in found.hits] == [
             (f"{session_id(1)}:0", (session_id(1), session_id(2)))
         ]
-    assert places_of_hits(search_home(config_home, "formatter", sessions=session_ids([1]))) == []
+    assert lines_of_hits(search_home(config_home, "formatter", sessions=session_ids([1]))) == []
     first.unlink()
     assert [hit.reference for hit in search_home(config_home, "linter").hits] == [
         f"{session_id(2)}:1"
@@ -52,7 +52,7 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("here", ["one", "two"])
-def test_the_copy_in_the_searched_project_is_shown(
+def test_a_hit_is_shown_in_the_searched_project(
     config_home: ConfigHome, tmp_path: Path, here: str
 ) -> None:
     """If two projects have a copy of a session, the hit is in the copy of the searched project.
@@ -174,7 +174,7 @@ def _replace_by_pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-CHANGES: dict[str, Callable[[Path], object]] = {
+FILE_CHANGES: dict[str, Callable[[Path], object]] = {
     "gone": Path.unlink,
     "cut": lambda path: os.truncate(path, 100),
     "rewritten": _rewrite_file,
@@ -185,17 +185,17 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", FILE_CHANGES)
 def test_a_changed_record_is_not_a_hit(stale_index: StaleIndex, change: str) -> None:
     """A record is not shown as a hit after its file was changed, deleted or replaced.
 
     A pipe in place of the file does not block the search.
     """
-    CHANGES[change](stale_index.path)
+    FILE_CHANGES[change](stale_index.path)
     assert stale_index.hits("linter") == []
 
 
-def test_a_longer_file_keeps_its_hits(stale_index: StaleIndex) -> None:
+def test_hits_stay_after_records_were_appended(stale_index: StaleIndex) -> None:
     """Hits stay after records were appended to their file."""
     with stale_index.path.open("ab") as stream:
         stream.write(b'{"torn')
@@ -214,4 +214,4 @@ def test_an_unreadable_session_is_skipped(
 
     monkeypatch.setattr(run_search, "find_files_in_scope", delete_then_find)
     found = search_home(config_home, "linter")
-    assert (places_of_hits(found), found.total) == ([(2, 0)], 1)
+    assert (lines_of_hits(found), found.total) == ([(2, 0)], 1)

@@ -48,7 +48,7 @@ PADDING: Record = {
     "messageId": "x",
     "snapshot": {"padding": "x" * 3 * END_BYTES},
 }
-MARK: Record = {
+CHILD_METADATA: Record = {
     "continue_metadata": {
         "parent_session_id": session_id(99),
         "continued_at": iso_time(100),
@@ -90,7 +90,7 @@ def listed_numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int
     return [int(row.session_id[:8], 16) for row in list_rows(home, cwd, **options)]
 
 
-def test_the_listing_is_newest_first_and_lazy(config_home: ConfigHome) -> None:
+def test_rows_are_listed_newest_first_and_read_on_request(config_home: ConfigHome) -> None:
     """The list has the session that was last written first, and reads rows only when requested."""
     for number, age in ((1, 2), (2, 0), (3, 1)):
         path = write_aged_session(config_home, number, age=age)
@@ -156,7 +156,7 @@ def test_a_list_omits_unusable_sessions(config_home: ConfigHome) -> None:
     write_aged_session(
         config_home,
         7,
-        [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")],
+        [CHILD_METADATA, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")],
     )
     write_aged_session(
         config_home, 8, [user("<local-command-stdout>x</local-command-stdout>", uuid="u")]
@@ -173,7 +173,11 @@ def test_a_list_omits_unusable_sessions(config_home: ConfigHome) -> None:
 def test_a_superseded_child_is_omitted(config_home: ConfigHome) -> None:
     """A child that another session replaced is omitted from the list, unless it was continued."""
     write_aged_session(config_home, 1)
-    child = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
+    child = [
+        CHILD_METADATA,
+        summary("lineage", uuid="s", parent=None, ts=100),
+        custom_title("child"),
+    ]
     write_aged_session(config_home, 2, child)
     record_successor(session_id(2), session_id(1), iso_time(0), config_home.where)
     assert listed_numbers(config_home) == [1]
@@ -187,7 +191,9 @@ def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None
     The child's first line, a fork's records, or the recorded links say this. A new child has the
     size that was computed when it was made.
     """
-    write_aged_session(config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100)])
+    write_aged_session(
+        config_home, 1, [CHILD_METADATA, summary("lineage", uuid="s", parent=None, ts=100)]
+    )
     forked = {"sessionId": session_id(98), "messageUuid": "x"}
     write_aged_session(
         config_home, 2, [{**record, "forkedFrom": forked} for record in conversation(1)]
@@ -207,13 +213,13 @@ def test_a_row_says_how_its_session_was_derived(config_home: ConfigHome) -> None
         summary("so far", uuid="t", parent="b", ts=9e5),
     ]
     write_aged_session(
-        config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100), *later]
+        config_home, 1, [CHILD_METADATA, summary("lineage", uuid="s", parent=None, ts=100), *later]
     )
     (compacted,) = [row for row in list_rows(config_home) if row.session_id == session_id(1)]
     assert (compacted.tokens, compacted.context.kind) == (30_002, ESTIMATED)
 
 
-def test_a_long_file_is_listed_by_its_ends(config_home: ConfigHome) -> None:
+def test_the_row_of_a_long_file_has_a_minimum_number_of_turns(config_home: ConfigHome) -> None:
     """The row of a long file has only a minimum number of turns, from the file's two ends.
 
     If the index knows the unchanged file, the row has the exact number.
@@ -232,7 +238,7 @@ def test_a_long_file_is_listed_by_its_ends(config_home: ConfigHome) -> None:
     assert (row.turns, row.turns_at_least) == (8, 3)
 
 
-@pytest.mark.parametrize("head", [[], [MARK]])
+@pytest.mark.parametrize("head", [[], [CHILD_METADATA]])
 def test_a_row_has_the_size_after_a_trim_in_place(
     config_home: ConfigHome, head: list[Record]
 ) -> None:
@@ -265,7 +271,11 @@ def test_a_copied_size_remark_is_ignored(config_home: ConfigHome) -> None:
     write_aged_session(
         config_home,
         1,
-        [MARK, *old, system("informational", uuid="i", parent="a", ts=60, content=remark)],
+        [
+            CHILD_METADATA,
+            *old,
+            system("informational", uuid="i", parent="a", ts=60, content=remark),
+        ],
     )
     (row,) = list_rows(config_home)
     assert row.tokens == 1_234
@@ -414,7 +424,7 @@ def test_copies_of_a_session_are_listed_once(config_home: ConfigHome) -> None:
         (1, 9, [], False),
     ],
 )
-def test_offsets_count_shown_rows(
+def test_a_page_starts_after_the_given_number_of_rows(
     config_home: ConfigHome, limit: int, offset: int, found: list[int], *, more: bool
 ) -> None:
     """A page of the list starts after ``first_row`` listed sessions; omitted files do not count."""

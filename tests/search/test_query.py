@@ -88,7 +88,7 @@ def test_a_pasted_page_becomes_few_terms() -> None:
     assert (len(phrase.forms), len(phrase.text), len(phrase.name)) == (MAX_TERM_TOKENS, 103_999, 62)
 
 
-PIECES = [
+QUERY_PIECES = [
     '"', "'", "\u201c", "AND", "OR", "NOT", "NEAR", "NEAR(linter tuned, 3)", "*", "lint*", "^", "^linter", "(", ")",
     ":", "prompt:", "words : linter", "{prompt reply}:", "-", "--", "+", "-linter", '-"the linter"', "\x00", "\ud800",
     "\udfff", "\n", "\t", " ", "linter", "tuned", '"the linter"', '""', '"a', "%", "_", ";", "/*", "*/",
@@ -97,7 +97,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-QUERIES = 1_000 if os.environ.get("RUN_ALL") == "1" else 200
+QUERY_COUNT = 1_000 if os.environ.get("RUN_ALL") == "1" else 200
 
 
 def test_many_random_queries_keep_the_index_valid(config_home: ConfigHome) -> None:
@@ -108,9 +108,9 @@ def test_many_random_queries_keep_the_index_valid(config_home: ConfigHome) -> No
     write_talk(config_home, 1, "the linter is tuned", "OR NOT near prompt: reply")
     chance = random.Random(4)
     with opened_index(config_home.where) as index:
-        for _ in range(QUERIES):
+        for _ in range(QUERY_COUNT):
             pieces = [
-                chance.choice(PIECES) + chance.choice(["", " "])
+                chance.choice(QUERY_PIECES) + chance.choice(["", " "])
                 for _ in range(chance.randrange(1, 10))
             ]
             _search_randomly(index, pieces if chance.random() < 0.5 else ["".join(pieces)], chance)
@@ -119,7 +119,7 @@ def test_many_random_queries_keep_the_index_valid(config_home: ConfigHome) -> No
 
 def _search_randomly(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
     """Search with one or several wordings and check the numbers of the hits."""
-    wordings = [pieces, *([piece] for piece in chance.sample(PIECES, chance.randrange(4)))]
+    wordings = [pieces, *([piece] for piece in chance.sample(QUERY_PIECES, chance.randrange(4)))]
     queries = []
     for words in wordings:
         with contextlib.suppress(UsageError):

@@ -14,7 +14,7 @@ from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import needed_folder_names, project_scope_of_folder
 from resume_hooks.system.git_worktrees import list_worktrees
 from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session
-from tests.search.asking import places_of_hits, search_home, session_ids, write_talk
+from tests.search.asking import lines_of_hits, search_home, session_ids, write_talk
 from tests.search.index.probe import uuid_of_text
 
 
@@ -42,7 +42,7 @@ def test_sessions_of_a_subfolder_are_found_in_the_repository(
     assert project_scope_of_folder(str(root), Where()).root_folders == ()
 
 
-def test_a_worktree_is_searched_from_the_other(
+def test_a_search_in_a_worktree_includes_other_worktrees(
     git: Any, tmp_path: Path, config_home: ConfigHome
 ) -> None:
     """A search in a worktree includes sessions of the repository's other worktrees."""
@@ -52,7 +52,7 @@ def test_a_worktree_is_searched_from_the_other(
     git(main, "worktree", "add", "-q", str(linked))
     for number, folder in enumerate([main, linked, tmp_path / "elsewhere"], 1):
         write_talk(config_home, number, f"tune the linter {number}", cwd=str(folder))
-    assert places_of_hits(
+    assert lines_of_hits(
         search_home(config_home, "linter", folders=list_worktrees(str(linked)))
     ) == [
         (1, 0),
@@ -65,7 +65,7 @@ def test_colliding_folders_are_distinguished(config_home: ConfigHome) -> None:
     write_talk(config_home, 1, "tune the linter one", cwd="/home/user/my-proj")
     write_talk(config_home, 2, "tune the linter two", cwd="/home/user/my.proj")
     assert project_key("/home/user/my-proj") == project_key("/home/user/my.proj")
-    assert places_of_hits(search_home(config_home, "linter", folders=("/home/user/my.proj",))) == [
+    assert lines_of_hits(search_home(config_home, "linter", folders=("/home/user/my.proj",))) == [
         (2, 0)
     ]
 
@@ -138,7 +138,7 @@ def test_helper_runs_are_ranked_by_strength(config_home: ConfigHome) -> None:
     ]
 
 
-def test_many_helper_runs_hide_no_other_hit(config_home: ConfigHome) -> None:
+def test_only_three_of_many_equal_helper_runs_are_shown(config_home: ConfigHome) -> None:
     """Of hundreds of equal headless runs, three are shown, and the number of omitted ones is reported."""
     for number in range(1, 330):
         write_talk(

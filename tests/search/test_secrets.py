@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.builders import ConfigHome
 from tests.search.asking import marked_words, search_home, write_talk
 
-VALUE = "xho9ypjaxtbw"
+PASSWORD = "xho9ypjaxtbw"
 
 
 def test_snippets_and_titles_contain_no_secret(config_home: ConfigHome) -> None:
@@ -16,13 +16,13 @@ def test_snippets_and_titles_contain_no_secret(config_home: ConfigHome) -> None:
     write_talk(
         config_home,
         1,
-        f"Deploy the frontend with:\npassword: >-\n  {VALUE}\nand {VALUE} again",
+        f"Deploy the frontend with:\npassword: >-\n  {PASSWORD}\nand {PASSWORD} again",
         "done",
     )
     found = search_home(config_home, "frontend")
     (hit,) = found.hits
-    assert VALUE not in hit.title
-    assert VALUE not in hit.snippet
+    assert PASSWORD not in hit.title
+    assert PASSWORD not in hit.snippet
     assert "[secret removed: password]" in hit.snippet
     assert marked_words(found) == {"frontend"}
 

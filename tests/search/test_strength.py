@@ -106,7 +106,7 @@ def test_the_strongest_hit_is_first(home_with_one_answer: ConfigHome) -> None:
         (0.0, "weak"),
     ],
 )
-def test_each_strength_starts_at_its_number(sure: float, word: str) -> None:
+def test_each_strength_starts_at_its_limit(sure: float, word: str) -> None:
     """A confidence is "strong", "fair" or "weak" from its limit on."""
     assert strength_of_confidence(sure) == word
 
@@ -124,12 +124,12 @@ def test_each_factor_raises_the_confidence() -> None:
     assert hit_probability(0.2, 0.2, 0.0, 900, 0.4, 1) == hit_probability(0.2, 0.2, 0.0, 12, 0.4, 1)
 
 
-def test_more_weak_wordings_are_weaker_than_a_good_one() -> None:
+def test_several_weak_wordings_are_weaker_than_a_good_one() -> None:
     """A hit that is weak in several wordings has a lower confidence than one in a single wording."""
     assert hit_probability(0.5, 0.5, 0.5, 6, 1.2, 3) < hit_probability(0.5, 0.5, 0.5, 6, 1.2, 1)
 
 
-def test_a_phrase_is_as_strong_in_several_wordings(home_with_one_answer: ConfigHome) -> None:
+def test_other_wordings_do_not_weaken_the_hit_of_a_phrase(home_with_one_answer: ConfigHome) -> None:
     """A hit for a phrase is as strong if other wordings do not find it."""
     alone = search_home(home_with_one_answer, '"generated protobuf stubs"').hits[0]
     among = search_home(

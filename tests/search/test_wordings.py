@@ -66,7 +66,7 @@ def test_a_phrase_in_one_wording_must_match_exactly(home_with_wordings: ConfigHo
 
 
 @pytest.mark.parametrize("without", ["-redis", '-"retry redis"'])
-def test_a_wording_with_an_excluded_word_finds_no_such_turn(
+def test_a_wording_finds_no_turn_with_its_excluded_word(
     home_with_wordings: ConfigHome, without: str
 ) -> None:
     """A wording with an excluded word does not find turns with that word; other wordings do."""

@@ -6,8 +6,8 @@ import pytest
 
 from tests.builders import ConfigHome, session_id, tool_result, tool_use, user, write_session
 from tests.search.asking import (
+    lines_of_hits,
     marked_words,
-    places_of_hits,
     search_home,
     session_numbers,
     write_talk,
@@ -78,7 +78,7 @@ FOUND_LINES = {
 }  # fmt: skip
 """Queries, and the numbers of the sentences that each finds."""
 
-BY_PART = {
+SENTENCES_BY_IDENTIFIER = {
     "getUserName": [4, 7],
     "get_user_name": [4, 7],
     "UserName": [4, 7],
@@ -107,16 +107,16 @@ def test_exactly_the_matching_records_are_found(
 ) -> None:
     """A query finds exactly the sentences with its words, in any inflection, case and accent."""
     found = search_home(home_with_sentences, query)
-    assert places_of_hits(found) == [(line + 1, 0) for line in sorted(FOUND_LINES[query])]
+    assert lines_of_hits(found) == [(line + 1, 0) for line in sorted(FOUND_LINES[query])]
     assert found.total == len(found.hits)
 
 
-@pytest.mark.parametrize("query", BY_PART)
+@pytest.mark.parametrize("query", SENTENCES_BY_IDENTIFIER)
 def test_whole_identifiers_precede_their_parts(home_with_sentences: ConfigHome, query: str) -> None:
     """A sentence with the whole identifier precedes a sentence with some of its parts."""
     assert [
         number - 1 for number in session_numbers(search_home(home_with_sentences, query))
-    ] == BY_PART[query]
+    ] == SENTENCES_BY_IDENTIFIER[query]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_whole_identifiers_precede_their_parts(home_with_sentences: ConfigHome, 
         ("\u65e5\u672c\u8a9e", {"日本語"}),
     ],
 )
-def test_hits_are_marked_as_written(
+def test_marks_cover_phrases_and_accented_words(
     home_with_sentences: ConfigHome, query: str, marks: set[str]
 ) -> None:
     """The marks of a hit cover whole phrases, and words with accents as they are written."""
@@ -153,7 +153,7 @@ def test_hits_are_marked_as_written(
         ("drop in June 2025", "turns of 2025-06-01 to 2025-06-30 first"),
     ],
 )
-def test_the_answer_states_its_interpretation(
+def test_the_result_explains_how_the_query_was_interpreted(
     home_with_sentences: ConfigHome, query: str, how: str
 ) -> None:
     """The result explains how it interpreted the query, for example a word as a misspelling."""
@@ -182,7 +182,7 @@ def test_a_phrase_is_found_in_the_last_of_many_records(config_home: ConfigHome) 
         tool_result("z", "a connection\npool " + "x " * 500, uuid=uuid_of_text("z"), parent=None),
     )
     found = search_home(config_home, '"connection pool"')
-    assert places_of_hits(found) == [(1, 101)]
+    assert lines_of_hits(found) == [(1, 101)]
     assert marked_words(found) == {"connection pool"}
 
 
@@ -194,7 +194,7 @@ def test_a_phrase_may_span_numbered_lines(config_home: ConfigHome) -> None:
     assert [hit.snippet for hit in found.hits] == ["def alpha( beta):"]
 
 
-def test_a_phrase_is_shown_at_its_place(config_home: ConfigHome) -> None:
+def test_the_snippet_shows_the_phrase(config_home: ConfigHome) -> None:
     """The snippet shows the phrase, however far into the text it is."""
     write_talk(config_home, 1, "go", "x " * 300_000 + "the needle phrase " + "y " * 300_000)
     (hit,) = search_home(config_home, '"needle phrase"').hits

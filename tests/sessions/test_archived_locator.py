@@ -32,7 +32,7 @@ from tests.builders import (
 from tests.sessions.archived.removed_sessions import archive_and_remove
 from tests.sessions.test_lineage import opened_paths
 
-PULL = {
+PULL_REQUEST = {
     "type": "pr-link",
     "prNumber": 72,
     "prUrl": "https://github.com/o/r/pull/72",
@@ -50,7 +50,10 @@ def write_titled_session(
 ) -> str:
     """Write a session with a title, a tag and a pull request, and return its path."""
     rows: list[Any] = [*conversation(2, session_id=number), custom_title(title, number)]
-    rows += [{"type": "tag", "tag": "Later", "sessionId": number}, {**PULL, "sessionId": number}]
+    rows += [
+        {"type": "tag", "tag": "Later", "sessionId": number},
+        {**PULL_REQUEST, "sessionId": number},
+    ]
     return write_session(home.project(cwd), number, rows, mtime=1_000_000)
 
 
@@ -144,7 +147,7 @@ def test_a_locator_prefers_the_project_folders(config_home: ConfigHome) -> None:
     assert find_session(config_home, "Fix the parser").path != path
 
 
-def test_a_present_session_makes_no_locator_ambiguous(config_home: ConfigHome) -> None:
+def test_a_present_session_precedes_a_matching_archived_one(config_home: ConfigHome) -> None:
     """A locator that matches a present and an archived session finds the present one."""
     archive_and_remove(write_titled_session(config_home), config_home.environ)
     other = f"{SESSION[:-1]}2"
@@ -156,7 +159,7 @@ def test_a_present_session_makes_no_locator_ambiguous(config_home: ConfigHome) -
     assert find_session(config_home, SESSION).session_id == SESSION
 
 
-def test_an_ambiguous_locator_prefers_this_project(config_home: ConfigHome) -> None:
+def test_a_title_of_several_archived_sessions_is_refused(config_home: ConfigHome) -> None:
     """A title of several archived sessions is refused, and the error lists the sessions."""
     archive_and_remove(write_titled_session(config_home, session_id(1)), config_home.environ)
     archive_and_remove(
@@ -217,7 +220,7 @@ def test_every_locator_finds_a_restorable_session(config_home: ConfigHome) -> No
         locate.resolve_locator("FIX the parser", "/", config_home.where, resolvers=exact)
 
 
-def test_the_latest_session_is_never_an_archived_one(config_home: ConfigHome) -> None:
+def test_latest_never_finds_an_archived_session(config_home: ConfigHome) -> None:
     """``latest`` finds no archived session, because the client could not resume it."""
     archive_and_remove(write_titled_session(config_home), config_home.environ)
     for words in ("latest", "latest~1", None):

@@ -24,12 +24,14 @@ from resume_hooks.sessions.child_titles import (
 from resume_hooks.storage.locks import lock_descriptor
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
 
-META: dict[str, object] = {"continue_metadata": {"parent_session_id": session_id(1)}}
+CHILD_METADATA: dict[str, object] = {"continue_metadata": {"parent_session_id": session_id(1)}}
 
 
 def write_child_with_title(folder: Path, number: int, title: str, *, filler: int = 0) -> None:
     """Write a child with this title, followed by ``filler`` turns."""
-    write_session(folder, session_id(number), [META, custom_title(title), *conversation(filler)])
+    write_session(
+        folder, session_id(number), [CHILD_METADATA, custom_title(title), *conversation(filler)]
+    )
 
 
 def test_numbers_start_at_one_in_each_project(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -46,14 +48,14 @@ def test_numbers_start_at_one_in_each_project(config_home: ConfigHome, tmp_path:
     assert unused_title("Fix it", "handoff", str(tmp_path)) == "Fix it · handoff"
 
 
-def test_a_title_kept_by_clear_counts_as_used(config_home: ConfigHome) -> None:
+def test_a_title_copied_by_clear_counts_as_used(config_home: ConfigHome) -> None:
     """A title that ``/clear`` copied to another session counts as used."""
     folder = config_home.project()
     write_session(folder, session_id(2), [*conversation(1), custom_title("Fix it · handoff")])
     assert unused_title("Fix it", "handoff", str(folder)) == "Fix it · handoff 2"
 
 
-def test_the_kind_is_shown_once(config_home: ConfigHome) -> None:
+def test_a_title_never_repeats_the_kind(config_home: ConfigHome) -> None:
     """A title that already ends in the kind does not get it again.
 
     This is also true for "rewind", the name of ``back`` in version 0.2.0.
@@ -71,7 +73,7 @@ def test_the_kind_is_shown_once(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize(
     "title", ["日本語のタイトル", 'say "hi" \\ there', "naïve 👩‍👩‍👧", "a" * 500, " \n\t ", ""]
 )
-def test_any_used_title_is_recognized(config_home: ConfigHome, title: str) -> None:
+def test_used_titles_of_any_characters_are_recognized(config_home: ConfigHome, title: str) -> None:
     """A used title is recognized whatever its characters and length are.
 
     A title has at most 80 characters.
@@ -114,7 +116,7 @@ def test_root_title_of_is_idempotent(title: str) -> None:
     assert bool(root_title_of(title)) == bool(title)
 
 
-HOLDER = """
+LOCK_HOLDER_SCRIPT = """
 import sys
 from resume_hooks.sessions.child_titles import lock_titles
 with lock_titles(sys.argv[1]):
@@ -131,7 +133,7 @@ def test_the_wait_for_another_process_is_limited(
     The lock is free as soon as the other process was killed.
     """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], **pipes)  # type: ignore[call-overload]
+    holder = subprocess.Popen([sys.executable, "-c", LOCK_HOLDER_SCRIPT, str(tmp_path)], **pipes)  # type: ignore[call-overload]
     try:
         assert holder.stdout.readline() == "held\n"
         assert not is_lock_free(tmp_path)

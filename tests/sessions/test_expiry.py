@@ -84,7 +84,7 @@ def test_old_backups_of_a_recent_session_expire(config_home: ConfigHome) -> None
     assert not found.includes_transcript
 
 
-def test_next_expiry_is_the_first_after_a_time() -> None:
+def test_next_expiry_returns_the_first_deletion_after_a_time() -> None:
     """``next_expiry`` returns the first deletion after a time, or None."""
     ends = SessionExpiry(DatedSession("x", "/x", 100.0, 1), 1_000.0, (50.0, 300.0))
     assert [ends.next_expiry(moment) for moment in (0, 1_051, 1_101, 1_301)] == [

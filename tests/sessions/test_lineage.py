@@ -28,7 +28,7 @@ from resume_hooks.sessions.link_log import Link, links_file, record_link
 from resume_hooks.transcripts.provenance import make_first_line
 from tests.builders import ConfigHome, conversation, custom_title, session_id, user, write_session
 
-watchers: list[list[str]] = []
+path_lists: list[list[str]] = []
 """Lists that get every path that Python opens or lists.
 
 The audit hook below stays installed for good, so it checks this list.
@@ -41,7 +41,7 @@ def _record_open(event: str, arguments: tuple[Any, ...]) -> None:
         and arguments
         and isinstance(arguments[0], str)
     ):
-        for watcher in watchers:
+        for watcher in path_lists:
             watcher.append(os.path.abspath(arguments[0]))
 
 
@@ -52,11 +52,11 @@ sys.addaudithook(_record_open)
 def opened_paths() -> Iterator[list[str]]:
     """Yield a list that gets the paths that are opened within the block."""
     opened: list[str] = []
-    watchers.append(opened)
+    path_lists.append(opened)
     try:
         yield opened
     finally:
-        watchers.remove(opened)
+        path_lists.remove(opened)
 
 
 def write_continued_session(
@@ -178,7 +178,7 @@ def test_a_parent_is_found_by_its_id(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
-def test_a_cycle_ends(config_home: ConfigHome, length: int) -> None:
+def test_each_session_of_a_cycle_is_listed_once(config_home: ConfigHome, length: int) -> None:
     """In a cycle of parents, every session is listed once."""
     paths = [write_continued_session(config_home, n, n % length + 1) for n in range(1, length + 1)]
     rows = find_lineage(config_home, paths[0])
@@ -211,7 +211,7 @@ def test_a_link_gives_the_parent_without_metadata(config_home: ConfigHome) -> No
 
 
 @pytest.mark.parametrize(("present", "expected"), [({1}, 1), ({3}, 3), ({1, 3}, 1), (set(), 1)])
-def test_of_two_named_parents_the_existing_one_is_chosen(
+def test_the_existing_one_of_two_named_parents_is_chosen(
     config_home: ConfigHome, present: set[int], expected: int
 ) -> None:
     """If a session's file and a link name different parents, the one that exists is the parent.
@@ -235,7 +235,7 @@ def test_the_parent_of_a_fork_is_found(config_home: ConfigHome) -> None:
     assert rows[1].kind == "fork"
 
 
-def test_trims_can_be_omitted(config_home: ConfigHome) -> None:
+def test_trimmed_sessions_can_be_omitted(config_home: ConfigHome) -> None:
     """``omit_trimmed_sessions`` removes trims and links each row to the nearest remaining ancestor."""
     write_continued_session(config_home, 1)
     write_session(

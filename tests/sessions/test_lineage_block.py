@@ -23,7 +23,7 @@ ADVICE = (
     "Context from parent sessions may be relevant: use the session-searcher agent or the session-search skill "
     "(outline, read, search --lineage); don't read these files whole."
 )
-ROW = re.compile(
+ROW_PATTERN = re.compile(
     r"^(\d+)\. (.*) · ([0-9a-f-]{36}) · .*\b(first session|continued|trimmed|unknown|this session)$"
 )
 
@@ -60,7 +60,7 @@ def block_of_child(ancestors: list[Ancestor], title: str = "title 1 · handoff")
 def ids_in_block(text: str) -> list[str]:
     """Return the session ids in the rows of a block, oldest first."""
     inside = text[text.index(OPENING_MARKER) : text.index(CLOSING_MARKER)].split("\n")
-    return [found.group(3) for line in inside if (found := ROW.match(line))]
+    return [found.group(3) for line in inside if (found := ROW_PATTERN.match(line))]
 
 
 def test_the_block_has_the_documented_lines() -> None:
@@ -123,7 +123,7 @@ def test_a_missing_ancestor_is_marked() -> None:
     assert "\n   \n" not in block_of_child([nameless])
 
 
-hostile = st.one_of(
+hostile_titles = st.one_of(
     st.text(st.characters(codec=None)),
     st.sampled_from(
         [
@@ -142,7 +142,11 @@ hostile = st.one_of(
 )
 
 
-@given(titles=st.lists(hostile, min_size=1, max_size=15), path=hostile, own=hostile)
+@given(
+    titles=st.lists(hostile_titles, min_size=1, max_size=15),
+    path=hostile_titles,
+    own=hostile_titles,
+)
 def test_no_title_breaks_the_block(titles: list[str], path: str, own: str) -> None:
     """Whatever the titles and paths are, a block has one opening and one closing marker.
 
@@ -166,7 +170,7 @@ def test_no_title_breaks_the_block(titles: list[str], path: str, own: str) -> No
     assert ids_in_block(text) == [session_id(n) for n in [*kept, 255]]
 
 
-@given(hostile, hostile)
+@given(hostile_titles, hostile_titles)
 def test_no_other_field_breaks_the_block(text: str, moment: str) -> None:
     """Whatever the ids and times are, a block has one opening and one closing marker."""
     shown = block_of_child([present_ancestor(1, session_id=text, created=moment, ended=moment)])

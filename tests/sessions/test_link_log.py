@@ -18,20 +18,20 @@ from resume_hooks.sessions.link_log import (
 )
 from tests.builders import ConfigHome, line, session_id
 
-ONE = Link(session_id(2), session_id(1), "clear", "2026-01-31T09:30:00.000Z", 4711)
-TWO = Link(session_id(3), session_id(2), "handoff", "2026-01-31T09:31:00.000Z")
+CLEAR_LINK = Link(session_id(2), session_id(1), "clear", "2026-01-31T09:30:00.000Z", 4711)
+HANDOFF_LINK = Link(session_id(3), session_id(2), "handoff", "2026-01-31T09:31:00.000Z")
 
 
 def test_links_are_read_in_order(config_home: ConfigHome) -> None:
     """Links are read with all their fields, in the order in which they were recorded."""
-    record_link(ONE, Where())
-    record_link(TWO, config_home.where)
-    assert read_links(Where()) == read_links(config_home.where) == [ONE, TWO]
+    record_link(CLEAR_LINK, Where())
+    record_link(HANDOFF_LINK, config_home.where)
+    assert read_links(Where()) == read_links(config_home.where) == [CLEAR_LINK, HANDOFF_LINK]
 
 
 def test_links_are_private(config_home: ConfigHome) -> None:
     """links.jsonl has mode 0600, and its folder 0700."""
-    record_link(ONE, Where())
+    record_link(CLEAR_LINK, Where())
     path = links_file(Where())
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
@@ -59,16 +59,16 @@ def test_a_missing_state_folder_has_no_links(config_home: ConfigHome) -> None:
 )
 def test_a_damaged_row_is_skipped(config_home: ConfigHome, damage: bytes) -> None:
     """A damaged row is skipped, and the rows before and after it are read."""
-    record_link(ONE, Where())
+    record_link(CLEAR_LINK, Where())
     with open(links_file(Where()), "ab") as stream:
         stream.write(damage)
-    record_link(TWO, Where())
-    assert read_links(Where()) == [ONE, TWO]
+    record_link(HANDOFF_LINK, Where())
+    assert read_links(Where()) == [CLEAR_LINK, HANDOFF_LINK]
 
 
 def test_invalid_fields_of_a_link_are_read_as_empty(config_home: ConfigHome) -> None:
     """An invalid field of a link is read as empty, and fields of newer versions are ignored."""
-    record_link(ONE, Where())
+    record_link(CLEAR_LINK, Where())
     with open(links_file(Where()), "ab") as stream:
         row = {"child_id": session_id(5), "parent_id": session_id(4), "client_pid": "x", "new": 1}
         stream.write(line(row) + b"\n")
@@ -84,17 +84,19 @@ def test_a_links_file_of_another_kind_is_ignored(config_home: ConfigHome, kind: 
     elif kind == "device":
         os.symlink("/dev/zero", links_file(Where()))
     else:
-        record_link(ONE, Where())
+        record_link(CLEAR_LINK, Where())
         os.truncate(links_file(Where()), MAX_LOG_BYTES + 1)
     assert read_links(Where()) == []
 
 
 def test_a_superseded_child_is_not_a_link(config_home: ConfigHome) -> None:
     """A row about a child that another session replaced is no link. The child's last row counts."""
-    record_link(ONE, Where())
+    record_link(CLEAR_LINK, Where())
     for by in (4, 5):
-        record_successor(ONE.child_id, session_id(by), "2026-01-31T09:32:00.000Z", Where())
-    record_successor(TWO.child_id, TWO.child_id, "2026-01-31T09:32:00.000Z", Where())
+        record_successor(CLEAR_LINK.child_id, session_id(by), "2026-01-31T09:32:00.000Z", Where())
+    record_successor(
+        HANDOFF_LINK.child_id, HANDOFF_LINK.child_id, "2026-01-31T09:32:00.000Z", Where()
+    )
     record_successor("../x", session_id(4), "2026-01-31T09:32:00.000Z", Where())
-    assert read_links(Where()) == [ONE]
-    assert read_successors(config_home.where) == {ONE.child_id: session_id(5)}
+    assert read_links(Where()) == [CLEAR_LINK]
+    assert read_successors(config_home.where) == {CLEAR_LINK.child_id: session_id(5)}

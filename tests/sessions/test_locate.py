@@ -26,14 +26,14 @@ from tests.builders import (
     write_session,
 )
 
-ONE, TWO, THREE = (
+FIRST_ID, SECOND_ID, THIRD_ID = (
     "aaaa1111-0000-4000-8000-000000000001",
     "aaaa2222-0000-4000-8000-000000000002",
     session_id(3),
 )
-MARK: Record = {"continue_metadata": {"parent_session_id": ONE, "continued_at": iso_time(100)}}
-CHILD = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
-CODEX = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "x"}}
+CHILD_METADATA: Record = {"continue_metadata": {"parent_session_id": FIRST_ID, "continued_at": iso_time(100)}}
+CHILD_RECORDS = [CHILD_METADATA, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
+CODEX_RECORD = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "x"}}
 
 
 def resolved_id(home: ConfigHome, locator: str | None, cwd: str = CWD) -> str:
@@ -52,12 +52,12 @@ def write_talk(home: ConfigHome, name: str, *more: Record, cwd: str = CWD, age: 
 
 def test_a_full_id_finds_a_session(config_home: ConfigHome) -> None:
     """A full id finds a session in any project, in any case."""
-    path = write_talk(config_home, ONE, cwd="/elsewhere")
-    for locator in (ONE, ONE.upper(), f"  {ONE}\n"):
+    path = write_talk(config_home, FIRST_ID, cwd="/elsewhere")
+    for locator in (FIRST_ID, FIRST_ID.upper(), f"  {FIRST_ID}\n"):
         found = resolve_locator(locator, CWD, config_home.where)
-        assert (found.session_id, found.path, found.size) == (ONE, path, os.path.getsize(path))
-    with pytest.raises(SessionNotFound, match=TWO):
-        resolved_id(config_home, TWO)
+        assert (found.session_id, found.path, found.size) == (FIRST_ID, path, os.path.getsize(path))
+    with pytest.raises(SessionNotFound, match=SECOND_ID):
+        resolved_id(config_home, SECOND_ID)
 
 
 def test_an_id_prefix_finds_a_session(config_home: ConfigHome) -> None:
@@ -65,11 +65,11 @@ def test_an_id_prefix_finds_a_session(config_home: ConfigHome) -> None:
 
     Copies of one session count as one.
     """
-    write_talk(config_home, ONE)
-    write_talk(config_home, ONE, cwd="/copy", age=50)
-    write_talk(config_home, TWO, age=100)
-    assert resolved_id(config_home, "aaaa1") == ONE
-    assert resolved_id(config_home, "AAAA2222-0") == TWO
+    write_talk(config_home, FIRST_ID)
+    write_talk(config_home, FIRST_ID, cwd="/copy", age=50)
+    write_talk(config_home, SECOND_ID, age=100)
+    assert resolved_id(config_home, "aaaa1") == FIRST_ID
+    assert resolved_id(config_home, "AAAA2222-0") == SECOND_ID
     assert "copy" not in resolve_locator("aaaa1", CWD, config_home.where).path
     with pytest.raises(SessionNotFound):
         resolved_id(config_home, "aaa")
@@ -84,13 +84,13 @@ def test_an_id_prefix_finds_a_session(config_home: ConfigHome) -> None:
 )  # fmt: skip
 def test_a_title_finds_a_session(config_home: ConfigHome, title: str) -> None:
     """A title finds its session, whatever its characters are and however JSON escapes them."""
-    write_talk(config_home, ONE)
-    write_talk(config_home, THREE, custom_title(title + " and more"))
-    write_talk(config_home, TWO, custom_title(title))
-    assert resolved_id(config_home, title) == TWO
+    write_talk(config_home, FIRST_ID)
+    write_talk(config_home, THIRD_ID, custom_title(title + " and more"))
+    write_talk(config_home, SECOND_ID, custom_title(title))
+    assert resolved_id(config_home, title) == SECOND_ID
     escaped = json.dumps({"type": "custom-title", "customTitle": title}).encode()
-    write_session(config_home.project(), TWO, [*conversation(1), escaped])
-    assert resolved_id(config_home, title) == TWO
+    write_session(config_home.project(), SECOND_ID, [*conversation(1), escaped])
+    assert resolved_id(config_home, title) == SECOND_ID
 
 
 def test_a_first_prompt_finds_an_untitled_session(config_home: ConfigHome) -> None:
@@ -98,43 +98,45 @@ def test_a_first_prompt_finds_an_untitled_session(config_home: ConfigHome) -> No
     command = "<command-message>go</command-message><command-name>/go</command-name><command-args>on now</command-args>"
     write_session(
         config_home.project(),
-        ONE,
+        FIRST_ID,
         [user("please\n\n  fix the " + "very " * 30 + "bad bug", uuid="u")],
     )
-    write_session(config_home.project(), TWO, [user(command, uuid="u")])
+    write_session(config_home.project(), SECOND_ID, [user(command, uuid="u")])
     for row in locate.candidate_rows(locate.all_sessions(config_home.where), config_home.where):
         assert resolved_id(config_home, str(row["title"])) == row["session_id"]
-    assert resolved_id(config_home, "please fix the " + "very " * 12 + "very\u2026") == ONE
-    assert resolved_id(config_home, "/go on now") == TWO
+    assert resolved_id(config_home, "please fix the " + "very " * 12 + "very\u2026") == FIRST_ID
+    assert resolved_id(config_home, "/go on now") == SECOND_ID
 
 
-def test_a_title_kept_by_clear_finds_the_first_session(config_home: ConfigHome) -> None:
+def test_a_title_copied_by_clear_finds_the_first_session(config_home: ConfigHome) -> None:
     """A title that ``/clear`` copied finds the first session.
 
     The session that ``/clear`` started is found by the title with "· clear".
     """
-    write_talk(config_home, ONE, custom_title("X \u00b7 trim"))
+    write_talk(config_home, FIRST_ID, custom_title("X \u00b7 trim"))
     clear = user("<command-name>/clear</command-name>", uuid="k")
     write_session(
-        config_home.project(), TWO, [custom_title("X \u00b7 trim", TWO), clear, *conversation(1)]
+        config_home.project(),
+        SECOND_ID,
+        [custom_title("X \u00b7 trim", SECOND_ID), clear, *conversation(1)],
     )
-    assert resolved_id(config_home, "X \u00b7 trim") == ONE
-    assert resolved_id(config_home, "X \u00b7 trim \u00b7 clear") == TWO
+    assert resolved_id(config_home, "X \u00b7 trim") == FIRST_ID
+    assert resolved_id(config_home, "X \u00b7 trim \u00b7 clear") == SECOND_ID
 
 
-def test_a_title_kept_by_two_clears_is_ambiguous(config_home: ConfigHome) -> None:
+def test_a_title_copied_by_two_clears_is_ambiguous(config_home: ConfigHome) -> None:
     """A title that ``/clear`` copied to two sessions is refused, and the error lists both."""
-    write_talk(config_home, ONE, custom_title("Mine"))
+    write_talk(config_home, FIRST_ID, custom_title("Mine"))
     clear = user("<command-name>/clear</command-name>", uuid="k")
-    for number in (TWO, session_id(3)):
+    for number in (SECOND_ID, session_id(3)):
         write_session(
             config_home.project(), number, [custom_title("Mine", number), clear, *conversation(1)]
         )
     with pytest.raises(AmbiguousLocator) as caught:
         resolved_id(config_home, "Mine \u00b7 clear")
-    assert {row["session_id"] for row in caught.value.candidates} == {TWO, session_id(3)}
+    assert {row["session_id"] for row in caught.value.candidates} == {SECOND_ID, session_id(3)}
     assert str(caught.value).startswith("'Mine \u00b7 clear' fits 2 sessions")
-    assert resolved_id(config_home, "Mine") == ONE
+    assert resolved_id(config_home, "Mine") == FIRST_ID
 
 
 def test_a_path_finds_a_session(
@@ -144,16 +146,16 @@ def test_a_path_finds_a_session(
 
     The file may have any name.
     """
-    path = write_talk(config_home, ONE)
+    path = write_talk(config_home, FIRST_ID)
     folder = tmp_path / "w"
-    backup = write_session(folder, "backup", conversation(1, session_id=TWO))
-    assert resolved_id(config_home, path) == ONE
+    backup = write_session(folder, "backup", conversation(1, session_id=SECOND_ID))
+    assert resolved_id(config_home, path) == FIRST_ID
     assert resolve_locator(backup, CWD, config_home.where) == resolve_locator(
         "./backup.jsonl", str(folder), config_home.where
     )
-    assert resolved_id(config_home, backup) == TWO
+    assert resolved_id(config_home, backup) == SECOND_ID
     (config_home.root / "x.jsonl").write_bytes(Path(backup).read_bytes())
-    assert resolved_id(config_home, "~/x.jsonl") == TWO
+    assert resolved_id(config_home, "~/x.jsonl") == SECOND_ID
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_a_path_finds_a_session(
     [
         ([user("x", uuid="u", session_id="../../etc/passwd")], "odd"),
         ([{"type": "user", "sessionId": None}], "odd"),
-        ([b"garbage", {"type": "mode", "sessionId": TWO}], TWO),
+        ([b"garbage", {"type": "mode", "sessionId": SECOND_ID}], SECOND_ID),
     ],
 )
 def test_a_valid_id_in_a_file_is_used(
@@ -173,7 +175,7 @@ def test_a_valid_id_in_a_file_is_used(
 
 def test_files_of_other_programs_are_refused(config_home: ConfigHome, tmp_path: Path) -> None:
     """A Codex rollout and a file without records are refused with one sentence."""
-    rollout = write_session(tmp_path, "rollout-2026-01-01", [CODEX])
+    rollout = write_session(tmp_path, "rollout-2026-01-01", [CODEX_RECORD])
     with pytest.raises(
         NotATranscript,
         match=r"^rollout-2026-01-01\.jsonl is a Codex rollout file, not a Claude Code",
@@ -201,10 +203,10 @@ def test_an_empty_locator_is_a_usage_error(config_home: ConfigHome, locator: str
 
 def test_latest_is_the_newest_session_of_this_folder(config_home: ConfigHome) -> None:
     """Without a locator, the session of this folder that was last written is found."""
-    write_talk(config_home, ONE, age=100)
-    write_talk(config_home, TWO, age=50)
-    write_talk(config_home, THREE, cwd="/elsewhere")
-    assert resolved_id(config_home, None) == TWO
+    write_talk(config_home, FIRST_ID, age=100)
+    write_talk(config_home, SECOND_ID, age=50)
+    write_talk(config_home, THIRD_ID, cwd="/elsewhere")
+    assert resolved_id(config_home, None) == SECOND_ID
     with pytest.raises(SessionNotFound, match="No session of /nowhere yet"):
         resolved_id(config_home, None, "/nowhere")
 
@@ -212,32 +214,34 @@ def test_latest_is_the_newest_session_of_this_folder(config_home: ConfigHome) ->
 def test_latest_skips_sessions_without_a_conversation(config_home: ConfigHome) -> None:
     """``latest`` skips headless sessions, unopened children, sub-agents, links and empty files."""
     project = config_home.project()
-    write_talk(config_home, ONE, age=100)
+    write_talk(config_home, FIRST_ID, age=100)
     others: dict[int, list[Record]] = {
         10: [custom_title("nothing yet")],
         11: [{**record, "isSidechain": True} for record in conversation(1)],
         12: [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)],
         13: [{**record, "entrypoint": "sdk-py"} for record in conversation(1)],
-        14: CHILD,
-        15: [MARK, *conversation(2)],
+        14: CHILD_RECORDS,
+        15: [CHILD_METADATA, *conversation(2)],
         16: [],
     }
     for number, records in others.items():
         write_session(project, session_id(number), records)
     write_session(project, "agent-abc", conversation(1))
-    write_session(project, f"{TWO}.orphaned-1", conversation(1))
+    write_session(project, f"{SECOND_ID}.orphaned-1", conversation(1))
     (project / f"{session_id(17)}.jsonl").symlink_to(
-        write_session(config_home.root, THREE, conversation(1))
+        write_session(config_home.root, THIRD_ID, conversation(1))
     )
     (project / f"{session_id(18)}.jsonl").mkdir()
-    assert resolved_id(config_home, None) == ONE
+    assert resolved_id(config_home, None) == FIRST_ID
 
 
 def test_latest_includes_a_continued_child(config_home: ConfigHome) -> None:
     """``latest`` includes a handoff that the user has continued."""
-    write_talk(config_home, ONE, age=100)
-    write_session(config_home.project(), TWO, [*CHILD, user("go", uuid="u", parent="s", ts=200)])
-    assert resolved_id(config_home, None) == TWO
+    write_talk(config_home, FIRST_ID, age=100)
+    write_session(
+        config_home.project(), SECOND_ID, [*CHILD_RECORDS, user("go", uuid="u", parent="s", ts=200)]
+    )
+    assert resolved_id(config_home, None) == SECOND_ID
 
 
 def test_latest_distinguishes_folders_with_the_same_key(config_home: ConfigHome) -> None:
@@ -245,35 +249,35 @@ def test_latest_distinguishes_folders_with_the_same_key(config_home: ConfigHome)
 
     A session that names neither folder counts for both.
     """
-    write_talk(config_home, ONE, cwd="/w/a_b", age=100)
-    write_talk(config_home, TWO, cwd="/w/a-b")
-    assert resolved_id(config_home, None, "/w/a_b") == ONE
-    assert resolved_id(config_home, None, "/w/a-b") == TWO
+    write_talk(config_home, FIRST_ID, cwd="/w/a_b", age=100)
+    write_talk(config_home, SECOND_ID, cwd="/w/a-b")
+    assert resolved_id(config_home, None, "/w/a_b") == FIRST_ID
+    assert resolved_id(config_home, None, "/w/a-b") == SECOND_ID
     moved = [{**record, "cwd": "/somewhere/else"} for record in conversation(1)]
-    write_session(config_home.project("/w/a-b"), THREE, moved, mtime=time.time() + 60)
-    assert resolved_id(config_home, None, "/w/a_b") == THREE
+    write_session(config_home.project("/w/a-b"), THIRD_ID, moved, mtime=time.time() + 60)
+    assert resolved_id(config_home, None, "/w/a_b") == THIRD_ID
 
 
 def test_latest_finds_a_session_whose_model_left_the_folder(config_home: ConfigHome) -> None:
     """``latest`` finds a session of its start folder, even if the model has left that folder."""
-    write_talk(config_home, ONE, user("x", uuid="x", parent="r3", ts=50, cwd=f"{CWD}/deep"))
-    assert resolved_id(config_home, None) == ONE
+    write_talk(config_home, FIRST_ID, user("x", uuid="x", parent="r3", ts=50, cwd=f"{CWD}/deep"))
+    assert resolved_id(config_home, None) == FIRST_ID
 
 
-def test_inside_the_client_the_default_is_its_session(config_home: ConfigHome) -> None:
+def test_the_default_inside_the_client_is_its_session(config_home: ConfigHome) -> None:
     """Inside the client, the session in CLAUDE_CODE_SESSION_ID is found without a locator.
 
     If that session has no file yet, an error is raised.
     """
-    write_talk(config_home, ONE)
-    write_talk(config_home, TWO, cwd="/elsewhere", age=100)
-    environ = {**config_home.environ, "CLAUDE_CODE_SESSION_ID": TWO}
-    assert resolve_locator(None, CWD, Where(environ)).session_id == TWO
+    write_talk(config_home, FIRST_ID)
+    write_talk(config_home, SECOND_ID, cwd="/elsewhere", age=100)
+    environ = {**config_home.environ, "CLAUDE_CODE_SESSION_ID": SECOND_ID}
+    assert resolve_locator(None, CWD, Where(environ)).session_id == SECOND_ID
     with pytest.raises(SessionNotFound, match="has no file yet"):
-        resolve_locator(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": THREE}))
+        resolve_locator(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": THIRD_ID}))
     assert (
         resolve_locator(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": "../x"})).session_id
-        == ONE
+        == FIRST_ID
     )
 
 
@@ -287,32 +291,32 @@ def test_a_missing_folder_has_no_sessions(config_home: ConfigHome) -> None:
 
 def test_a_missing_folder_is_not_reported_as_unreadable(config_home: ConfigHome) -> None:
     """A missing folder or a readable one is not reported as unreadable."""
-    write_talk(config_home, ONE)
+    write_talk(config_home, FIRST_ID)
     (config_home.config / "projects" / "file").write_text("no folder")
     assert locate.unlistable_folders(config_home.where) == []
     assert locate.unlistable_folders(Where({"HOME": "/nowhere"})) == []
     with pytest.raises(SessionNotFound) as caught:
-        resolved_id(config_home, TWO)
+        resolved_id(config_home, SECOND_ID)
     assert caught.value.remedy == "Was it deleted after 30 days?"
 
 
 def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
     """``all_sessions`` lists the sessions of all projects, newest first, and skips linked folders."""
-    write_talk(config_home, ONE, age=100)
-    write_talk(config_home, TWO, cwd="/b", age=50)
-    write_talk(config_home, THREE, cwd="/c", age=75)
+    write_talk(config_home, FIRST_ID, age=100)
+    write_talk(config_home, SECOND_ID, cwd="/b", age=50)
+    write_talk(config_home, THIRD_ID, cwd="/c", age=75)
     write_session(config_home.root / "outside", session_id(9), conversation(1))
     (config_home.config / "projects" / "-linked").symlink_to(config_home.root / "outside")
     assert [session.session_id for session in locate.all_sessions(config_home.where)] == [
-        TWO,
-        THREE,
-        ONE,
+        SECOND_ID,
+        THIRD_ID,
+        FIRST_ID,
     ]
 
 
 def test_a_session_deleted_during_a_listing_is_omitted(config_home: ConfigHome) -> None:
     """A session that is deleted after the listing is skipped without an error."""
-    write_talk(config_home, ONE, custom_title("here"))
+    write_talk(config_home, FIRST_ID, custom_title("here"))
     listed = locate.all_sessions(config_home.where)
     os.unlink(listed[0].path)
     assert locate.find_sessions_titled("here", listed) == []
@@ -324,8 +328,10 @@ def test_only_files_in_project_folders_are_resumable(
     config_home: ConfigHome, tmp_path: Path
 ) -> None:
     """The client can resume a session in a project folder, but no file elsewhere."""
-    inside = resolve_locator(write_talk(config_home, ONE), CWD, config_home.where)
-    outside = resolve_locator(write_session(tmp_path, TWO, conversation(1)), CWD, config_home.where)
+    inside = resolve_locator(write_talk(config_home, FIRST_ID), CWD, config_home.where)
+    outside = resolve_locator(
+        write_session(tmp_path, SECOND_ID, conversation(1)), CWD, config_home.where
+    )
     assert locate.can_client_resume(inside, config_home.where)
     assert not locate.can_client_resume(outside, config_home.where)
 

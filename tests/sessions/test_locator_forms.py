@@ -27,7 +27,7 @@ from tests.builders import (
     write_session,
 )
 
-PULL = "https://github.com/entireio/git-sync/pull/72"
+PULL_REQUEST_URL = "https://github.com/entireio/git-sync/pull/72"
 
 
 def write_numbered_talk(
@@ -47,7 +47,7 @@ def tag_record(name: str) -> Record:
     return {"type": "tag", "tag": name}
 
 
-def pull_request_record(number: object, url: object = PULL) -> Record:
+def pull_request_record(number: object, url: object = PULL_REQUEST_URL) -> Record:
     """Return the record of a pull request, as the client writes it."""
     return {
         "type": "pr-link",
@@ -62,7 +62,7 @@ def find_number(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) ->
     return int(resolve_locator(words, cwd, Where({**home.environ, **environ})).session_id[:8], 16)
 
 
-class Talk(NamedTuple):
+class SessionToWrite(NamedTuple):
     """A session to write.
 
     ``more`` are records after its turns; ``cwd`` and ``fields`` apply to all its records.
@@ -74,22 +74,25 @@ class Talk(NamedTuple):
     fields: dict[str, Any]
 
 
-def candidate_session(number: int, *more: Record, cwd: str = CWD, **fields: Any) -> Talk:
+def candidate_session(number: int, *more: Record, cwd: str = CWD, **fields: Any) -> SessionToWrite:
     """Return a session to write."""
-    return Talk(number, more, cwd, fields)
+    return SessionToWrite(number, more, cwd, fields)
 
 
-ELSEWHERE = "/elsewhere"
-OTHER_PULL = "https://github.com/a/b/pull/72"
-PARSERS = [
-    candidate_session(3, custom_title("Fix the parser"), cwd=ELSEWHERE),
+OTHER_FOLDER = "/elsewhere"
+OTHER_PULL_REQUEST_URL = "https://github.com/a/b/pull/72"
+PARSER_SESSIONS = [
+    candidate_session(3, custom_title("Fix the parser"), cwd=OTHER_FOLDER),
     candidate_session(2, custom_title("Fix the parser again")),
     candidate_session(1, custom_title("Parser")),
 ]
 NOT_FOUND = (SessionNotFound, "")
 NOT_IMPORTED = (UsageError, "An address must be imported first")
-CASES: dict[
-    str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[ResumeHooksError], str]]]
+LOCATOR_CASES: dict[
+    str,
+    tuple[
+        list[SessionToWrite], dict[str | tuple[str, str], int | tuple[type[ResumeHooksError], str]]
+    ],
 ] = {
     "latest counts back among what it may be: no helpers, nothing of another folder": (
         [
@@ -97,7 +100,7 @@ CASES: dict[
             candidate_session(2),
             candidate_session(3),
             candidate_session(0, entrypoint="sdk-cli"),
-            candidate_session(9, cwd=ELSEWHERE),
+            candidate_session(9, cwd=OTHER_FOLDER),
         ],
         {
             "latest": 1,
@@ -127,13 +130,13 @@ CASES: dict[
     "a tag, whatever its capitals; the last one counts; this project before all others": (
         [
             candidate_session(1, tag_record("old"), tag_record("Review")),
-            candidate_session(2, tag_record("review"), cwd=ELSEWHERE),
+            candidate_session(2, tag_record("review"), cwd=OTHER_FOLDER),
         ],
         {
             "review": 1,
             "tag:REVIEW": 1,
             "Tag: review": 1,
-            ("review", ELSEWHERE): 2,
+            ("review", OTHER_FOLDER): 2,
             "old": NOT_FOUND,
         },
     ),
@@ -157,9 +160,9 @@ CASES: dict[
             ["parser", "PARSER", "the pars", "e parser at", "title:parser", "r\u00c9sum\u00e9"], 1
         ),
     ),
-    "a part of a title elsewhere": (PARSERS[:1], {"parser": 3}),
-    "a part of a title of this project first": (PARSERS[:2], {"parser": 2}),
-    "a whole title but for its capitals first": (PARSERS, {"parser": 1}),
+    "a part of a title elsewhere": (PARSER_SESSIONS[:1], {"parser": 3}),
+    "a part of a title of this project first": (PARSER_SESSIONS[:2], {"parser": 2}),
+    "a whole title but for its capitals first": (PARSER_SESSIONS, {"parser": 1}),
     "a part names only what a listing shows; exact titles still do": (
         [
             candidate_session(1, custom_title("Fix the parser")),
@@ -176,10 +179,10 @@ CASES: dict[
     ),
     "an exact title of this project first": (
         [
-            candidate_session(1, custom_title("same"), cwd=ELSEWHERE),
+            candidate_session(1, custom_title("same"), cwd=OTHER_FOLDER),
             candidate_session(2, custom_title("same")),
         ],
-        {"same": 2, ("same", ELSEWHERE): 1},
+        {"same": 2, ("same", OTHER_FOLDER): 1},
     ),
     "one letter may be a word": (
         [candidate_session(1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))],
@@ -199,17 +202,31 @@ CASES: dict[
             ),
         ],
         dict.fromkeys(
-            [f"{PULL}{more}" for more in ("", "/files", "#discussion_r1", "?w=1")]
-            + [PULL.upper(), "#72", "pr:72", "PR:#72", "72", "#0072", "pr:072", "00072"],
+            [f"{PULL_REQUEST_URL}{more}" for more in ("", "/files", "#discussion_r1", "?w=1")]
+            + [
+                PULL_REQUEST_URL.upper(),
+                "#72",
+                "pr:72",
+                "PR:#72",
+                "72",
+                "#0072",
+                "pr:072",
+                "00072",
+            ],
             2,
         ),
     ),
     "a number is this project's first, an address always says which": (
         [
             candidate_session(1, pull_request_record(72), cwd="/one"),
-            candidate_session(2, pull_request_record(72, OTHER_PULL), cwd="/two"),
+            candidate_session(2, pull_request_record(72, OTHER_PULL_REQUEST_URL), cwd="/two"),
         ],
-        {("#72", "/one"): 1, ("#72", "/two"): 2, (PULL, "/two"): 1, (OTHER_PULL, "/one"): 2}
+        {
+            ("#72", "/one"): 1,
+            ("#72", "/two"): 2,
+            (PULL_REQUEST_URL, "/two"): 1,
+            (OTHER_PULL_REQUEST_URL, "/one"): 2,
+        }
         | {"#72": (AmbiguousLocator, "")},
     ),
     "a bare number comes last": (
@@ -228,7 +245,7 @@ CASES: dict[
         {
             "https://example.org/a.jsonl?key=secret": NOT_IMPORTED,
             "HTTP://127.0.0.1/x": NOT_IMPORTED,
-            PULL: (SessionNotFound, "No session is linked to this pull request"),
+            PULL_REQUEST_URL: (SessionNotFound, "No session is linked to this pull request"),
         },
     ),
     "an exact title may be an address": (
@@ -253,13 +270,13 @@ CASES: dict[
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", LOCATOR_CASES)
 def test_each_form_of_a_locator_finds_its_session(config_home: ConfigHome, case: str) -> None:
     """Each form of a locator finds its session, in the order that the cases describe.
 
     A session with a higher number is older.
     """
-    sessions, expected = CASES[case]
+    sessions, expected = LOCATOR_CASES[case]
     for each in sessions:
         write_numbered_talk(config_home, each.number, *each.more, cwd=each.cwd, **each.fields)
     for typed, meant in expected.items():
@@ -293,7 +310,7 @@ def test_an_ambiguous_locator_lists_its_matches(config_home: ConfigHome) -> None
     """An ambiguous locator raises an error with the matching sessions of this project, newest first."""
     same = [candidate_session(number, custom_title("same")) for number in (7, 6)]
     for each in [
-        *PARSERS,
+        *PARSER_SESSIONS,
         candidate_session(5, tag_record("wip")),
         candidate_session(4, tag_record("wip")),
         *same,

@@ -34,7 +34,7 @@ from tests.builders import (
 )
 
 LONG_AGO = 1_000_000_000.0
-OTHER = session_id(2)
+OTHER_ID = session_id(2)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_an_untouched_child_is_not_open(config_home: ConfigHome, old_session: Se
     assert describe_open_session(child, config_home.where) == ""
     write_client_entry(config_home, os.getpid(), sessionId=child.session_id)
     assert "has the session open" in describe_open_session(child, config_home.where)
-    write_client_entry(config_home, os.getpid(), sessionId=OTHER)
+    write_client_entry(config_home, os.getpid(), sessionId=OTHER_ID)
     with open(child.path, "ab") as stream:
         stream.write(
             session_bytes(
@@ -107,15 +107,15 @@ def test_an_untouched_child_is_not_open(config_home: ConfigHome, old_session: Se
     assert "it was written" in describe_open_session(child, config_home.where)
 
 
-HAS_IT_OPEN = f"the running client {os.getpid()} has the session open"
-ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
-    "a running client that names it": ({}, HAS_IT_OPEN),
-    "a running client that names another": ({"sessionId": OTHER}, ""),
+OPEN_REASON = f"the running client {os.getpid()} has the session open"
+CLIENT_ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
+    "a running client that names it": ({}, OPEN_REASON),
+    "a running client that names another": ({"sessionId": OTHER_ID}, ""),
     "a client that was killed": ({"ended": True}, ""),
     "a process that has the number of a client by now": ({"procStart": "1"}, ""),
     "a client that started when it says so": (
         {"procStart": processes.read_process_start_time(os.getpid()) or None},
-        HAS_IT_OPEN,
+        OPEN_REASON,
     ),
     "a machine that can't be seen": (
         {"ended": True, "pidDomain": "linux:another-machine:pid:[4026531836]"},
@@ -127,7 +127,7 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an entry without a session": ({"sessionId": None}, ""),
     "a damaged entry": ({"body": "{"}, ""),
-    "2.1.112 after /clear, in the same folder": ({"sessionId": OTHER, "updatedAt": None}, ""),
+    "2.1.112 after /clear, in the same folder": ({"sessionId": OTHER_ID, "updatedAt": None}, ""),
 }
 """A client's entry, and the expected reason why the session is open.
 
@@ -135,12 +135,12 @@ The entries are those of 2.1.329, unless the key says otherwise.
 """
 
 
-@pytest.mark.parametrize("case", ENTRIES)
+@pytest.mark.parametrize("case", CLIENT_ENTRIES)
 def test_the_entry_of_a_running_client_decides(
     config_home: ConfigHome, old_session: SessionFile, ended_process: int, case: str
 ) -> None:
     """A session is open if the entry of a running client names it; other files are skipped."""
-    fields, reason = ENTRIES[case]
+    fields, reason = CLIENT_ENTRIES[case]
     entry = {key: value for key, value in fields.items() if key != "ended"}
     write_client_entry(config_home, ended_process if "ended" in fields else os.getpid(), **entry)
     for name in (f"{os.getpid()}.abc.key", "x.json", "\u00b2.json", "1"):
@@ -218,8 +218,8 @@ def test_only_the_client_that_made_a_child_may_open_it(
     def may_open(maker: int | None) -> bool:
         return Clients(config_home.where).may_open_child(here, SESSION, maker)
 
-    write_client_entry(config_home, here, sessionId=OTHER)
-    write_client_entry(config_home, other, sessionId=OTHER)
+    write_client_entry(config_home, here, sessionId=OTHER_ID)
+    write_client_entry(config_home, other, sessionId=OTHER_ID)
     assert [may_open(maker) for maker in (here, other, ended_process, None)] == [
         True,
         False,

@@ -12,7 +12,7 @@ from resume_hooks.sessions.opening_layout import NEXT_STEP_HEADING, opening_text
 from tests.sessions.test_lineage_block import block_of_child, present_ancestor
 
 MAX_LENGTH = 3_800
-WHOLE_REFERENCE = "12345678:1"
+OPENING_REFERENCE = "12345678:1"
 DIGEST = "\n".join(f"line {number} of the digest" for number in range(400))
 
 
@@ -31,16 +31,16 @@ def opening_of_child(
 def test_a_short_opening_is_unchanged() -> None:
     """An opening that fits is unchanged."""
     text = opening_of_child(digest="goal: short")
-    assert shorten_opening(text, MAX_LENGTH, WHOLE_REFERENCE) == text
+    assert shorten_opening(text, MAX_LENGTH, OPENING_REFERENCE) == text
 
 
 def test_a_long_digest_is_shortened() -> None:
     """A digest that is too long loses its end, and a line gives the command that shows all."""
-    text = shorten_opening(opening_of_child(), MAX_LENGTH, WHOLE_REFERENCE)
+    text = shorten_opening(opening_of_child(), MAX_LENGTH, OPENING_REFERENCE)
     assert len(text) <= MAX_LENGTH
     assert text.startswith(OPENING_MARKER)
     assert text.endswith(
-        f"\n(cut here; all of it: resume-hooks read {WHOLE_REFERENCE})\n\n{NEXT_STEP_HEADING}\nfix the tests"
+        f"\n(cut here; all of it: resume-hooks read {OPENING_REFERENCE})\n\n{NEXT_STEP_HEADING}\nfix the tests"
     )
     middle = text.partition(f"{CLOSING_MARKER}\n\n")[2].partition("\n(cut")[0].split("\n")
     assert middle == [f"line {number} of the digest" for number in range(len(middle))]
@@ -55,7 +55,7 @@ def test_a_long_digest_is_shortened() -> None:
 def test_any_long_opening_fits(most: int, count: int, step: str, summary: str, digest: str) -> None:
     """Any long opening fits its limit, with a complete block and the beginning of the next step."""
     text = shorten_opening(
-        opening_of_child(count, step.strip(), digest, summary.strip()), most, WHOLE_REFERENCE
+        opening_of_child(count, step.strip(), digest, summary.strip()), most, OPENING_REFERENCE
     )
     assert len(text) <= most
     assert text.count(OPENING_MARKER) == text.count(CLOSING_MARKER) == 1
@@ -65,4 +65,4 @@ def test_any_long_opening_fits(most: int, count: int, step: str, summary: str, d
 @pytest.mark.parametrize("text", ["", "hello", f"x{OPENING_MARKER}{CLOSING_MARKER}"])
 def test_a_text_that_is_not_an_opening_is_not_shortened(text: str) -> None:
     """The result for a text that is not an opening is empty."""
-    assert shorten_opening(text, MAX_LENGTH, WHOLE_REFERENCE) == ""
+    assert shorten_opening(text, MAX_LENGTH, OPENING_REFERENCE) == ""

@@ -18,7 +18,7 @@ from resume_hooks.sessions.record_references import (
 )
 from tests.builders import SESSION, Record, conversation, session_id, tool_use, user, write_session
 
-UUID = session_id(9)
+RECORD_UUID = session_id(9)
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ UUID = session_id(9)
     [
         ("1a2b3c4d:56", Reference("1a2b3c4d", 56)),
         (f"{SESSION}:0", Reference(SESSION, 0)),
-        (f"  1a2b :{UUID} ", Reference("1a2b", UUID)),
-        (f"1a2b:{UUID.upper()}", Reference("1a2b", UUID.upper())),
+        (f"  1a2b :{RECORD_UUID} ", Reference("1a2b", RECORD_UUID)),
+        (f"1a2b:{RECORD_UUID.upper()}", Reference("1a2b", RECORD_UUID.upper())),
         ("1a2b:@0", Reference("1a2b", RecordOffset(0))),
         (
-            f"1a2b:{UUID}@123456789012345",
-            Reference("1a2b", RecordOffset(123456789012345, UUID)),
+            f"1a2b:{RECORD_UUID}@123456789012345",
+            Reference("1a2b", RecordOffset(123456789012345, RECORD_UUID)),
         ),
         ("/tmp/a:b/x.jsonl:7", Reference("/tmp/a:b/x.jsonl", 7)),
         ("a title: with a colon:12", Reference("a title: with a colon", 12)),
@@ -76,7 +76,7 @@ def test_the_option_session_replaces_the_session_in_a_reference() -> None:
     A session in the reference is refused then.
     """
     assert parse_reference("56", "a title") == Reference("a title", 56)
-    assert parse_reference(UUID, SESSION) == Reference(SESSION, UUID)
+    assert parse_reference(RECORD_UUID, SESSION) == Reference(SESSION, RECORD_UUID)
     with pytest.raises(UsageError, match="contains a session, and --session is given as well"):
         parse_reference("1a2b:56", SESSION)
 
@@ -85,10 +85,10 @@ def test_the_option_session_replaces_the_session_in_a_reference() -> None:
 def record_lines(tmp_path: Path) -> RecordLines:
     """Write a session with a blank line, an invalid line, a queued prompt and one uuid twice."""
     records: list[Record | bytes] = [
-        user("first", uuid=UUID),
+        user("first", uuid=RECORD_UUID),
         b"",
         b"no record",
-        user("second", uuid=UUID),
+        user("second", uuid=RECORD_UUID),
         user("queued", uuid="own", sentAsUuid=session_id(8)),
         tool_use("c1", uuid="r5", parent=None),
     ]
@@ -111,12 +111,12 @@ def test_a_record_is_found_by_its_uuid(record_lines: RecordLines) -> None:
 
     ``find_record_with_uuid`` finds the first one if its line is given.
     """
-    assert find_numbered_line(Reference(SESSION, UUID), record_lines).number == 3
-    assert find_numbered_line(Reference(SESSION, UUID.upper()), record_lines).number == 3
+    assert find_numbered_line(Reference(SESSION, RECORD_UUID), record_lines).number == 3
+    assert find_numbered_line(Reference(SESSION, RECORD_UUID.upper()), record_lines).number == 3
     assert [
         found.number
         for near in (-1, 0, 3, 99)
-        if (found := record_lines.find_record_with_uuid(UUID, near))
+        if (found := record_lines.find_record_with_uuid(RECORD_UUID, near))
     ] == [
         3,
         0,
@@ -155,13 +155,15 @@ def test_an_offset_distinguishes_records_of_one_uuid(record_lines: RecordLines) 
     )
     assert (
         find_referenced_line(
-            Reference(SESSION, RecordOffset(first.offset, UUID.upper())), record_lines
+            Reference(SESSION, RecordOffset(first.offset, RECORD_UUID.upper())), record_lines
         ).offset
         == first.offset
     )
     for moved in (other.offset, first.offset + 1, record_lines.size):
         assert (
-            find_numbered_line(Reference(SESSION, RecordOffset(moved, UUID)), record_lines).number
+            find_numbered_line(
+                Reference(SESSION, RecordOffset(moved, RECORD_UUID)), record_lines
+            ).number
             == 3
         )
     with pytest.raises(UsageError, match=f"No record {session_id(7)} in "):

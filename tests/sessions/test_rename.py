@@ -39,9 +39,9 @@ from tests.builders import (
     write_session,
 )
 
-OLD = 1_700_000_000
-OTHER = session_id(2)
-READS_AS_ANOTHER = (
+OLD_FILE_TIME = 1_700_000_000
+OTHER_ID = session_id(2)
+OTHER_LOCATOR_FORMS = (
     "latest", "latest~", "LATEST~2", "dead", "DEAD-beef", "11111111", "2026-11-22", "7", "#72", "pr:72", "PR:#72",
     "tag:x", "Title: x", "https://example.com/x", "notes.jsonl", "/clear", "~/x", "-x",
 )  # fmt: skip
@@ -52,7 +52,7 @@ READS_AS_ANOTHER = (
 def old_session(config_home: ConfigHome) -> SessionFile:
     """Write a session that was last written long ago."""
     return locate.session_file(
-        write_session(config_home.project(), SESSION, conversation(2), mtime=OLD)
+        write_session(config_home.project(), SESSION, conversation(2), mtime=OLD_FILE_TIME)
     )
 
 
@@ -69,7 +69,9 @@ def rename_session(session: SessionFile, title: str, environ: dict[str, str], **
     write_label(plan_title(session, title, Where(environ), **how))
 
 
-def test_a_title_is_two_records(old_session: SessionFile, config_home: ConfigHome) -> None:
+def test_a_title_is_written_as_two_records(
+    old_session: SessionFile, config_home: ConfigHome
+) -> None:
     """A title is written as two records, as ``/rename`` of 2.1.112 and later does.
 
     The second record has the name above the input box.
@@ -85,7 +87,7 @@ def test_a_title_is_two_records(old_session: SessionFile, config_home: ConfigHom
     )
 
 
-def test_a_tag_is_one_record_and_an_empty_one_clears_it(
+def test_a_tag_is_written_as_one_record_and_an_empty_tag_removes_it(
     old_session: SessionFile, config_home: ConfigHome
 ) -> None:
     """A tag is written as one record. An empty tag removes the earlier one."""
@@ -106,7 +108,7 @@ def test_a_rename_keeps_the_modification_time(
     """A new title or tag keeps the time of the file, so the session does not look recently used."""
     rename_session(old_session, "Fix the parser", config_home.environ)
     write_label(plan_tag(old_session, "x", config_home.where))
-    assert os.stat(old_session.path).st_mtime == OLD
+    assert os.stat(old_session.path).st_mtime == OLD_FILE_TIME
 
 
 def test_an_unchanged_label_is_not_written(
@@ -143,14 +145,14 @@ def test_a_title_of_another_session_is_refused(
     """A title or first prompt of another session in the project is refused, unless ``force`` is set."""
     write_session(
         config_home.project(),
-        OTHER,
-        [*conversation(1, session_id=OTHER), custom_title("Fix", OTHER)],
+        OTHER_ID,
+        [*conversation(1, session_id=OTHER_ID), custom_title("Fix", OTHER_ID)],
     )
-    with pytest.raises(TitleTaken, match=OTHER):
+    with pytest.raises(TitleTaken, match=OTHER_ID):
         plan_title(old_session, "Fix", config_home.where)
     rename_session(old_session, "Fix", config_home.environ, force=True)
     assert HeadTail(old_session.path).custom_title == "Fix"
-    write_session(config_home.project(), OTHER, conversation(1, session_id=OTHER))
+    write_session(config_home.project(), OTHER_ID, conversation(1, session_id=OTHER_ID))
     with pytest.raises(TitleTaken):
         plan_title(old_session, "prompt 0", config_home.where)
     third = session_id(3)
@@ -158,7 +160,7 @@ def test_a_title_of_another_session_is_refused(
     assert plan_title(locate.session_file(far), "Fix", config_home.where).records
 
 
-NO_TITLES = (
+INVALID_TITLES = (
     "",
     " \n",
     "\u200b\u202e",
@@ -168,15 +170,15 @@ NO_TITLES = (
     "--json",
     "a\udcff",
 )
-NO_TAGS = ("\u200b", "\ue000", " \t ", "y" * (MAX_LABEL_CHARACTERS + 1), "\udcff")
+INVALID_TAGS = ("\u200b", "\ue000", " \t ", "y" * (MAX_LABEL_CHARACTERS + 1), "\udcff")
 
 
 @pytest.mark.parametrize(
     ("decide", "words"),
     [
         (decide, words)
-        for decide, own in ((plan_title, NO_TITLES), (plan_tag, NO_TAGS))
-        for words in own + READS_AS_ANOTHER
+        for decide, own in ((plan_title, INVALID_TITLES), (plan_tag, INVALID_TAGS))
+        for words in own + OTHER_LOCATOR_FORMS
     ],
 )
 def test_invalid_titles_and_tags_are_refused(
@@ -238,7 +240,7 @@ def test_other_files_cannot_be_renamed(config_home: ConfigHome, tmp_path: Path) 
     folder = config_home.project()
     foreign = tmp_path / "copy.jsonl"
     foreign.write_bytes(session_bytes(conversation(1)))
-    link = folder / f"{OTHER}.jsonl"
+    link = folder / f"{OTHER_ID}.jsonl"
     link.symlink_to(foreign)
     third = session_id(3)
     side = write_session(
@@ -246,10 +248,12 @@ def test_other_files_cannot_be_renamed(config_home: ConfigHome, tmp_path: Path) 
     )
     for path in (str(foreign), str(link), side):
         with pytest.raises(UsageError):
-            plan_title(SessionFile(OTHER, path, 0, 1), "x", config_home.where)
+            plan_title(SessionFile(OTHER_ID, path, 0, 1), "x", config_home.where)
     with pytest.raises((UsageError, SessionNotFound)):
         plan_title(
-            SessionFile(OTHER, str(folder / f"{session_id(4)}.jsonl"), 0, 1), "x", config_home.where
+            SessionFile(OTHER_ID, str(folder / f"{session_id(4)}.jsonl"), 0, 1),
+            "x",
+            config_home.where,
         )
 
 

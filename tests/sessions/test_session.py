@@ -24,7 +24,7 @@ def session(config_home: ConfigHome) -> Session:
     return Session.from_file(session_file(str(path)), config_home.where)
 
 
-def test_cached_facts_match_the_file(session: Session) -> None:
+def test_cached_values_match_the_file(session: Session) -> None:
     """The cached values of a session equal those of a separate reading."""
     assert session == session_file(session.path)
     assert session.title == HeadTail(session.path).title

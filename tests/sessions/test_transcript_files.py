@@ -30,7 +30,7 @@ from tests.builders import (
     write_session,
 )
 
-OTHER = session_id(9)
+OTHER_ID = session_id(9)
 
 
 def write_subagent(folder: Path, name: str, session: str = SESSION) -> Path:
@@ -55,7 +55,7 @@ def session_with_subagents(config_home: ConfigHome) -> Path:
     (own / "agent-a1b2c3.meta.json").write_text('{"agentType":"Explore"}')
     write_subagent(own / "workflows" / "run1", "agent-a1ff")
     write_subagent(project, "agent-b7")
-    write_subagent(project, "agent-c8", OTHER)
+    write_subagent(project, "agent-c8", OTHER_ID)
     (own / "agent-link.jsonl").symlink_to(own / "agent-a1b2c3.jsonl")
     (own / "journal.jsonl").write_text("{}")
     return path
@@ -68,8 +68,8 @@ def test_subagents_of_a_session_are_found_in_every_place(session_with_subagents:
     assert {one.session_id for one in found} == {SESSION}
     assert [agent_type(one.path) for one in found] == ["Explore", "", ""]
     assert [title_of_transcript(one.path) for one in found] == ["look around"] * 3
-    assert subagents_of_session(str(session_with_subagents.parent / f"{OTHER}.jsonl")) == [
-        Subagent(OTHER, "agent-c8", str(session_with_subagents.parent / "agent-c8.jsonl"))
+    assert subagents_of_session(str(session_with_subagents.parent / f"{OTHER_ID}.jsonl")) == [
+        Subagent(OTHER_ID, "agent-c8", str(session_with_subagents.parent / "agent-c8.jsonl"))
     ]
     assert subagents_of_session("/nowhere/at/all.jsonl") == []
 
@@ -92,7 +92,7 @@ def test_folders_that_are_links_are_not_followed(
         resolve_transcript(f"{SESSION}/agent-a1", CWD, config_home.where)
 
 
-def test_a_first_record_names_the_owning_session(
+def test_the_first_record_of_a_sub_agent_names_its_session(
     session_with_subagents: Path, tmp_path: Path
 ) -> None:
     """A sub-agent is recognized by its file name, and its first record names its session."""
@@ -151,12 +151,16 @@ def test_locators_with_slashes_still_find_sessions(
     """A title such as "fix/agent-loop" and a path still find a session, not a sub-agent."""
     write_session(
         config_home.project(),
-        OTHER,
-        [*conversation(1, session_id=OTHER), custom_title("fix/agent-loop", OTHER)],
+        OTHER_ID,
+        [*conversation(1, session_id=OTHER_ID), custom_title("fix/agent-loop", OTHER_ID)],
     )
-    for words in ("fix/agent-loop", OTHER, str(session_with_subagents.parent / f"{OTHER}.jsonl")):
-        assert resolve_transcript(words, CWD, config_home.where).session_id == OTHER
-    assert resolve_transcript(None, CWD, config_home.where).session_id in {SESSION, OTHER}
+    for words in (
+        "fix/agent-loop",
+        OTHER_ID,
+        str(session_with_subagents.parent / f"{OTHER_ID}.jsonl"),
+    ):
+        assert resolve_transcript(words, CWD, config_home.where).session_id == OTHER_ID
+    assert resolve_transcript(None, CWD, config_home.where).session_id in {SESSION, OTHER_ID}
     assert not is_subagent_locator("/some/path/agent-x")
     assert not is_subagent_locator("/agent-x")
 

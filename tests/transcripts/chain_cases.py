@@ -45,15 +45,18 @@ _PADDING: Record = {
     "messageId": "none",
     "snapshot": {"padding": "x" * 6_000_000},
 }
-_PLAIN = {"role": "assistant", "id": "msg_plain", "content": "plain"}
-_KEEP_2 = {"anchorUuid": "s", "headUuid": "u2", "tailUuid": "a2"}
+_PLAIN_ANSWER = {"role": "assistant", "id": "msg_plain", "content": "plain"}
+_KEPT_SECOND_TURN = {"anchorUuid": "s", "headUuid": "u2", "tailUuid": "a2"}
 _FORMS: dict[str, dict[str, Any]] = {
-    "walk": {"segment": _KEEP_2},
+    "walk": {"segment": _KEPT_SECOND_TURN},
     "list": {"preserved": {"anchorUuid": "s", "uuids": ["u2", "a2"], "allUuids": ["u2", "a2"]}},
-    "short-list": {"preserved": {"anchorUuid": "s", "uuids": ["u2", "gone"]}, "segment": _KEEP_2},
-    "gone": {"segment": {**_KEEP_2, "headUuid": "gone"}},
-    "plain": {"message": _PLAIN},
-    "blank": {"message": {**_PLAIN, "content": " "}},
+    "short-list": {
+        "preserved": {"anchorUuid": "s", "uuids": ["u2", "gone"]},
+        "segment": _KEPT_SECOND_TURN,
+    },
+    "gone": {"segment": {**_KEPT_SECOND_TURN, "headUuid": "gone"}},
+    "plain": {"message": _PLAIN_ANSWER},
+    "blank": {"message": {**_PLAIN_ANSWER, "content": " "}},
     "none": {"message": None},
     "twice": {"message": {"role": "user", "content": "twice"}},
     "sent": {"sentAsUuid": "sent"},
@@ -61,8 +64,8 @@ _FORMS: dict[str, dict[str, Any]] = {
 """Further fields of a record, by the word after ``=``: the messages that a boundary kept, or a
 content."""
 
-_WORD = re.compile(r"(?:(\w):)?(\w+)(~?)(?:/(\w+))?(?:<(\w*))?(?:@([\d.]+))?(?:=([\w-]+))?")
-_HINT = re.compile(r"hint(!?):(\w+)")
+_WORD_PATTERN = re.compile(r"(?:(\w):)?(\w+)(~?)(?:/(\w+))?(?:<(\w*))?(?:@([\d.]+))?(?:=([\w-]+))?")
+_HINT_PATTERN = re.compile(r"hint(!?):(\w+)")
 
 
 def _records(words: str) -> Iterator[Record]:
@@ -76,13 +79,13 @@ def _records(words: str) -> Iterator[Record]:
     """
     before, at = None, -1.0
     for word in words.split():
-        if hint := _HINT.fullmatch(word):
+        if hint := _HINT_PATTERN.fullmatch(word):
             yield {**last_prompt(hint[2]), **({"explicit": True} if hint[1] else {})}
             continue
-        if word in _OTHERS:
-            yield _OTHERS[word]
+        if word in _OTHER_RECORDS:
+            yield _OTHER_RECORDS[word]
             continue
-        found = _WORD.fullmatch(word)
+        found = _WORD_PATTERN.fullmatch(word)
         assert found is not None, word
         kind, uuid, side, message, parent, second, form = found.groups()
         kind = kind or uuid[0]
@@ -121,29 +124,33 @@ def _record(
     return {**made[kind](), **extra}
 
 
-_OTHERS: dict[str, Record] = {
+_OTHER_RECORDS: dict[str, Record] = {
     "padding": _PADDING,
     "emptied": {"type": "last-prompt", "leafUuid": None, "explicit": True, "sessionId": SESSION},
     "two-calls": assistant([call("1"), call("2")], uuid="c", parent="u1", ts=1),
     "two-results": user([result("1"), result("2")], uuid="r", parent="c", ts=2),
 }
 
-_TWO = "u1 a1 u2@10 a2"
-_CUT = f"{_TWO} b@20 s"
-_SHARED = "u1 c1/m r1 b@20 s c2/m r2 a2"
+_TWO_TURNS = "u1 a1 u2@10 a2"
+_TWO_TURNS_COMPACTED = f"{_TWO_TURNS} b@20 s"
+_SHARED_MESSAGE = "u1 c1/m r1 b@20 s c2/m r2 a2"
 
 CASES = [
     Case(name, list(_records(words)), *expected)
     for name, words, *expected in (
-        ("plain", _TWO, "u1 a1 u2 a2"),
-        ("newest branch without a hint", f"{_TWO} u3<a1@20 a3", "u1 a1 u3 a3"),
+        ("plain", _TWO_TURNS, "u1 a1 u2 a2"),
+        ("newest branch without a hint", f"{_TWO_TURNS} u3<a1@20 a3", "u1 a1 u3 a3"),
         ("file order beats time without a hint", "u1 a1 u2@90 a2 u3<a1@20 a3", "u1 a1 u3 a3"),
-        ("a hint beats a newer branch", f"{_TWO} u3<a1@20 a3 hint:a2", "u1 a1 u2 a2"),
-        ("a hint before a newer branch still holds", f"{_TWO} hint:a2 u3<a1@20 a3", "u1 a1 u2 a2"),
-        ("a dangling hint is ignored", f"{_TWO} hint:gone", "u1 a1 u2 a2"),
+        ("a hint beats a newer branch", f"{_TWO_TURNS} u3<a1@20 a3 hint:a2", "u1 a1 u2 a2"),
+        (
+            "a hint before a newer branch still holds",
+            f"{_TWO_TURNS} hint:a2 u3<a1@20 a3",
+            "u1 a1 u2 a2",
+        ),
+        ("a dangling hint is ignored", f"{_TWO_TURNS} hint:gone", "u1 a1 u2 a2"),
         (
             "a dangling last hint hides an earlier one",
-            f"{_TWO} hint:a2 u3<a1@20 a3 hint:gone",
+            f"{_TWO_TURNS} hint:a2 u3<a1@20 a3 hint:gone",
             "u1 a1 u3 a3",
         ),
         (
@@ -153,7 +160,7 @@ CASES = [
         ),
         (
             "a hint at an ancestor with another branch last",
-            f"{_TWO} u3@20 a3 hint:a2 u4<a1@30 a4",
+            f"{_TWO_TURNS} u3@20 a3 hint:a2 u4<a1@30 a4",
             "u1 a1 u2 a2",
         ),
         (
@@ -161,43 +168,43 @@ CASES = [
             "u1 a1 hint:a1 u2@10 a2 u3<a1@20 a3",
             "u1 a1 u3 a3",
         ),
-        ("an explicit hint is exact", f"{_TWO} hint!:a1", "u1 a1"),
+        ("an explicit hint is exact", f"{_TWO_TURNS} hint!:a1", "u1 a1"),
         (
             "an explicit hint gives way to what is said after it",
-            f"{_TWO} hint!:a1 u3<a1@20 a3",
+            f"{_TWO_TURNS} hint!:a1 u3<a1@20 a3",
             "u1 a1 u3 a3",
         ),
-        ("a compaction cuts", f"{_CUT} u3@30 a3", "sum u3 a3"),
+        ("a compaction cuts", f"{_TWO_TURNS_COMPACTED} u3@30 a3", "sum u3 a3"),
         (
             "a hint from before a compaction is forgotten",
-            f"{_TWO} hint:a2 b@20 s u3@30 a3",
+            f"{_TWO_TURNS} hint:a2 b@20 s u3@30 a3",
             "sum u3 a3",
         ),
         (
             "a record after the boundary with a parent before it undoes the compaction",
-            f"{_CUT} u3<a2@30 a3",
+            f"{_TWO_TURNS_COMPACTED} u3<a2@30 a3",
             "u1 a1 u2 a2 u3 a3",
         ),
-        ("a walked segment is spliced in", f"{_TWO} b@20=walk s u3@30 a3", "sum u2 a2 u3 a3"),
-        ("a listed segment is spliced in", f"{_TWO} b@20=list s u3@30 a3", "sum u2 a2 u3 a3"),
+        ("a walked segment is spliced in", f"{_TWO_TURNS} b@20=walk s u3@30 a3", "sum u2 a2 u3 a3"),
+        ("a listed segment is spliced in", f"{_TWO_TURNS} b@20=list s u3@30 a3", "sum u2 a2 u3 a3"),
         (
             "a list with a missing record splices nothing, whatever the segment says",
-            f"{_TWO} b@20=short-list s u3@30 a3",
+            f"{_TWO_TURNS} b@20=short-list s u3@30 a3",
             "sum u3 a3",
         ),
         (
             "a segment that can't be walked splices nothing",
-            f"{_TWO} b@20=gone s u3@30 a3",
+            f"{_TWO_TURNS} b@20=gone s u3@30 a3",
             "sum u3 a3",
         ),
         (
             "what hangs before a spliced compaction hangs on its segment",
-            f"{_TWO} b@20=walk s u3<a1@30 a3",
+            f"{_TWO_TURNS} b@20=walk s u3<a1@30 a3",
             "sum u2 a2 u3 a3",
         ),
         (
             "a segment of an earlier compaction is cut with it",
-            f"{_TWO} b@20=walk s u3@30 a3 b2@40 s2 u4@50 a4",
+            f"{_TWO_TURNS} b@20=walk s u3@30 a3 b2@40 s2 u4@50 a4",
             "sum2 u4 a4",
         ),
         (
@@ -223,7 +230,7 @@ CASES = [
         ),
         (
             "a message id that is shared across a boundary pulls an old call back in",
-            _SHARED,
+            _SHARED_MESSAGE,
             "sum call:2 call:1 result:1 result:2 a2",
         ),
         ("progress records are stepped over", "u1 p1 p2@1.5 a1@2 u2@10 a2", "u1 a1 u2 a2"),
@@ -261,33 +268,33 @@ CASES = [
         ("an emptied conversation that went on", "u1 a1 emptied u2<@10 a2", "u2 a2"),
         (
             "a hint with answers below it is void beside a kept segment",
-            f"{_TWO} b@20=walk s u3@30 a3 u4@40 a4 hint:a3 u5<u3@50 a5",
+            f"{_TWO_TURNS} b@20=walk s u3@30 a3 u4@40 a4 hint:a3 u5<u3@50 a5",
             "sum u2 a2 u3 u5 a5",
         ),
         ("an inline sub-agent's records can be parents", "u:x1~ a:x2~ u2@10 a2", "x1 x2 u2 a2"),
         (
             "a boundary of a sub-agent makes hints forgotten too",
-            f"{_TWO} hint:a2 b~@11 u3<a1@20 a3",
+            f"{_TWO_TURNS} hint:a2 b~@11 u3<a1@20 a3",
             "u1 a1 u3 a3",
         ),
         (
             "over 5 MiB what a compaction dropped stays dropped",
-            f"padding {_CUT} u3<a2@30 a3",
+            f"padding {_TWO_TURNS_COMPACTED} u3<a2@30 a3",
             "u3 a3",
         ),
         (
             "over 5 MiB a near parent is bridged by what is left",
-            f"padding {_CUT} u3<a2@23 a3",
+            f"padding {_TWO_TURNS_COMPACTED} u3<a2@23 a3",
             "sum u3 a3",
         ),
         (
             "over 5 MiB a kept segment is still spliced in",
-            f"padding {_TWO} b@20=walk s u3@30 a3",
+            f"padding {_TWO_TURNS} b@20=walk s u3@30 a3",
             "sum u2 a2 u3 a3",
         ),
         (
             "over 5 MiB a shared message id pulls nothing in",
-            f"padding {_SHARED}",
+            f"padding {_SHARED_MESSAGE}",
             "sum call:2 result:2 a2",
         ),
         (

@@ -57,7 +57,7 @@ def traffic_of_records(home: ConfigHome, records: list[Record]) -> RecentRequest
     return read_recent_requests(write_session(home.project(), SESSION, records))
 
 
-def session_base(home: ConfigHome, rows: list[Record]) -> FirstRequest:
+def start_tokens_of_new_session(home: ConfigHome, rows: list[Record]) -> FirstRequest:
     """Write a session with these records and return the tokens with which a new session would start."""
     return read_session_base(HeadTail(write_session(home.project(), SESSION, rows)), home.where)
 
@@ -129,7 +129,7 @@ def test_the_last_writing_request_sets_the_lifetime(config_home: ConfigHome) -> 
     assert traffic_of_records(config_home, rows).model == "another"
 
 
-def test_the_age_of_the_last_request_decides_about_a_warm_cache(config_home: ConfigHome) -> None:
+def test_the_cache_is_warm_until_its_lifetime_has_passed(config_home: ConfigHome) -> None:
     """The cache is warm until the last request is older than the cache's lifetime.
 
     If the clock was set back, the request's age is zero.
@@ -166,7 +166,7 @@ def turn_of_requests(number: int, requests: int, grows: int, before: int) -> lis
     return rows
 
 
-def test_a_typical_turn_is_the_median(config_home: ConfigHome) -> None:
+def test_the_typical_turn_is_the_median_of_recent_turns(config_home: ConfigHome) -> None:
     """The requests and tokens of a typical turn are the medians of the recent turns."""
     rows: list[Record] = []
     before = 1_000
@@ -255,14 +255,14 @@ def test_a_new_session_starts_with_the_first_request_without_its_prompt(
         counted_answer("a", "t", 1, usage_object(16_000, 14_000, plain=5)),
         counted_answer("b", "a", 2, usage_object(30_000, 14_000)),
     ]
-    assert session_base(config_home, rows) == FirstRequest(30_005 - 1_000, 16_000)
+    assert start_tokens_of_new_session(config_home, rows) == FirstRequest(30_005 - 1_000, 16_000)
 
 
-def test_an_uncached_first_request_has_the_usual_share(config_home: ConfigHome) -> None:
+def test_a_first_request_without_cache_has_the_usual_shared_part(config_home: ConfigHome) -> None:
     """If the first request used no cache, the shared part has the usual size, at most the request's."""
     for written, shared in ((40_000, USUAL_CACHED_TOKENS), (5_000, 5_000)):
         rows = [user("", uuid="u"), counted_answer("a", "u", 1, usage_object(0, written, plain=0))]
-        assert session_base(config_home, rows) == FirstRequest(written, shared)
+        assert start_tokens_of_new_session(config_home, rows) == FirstRequest(written, shared)
 
 
 def test_the_opening_of_a_child_is_subtracted(config_home: ConfigHome) -> None:
@@ -273,10 +273,10 @@ def test_the_opening_of_a_child_is_subtracted(config_home: ConfigHome) -> None:
         user("go on", uuid="v", parent="a"),
         counted_answer("b", "v", 1, usage_object(0, 40_000, plain=0)),
     ]
-    assert session_base(config_home, rows).tokens == 40_000 - 10_002
+    assert start_tokens_of_new_session(config_home, rows).tokens == 40_000 - 10_002
 
 
-def test_without_a_first_request_the_usual_figures_apply(
+def test_the_usual_start_tokens_apply_without_a_first_request(
     config_home: ConfigHome,
 ) -> None:
     """Without a usable first request, the usual number of tokens is returned."""
@@ -284,12 +284,14 @@ def test_without_a_first_request_the_usual_figures_apply(
         [user("q", uuid="u")],
         [user("x" * 90_000, uuid="u"), counted_answer("a", "u", 1, usage_object(0, 30_000))],
     ):
-        assert session_base(config_home, rows) == FirstRequest(
+        assert start_tokens_of_new_session(config_home, rows) == FirstRequest(
             USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS
         )
 
 
-def test_a_child_without_a_request_has_the_base_of_its_parent(config_home: ConfigHome) -> None:
+def test_a_child_without_a_request_has_the_start_tokens_of_its_parent(
+    config_home: ConfigHome,
+) -> None:
     """A child without a request has the start tokens of its first ancestor with a request.
 
     If that ancestor is missing, the usual number is returned.
@@ -308,14 +310,14 @@ def test_a_child_without_a_request_has_the_base_of_its_parent(config_home: Confi
     )
 
 
-def test_an_infinite_number_is_not_a_count(config_home: ConfigHome) -> None:
+def test_enormous_token_counts_are_limited(config_home: ConfigHome) -> None:
     """Enormous token counts are limited to the largest possible context."""
     rows = [user("q", uuid="u"), counted_answer("a", "u", 1, usage_object(10**18, 10**18))]
     assert traffic_of_records(config_home, rows).cached_tokens <= 2 * records.MAX_CONTEXT_TOKENS
     assert api_usage.MAX_TYPICAL_TURNS > 1
 
 
-def test_a_file_without_its_beginning_has_the_usual_base(config_home: ConfigHome) -> None:
+def test_a_file_without_its_beginning_has_the_usual_start_tokens(config_home: ConfigHome) -> None:
     """A file whose beginning is missing has the usual start tokens.
 
     The first count in it includes the missing part.
@@ -323,6 +325,6 @@ def test_a_file_without_its_beginning_has_the_usual_base(config_home: ConfigHome
     kept = assistant("yes", uuid="c", parent="b", tokens=94_171)
     cut = [boundary(uuid="cut", before="gone"), user("on with it", uuid="b", parent="cut")]
     for rows in ([user("on with it", uuid="b", parent="gone"), kept], [*cut, kept]):
-        assert session_base(config_home, rows) == FirstRequest(
+        assert start_tokens_of_new_session(config_home, rows) == FirstRequest(
             USUAL_BASE_TOKENS, USUAL_CACHED_TOKENS
         )

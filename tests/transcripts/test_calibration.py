@@ -49,7 +49,7 @@ def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> Non
     )
 
 
-def test_each_stretch_has_its_own_density(config_home: ConfigHome) -> None:
+def test_the_ratio_is_computed_between_each_two_counts(config_home: ConfigHome) -> None:
     """The tokens per character are computed separately between each two counts."""
     chain = (
         Chain()
@@ -100,7 +100,7 @@ def test_implausible_growth_is_ignored(config_home: ConfigHome, growth: int) -> 
     assert 6_000 / PLAUSIBLE_RATIO_RANGE[1] <= tokens <= 6_000 / PLAUSIBLE_RATIO_RANGE[0]
 
 
-def test_thoughts_that_the_api_dropped_cost_nothing(config_home: ConfigHome) -> None:
+def test_thinking_that_the_api_dropped_costs_nothing(config_home: ConfigHome) -> None:
     """Thinking that the API no longer counts in the next turn costs nothing.
 
     During its own turn it is counted.

@@ -24,8 +24,8 @@ from tests.builders import (
 from tests.needs import corpus, corpus_folder
 from tests.transcripts.chain_cases import CASES, Case
 
-LISTED = re.compile(r"\| (\S+\.jsonl) \|.* ok n=(\d+) use=(\d+) \|$")
-SAME_INSTANT = "entireio__cli/bc3bf53b-19fe-4209-b30a-a1acffaf6703.jsonl"
+LISTED_FILE_PATTERN = re.compile(r"\| (\S+\.jsonl) \|.* ok n=(\d+) use=(\d+) \|$")
+SAME_TIME_TRANSCRIPT = "entireio__cli/bc3bf53b-19fe-4209-b30a-a1acffaf6703.jsonl"
 
 
 def chain_outline(transcript: Transcript) -> str:
@@ -110,7 +110,7 @@ def test_metadata_alone_makes_no_chain(tmp_path: Path) -> None:
         assert (transcript.chain, transcript.turns, transcript.call_results) == ([], [], {})
 
 
-def test_tool_calls_are_those_that_the_client_sent() -> None:
+def test_real_sessions_have_as_many_calls_as_the_client_sends() -> None:
     """The chains of real sessions have as many calls as client 2.1.329 sends on resume.
 
     Calls without a result count only at the end.
@@ -118,7 +118,7 @@ def test_tool_calls_are_those_that_the_client_sent() -> None:
     rows = [
         found
         for line in (corpus() / "README.md").read_text().split("\n")
-        if (found := LISTED.match(line))
+        if (found := LISTED_FILE_PATTERN.match(line))
     ]
     assert len(rows) == 77
     wrong = []
@@ -148,7 +148,7 @@ def test_results_of_the_same_time_are_in_file_order() -> None:
 
     The SDK orders them by call.
     """
-    path = corpus() / SAME_INSTANT
+    path = corpus() / SAME_TIME_TRANSCRIPT
     chain = scan_transcript(str(path)).chain
     results = [node.number for node in chain if node.results]
     assert results == sorted(results)

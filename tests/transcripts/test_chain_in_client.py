@@ -14,8 +14,8 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.needs import one_in
 from tests.transcripts.chain_cases import CASES, Case
 
-PROMPT = "THE NEW PROMPT"
-INSERTED = ("<system-reminder>", "No response requested", "Continue from where")
+NEW_PROMPT = "THE NEW PROMPT"
+INSERTED_TEXTS = ("<system-reminder>", "No response requested", "Continue from where")
 
 pytestmark = pytest.mark.e2e
 
@@ -32,8 +32,8 @@ def request_outline(messages: list[dict[str, Any]]) -> Iterator[str]:
                 yield f"call:{block['id']}"
             elif block["type"] == "tool_result":
                 yield f"result:{block['tool_use_id']}"
-            elif block["type"] == "text" and not block["text"].startswith(INSERTED):
-                before, found, _ = block["text"].partition(PROMPT)
+            elif block["type"] == "text" and not block["text"].startswith(INSERTED_TEXTS):
+                before, found, _ = block["text"].partition(NEW_PROMPT)
                 yield before.strip()
                 if found:
                     return
@@ -46,7 +46,7 @@ def test_the_client_sends_the_chain_of_each_case(case: Case, tmp_path: Path) -> 
     home = ClientHome(tmp_path / "home")
     home.install_session(session_bytes(case.records), SESSION)
     with MockApi() as api:
-        result = run_print(client, home, api, PROMPT, resume=SESSION)
+        result = run_print(client, home, api, NEW_PROMPT, resume=SESSION)
         requests = api.main_requests()
     assert result.returncode == 0, result.stderr
     assert " ".join(filter(None, request_outline(requests[0]["messages"]))) == case.expected

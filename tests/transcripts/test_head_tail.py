@@ -34,7 +34,9 @@ from tests.builders import (
     write_session,
 )
 
-OPENED_FILE = "<ide_opened_file>The user opened the file /a/b.toml in the IDE.</ide_opened_file>"
+OPENED_FILE_NOTE = (
+    "<ide_opened_file>The user opened the file /a/b.toml in the IDE.</ide_opened_file>"
+)
 PADDING: Record = {
     "type": "file-history-snapshot",
     "messageId": "x",
@@ -47,12 +49,12 @@ HANDOFF_NOTICE = (
     f"{AFTER_CLEAR_BEGINNING}that left this:\n\n1. Old · {session_id(1)}\n"
     f"2. fix it · handoff · {SESSION} · this session"
 )
-CLEAR: Record = user("<command-name>/clear</command-name>", uuid="k")
-MARK: Record = {
+CLEAR_RECORD: Record = user("<command-name>/clear</command-name>", uuid="k")
+CHILD_METADATA: Record = {
     "continue_metadata": {"parent_session_id": session_id(9), "continued_at": iso_time(100)}
 }
-OPENING = summary("lineage", uuid="s", parent=None, ts=100)
-CARD = assistant("card", uuid="c", parent="s", ts=100.001, model="<synthetic>")
+OPENING_RECORD = summary("lineage", uuid="s", parent=None, ts=100)
+CARD_RECORD = assistant("card", uuid="c", parent="s", ts=100.001, model="<synthetic>")
 
 
 def head_tail_of_records(
@@ -82,11 +84,11 @@ def head_tail_of_records(
             "/x",
         ),
         (
-            [user(f"{OPENED_FILE}\nfix the pool", uuid="u")],
+            [user(f"{OPENED_FILE_NOTE}\nfix the pool", uuid="u")],
             "fix the pool",
         ),
         (
-            [user(OPENED_FILE, uuid="u"), user("mend it", uuid="v", parent="u")],
+            [user(OPENED_FILE_NOTE, uuid="u"), user("mend it", uuid="v", parent="u")],
             "mend it",
         ),
         ([user('<pasted_content id="1">\na trace</pasted_content>', uuid="u")], "a trace"),
@@ -108,22 +110,31 @@ def head_tail_of_records(
         ),
         ([{"pad": "x" * WIDE_END_BYTES}, *conversation(1), PADDING], "(no prompt yet)"),
         ([*conversation(1), {"type": "last-prompt", "lastPrompt": "Last"}], "prompt 0"),
-        ([TITLE, CLEAR], "Mine \u00b7 clear"),
+        ([TITLE, CLEAR_RECORD], "Mine \u00b7 clear"),
         (
-            [TITLE, attachment(AFTER_CLEAR_BEGINNING, uuid="h", parent=None), CLEAR],
+            [TITLE, attachment(AFTER_CLEAR_BEGINNING, uuid="h", parent=None), CLEAR_RECORD],
             "Mine \u00b7 handoff",
         ),
         (
-            [TITLE, attachment(HANDOFF_NOTICE, uuid="h", parent=None), CLEAR, GENERATED_TITLE],
+            [
+                TITLE,
+                attachment(HANDOFF_NOTICE, uuid="h", parent=None),
+                CLEAR_RECORD,
+                GENERATED_TITLE,
+            ],
             "fix it \u00b7 handoff",
         ),
         (
-            [attachment(HANDOFF_NOTICE, uuid="h", parent=None), CLEAR, custom_title("Newer")],
+            [
+                attachment(HANDOFF_NOTICE, uuid="h", parent=None),
+                CLEAR_RECORD,
+                custom_title("Newer"),
+            ],
             "Newer",
         ),
-        ([TITLE, CLEAR, PADDING, TITLE], "Mine \u00b7 clear"),
-        ([TITLE, CLEAR, custom_title("Newer")], "Newer"),
-        ([CLEAR, TITLE], "Mine"),
+        ([TITLE, CLEAR_RECORD, PADDING, TITLE], "Mine \u00b7 clear"),
+        ([TITLE, CLEAR_RECORD, custom_title("Newer")], "Newer"),
+        ([CLEAR_RECORD, TITLE], "Mine"),
     ],
 )
 def test_the_best_kind_of_title_is_used(tmp_path: Path, records: list[Record], title: str) -> None:
@@ -141,13 +152,13 @@ def test_a_handoff_in_parts_gives_the_title(tmp_path: Path) -> None:
     whole = attachment("", uuid="h", parent=None)
     whole["attachment"]["content"] = [first, *others]
     whole["rendered"][0]["content"] = "\n".join([first, *others])
-    behind = head_tail_of_records(tmp_path, [TITLE, *told, whole, CLEAR, GENERATED_TITLE])
+    behind = head_tail_of_records(tmp_path, [TITLE, *told, whole, CLEAR_RECORD, GENERATED_TITLE])
     assert len(session_bytes([*told, whole])) > END_BYTES
     assert behind.title == "fix it \u00b7 handoff"
     odd: list[Record] = [
         {**told[0], "attachment": {**told[0]["attachment"], "stdout": text}} for text in ("x", "[]")
     ]
-    assert head_tail_of_records(tmp_path, [TITLE, *odd, CLEAR]).title == "Mine \u00b7 clear"
+    assert head_tail_of_records(tmp_path, [TITLE, *odd, CLEAR_RECORD]).title == "Mine \u00b7 clear"
 
 
 def hook_success(context: str, number: int) -> Record:
@@ -231,11 +242,11 @@ def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
     """
     link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": iso_time(1)}
     found = head_tail_of_records(
-        tmp_path, [{**MARK, "timestamp": iso_time(100)}, OPENING, CARD, link]
+        tmp_path, [{**CHILD_METADATA, "timestamp": iso_time(100)}, OPENING_RECORD, CARD_RECORD, link]
     )
     assert (found.created, found.ended) == (iso_time(100), iso_time(100.001))
     copied = head_tail_of_records(
-        tmp_path, [{**MARK, "timestamp": iso_time(100)}, user("a", uuid="a", ts=3), link]
+        tmp_path, [{**CHILD_METADATA, "timestamp": iso_time(100)}, user("a", uuid="a", ts=3), link]
     )
     assert (copied.created, copied.ended) == (iso_time(100), iso_time(100))
     assert head_tail_of_records(tmp_path, [TITLE, link]).ended == iso_time(1)
@@ -316,17 +327,17 @@ def test_damaged_lines_hide_no_record(tmp_path: Path) -> None:
         ([user("<local-command-stdout>x</local-command-stdout>", uuid="m")], False, False),
         ([TITLE, PADDING, TITLE], False, False),
         ([TITLE, PADDING, *conversation(1), PADDING, TITLE], True, True),
-        ([MARK, PADDING, user("go", uuid="u", ts=200), PADDING, TITLE], True, True),
-        ([MARK, OPENING, CARD, TITLE], False, False),
-        ([MARK, OPENING, CARD, TITLE, PADDING], False, False),
-        ([MARK, OPENING, CARD, user("go", uuid="u", parent="c", ts=200)], True, True),
-        ([MARK, *conversation(2)], True, False),
-        ([MARK, *conversation(2), user("go", uuid="u", parent="r3", ts=200)], True, True),
+        ([CHILD_METADATA, PADDING, user("go", uuid="u", ts=200), PADDING, TITLE], True, True),
+        ([CHILD_METADATA, OPENING_RECORD, CARD_RECORD, TITLE], False, False),
+        ([CHILD_METADATA, OPENING_RECORD, CARD_RECORD, TITLE, PADDING], False, False),
+        ([CHILD_METADATA, OPENING_RECORD, CARD_RECORD, user("go", uuid="u", parent="c", ts=200)], True, True),
+        ([CHILD_METADATA, *conversation(2)], True, False),
+        ([CHILD_METADATA, *conversation(2), user("go", uuid="u", parent="r3", ts=200)], True, True),
         ([{"trim_metadata": {"trimmed_at": iso_time(100)}}, *conversation(2)], True, False),
         ([{"continue_metadata": {"continued_at": "soon"}}, *conversation(2)], True, True),
     ],
 )
-def test_was_continued_needs_an_own_prompt(
+def test_was_continued_is_true_only_after_a_new_prompt(
     tmp_path: Path, records: list[Record], own_turns: bool, touched: bool
 ) -> None:
     """``was_continued`` is true for an original with a prompt, and for a child with a new prompt."""
@@ -357,7 +368,7 @@ def test_all_records_of_a_small_file_are_returned_once(tmp_path: Path) -> None:
         ([], False, False, 0),
         ([TITLE], False, False, 0),
         (conversation(2), True, False, 2),
-        ([MARK, OPENING, CARD, TITLE], True, False, 0),
+        ([CHILD_METADATA, OPENING_RECORD, CARD_RECORD, TITLE], True, False, 0),
         ([{**record, "isSidechain": True} for record in conversation(2)], False, False, 0),
         ([{**record, "entrypoint": "sdk-cli"} for record in conversation(1)], False, True, 1),
         ([{**record, "entrypoint": "sdk-py"} for record in conversation(2)], True, False, 2),

@@ -12,7 +12,7 @@ from resume_hooks.errors import CheckFailed
 from resume_hooks.transcripts.invariants import Check, check_session, require_all_checks
 from tests.builders import SESSION, assistant, line, session_bytes, tool_result, tool_use, user
 
-GOOD: list[Any] = [
+VALID: list[Any] = [
     {"continue_metadata": {"parent_session_id": SESSION}},
     user("hi", uuid="a"),
     tool_use("t1", uuid="b", parent="a", ts=1),
@@ -31,14 +31,14 @@ def failed_checks(data: bytes, folder: Path, mode: int = 0o600) -> set[str]:
 
 def test_a_valid_session_passes_all_checks(tmp_path: Path) -> None:
     """A session with metadata, a prompt, a tool call with its result and an answer passes all checks."""
-    assert failed_checks(session_bytes(GOOD), tmp_path) == set()
+    assert failed_checks(session_bytes(VALID), tmp_path) == set()
 
 
-TREE = "one root, every parent precedes its child"
-LIVE = "the live chain is the whole file in order"
-LATEST = "timestamps are in order, and the last one is unique"
-FORM = "every message has an accepted form"
-PAIRS = "every tool call has one result"
+TREE_CHECK = "one root, every parent precedes its child"
+LIVE_CHAIN_CHECK = "the live chain is the whole file in order"
+TIMESTAMP_CHECK = "timestamps are in order, and the last one is unique"
+FORM_CHECK = "every message has an accepted form"
+PAIRS_CHECK = "every tool call has one result"
 STRING_CONTENT = {
     **assistant("x", uuid="b", parent="a"),
     "message": {"role": "assistant", "content": "x"},
@@ -52,54 +52,63 @@ def prompt_after(
     return user("x", uuid=uuid, parent=parent, ts=ts, **more)
 
 
-CASES: dict[str, tuple[list[Any], str]] = {
-    "garbage line": ([*GOOD, b"{torn"], "every line is a whole JSON object"),
-    "second root": ([*GOOD, prompt_after("e", None)], TREE),
-    "dangling parent": ([*GOOD, prompt_after("e", "?")], TREE),
-    "no chain at all": ([GOOD[0]], TREE),
-    "parent after child": ([GOOD[0], GOOD[1], GOOD[3], GOOD[2], GOOD[4]], TREE),
-    "two branches": ([*GOOD, assistant("x", uuid="e", parent="c", ts=4)], LIVE),
-    "sidechain leaf": ([*GOOD, prompt_after("e", isSidechain=True)], LIVE),
-    "id twice": ([*GOOD, prompt_after("a")], "record ids are unique"),
-    "time runs back": ([*GOOD, prompt_after("e", ts=1)], LATEST),
-    "two are latest": ([*GOOD, prompt_after("e", ts=3)], LATEST),
-    "no time": ([*GOOD, prompt_after("e", ts="soon")], LATEST),
+BROKEN_FILES: dict[str, tuple[list[Any], str]] = {
+    "garbage line": ([*VALID, b"{torn"], "every line is a whole JSON object"),
+    "second root": ([*VALID, prompt_after("e", None)], TREE_CHECK),
+    "dangling parent": ([*VALID, prompt_after("e", "?")], TREE_CHECK),
+    "no chain at all": ([VALID[0]], TREE_CHECK),
+    "parent after child": (
+        [VALID[0], VALID[1], VALID[3], VALID[2], VALID[4]],
+        TREE_CHECK,
+    ),
+    "two branches": (
+        [*VALID, assistant("x", uuid="e", parent="c", ts=4)],
+        LIVE_CHAIN_CHECK,
+    ),
+    "sidechain leaf": ([*VALID, prompt_after("e", isSidechain=True)], LIVE_CHAIN_CHECK),
+    "id twice": ([*VALID, prompt_after("a")], "record ids are unique"),
+    "time runs back": ([*VALID, prompt_after("e", ts=1)], TIMESTAMP_CHECK),
+    "two are latest": ([*VALID, prompt_after("e", ts=3)], TIMESTAMP_CHECK),
+    "no time": ([*VALID, prompt_after("e", ts="soon")], TIMESTAMP_CHECK),
     "assistant first": ([assistant("x", uuid="a")], "the conversation starts with a user"),
     "result first": (
         [tool_result("t9", uuid="a", parent=None)],
         "the conversation starts with a user",
     ),
-    "string content": ([user("hi", uuid="a"), STRING_CONTENT], FORM),
-    "empty text": ([user("", uuid="a")], FORM),
-    "blank block": ([user("hi", uuid="a"), assistant(" \n", uuid="b", parent="a")], FORM),
-    "unanswered call": (GOOD[:3], PAIRS),
-    "answered twice": ([*GOOD, tool_result("t1", uuid="e", parent="d", ts=4)], PAIRS),
+    "string content": ([user("hi", uuid="a"), STRING_CONTENT], FORM_CHECK),
+    "empty text": ([user("", uuid="a")], FORM_CHECK),
+    "blank block": ([user("hi", uuid="a"), assistant(" \n", uuid="b", parent="a")], FORM_CHECK),
+    "unanswered call": (VALID[:3], PAIRS_CHECK),
+    "answered twice": (
+        [*VALID, tool_result("t1", uuid="e", parent="d", ts=4)],
+        PAIRS_CHECK,
+    ),
     "foreign session id": (
-        [*GOOD, prompt_after("e", session_id="else")],
+        [*VALID, prompt_after("e", session_id="else")],
         "every record has the session's id",
     ),
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", BROKEN_FILES)
 def test_each_broken_invariant_is_named(tmp_path: Path, case: str) -> None:
     """A file that breaks a rule fails the check with that name."""
-    records, name = CASES[case]
+    records, name = BROKEN_FILES[case]
     assert name in failed_checks(session_bytes(records), tmp_path)
 
 
 def test_a_torn_file_fails(tmp_path: Path) -> None:
     """A last line without a line feed fails, because it may be incomplete."""
-    assert "every line is a whole JSON object" in failed_checks(session_bytes(GOOD)[:-1], tmp_path)
+    assert "every line is a whole JSON object" in failed_checks(session_bytes(VALID)[:-1], tmp_path)
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o604])
 def test_a_file_that_others_can_read_fails(tmp_path: Path, mode: int) -> None:
     """A file that other users can read fails."""
-    assert failed_checks(session_bytes(GOOD), tmp_path, mode) == {"the file is private"}
+    assert failed_checks(session_bytes(VALID), tmp_path, mode) == {"the file is private"}
 
 
-def test_require_names_every_failure(tmp_path: Path) -> None:
+def test_one_error_names_all_failed_checks(tmp_path: Path) -> None:
     """``require_all_checks`` names all failed checks and the file in one error."""
     require_all_checks([Check("a", ok=True)], "/x/file.jsonl")
     with pytest.raises(CheckFailed, match=r"file\.jsonl was not kept: b; c"):
@@ -116,7 +125,7 @@ def test_require_names_every_failure(tmp_path: Path) -> None:
 def test_checks_do_not_change_the_file(tmp_path: Path) -> None:
     """The checks do not change the file."""
     path = tmp_path / "x.tmp"
-    path.write_bytes(b"".join(line(record) + b"\n" for record in GOOD))
+    path.write_bytes(b"".join(line(record) + b"\n" for record in VALID))
     before = path.read_bytes(), os.stat(path).st_mtime_ns
     check_session(str(path), SESSION)
     assert (path.read_bytes(), os.stat(path).st_mtime_ns) == before

@@ -59,7 +59,7 @@ def dropped_calls_of(row: LinearChain) -> str:
     )
 
 
-ORDERS = {
+EXPECTED_ORDERS = {
     "nothing parallel": ("u 1:a =a 2:", "0 1 2 3"),
     "results between the calls of an answer": ("u 1:a =a 1:b =b 2:", "0 1 3 2 4 5"),
     "three of them": ("u 1:a =a 1:b =b 1:c =c", "0 1 3 5 2 4 6"),
@@ -74,14 +74,14 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("name", EXPECTED_ORDERS)
 def test_results_follow_their_answer(name: str) -> None:
     """The records of an answer come first, then the results of its calls with later remarks."""
-    story, wanted = ORDERS[name]
+    story, wanted = EXPECTED_ORDERS[name]
     assert linear_order(story) == wanted
 
 
-PAIRS = {
+DROPPED_CALLS = {
     "answered": ("u 1:a =a 2:b =b 3:", "", ()),
     "a prompt before the result": ("u 1:a u =a 2:", "", ()),
     "another answer before it, in the same turn": ("u 1:a 2: =a", "", ()),
@@ -106,13 +106,13 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", DROPPED_CALLS)
 def test_records_that_no_api_accepts_are_dropped(name: str) -> None:
     """Calls without a result and results without a call are dropped.
 
     Calls in the last answer stay, as open calls.
     """
-    story, gone, waiting = PAIRS[name]
+    story, gone, waiting = DROPPED_CALLS[name]
     row = linearize_chain(chain_of_story(story))
     assert (dropped_calls_of(row), row.open_calls) == (gone, waiting)
     assert sorted(node.number for node in row.nodes) == list(range(len(story.split())))

@@ -83,7 +83,7 @@ def test_memory_is_limited_by_the_longest_line(tmp_path: Path) -> None:
     assert peak < 4 * 60 * MEGABYTE
 
 
-BYTES = st.lists(
+LINE_BYTES = st.lists(
     st.sampled_from([b"\n", b"a", b"ab", b"\r\n", b"\xe2\x80\xa8", b"needle", b"x" * 11]),
     max_size=60,
 ).map(b"".join)
@@ -104,7 +104,7 @@ def read_all_lines(content: bytes) -> list[Line]:
     return list(read_lines(io.BytesIO(content)))
 
 
-@given(BYTES, st.data())
+@given(LINE_BYTES, st.data())
 def test_reading_backwards_gives_the_same_lines(content: bytes, data: st.DataObject) -> None:
     """Reading backwards from any byte gives the lines before it; a line is cut at that byte."""
     end = data.draw(st.integers(0, len(content)))
@@ -113,7 +113,7 @@ def test_reading_backwards_gives_the_same_lines(content: bytes, data: st.DataObj
     assert {line.number for line in found} <= {-1}
 
 
-@given(BYTES)
+@given(LINE_BYTES)
 def test_line_numbers_can_be_requested_in_any_order(content: bytes) -> None:
     """``LineNumbers`` finds the offset of any line and the line at any offset, in any order."""
     stream, lines = io.BytesIO(content), read_all_lines(content)
@@ -126,7 +126,7 @@ def test_line_numbers_can_be_requested_in_any_order(content: bytes) -> None:
         assert LineNumbers(len(content)).offset_of_line(stream, number) == -1
 
 
-@given(BYTES, st.data())
+@given(LINE_BYTES, st.data())
 def test_the_last_line_with_a_word_is_found(content: bytes, data: st.DataObject) -> None:
     """``find_last_line_with`` returns the start of the last line with a word between two offsets.
 

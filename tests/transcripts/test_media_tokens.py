@@ -36,7 +36,7 @@ VP8X = (
 )
 VP8L = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + (639 | 479 << 14).to_bytes(4, "little") + b"\0" * 8
 VP8 = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\x30\x01\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480)
-FORMS = {
+IMAGES_BY_FORMAT = {
     "png": PNG,
     "gif": GIF,
     "jpeg": JPEG,
@@ -54,19 +54,19 @@ def media_block(data: bytes, kind: str = "image") -> Record:
     }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", IMAGES_BY_FORMAT)
 def test_the_size_of_each_image_format_is_read(form: str) -> None:
     """The size of an image is read from its first bytes. 640 x 480 pixels cost 410 tokens."""
-    assert image_size(FORMS[form] + b"rest") == ImageSize(640, 480)
-    assert media_tokens(media_block(FORMS[form] + b"rest")) == 410
+    assert image_size(IMAGES_BY_FORMAT[form] + b"rest") == ImageSize(640, 480)
+    assert media_tokens(media_block(IMAGES_BY_FORMAT[form] + b"rest")) == 410
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", IMAGES_BY_FORMAT)
 def test_truncated_images_have_the_maximum_cost(form: str) -> None:
     """An image whose size is cut off has the maximum cost."""
     for end in (0, 3, 8):
-        assert image_size(FORMS[form][:end]) is None
-        assert media_tokens(media_block(FORMS[form][:end])) == MAX_IMAGE_TOKENS
+        assert image_size(IMAGES_BY_FORMAT[form][:end]) is None
+        assert media_tokens(media_block(IMAGES_BY_FORMAT[form][:end])) == MAX_IMAGE_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None
 @pytest.mark.parametrize(
     ("form", "end"), [("png", 20), ("jpeg", 40), ("webp extended", 25), ("webp lossless", 20)]
 )
-def test_a_truncated_size_is_none(form: str, end: int) -> None:
+def test_the_size_of_a_truncated_image_is_none(form: str, end: int) -> None:
     """The size of an image is None if the number for it is cut off."""
-    assert image_size(FORMS[form][:end]) is None
+    assert image_size(IMAGES_BY_FORMAT[form][:end]) is None
 
 
-def test_documents_cost_by_page() -> None:
+def test_the_cost_of_a_document_depends_on_its_pages() -> None:
     """A PDF costs by its pages, at least one. A plain text costs by its length."""
     pages = b"%PDF-1.4 /Type /Pages /Type /Page /Type/Page\n /Type /Page>>"
     assert media_tokens(media_block(pages, "document")) == 3 * TOKENS_PER_PAGE
@@ -109,7 +109,9 @@ def test_invalid_sources_are_accepted(source: object) -> None:
 
 
 @given(
-    start=st.sampled_from([form[:end] for form in FORMS.values() for end in (2, 8, 16, 30)]),
+    start=st.sampled_from(
+        [form[:end] for form in IMAGES_BY_FORMAT.values() for end in (2, 8, 16, 30)]
+    ),
     rest=st.binary(max_size=90),
 )
 def test_any_bytes_have_a_finite_cost(start: bytes, rest: bytes) -> None:

@@ -22,17 +22,17 @@ from resume_hooks.transcripts.parted_text import (
 CLIENT_LIMIT = 10_000
 """The client's limit for the output of a hook, in UTF-16 units."""
 
-LINES = st.builds(
+ANY_LINES = st.builds(
     str.__mul__, st.sampled_from(["a", "ü", "\U0001f680", "a b. "]), st.integers(0, 12_000)
 )
-TEXTS = (
-    st.lists(LINES, max_size=40)
+ANY_TEXTS = (
+    st.lists(ANY_LINES, max_size=40)
     .map("\n".join)
     .map(lambda text: cut_to_utf16_units(plain_text(text), MAX_TEXT_UNITS).strip())
 )
 
 
-@given(TEXTS, st.randoms(use_true_random=False))
+@given(ANY_TEXTS, st.randoms(use_true_random=False))
 def test_parts_join_to_the_original_text(text: str, random: object) -> None:
     """Parts in any order, among other texts, join to the original text."""
     parts = split_into_parts(text)

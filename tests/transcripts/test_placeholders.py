@@ -28,7 +28,7 @@ from tests.derive.trim.sessions import (
 
 ORIGINAL = OriginalReference("5e12a303-c989-4291-a42d-bc1eb620afea", 42)
 
-MAKERS: dict[str, Callable[..., str]] = {
+PLACEHOLDER_MAKERS: dict[str, Callable[..., str]] = {
     "result": lambda *rest: placeholders.result_placeholder("Read", *rest),
     "input": lambda *rest: placeholders.input_placeholder("Write", *rest),
     "text": placeholders.response_placeholder,
@@ -37,7 +37,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "attachment": placeholders.attachment_placeholder,
 }
 
-PEER_PLACEHOLDERS = {
+AICHAT_PLACEHOLDERS = {
     "result": "head of the output\n\n[...truncated - original content was 9,000 characters, showing first 500. "
     "See line 3 of /home/u/.claude/projects/-x/a.jsonl for full content]",
     "result without a file": "head\n\n[...truncated - original content was 9,000 characters, showing first 500]",
@@ -64,26 +64,27 @@ def test_placeholders_have_the_documented_wording() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("kind", PLACEHOLDER_MAKERS)
 def test_each_kind_of_placeholder_is_recognized(kind: str) -> None:
     """Each kind of placeholder is recognized, alone and within a paste or a command.
 
     No placeholder is shorter than ``MIN_PLACEHOLDER_CHARACTERS``.
     """
     for size in (1, 999, 12_345_678):
-        text = MAKERS[kind](size, ORIGINAL, "why")
+        text = PLACEHOLDER_MAKERS[kind](size, ORIGINAL, "why")
         assert is_placeholder(text)
         assert contains_placeholder(f"{'x' * 500}\n{text}\n{'y' * 300}")
         assert (
-            len(MAKERS[kind](size, OriginalReference("12345678", 0))) >= MIN_PLACEHOLDER_CHARACTERS
+            len(PLACEHOLDER_MAKERS[kind](size, OriginalReference("12345678", 0)))
+            >= MIN_PLACEHOLDER_CHARACTERS
         )
 
 
-@pytest.mark.parametrize("kind", PEER_PLACEHOLDERS)
+@pytest.mark.parametrize("kind", AICHAT_PLACEHOLDERS)
 def test_placeholders_of_another_tool_are_recognized(kind: str) -> None:
     """Placeholders of aichat are recognized, so they are not trimmed again."""
-    assert contains_placeholder(PEER_PLACEHOLDERS[kind])
-    assert was_trimmed(PEER_PLACEHOLDERS[kind])
+    assert contains_placeholder(AICHAT_PLACEHOLDERS[kind])
+    assert was_trimmed(AICHAT_PLACEHOLDERS[kind])
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_any_tool_name_gives_a_valid_placeholder(name: str) -> None:
 def test_placeholders_of_answers_are_distinguished() -> None:
     """``is_response_placeholder`` is true only for placeholders of the model's texts."""
     assert is_response_placeholder(placeholders.response_placeholder(900, ORIGINAL))
-    assert is_response_placeholder(PEER_PLACEHOLDERS["answer"])
+    assert is_response_placeholder(AICHAT_PLACEHOLDERS["answer"])
     assert not is_response_placeholder(placeholders.result_placeholder("Read", 900, ORIGINAL))
 
 
@@ -151,13 +152,13 @@ def test_a_placeholder_is_never_longer_than_its_content(config_home: ConfigHome,
 
 
 @pytest.mark.parametrize("kind", ["result", "answer"])
-def test_notices_of_another_tool_are_not_trimmed(config_home: ConfigHome, kind: str) -> None:
+def test_placeholders_of_another_tool_are_not_trimmed(config_home: ConfigHome, kind: str) -> None:
     """A trim leaves the placeholders of aichat unchanged."""
     chain = (
         Chain()
         .ask()
-        .tool("t1", "Read", PEER_PLACEHOLDERS[kind])
-        .answer(PEER_PLACEHOLDERS[kind])
+        .tool("t1", "Read", AICHAT_PLACEHOLDERS[kind])
+        .answer(AICHAT_PLACEHOLDERS[kind])
         .turns(1)
     )
     path = write_project_session(config_home, chain, SESSION)

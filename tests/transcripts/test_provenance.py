@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from resume_hooks.transcripts.provenance import Parent, make_first_line, read_parent
 from tests.builders import SESSION, line, session_id, user
 
-PARENT = session_id(1)
-FILE = f"/abs/{PARENT}.jsonl"
-FORBIDDEN = (
+PARENT_ID = session_id(1)
+PARENT_FILE = f"/abs/{PARENT_ID}.jsonl"
+FORBIDDEN_KEYS = (
     "cwd",
     "timestamp",
     "sessionId",
@@ -32,67 +32,74 @@ FORBIDDEN = (
     "gitBranch",
 )
 
-PEER = {
-    "parent_session_file": FILE,
-    "parent_session_id": PARENT,
+AICHAT_METADATA = {
+    "parent_session_file": PARENT_FILE,
+    "parent_session_id": PARENT_ID,
     "continued_at": "2025-12-19T14:30:00Z",
 }
-OLD_PEER = {
-    "parent_file": FILE,
+OLD_AICHAT_METADATA = {
+    "parent_file": PARENT_FILE,
     "continued_at": "2025-12-19T14:30:00Z",
     "continuation_type": "rollover",
     "summary_included": True,
 }
-TRIM = {
-    "parent_file": FILE,
+TRIM_METADATA = {
+    "parent_file": PARENT_FILE,
     "trimmed_at": "2025-12-20T14:30:00Z",
     "trim_params": {"target_tools": ["bash"], "threshold": 1000, "trim_assistant_messages": False},
     "stats": {"original_tokens": 9, "trimmed_tokens": 3, "tools_trimmed": 1, "chars_saved": 24},
 }
 OWN_METADATA = {
-    "parent_session_file": FILE,
-    "parent_file": FILE,
-    "parent_session_id": PARENT,
+    "parent_session_file": PARENT_FILE,
+    "parent_file": PARENT_FILE,
+    "parent_session_id": PARENT_ID,
     "continued_at": "2026-01-31T09:30:00.000Z",
     "continuation_type": "trim",
     "summary_included": False,
 }
 
-VARIANTS: dict[str, tuple[dict[str, Any], Parent]] = {
+METADATA_VARIANTS: dict[str, tuple[dict[str, Any], Parent]] = {
     "peer's continuation": (
-        {"continue_metadata": PEER},
-        Parent(PARENT, FILE, "continued", "rollover", "2025-12-19T14:30:00Z"),
+        {"continue_metadata": AICHAT_METADATA},
+        Parent(PARENT_ID, PARENT_FILE, "continued", "rollover", "2025-12-19T14:30:00Z"),
     ),
     "peer's older form, path only": (
-        {"continue_metadata": OLD_PEER},
-        Parent(PARENT, FILE, "continued", "rollover", "2025-12-19T14:30:00Z"),
+        {"continue_metadata": OLD_AICHAT_METADATA},
+        Parent(PARENT_ID, PARENT_FILE, "continued", "rollover", "2025-12-19T14:30:00Z"),
     ),
     "peer's trim": (
-        {"trim_metadata": TRIM},
-        Parent(PARENT, FILE, "trimmed", "trim", "2025-12-20T14:30:00Z"),
+        {"trim_metadata": TRIM_METADATA},
+        Parent(PARENT_ID, PARENT_FILE, "trimmed", "trim", "2025-12-20T14:30:00Z"),
     ),
     "both, as we write a trim": (
-        {"continue_metadata": OWN_METADATA, "trim_metadata": TRIM},
-        Parent(PARENT, FILE, "trimmed", "trim", "2026-01-31T09:30:00.000Z"),
+        {"continue_metadata": OWN_METADATA, "trim_metadata": TRIM_METADATA},
+        Parent(PARENT_ID, PARENT_FILE, "trimmed", "trim", "2026-01-31T09:30:00.000Z"),
     ),
     "with an export": (
-        {"continue_metadata": {**PEER, "exported_file": "/abs/log.txt"}},
-        Parent(PARENT, FILE, "continued", "rollover", "2025-12-19T14:30:00Z", "/abs/log.txt"),
+        {"continue_metadata": {**AICHAT_METADATA, "exported_file": "/abs/log.txt"}},
+        Parent(
+            PARENT_ID, PARENT_FILE, "continued", "rollover", "2025-12-19T14:30:00Z", "/abs/log.txt"
+        ),
     ),
     "a parent that is no session file": (
         {"continue_metadata": {"parent_file": "/abs/notes.jsonl"}},
         Parent("", "/abs/notes.jsonl", "continued", "rollover", ""),
     ),
     "an id without a path": (
-        {"continue_metadata": {"parent_session_id": PARENT, "continuation_type": "rewind"}},
-        Parent(PARENT, "", "continued", "back", ""),
+        {"continue_metadata": {"parent_session_id": PARENT_ID, "continuation_type": "rewind"}},
+        Parent(PARENT_ID, "", "continued", "back", ""),
     ),
     "an id that leads elsewhere": (
-        {"continue_metadata": {"parent_session_id": f"../../x/{PARENT}", "parent_file": FILE}},
-        Parent(PARENT, FILE, "continued", "rollover", ""),
+        {
+            "continue_metadata": {
+                "parent_session_id": f"../../x/{PARENT_ID}",
+                "parent_file": PARENT_FILE,
+            }
+        },
+        Parent(PARENT_ID, PARENT_FILE, "continued", "rollover", ""),
     ),
 }
-FORMS: dict[str, Callable[[dict[str, Any]], bytes]] = {
+FIRST_LINE_FORMS: dict[str, Callable[[dict[str, Any]], bytes]] = {
     "own record": lambda found: line(found) + b"\n" + line(user("hi", uuid="a")) + b"\n",
     "merged into the first record": lambda found: line({**user("hi", uuid="a"), **found}) + b"\n",
     "with spaces, as json.dumps writes": lambda found: json.dumps(found).encode() + b"\n",
@@ -113,15 +120,15 @@ def write_bytes_as_session(folder: Path, data: bytes) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("form", FIRST_LINE_FORMS)
+@pytest.mark.parametrize("variant", METADATA_VARIANTS)
 def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form: str) -> None:
     """Each variant of metadata names the parent, in a line of its own or in the first record.
 
     The encoding and the line ends do not matter.
     """
-    metadata, parent = VARIANTS[variant]
-    assert read_parent(write_bytes_as_session(tmp_path, FORMS[form](metadata))) == parent
+    metadata, parent = METADATA_VARIANTS[variant]
+    assert read_parent(write_bytes_as_session(tmp_path, FIRST_LINE_FORMS[form](metadata))) == parent
 
 
 @pytest.mark.parametrize(
@@ -129,8 +136,8 @@ def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form:
     [
         {"continue_metadata": {}},
         {"continue_metadata": None},
-        {"continue_metadata": [FILE]},
-        {"continue_metadata": FILE},
+        {"continue_metadata": [PARENT_FILE]},
+        {"continue_metadata": PARENT_FILE},
         {
             "continue_metadata": {
                 "parent_session_id": 7,
@@ -139,8 +146,8 @@ def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form:
             }
         },
         {"trim_metadata": {"parent_file": None}, "continue_metadata": False},
-        {"note": {"continue_metadata": PEER}},
-        {"message": json.dumps({"continue_metadata": PEER})},
+        {"note": {"continue_metadata": AICHAT_METADATA}},
+        {"message": json.dumps({"continue_metadata": AICHAT_METADATA})},
     ],
 )
 def test_wrong_types_and_quotations_name_no_parent(tmp_path: Path, first: dict[str, Any]) -> None:
@@ -161,7 +168,8 @@ def test_metadata_on_a_later_line_names_no_parent(tmp_path: Path) -> None:
     assert (
         read_parent(
             write_bytes_as_session(
-                tmp_path, line(user("hi", uuid="a")) + b"\n" + line({"continue_metadata": PEER})
+                tmp_path,
+                line(user("hi", uuid="a")) + b"\n" + line({"continue_metadata": AICHAT_METADATA}),
             )
         )
         is None
@@ -173,9 +181,9 @@ def test_metadata_on_a_later_line_names_no_parent(tmp_path: Path) -> None:
 )
 def test_a_fork_names_its_parent_on_its_records(tmp_path: Path, lead: bytes) -> None:
     """A fork's parent is read from the first record with ``forkedFrom``, whatever precedes it."""
-    forked = user("hi", uuid="a", forkedFrom={"sessionId": PARENT, "messageUuid": "m"})
+    forked = user("hi", uuid="a", forkedFrom={"sessionId": PARENT_ID, "messageUuid": "m"})
     parent = read_parent(write_bytes_as_session(tmp_path, lead + line(forked) + b"\r\n"))
-    assert parent == Parent(PARENT, "", "continued", "fork", "2026-01-31T09:30:00.000Z")
+    assert parent == Parent(PARENT_ID, "", "continued", "fork", "2026-01-31T09:30:00.000Z")
 
 
 def test_a_quoted_fork_does_not_hide_the_real_one(tmp_path: Path) -> None:
@@ -185,16 +193,16 @@ def test_a_quoted_fork_does_not_hide_the_real_one(tmp_path: Path) -> None:
         uuid="a",
         toolUseResult={"forkedFrom": {"sessionId": session_id(9), "messageUuid": "m"}},
     )
-    forked = user("hi", uuid="b", forkedFrom={"sessionId": PARENT, "messageUuid": "m"})
+    forked = user("hi", uuid="b", forkedFrom={"sessionId": PARENT_ID, "messageUuid": "m"})
     parent = read_parent(
         write_bytes_as_session(tmp_path, line(quoted) + b"\n" + line(forked) + b"\n")
     )
     assert parent is not None
-    assert parent.session_id == PARENT
+    assert parent.session_id == PARENT_ID
 
 
 @pytest.mark.parametrize(
-    "fork", [None, [], {}, {"sessionId": 5}, {"sessionId": "../../etc"}, PARENT]
+    "fork", [None, [], {}, {"sessionId": 5}, {"sessionId": "../../etc"}, PARENT_ID]
 )
 def test_a_malformed_fork_names_no_parent(tmp_path: Path, fork: object) -> None:
     """A ``forkedFrom`` of a wrong type or with an invalid id names no parent."""
@@ -208,18 +216,18 @@ paths = st.text(st.characters(codec=None), max_size=60)
 
 
 @given(file=paths, kind=st.sampled_from(["handoff", "rollover", "trim"]))
-def test_the_written_line_has_no_keys_of_lists(file: str, kind: str) -> None:
+def test_the_written_line_has_no_key_that_programs_search(file: str, kind: str) -> None:
     """The written line has no keys such as ``cwd``, for which programs search in its text."""
     written = make_first_line(
-        parent_id=PARENT,
+        parent_id=PARENT_ID,
         parent_file=f'{file}"cwd":"/x"',
         kind=kind,
         continued_at="2026",
         has_summary=True,
     )
     keys = set(re.findall(r'(?<!\\)"([^"\\]*)"\s*:', written.decode()))
-    assert keys.isdisjoint(FORBIDDEN)
-    assert not any(f'"{key}":'.encode() in written for key in FORBIDDEN)
+    assert keys.isdisjoint(FORBIDDEN_KEYS)
+    assert not any(f'"{key}":'.encode() in written for key in FORBIDDEN_KEYS)
     assert b"\n" not in written
 
 
@@ -227,12 +235,16 @@ def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
     """The written line has the documented form, and reading it gives the same values."""
     at = "2026-01-31T09:30:00.000Z"
     written = make_first_line(
-        parent_id=PARENT, parent_file=FILE, kind="handoff", continued_at=at, has_summary=False
+        parent_id=PARENT_ID,
+        parent_file=PARENT_FILE,
+        kind="handoff",
+        continued_at=at,
+        has_summary=False,
     )
     inner = {**OWN_METADATA, "continuation_type": "handoff"}
     assert written == json.dumps({"continue_metadata": inner}, separators=(",", ":")).encode()
     assert read_parent(write_bytes_as_session(tmp_path, written + b"\n")) == Parent(
-        PARENT, FILE, "continued", "handoff", at
+        PARENT_ID, PARENT_FILE, "continued", "handoff", at
     )
 
 

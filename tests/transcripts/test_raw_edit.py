@@ -21,16 +21,16 @@ from resume_hooks.transcripts.raw_edit import (
 from resume_hooks.transcripts.records import parse_record
 from tests.builders import assistant, line, usage, user
 
-OLD = {"parentUuid": "p0", "sessionId": "s0"}
-NEW = {"parentUuid": "p1", "sessionId": "s1"}
+OLD_FIELDS = {"parentUuid": "p0", "sessionId": "s0"}
+NEW_FIELDS = {"parentUuid": "p1", "sessionId": "s1"}
 
 
 def relinked_line(body: bytes) -> bytes:
     """Return the line with a new parent and session."""
-    return set_fields(body, OLD, NEW)
+    return set_fields(body, OLD_FIELDS, NEW_FIELDS)
 
 
-SAME_BYTES = {
+LINES_BEFORE_AND_AFTER = {
     "plain": (
         b'{"parentUuid":"p0","sessionId":"s0","x":1}',
         b'{"parentUuid":"p1","sessionId":"s1","x":1}',
@@ -70,10 +70,10 @@ SAME_BYTES = {
 }
 
 
-@pytest.mark.parametrize("name", SAME_BYTES)
+@pytest.mark.parametrize("name", LINES_BEFORE_AND_AFTER)
 def test_set_fields_keeps_all_other_bytes(name: str) -> None:
     """``set_fields`` changes only the two values, whatever else the line contains."""
-    before, after = SAME_BYTES[name]
+    before, after = LINES_BEFORE_AND_AFTER[name]
     assert relinked_line(before) == after
 
 
@@ -84,8 +84,8 @@ def test_set_fields_keeps_all_other_bytes(name: str) -> None:
 def test_a_record_in_another_format_is_encoded_again(body: bytes) -> None:
     """A record with spaces, or without one of the fields, is written again in compact form."""
     record = orjson.loads(body)
-    old = {key: record.get(key) for key in OLD}
-    assert parse_record(set_fields(body, old, NEW)) == {**record, **NEW}
+    old = {key: record.get(key) for key in OLD_FIELDS}
+    assert parse_record(set_fields(body, old, NEW_FIELDS)) == {**record, **NEW_FIELDS}
 
 
 def test_unchanged_values_keep_the_line() -> None:
@@ -96,8 +96,8 @@ def test_unchanged_values_keep_the_line() -> None:
 def test_a_missing_field_is_not_confused_with_a_nested_one() -> None:
     """A missing field is added at the top level, even if a nested record has the field."""
     body = b'{"data":{"parentUuid":null},"sessionId":"s0"}'
-    record = parse_record(set_fields(body, {"parentUuid": None, "sessionId": "s0"}, NEW))
-    assert record == {"data": {"parentUuid": None}, **NEW}
+    record = parse_record(set_fields(body, {"parentUuid": None, "sessionId": "s0"}, NEW_FIELDS))
+    assert record == {"data": {"parentUuid": None}, **NEW_FIELDS}
 
 
 def test_a_hostile_line_is_parsed_only_a_few_times() -> None:
@@ -126,8 +126,8 @@ values = st.recursive(
 def test_only_the_named_fields_of_a_record_change(record: dict[str, Any], spaced: bool) -> None:
     """``set_fields`` changes only the named fields of any record."""
     body = json.dumps(record).encode() if spaced else orjson.dumps(record)
-    old = {key: record.get(key) for key in NEW}
-    assert parse_record(set_fields(body, old, NEW)) == {**record, **NEW}
+    old = {key: record.get(key) for key in NEW_FIELDS}
+    assert parse_record(set_fields(body, old, NEW_FIELDS)) == {**record, **NEW_FIELDS}
 
 
 def test_clear_usage_sets_counts_to_zero() -> None:
@@ -207,7 +207,7 @@ def test_the_outer_field_is_changed_in_any_format() -> None:
     assert changed == {"sessionId": "new", "data": {"sessionId": "old"}, "n": 1}
 
 
-OWN = {
+ADDED_FIELDS = {
     "added at the end": (b'{"x":1.50e+3}', b'{"x":1.50e+3,"own":{"a":"b"}}'),
     "behind white space": (b'{"x":1} \t', b'{"x":1,"own":{"a":"b"}}'),
     "set where it stands": (b'{"own":null,"x":1.50e+3}', b'{"own":{"a":"b"},"x":1.50e+3}'),
@@ -217,8 +217,8 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", ADDED_FIELDS)
 def test_add_field_adds_or_replaces_a_field(name: str) -> None:
     """``add_field`` adds or replaces a field at the top level of the record."""
-    before, after = OWN[name]
+    before, after = ADDED_FIELDS[name]
     assert add_field(before, "own", {"a": "b"}) == after

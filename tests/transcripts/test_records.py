@@ -15,7 +15,7 @@ from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import make_node
 from tests.builders import assistant, attachment, boundary, call, result, user
 
-WHOLE_USAGE = {
+COMPLETE_USAGE = {
     "input_tokens": 1,
     "cache_read_input_tokens": 20,
     "cache_creation_input_tokens": 300,
@@ -172,7 +172,7 @@ def test_characters_are_those_that_reach_the_api() -> None:
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
-        (WHOLE_USAGE, 4_321),
+        (COMPLETE_USAGE, 4_321),
         ({"input_tokens": True, "output_tokens": "7", "cache_read_input_tokens": -5}, 0),
         ({"input_tokens": 1.5, "output_tokens": 2}, 2),
         (None, 0),
@@ -206,7 +206,7 @@ def test_the_input_is_counted_without_the_answer() -> None:
         (None, ""),
     ],
 )
-def test_times_have_one_form(text: object, expected: str) -> None:
+def test_times_are_converted_to_one_form(text: object, expected: str) -> None:
     """``normalize_timestamp`` converts any ISO time to one form; the result for other values is empty."""
     assert clock.normalize_timestamp(text) == expected
     assert (clock.to_milliseconds(text) is None) == (not expected)

@@ -10,7 +10,7 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import CopyDetector
 
 NOON = "2026-11-22T12:00:00.000Z"
-EARLIER, LATER = "2026-01-20T14:57:02.445Z", "2026-11-22T12:00:00.001Z"
+EARLIER_TIME, LATER_TIME = "2026-01-20T14:57:02.445Z", "2026-11-22T12:00:00.001Z"
 MORNING = "2026-11-22T06:00:00.000Z"
 
 
@@ -27,22 +27,22 @@ def boundary_at_noon(**metadata: Any) -> Record:
 @pytest.mark.parametrize(
     ("rows", "copied"),
     [
-        ([record_at("user", EARLIER), record_at("assistant", NOON)], ""),
+        ([record_at("user", EARLIER_TIME), record_at("assistant", NOON)], ""),
         (
             [
                 boundary_at_noon(),
-                record_at("user", EARLIER),
+                record_at("user", EARLIER_TIME),
                 record_at("assistant", NOON),
-                record_at("attachment", EARLIER),
+                record_at("attachment", EARLIER_TIME),
             ],
             "234",
         ),
         (
             [
                 boundary_at_noon(),
-                record_at("user", EARLIER),
-                record_at("user", LATER),
-                record_at("assistant", EARLIER),
+                record_at("user", EARLIER_TIME),
+                record_at("user", LATER_TIME),
+                record_at("assistant", EARLIER_TIME),
             ],
             "2",
         ),
@@ -50,8 +50,8 @@ def boundary_at_noon(**metadata: Any) -> Record:
             [
                 boundary_at_noon(),
                 record_at("user", NOON, isCompactSummary=True),
-                record_at("user", LATER),
-                record_at("user", EARLIER),
+                record_at("user", LATER_TIME),
+                record_at("user", EARLIER_TIME),
             ],
             "",
         ),
@@ -60,7 +60,7 @@ def boundary_at_noon(**metadata: Any) -> Record:
                 boundary_at_noon(),
                 record_at("user", NOON, isCompactSummary=True),
                 record_at("user", NOON),
-                record_at("user", LATER),
+                record_at("user", LATER_TIME),
             ],
             "3",
         ),
@@ -68,47 +68,47 @@ def boundary_at_noon(**metadata: Any) -> Record:
             [
                 record_at("assistant", MORNING),
                 boundary_at_noon(),
-                record_at("user", EARLIER, isCompactSummary=True),
-                record_at("user", EARLIER),
+                record_at("user", EARLIER_TIME, isCompactSummary=True),
+                record_at("user", EARLIER_TIME),
             ],
             "34",
         ),
         (
             [
-                record_at("assistant", EARLIER),
+                record_at("assistant", EARLIER_TIME),
                 boundary_at_noon(),
                 record_at("user", MORNING, isCompactSummary=True),
-                record_at("user", EARLIER),
+                record_at("user", EARLIER_TIME),
             ],
             "",
         ),
         (
             [
                 record_at("user", MORNING),
-                *[boundary_at_noon(), record_at("user", EARLIER, isCompactSummary=True)] * 2,
+                *[boundary_at_noon(), record_at("user", EARLIER_TIME, isCompactSummary=True)] * 2,
             ],
             "35",
         ),
-        ([boundary_at_noon(preservedSegment={}), record_at("user", EARLIER)], ""),
+        ([boundary_at_noon(preservedSegment={}), record_at("user", EARLIER_TIME)], ""),
         (
             [
                 boundary_at_noon(),
-                record_at("attachment", LATER),
-                record_at("user", EARLIER),
-                record_at("user", EARLIER, isSidechain=True),
+                record_at("attachment", LATER_TIME),
+                record_at("user", EARLIER_TIME),
+                record_at("user", EARLIER_TIME, isSidechain=True),
             ],
             "3",
         ),
         (
             [
                 boundary_at_noon(),
-                record_at("last-prompt", EARLIER),
+                record_at("last-prompt", EARLIER_TIME),
                 record_at("user", ""),
-                record_at("user", EARLIER),
+                record_at("user", EARLIER_TIME),
             ],
             "34",
         ),
-        ([boundary_at_noon() | {"timestamp": 7}, record_at("user", EARLIER)], ""),
+        ([boundary_at_noon() | {"timestamp": 7}, record_at("user", EARLIER_TIME)], ""),
     ],
     ids=[
         "none",

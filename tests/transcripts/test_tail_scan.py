@@ -27,8 +27,10 @@ from tests.builders import (
 from tests.needs import corpus
 
 FILLER = user("x" * 1_000_000, uuid="filler", parent="r3", ts=4)
-BULK = [{**FILLER, "uuid": f"f{n}", "parentUuid": f"f{n - 1}" if n else "r3"} for n in range(6)]
-OLD = [*conversation(2), *BULK]
+FILLER_RECORDS = [
+    {**FILLER, "uuid": f"f{n}", "parentUuid": f"f{n - 1}" if n else "r3"} for n in range(6)
+]
+LONG_OLD_PART = [*conversation(2), *FILLER_RECORDS]
 
 
 def compare_scans(path: str) -> tuple[list[Any], list[Any], bool]:
@@ -57,45 +59,51 @@ def long_compacted_session(*after: Record, **metadata: Any) -> list[Record]:
         boundary(uuid="b", before="f5", ts=10, **metadata),
         summary("told", uuid="s", parent="b", ts=11),
     ]
-    return [*OLD, *row, *after]
+    return [*LONG_OLD_PART, *row, *after]
 
 
-GONE_ON = [user("next", uuid="n", parent="s", ts=12), assistant("yes", uuid="m", parent="n", ts=13)]
-KEPT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
-LISTED = {"anchorUuid": "s", "uuids": ["r2", "r3"]}
-CASES: dict[str, tuple[list[Record], bool]] = {
-    "never compacted": (OLD, False),
-    "compacted": (long_compacted_session(*GONE_ON), True),
+LATER_TURN = [
+    user("next", uuid="n", parent="s", ts=12),
+    assistant("yes", uuid="m", parent="n", ts=13),
+]
+KEPT_SEGMENT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
+KEPT_UUIDS = {"anchorUuid": "s", "uuids": ["r2", "r3"]}
+COMPACTION_CASES: dict[str, tuple[list[Record], bool]] = {
+    "never compacted": (LONG_OLD_PART, False),
+    "compacted": (long_compacted_session(*LATER_TURN), True),
     "compacted, and nothing since": (long_compacted_session(), True),
-    "hinted": (long_compacted_session(*GONE_ON, last_prompt("m")), True),
-    "hinted to the old part": (long_compacted_session(*GONE_ON, last_prompt("r1")), False),
-    "some messages kept": (long_compacted_session(*GONE_ON, segment=KEPT), True),
-    "listed messages kept": (long_compacted_session(*GONE_ON, preserved=LISTED), True),
+    "hinted": (long_compacted_session(*LATER_TURN, last_prompt("m")), True),
+    "hinted to the old part": (long_compacted_session(*LATER_TURN, last_prompt("r1")), False),
+    "some messages kept": (long_compacted_session(*LATER_TURN, segment=KEPT_SEGMENT), True),
+    "listed messages kept": (long_compacted_session(*LATER_TURN, preserved=KEPT_UUIDS), True),
     "marks that lead nowhere": (
-        long_compacted_session(*GONE_ON, segment={**KEPT, "headUuid": "zz"}),
+        long_compacted_session(*LATER_TURN, segment={**KEPT_SEGMENT, "headUuid": "zz"}),
         False,
     ),
-    "a boundary that hangs on the old part": (long_compacted_session(*GONE_ON, parent="f5"), False),
+    "a boundary that hangs on the old part": (
+        long_compacted_session(*LATER_TURN, parent="f5"),
+        False,
+    ),
     "a boundary that is only spoken of": (
-        [*OLD, user('"subtype":"compact_boundary"', uuid="q", parent="f5")],
+        [*LONG_OLD_PART, user('"subtype":"compact_boundary"', uuid="q", parent="f5")],
         False,
     ),
     "spoken of after a true one": (
         long_compacted_session(
-            *GONE_ON, user('say "compact_boundary"', uuid="q", parent="m", ts=14)
+            *LATER_TURN, user('say "compact_boundary"', uuid="q", parent="m", ts=14)
         ),
         True,
     ),
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", COMPACTION_CASES)
 def test_the_live_part_equals_the_whole_scan(name: str, tmp_path: Path) -> None:
     """``scan_live_part`` returns the chain of the whole scan.
 
     If the end of the file is not enough for this, it reads the whole file.
     """
-    records, less = CASES[name]
+    records, less = COMPACTION_CASES[name]
     path = write_session(tmp_path, SESSION, records)
     assert Path(path).stat().st_size > MIN_SKIPPED_FILE_BYTES
     whole, part, read_less = compare_scans(path)
@@ -111,7 +119,7 @@ def test_a_small_file_is_read_completely(tmp_path: Path) -> None:
     row = [
         boundary(uuid="b", before="r3", ts=10),
         summary("told", uuid="s", parent="b", ts=11),
-        *GONE_ON,
+        *LATER_TURN,
     ]
     assert not compare_scans(write_session(tmp_path, SESSION, [*conversation(2), *row]))[2]
 
@@ -132,7 +140,7 @@ def test_the_size_of_the_live_part_is_compared_with_a_limit(tmp_path: Path) -> N
 
     Without a compaction, the whole file is live.
     """
-    path = write_session(tmp_path, SESSION, long_compacted_session(*GONE_ON))
+    path = write_session(tmp_path, SESSION, long_compacted_session(*LATER_TURN))
     size = Path(path).stat().st_size
     live = size - next(node.offset for node in scan_transcript(path).nodes if node.is_boundary)
     assert [is_live_part_within(path, limit) for limit in (10, live - 1, live, size)] == [
@@ -141,11 +149,13 @@ def test_the_size_of_the_live_part_is_compared_with_a_limit(tmp_path: Path) -> N
         True,
         True,
     ]
-    kept = write_session(tmp_path, SESSION, long_compacted_session(*GONE_ON, segment=KEPT))
+    kept = write_session(
+        tmp_path, SESSION, long_compacted_session(*LATER_TURN, segment=KEPT_SEGMENT)
+    )
     assert [is_live_part_within(kept, limit) for limit in (live + 1_000, size + 1_000)] == [
         False,
         True,
     ]
-    whole = write_session(tmp_path, SESSION, OLD)
+    whole = write_session(tmp_path, SESSION, LONG_OLD_PART)
     size = Path(whole).stat().st_size
     assert [is_live_part_within(whole, limit) for limit in (size - 1, size)] == [False, True]

@@ -48,7 +48,7 @@ PADDING = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padd
 FIRST_REQUEST_TOKENS = (
     1_088  # Number of tokens of the first request of these sessions without its prompt.
 )
-KEPT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
+KEPT_SEGMENT = {"anchorUuid": "s", "headUuid": "r2", "tailUuid": "r3"}
 
 
 def records_after_compaction(*more: Record, segment: Record | None = None) -> list[Record]:
@@ -69,7 +69,7 @@ def use_short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (1_500, 6_000))
 
 
-def agreed_context(path: str) -> ContextSize:
+def measure_context_both_ways(path: str) -> ContextSize:
     """Return the size of the context, after checking that both ways to measure it agree."""
     recent, sure = measure_tail(path), measure_chain(path, scan_transcript(path).chain)[0]
     assert recent == sure
@@ -120,11 +120,14 @@ def test_the_end_of_every_corpus_file_gives_the_size_of_the_whole(
         ([*conversation(9)[::-1], *[PADDING] * 9], 2_700),
         (records_after_compaction(), 100 + FIRST_REQUEST_TOKENS),
         (records_after_compaction(*[PADDING] * 9), 100 + FIRST_REQUEST_TOKENS),
-        (records_after_compaction(segment=KEPT), 105 + FIRST_REQUEST_TOKENS),
-        (records_after_compaction(*[PADDING] * 9, segment=KEPT), 105 + FIRST_REQUEST_TOKENS),
+        (records_after_compaction(segment=KEPT_SEGMENT), 105 + FIRST_REQUEST_TOKENS),
+        (
+            records_after_compaction(*[PADDING] * 9, segment=KEPT_SEGMENT),
+            105 + FIRST_REQUEST_TOKENS,
+        ),
         (
             records_after_compaction(
-                user("x", uuid="x", parent="s", ts=20), *[PADDING] * 3, segment=KEPT
+                user("x", uuid="x", parent="s", ts=20), *[PADDING] * 3, segment=KEPT_SEGMENT
             ),
             105 + FIRST_REQUEST_TOKENS,
         ),
@@ -146,7 +149,7 @@ def test_a_misleading_end_of_a_file_gives_the_right_size(
     records: list[Record], expected: int, tmp_path: Path
 ) -> None:
     """Branches, hints, gaps and compactions near the end give the same size as the whole file."""
-    found = agreed_context(write_session(tmp_path, SESSION, records))
+    found = measure_context_both_ways(write_session(tmp_path, SESSION, records))
     assert abs(found.tokens - expected) <= 3
 
 
@@ -162,7 +165,7 @@ def test_a_childs_stated_size_counts_until_its_own_compaction(tmp_path: Path) ->
         ("2026-02-01T00:00:01Z", USUAL_BASE_TOKENS + 1),
     ):
         rows = [head, boundary(uuid="b", ts=at), summary("sum", uuid="s", parent="b", ts=at)]
-        assert agreed_context(write_session(tmp_path, SESSION, rows)).tokens == expected
+        assert measure_context_both_ways(write_session(tmp_path, SESSION, rows)).tokens == expected
 
 
 @pytest.mark.parametrize(
@@ -193,10 +196,10 @@ def test_after_a_trim_in_place_the_size_is_the_stated_one(
         summary("sum", uuid="s", parent="b", ts=2),
         system("informational", uuid="i", parent="s", ts=3, content=remark),
     ]
-    assert agreed_context(write_session(tmp_path, SESSION, rows)).tokens == expected
+    assert measure_context_both_ways(write_session(tmp_path, SESSION, rows)).tokens == expected
     later = [boundary(uuid="b2", ts=4), summary("sum", uuid="s2", parent="b2", ts=5)]
     assert (
-        agreed_context(write_session(tmp_path, SESSION, [*rows, *later])).tokens
+        measure_context_both_ways(write_session(tmp_path, SESSION, [*rows, *later])).tokens
         == USUAL_BASE_TOKENS + 1
     )
     answered = [
@@ -204,7 +207,7 @@ def test_after_a_trim_in_place_the_size_is_the_stated_one(
         user("x", uuid="u", parent="i", ts=4),
         assistant("y", uuid="a", parent="u", ts=5, tokens=500),
     ]
-    assert agreed_context(write_session(tmp_path, SESSION, answered)).tokens == 500
+    assert measure_context_both_ways(write_session(tmp_path, SESSION, answered)).tokens == 500
 
 
 def test_an_answer_with_a_rootless_record_is_counted(tmp_path: Path) -> None:
@@ -224,17 +227,19 @@ def test_an_answer_with_a_rootless_record_is_counted(tmp_path: Path) -> None:
     talk.append(assistant("y", uuid="one", parent="r29", ts=31, tokens=0, message_id="m"))
     talk += [last_prompt("one"), user("x", uuid="left", parent="one", ts=32)]
     talk.append(assistant("y", uuid="two", parent=None, ts=33, tokens=0, message_id="m"))
-    agreed_context(write_session(tmp_path, SESSION, [last_prompt("gone"), *talk]))
+    measure_context_both_ways(write_session(tmp_path, SESSION, [last_prompt("gone"), *talk]))
 
 
-def counted_part(context: ContextSize) -> ContextSize:
+def without_estimate(context: ContextSize) -> ContextSize:
     """Return the size without the estimate for the text after the last count."""
     return context._replace(tokens=context.tokens - context.added_tokens, added_tokens=0)
 
 
 @given(st.randoms(use_true_random=False))
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None:
+def test_the_end_of_generated_sessions_gives_the_size_of_the_whole(
+    tmp_path: Path, chance: random.Random
+) -> None:
     """For random sessions, the end gives the same size as the whole file, up to the last count."""
     records: list[Record] = []
     known: list[str] = []
@@ -279,14 +284,14 @@ def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None
     if records:
         path = write_session(tmp_path, SESSION, records)
         recent, sure = measure_tail(path), measure_chain(path, scan_transcript(path).chain)[0]
-        assert counted_part(recent) == counted_part(sure)
+        assert without_estimate(recent) == without_estimate(sure)
 
 
 def test_big_files_skip_compacted_records(tmp_path: Path) -> None:
     """In files above 5 MiB, a parent before the compaction is ignored, as in the client."""
     big = {**PADDING, "snapshot": {"padding": "x" * 6_000_000}}
     records = records_after_compaction(user("x" * 40, uuid="x", parent="r3", ts=30), *[PADDING] * 9)
-    assert agreed_context(write_session(tmp_path, SESSION, [big, *records])).tokens == 10
+    assert measure_context_both_ways(write_session(tmp_path, SESSION, [big, *records])).tokens == 10
 
 
 def test_a_deleted_file_raises_session_not_found(tmp_path: Path) -> None:
@@ -313,7 +318,9 @@ def test_a_given_window_has_precedence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("original", "window"), [(606_957, 1_000_000), (150_000, 200_000), ("many", 200_000)]
 )
-def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, window: int) -> None:
+def test_a_trimmed_child_has_the_window_of_its_parent(
+    tmp_path: Path, original: object, window: int
+) -> None:
     """A trimmed child has the window of its parent, unless the user set one."""
     first: Record = {
         "trim_metadata": {"stats": {"original_tokens": original, "trimmed_tokens": 168_879}}

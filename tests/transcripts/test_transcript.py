@@ -32,7 +32,7 @@ from tests.builders import (
 )
 
 TURNS = conversation(2)
-CODEX = {
+CODEX_RECORD = {
     "timestamp": "2026-01-01T00:00:00Z",
     "type": "session_meta",
     "payload": {"id": "x", "cwd": "/x"},
@@ -114,7 +114,9 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 
 def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
     """A Codex rollout raises ``NotATranscript`` with one sentence."""
-    path = write_session(tmp_path, SESSION, [CODEX, {"type": "response_item", "payload": {}}])
+    path = write_session(
+        tmp_path, SESSION, [CODEX_RECORD, {"type": "response_item", "payload": {}}]
+    )
     with pytest.raises(
         NotATranscript,
         match=r"^[^.]*\.jsonl is a Codex rollout file, not a Claude Code transcript$",
@@ -152,7 +154,7 @@ def test_turns_start_at_prompts(tmp_path: Path) -> None:
     ]
 
 
-def test_pairs_join_calls_and_results(tmp_path: Path) -> None:
+def test_each_call_is_joined_with_its_result(tmp_path: Path) -> None:
     """``call_results`` has the record with the result of each call, or None."""
     records = [
         user("one", uuid="u1"),
@@ -187,7 +189,7 @@ def test_a_shorter_chain_has_its_own_turns_and_calls(tmp_path: Path) -> None:
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_scan_restores_the_garbage_collector(tmp_path: Path, enabled: bool) -> None:
     """The garbage collector has its former state after a scan, even after an error."""
-    path = write_session(tmp_path, SESSION, [CODEX])
+    path = write_session(tmp_path, SESSION, [CODEX_RECORD])
     was = gc.isenabled()
     (gc.enable if enabled else gc.disable)()
     try:

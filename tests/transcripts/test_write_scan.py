@@ -15,9 +15,9 @@ from resume_hooks.transcripts.transcript import scan_transcript
 from resume_hooks.transcripts.write_scan import Snapshot, WriteObserver, mend_record, needs_mending
 from tests.builders import SESSION, Record, assistant, call, result, session_bytes, user
 
-TEXT = {"type": "text", "text": "said"}
-SIGNED = {"type": "thinking", "thinking": "", "signature": "c2ln"}
-BLANK = {"type": "text", "text": " \n"}
+TEXT_BLOCK = {"type": "text", "text": "said"}
+SIGNED_BLOCK = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+BLANK_BLOCK = {"type": "text", "text": " \n"}
 
 
 def message_with_content(kind: str, content: Any) -> Record:
@@ -26,12 +26,14 @@ def message_with_content(kind: str, content: Any) -> Record:
     return {**row, "message": {**row["message"], "content": content}}
 
 
-SOUND_RECORDS: dict[str, Record] = {
+VALID_RECORDS: dict[str, Record] = {
     "a prompt": message_with_content("user", "hi"),
-    "blocks": message_with_content("user", [TEXT, result("t")]),
+    "blocks": message_with_content("user", [TEXT_BLOCK, result("t")]),
     "a result without content": message_with_content("user", [result("t", "")]),
-    "an answer": message_with_content("assistant", [TEXT, call("t")]),
-    "thinking of which the signature alone is kept": message_with_content("assistant", [SIGNED]),
+    "an answer": message_with_content("assistant", [TEXT_BLOCK, call("t")]),
+    "thinking of which the signature alone is kept": message_with_content(
+        "assistant", [SIGNED_BLOCK]
+    ),
     "encrypted thinking": message_with_content(
         "assistant", [{"type": "redacted_thinking", "data": "x"}]
     ),
@@ -50,38 +52,38 @@ MENDED_RECORDS: dict[str, tuple[Record, Any]] = {
     "a blank prompt": (message_with_content("user", "\n"), None),
     "no blocks": (message_with_content("user", []), None),
     "blank text beside a call": (
-        message_with_content("assistant", [BLANK, call("t")]),
+        message_with_content("assistant", [BLANK_BLOCK, call("t")]),
         [call("t")],
     ),
-    "blank text alone": (message_with_content("assistant", [BLANK]), None),
+    "blank text alone": (message_with_content("assistant", [BLANK_BLOCK]), None),
     "text that is none": (
-        message_with_content("assistant", [{"type": "text", "text": 5}, TEXT]),
-        [TEXT],
+        message_with_content("assistant", [{"type": "text", "text": 5}, TEXT_BLOCK]),
+        [TEXT_BLOCK],
     ),
     "thinking without a signature": (
-        message_with_content("assistant", [{"type": "thinking", "thinking": "x"}, TEXT]),
-        [TEXT],
+        message_with_content("assistant", [{"type": "thinking", "thinking": "x"}, TEXT_BLOCK]),
+        [TEXT_BLOCK],
     ),
     "thinking that is no text": (
         message_with_content(
-            "assistant", [{"type": "thinking", "thinking": 5, "signature": "x"}, TEXT]
+            "assistant", [{"type": "thinking", "thinking": 5, "signature": "x"}, TEXT_BLOCK]
         ),
-        [TEXT],
+        [TEXT_BLOCK],
     ),
     "encryption of nothing": (
-        message_with_content("assistant", [{"type": "redacted_thinking", "data": ""}, TEXT]),
-        [TEXT],
+        message_with_content("assistant", [{"type": "redacted_thinking", "data": ""}, TEXT_BLOCK]),
+        [TEXT_BLOCK],
     ),
-    "what is no block": (message_with_content("user", [None, 5, "x", TEXT]), [TEXT]),
+    "what is no block": (message_with_content("user", [None, 5, "x", TEXT_BLOCK]), [TEXT_BLOCK]),
 }
 
 
-@pytest.mark.parametrize("name", SOUND_RECORDS)
+@pytest.mark.parametrize("name", VALID_RECORDS)
 def test_valid_messages_are_not_repaired(name: str) -> None:
     """A valid message needs no repair, and a repair would not change it."""
-    assert not needs_mending(SOUND_RECORDS[name])
-    if get_message(SOUND_RECORDS[name])["content"]:
-        assert mend_record(SOUND_RECORDS[name]) == SOUND_RECORDS[name]
+    assert not needs_mending(VALID_RECORDS[name])
+    if get_message(VALID_RECORDS[name])["content"]:
+        assert mend_record(VALID_RECORDS[name]) == VALID_RECORDS[name]
 
 
 @pytest.mark.parametrize("name", MENDED_RECORDS)
@@ -110,13 +112,13 @@ def observe_records(folder: Path, rows: list[Any]) -> WriteObserver:
 def test_repeated_calls_and_results_are_removed(tmp_path: Path) -> None:
     """A repair removes the second call and the second result with the same id."""
     twice = [
-        assistant([call("t"), TEXT, call("t")], uuid="a"),
+        assistant([call("t"), TEXT_BLOCK, call("t")], uuid="a"),
         user([result("t", "1"), result("t", "2")], uuid="b"),
     ]
     survey = observe_records(tmp_path, [user("hi", uuid="u"), *twice, user("x", uuid="c")])
     assert survey.records_to_mend == {1, 2}
     assert [get_message(mend_record(row) or {})["content"] for row in twice] == [
-        [call("t"), TEXT],
+        [call("t"), TEXT_BLOCK],
         [result("t", "1")],
     ]
 
@@ -127,14 +129,14 @@ def test_only_messages_are_repaired(tmp_path: Path) -> None:
         user("hi", uuid="u"),
         b"{torn",
         {"type": "mode"},
-        assistant([BLANK], uuid="a"),
+        assistant([BLANK_BLOCK], uuid="a"),
     ]
     assert observe_records(
         tmp_path, [*rows, message_with_content("assistant", "old")]
     ).records_to_mend == {3, 4}
 
 
-def test_snapshots_name_their_message(tmp_path: Path) -> None:
+def test_a_snapshot_belongs_to_its_own_message(tmp_path: Path) -> None:
     """A snapshot belongs to its own message rather than to the message that updated it.
 
     A delta belongs to the message of its snapshot.

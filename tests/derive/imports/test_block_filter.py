@@ -20,7 +20,7 @@ from resume_hooks.derive.imports.record_filter import (
 )
 from resume_hooks.system.text import plain_text
 from tests.builders import Record, call, result
-from tests.transcripts.test_media_tokens import FORMS, PNG
+from tests.transcripts.test_media_tokens import IMAGES_BY_FORMAT, PNG
 
 PDF_BYTES = b"%PDF-1.7\n"
 TEXT_BLOCK = {"type": "text", "text": "hi"}
@@ -63,7 +63,7 @@ def replacement_note(what: str) -> Record:
         ),
         ("user", media_block("words", "text/plain", "document", "text")),
         ("user", media_block(PDF_BYTES, "application/pdf", "document")),
-        *(("user", media_block(data, f"image/{name.split()[0]}")) for name, data in FORMS.items()),
+        *(("user", media_block(data, f"image/{name.split()[0]}")) for name, data in IMAGES_BY_FORMAT.items()),
         ("assistant", TEXT_BLOCK),
         ("assistant", {"type": "thinking", "thinking": "hm", "signature": "s"}),
         ("assistant", {"type": "redacted_thinking", "data": "x"}),

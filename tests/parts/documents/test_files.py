@@ -26,7 +26,7 @@ from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.storage import stored_settings
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
-from tests.redaction.test_handoff import GITHUB, PASSWORD, session_with_secrets
+from tests.redaction.test_handoff import GITHUB_TOKEN, PASSWORD, session_with_secrets
 
 __all__ = ["session_with_secrets"]
 
@@ -281,4 +281,4 @@ def test_secrets_are_redacted_in_a_document(
     files = write_documents(decided, receipt, config_home.where)
     (path,) = files.documents
     written = Path(path).read_text()
-    assert not any(secret in written for secret in (GITHUB, PASSWORD))
+    assert not any(secret in written for secret in (GITHUB_TOKEN, PASSWORD))

@@ -13,7 +13,7 @@ from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.parts.marks import state as mark_state
 from tests.builders import SESSION, ConfigHome, conversation
 from tests.cli.conftest import Cli
-from tests.hooks.test_prompt import OTHER_SESSION_ID, assert_paste_is_reported, prompt_event
+from tests.hooks.test_prompt import OTHER_ID, assert_paste_is_reported, prompt_event
 from tests.hooks.test_triggers import PASTED_ID, assert_paste, assert_trigger
 from tests.sessions.archived.test_verbs import assert_refused
 from tests.test_clock_jumps import (
@@ -88,7 +88,7 @@ def test_mark_and_back_work_in_a_hostile_folder(
 
 @pytest.mark.parametrize(
     "tail",
-    [f"/resume {OTHER_SESSION_ID}", "/clear", f"cd /x && claude --resume {OTHER_SESSION_ID}"],
+    [f"/resume {OTHER_ID}", "/clear", f"cd /x && claude --resume {OTHER_ID}"],
 )
 def test_a_client_command_pasted_after_a_trigger_is_refused(
     config_home: ConfigHome, tail: str
@@ -104,7 +104,7 @@ def test_a_mark_without_a_transcript_is_refused(config_home: ConfigHome) -> None
     """
     trigger = recognise_trigger(">mark my words")
     assert trigger is not None
-    text = card_of_trigger(trigger, prompt_event("", session_id=OTHER_SESSION_ID))
+    text = card_of_trigger(trigger, prompt_event("", session_id=OTHER_ID))
     assert (
         "There is nothing to mark: this session has no transcript yet.\n\nSend a prompt first."
         in text

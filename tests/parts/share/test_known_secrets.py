@@ -195,7 +195,7 @@ def secrets_of_rules() -> list[tuple[str, str]]:
         spans = find_secrets(example.text)
         value = max((example.text[span.start : span.end] for span in spans), key=len)
         is_word = value.isascii() and len(value.split()) == 1
-        if not example.worded and is_word and len(value) >= 2 * RECOGNIZED_LENGTH:
+        if not example.allows_any_letter and is_word and len(value) >= 2 * RECOGNIZED_LENGTH:
             found.append((example.text, value))
     return found
 

@@ -24,10 +24,16 @@ from tests.builders import SESSION, assistant, conversation, session_bytes, sess
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
 from tests.parts.team.test_push import push_from_machine, write_on_machine
-from tests.redaction.planted import FORMS, PLACED, PlantedSecret, assigned_forms, plant_secrets
+from tests.redaction.planted import (
+    FORMS,
+    RECORD_PLACES,
+    PlantedSecret,
+    assigned_forms,
+    plant_secrets,
+)
 
 TURN_COUNT = 20_000
-LINE_PLACES = PLACED[:-1]
+LINE_PLACES = RECORD_PLACES[:-1]
 MIN_SECRET_KINDS = 145
 
 

@@ -36,7 +36,7 @@ from tests.builders import (
 
 LONG_AGO = 1_000_000_000.0
 
-Find = tuple[str, int, str, str]
+FoundWord = tuple[str, int, str, str]
 """A word that the index finds: file name, line number, field and stem of the word.
 
 In the field of turns, the number is that of the turn.
@@ -57,7 +57,7 @@ class Row(NamedTuple):
 class IndexContent(NamedTuple):
     """The content of an index, and the result of the update before it was read."""
 
-    finds: set[Find]
+    finds: set[FoundWord]
     rows: list[Row]
     outcome: UpdateOutcome
     notes: list[str]
@@ -99,7 +99,7 @@ def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -
     where = Where({**home.environ, "RESUME_HOOKS_HOME": str(state)}) if state else home.where
     with opened_index(where, **options) as index:
         return IndexContent(
-            read_finds(index), read_rows(index), index.outcome, index.notes, index.was_rebuilt
+            read_found_words(index), read_rows(index), index.outcome, index.notes, index.was_rebuilt
         )
 
 
@@ -126,10 +126,10 @@ def read_rows(index: OpenIndex) -> list[Row]:
     return sorted(read, key=lambda row: row[:2])
 
 
-def read_finds(index: OpenIndex) -> set[Find]:
+def read_found_words(index: OpenIndex) -> set[FoundWord]:
     """Return every word and name that the index finds, for each record and each turn."""
     names, words, most = file_names(index), index.postings, max(1, index.postings.record_count)
-    found: set[Find] = set()
+    found: set[FoundWord] = set()
     for field in (WORDS_FIELD, *LABEL_FIELDS):
         for word, _ in words.words_with_prefix(field, ""):
             query = Query.term_query(SCHEMA, field, word)
@@ -155,7 +155,7 @@ def build_new_index(home: ConfigHome, tmp_path: Path) -> IndexContent:
     return read_index(home, state=tmp_path / f"cold-{uuid.uuid4()}")
 
 
-def put_session(
+def write_session_file(
     home: ConfigHome, *records: Record | bytes, name: str = SESSION, old: bool = True
 ) -> Path:
     """Write a session to the project and return its path.
@@ -201,7 +201,7 @@ def fill_home(home: ConfigHome, files: int = 24, records: int = 60) -> int:
     vocabulary = [f"{chance.choice('abcdefgh')}{chance.randrange(4_000)}word" for _ in range(4_000)]
     for number in range(files):
         texts = (" ".join(chance.choices(vocabulary, k=100)) for _ in range(records))
-        put_session(
+        write_session_file(
             home,
             *(answer_with_id(text, number=f"{number}.{place}") for place, text in enumerate(texts)),
             name=session_id(number),

@@ -29,20 +29,20 @@ from tests.search.index.probe import (
     append_records,
     build_new_index,
     prompt_with_id,
-    put_session,
     read_index,
     uuid_of_text,
+    write_session_file,
 )
 
-NAME = f"{SESSION}.jsonl"
+FILE_NAME = f"{SESSION}.jsonl"
 FORK, GRANDCHILD = session_id(2), session_id(3)
-BULK = "many words, " * 100
+LONG_TEXT = "many words, " * 100
 
-Found = tuple[str, tuple[str, ...]]
+HitWithSessions = tuple[str, tuple[str, ...]]
 """A hit's reference and the ids of its sessions, the hit's own session first."""
 
 
-def hits_for_word(home: ConfigHome, word: str) -> list[Found]:
+def hits_for_word(home: ConfigHome, word: str) -> list[HitWithSessions]:
     """Return the hits of a search for one word."""
     return [(hit.reference, hit.sessions) for hit in search_index([word], Scope(), home.where).hits]
 
@@ -64,9 +64,9 @@ def test_a_fork_of_the_client_is_one_hit(config_home: ConfigHome) -> None:
     The client keeps the uuid. Later records of the fork are hits in the fork.
     """
     shared = [prompt_with_id("alpha"), answer_with_id("beta")]
-    put_session(config_home, *shared)
+    write_session_file(config_home, *shared)
     fork_of = [*({**record, "sessionId": FORK} for record in shared), prompt_with_id("gamma")]
-    put_session(config_home, *fork_of, name=FORK, old=False)
+    write_session_file(config_home, *fork_of, name=FORK, old=False)
     for word, line in (("alpha", 0), ("beta", 1)):
         assert hits_for_word(config_home, word) == [(f"{SESSION}:{line}", (SESSION, FORK))]
     assert hits_for_word(config_home, "gamma") == [(f"{FORK}:2", (FORK,))]
@@ -80,9 +80,9 @@ def test_a_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
     shared = [prompt_with_id("alpha"), answer_with_id("beta")]
     once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
     twice = [sdk_fork_record(record, FORK, GRANDCHILD) for record in once]
-    put_session(config_home, *twice, prompt_with_id("delta"), name=GRANDCHILD)
-    put_session(config_home, *once, prompt_with_id("gamma"), name=FORK, old=False)
-    put_session(config_home, *shared, old=False)
+    write_session_file(config_home, *twice, prompt_with_id("delta"), name=GRANDCHILD)
+    write_session_file(config_home, *once, prompt_with_id("gamma"), name=FORK, old=False)
+    write_session_file(config_home, *shared, old=False)
     ((reference, sessions),) = hits_for_word(config_home, "alpha")
     assert (reference, sessions[0], set(sessions)) == (
         f"{SESSION}:0",
@@ -100,8 +100,8 @@ def test_our_fork_of_an_sdk_fork_is_one_hit(config_home: ConfigHome) -> None:
     shared = [prompt_with_id("alpha"), answer_with_id("beta", parent=uuid_of_text("alpha"), ts=1)]
     once = [sdk_fork_record(record, SESSION, FORK) for record in shared]
     once[1]["parentUuid"] = once[0]["uuid"]
-    own = put_session(config_home, *shared)
-    theirs = put_session(config_home, *once, name=FORK)
+    own = write_session_file(config_home, *shared)
+    theirs = write_session_file(config_home, *once, name=FORK)
     again, made = (
         Path(
             write_child(
@@ -125,11 +125,13 @@ def write_large_parent(home: ConfigHome) -> Path:
                 number=f"a{number}",
                 tokens=20_000 + number,
             ),
-            user([result(f"c{number}", f"body{number} {BULK}")], uuid=uuid_of_text(f"r{number}")),
+            user(
+                [result(f"c{number}", f"body{number} {LONG_TEXT}")], uuid=uuid_of_text(f"r{number}")
+            ),
         ]
     writes = [
         {"type": "text", "text": "epsilon"},
-        call("w", "Write", file_path="/x.py", content=f"zeta {BULK}"),
+        call("w", "Write", file_path="/x.py", content=f"zeta {LONG_TEXT}"),
     ]
     records += [
         answer_with_id(writes, number="w", tokens=29_000),
@@ -144,7 +146,7 @@ def write_large_parent(home: ConfigHome) -> Path:
         {**record, "parentUuid": records[i - 1]["uuid"] if i else None}
         for i, record in enumerate(records)
     ]
-    return put_session(home, *linked)
+    return write_session_file(home, *linked)
 
 
 def write_trimmed_child(home: ConfigHome, path: Path) -> Path:
@@ -181,7 +183,7 @@ def test_a_trimmed_child_adds_no_hit_for_copied_text(
     assert "suppress" not in holding.words()  # This is a word of the placeholders.
 
 
-def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
+def test_the_lineage_of_a_handoff_is_not_indexed(config_home: ConfigHome) -> None:
     """The index has a handoff's next step but not its lineage block."""
     parent = write_large_parent(config_home)
     plan = agents.plan_fresh(
@@ -196,9 +198,7 @@ def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
     assert "lineag" not in holding.words()
 
 
-def test_a_child_has_the_hits_after_its_parent_is_deleted(
-    config_home: ConfigHome, tmp_path: Path
-) -> None:
+def test_a_child_gets_the_hits_of_a_deleted_parent(config_home: ConfigHome, tmp_path: Path) -> None:
     """After the parent is deleted, its child has the hits for the text that it copied.
 
     When the parent is restored, the parent has the hits again.
@@ -225,8 +225,8 @@ def test_a_rewritten_parent_keeps_its_hits(config_home: ConfigHome) -> None:
     If the parent lost a record, the fork has the hit.
     """
     shared = [prompt_with_id("alpha"), answer_with_id("beta")]
-    parent = put_session(config_home, *shared)
-    put_session(
+    parent = write_session_file(config_home, *shared)
+    write_session_file(
         config_home,
         *(sdk_fork_record(record, SESSION, FORK) for record in shared),
         prompt_with_id("gamma"),
@@ -244,8 +244,10 @@ def test_a_repeated_id_with_another_text_is_not_a_copy(config_home: ConfigHome) 
 
     The reason is that a hostile or faulty program may repeat a uuid.
     """
-    put_session(config_home, prompt_with_id("alpha", number=1), prompt_with_id("beta", number=1))
-    put_session(config_home, prompt_with_id("alpha gamma", number=1), name=FORK)
+    write_session_file(
+        config_home, prompt_with_id("alpha", number=1), prompt_with_id("beta", number=1)
+    )
+    write_session_file(config_home, prompt_with_id("alpha gamma", number=1), name=FORK)
     assert hits_for_word(config_home, "beta") == [(f"{SESSION}:1", (SESSION,))]
     assert set(hits_for_word(config_home, "alpha")) == {
         (f"{SESSION}:0", (SESSION,)),
@@ -260,7 +262,7 @@ def test_similar_ids_are_distinguished(config_home: ConfigHome) -> None:
         for digit in "0123456789abcdef"
     ]
     for number, uuid in enumerate(ids):
-        put_session(config_home, user("alpha", uuid=uuid), name=session_id(number))
+        write_session_file(config_home, user("alpha", uuid=uuid), name=session_id(number))
     keys = {row.posting.key for row in read_index(config_home).rows}
     assert len(keys) == 16
 
@@ -269,7 +271,7 @@ def test_a_cycle_of_parents_is_indexed_once(config_home: ConfigHome) -> None:
     """Two sessions that name each other as parent are indexed, and their common record is one hit."""
     for one, other in ((SESSION, FORK), (FORK, SESSION)):
         line = {"continue_metadata": {"parent_session_id": other, "continuation_type": "fork"}}
-        put_session(config_home, line, prompt_with_id("alpha"), name=one)
+        write_session_file(config_home, line, prompt_with_id("alpha"), name=one)
     ((_, sessions),) = hits_for_word(config_home, "alpha")
     assert set(sessions) == {SESSION, FORK}
     assert read_index(config_home).outcome.read_files == 0

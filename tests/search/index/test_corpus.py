@@ -12,7 +12,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import read_lines
 from tests.builders import ConfigHome
 from tests.needs import corpus, corpus_sessions
-from tests.search.index.probe import read_finds, read_rows
+from tests.search.index.probe import read_found_words, read_rows
 
 MIN_ROW_SHARE = 0.5  # Minimum share of all lines that must have a row in the index.
 
@@ -91,4 +91,4 @@ def _read_rows(index: OpenIndex) -> set[tuple[object, ...]]:
         (*row[:5], row.posting.offset, row.posting.length, row.posting.time)
         for row in read_rows(index)
     }
-    return {*told, *read_finds(index)}
+    return {*told, *read_found_words(index)}

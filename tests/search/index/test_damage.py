@@ -31,10 +31,10 @@ from tests.search.index.probe import (
     fill_home,
     index_words_folder,
     prompt_with_id,
-    put_session,
-    read_finds,
+    read_found_words,
     read_index,
     table_path,
+    write_session_file,
 )
 
 
@@ -43,7 +43,7 @@ def test_a_newer_index_is_left_alone_and_an_older_one_rebuilt(config_home: Confi
 
     A newer engine may share the folder.
     """
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     for version, ours in ((INDEX_VERSION + 1, False), (INDEX_VERSION - 1, True)):
         with contextlib.closing(sqlite3.connect(table_path(config_home))) as db, db:
@@ -55,7 +55,7 @@ def test_a_newer_index_is_left_alone_and_an_older_one_rebuilt(config_home: Confi
 
 def test_the_single_file_index_is_replaced(config_home: ConfigHome) -> None:
     """An index of version 2, which was a single file, is replaced completely."""
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     table_path(config_home).parent.mkdir()
     with contextlib.closing(sqlite3.connect(table_path(config_home))) as db, db:
         db.execute("CREATE TABLE about(version INTEGER NOT NULL, next INTEGER NOT NULL)")
@@ -74,7 +74,7 @@ def test_an_empty_folder_in_place_of_the_index_is_replaced(config_home: ConfigHo
 
     A folder with content may be the user's, so a note reports it and it stays.
     """
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     path = table_path(config_home)
     path.unlink()
@@ -126,7 +126,7 @@ def test_damage_at_any_page_is_repaired(config_home: ConfigHome) -> None:
 
     The first search works or reports the damage.
     """
-    put_session(config_home, prompt_with_id("alpha"), answer_with_id("beta"))
+    write_session_file(config_home, prompt_with_id("alpha"), answer_with_id("beta"))
     before = read_index(config_home).finds
     path = table_path(config_home)
     raw = path.read_bytes()
@@ -156,7 +156,7 @@ def test_damage_found_by_a_search_is_repaired_by_the_next(
     before = read_index(config_home).finds
     damage_files(index_words_folder(config_home) / "records", "idx")
     with pytest.raises(IndexDamaged) as caught, opened_index(config_home.where) as index:
-        read_finds(index)
+        read_found_words(index)
     assert "again" in caught.value.remedy
     assert read_index(config_home).finds == before
     damage_files(index_words_folder(config_home) / "records", "idx")
@@ -187,7 +187,7 @@ def test_damaged_words_are_rebuilt(
 
     Messages that were added after the damage are found, too.
     """
-    path = put_session(config_home, prompt_with_id("alpha"), answer_with_id("beta"))
+    path = write_session_file(config_home, prompt_with_id("alpha"), answer_with_id("beta"))
     read_index(config_home)
     for more in ((), (prompt_with_id("gamma"),)):
         append_records(path, *more)
@@ -210,13 +210,13 @@ def test_damaged_words_are_rebuilt(
 
 
 @pytest.mark.parametrize("gone", ["index", "index/records", "index/windows", "index.db"])
-def test_table_and_words_must_match(config_home: ConfigHome, gone: str) -> None:
+def test_an_index_without_its_table_or_words_is_rebuilt(config_home: ConfigHome, gone: str) -> None:
     """If the SQLite file or the words are missing, all files are read again.
 
     So no word belongs to a file that the index doesn't know.
     """
-    put_session(config_home, prompt_with_id("alpha"))
-    other = put_session(config_home, prompt_with_id("beta"), name=session_id(2))
+    write_session_file(config_home, prompt_with_id("alpha"))
+    other = write_session_file(config_home, prompt_with_id("beta"), name=session_id(2))
     read_index(config_home)
     other.unlink()
     state = table_path(config_home).parent
@@ -305,7 +305,7 @@ def run_python(home: ConfigHome, code: str, *words: str) -> subprocess.Completed
 @pytest.mark.parametrize("kept", ["wal", "shm"])
 def test_leftover_files_next_to_the_index_are_harmless(config_home: ConfigHome, kept: str) -> None:
     """Invalid files of SQLite beside the index, with or without an index, do not disturb a search."""
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     for gone in (False, True):
         if gone:

@@ -21,17 +21,17 @@ from tests.search.index.probe import (
     append_records,
     fill_home,
     prompt_with_id,
-    put_session,
     read_index,
     table_path,
+    write_session_file,
 )
 
-NAME = f"{SESSION}.jsonl"
+FILE_NAME = f"{SESSION}.jsonl"
 
 
-def test_files_are_private(config_home: ConfigHome) -> None:
+def test_index_files_are_private(config_home: ConfigHome) -> None:
     """The files of the index have mode 0600 and the folders 0700, under any umask."""
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     before = os.umask(0)
     try:
         with opened_index(config_home.where) as index:
@@ -53,7 +53,7 @@ def test_a_rebuild_as_the_first_command_keeps_its_index(config_home: ConfigHome)
 
     There is no old index and no state folder before it.
     """
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     assert not table_path(config_home).parent.exists()
     holding = read_index(config_home, rebuild=True)
     assert (holding.notes, holding.words()) == ([], {"alpha"})
@@ -106,7 +106,7 @@ def test_a_disk_that_fills_up_later_keeps_the_stored_index(config_home: ConfigHo
 
 def test_a_temporary_index_contains_only_the_needed_folders(config_home: ConfigHome) -> None:
     """A temporary index covers only the project folders that the search needs."""
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     other = config_home.project("/home/user/other") / f"{session_id(2)}.jsonl"
     append_records(other, prompt_with_id("beta"))
     (config_home.config / "resume-hooks").write_text("in the way")
@@ -123,7 +123,7 @@ def test_a_read_only_folder_gives_a_temporary_index(monkeypatch: pytest.MonkeyPa
         home = ConfigHome.at(Path(root))
         config = home.config
         (config / "resume-hooks").mkdir()
-        put_session(home, prompt_with_id("alpha"))
+        write_session_file(home, prompt_with_id("alpha"))
         for folder in (root, config, config / "resume-hooks"):
             os.chmod(folder, 0o555)
         assert _search_without_rights(home) == "['alpha'] True"
@@ -163,7 +163,7 @@ def test_a_link_with_the_name_of_the_index_is_not_followed(
 
     The search uses a temporary index.
     """
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     target = tmp_path / "precious"
     target.write_text("precious")
     table_path(config_home).parent.mkdir()

@@ -21,11 +21,11 @@ from tests.search.index.probe import (
 )
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
-SEEDS = 12
-STEPS = 30
+SEED_COUNT = 12
+STEP_COUNT = 30
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", range(SEED_COUNT))
 def test_an_updated_index_equals_a_new_one(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -37,7 +37,7 @@ def test_an_updated_index_equals_a_new_one(
     chance = random.Random(seed)
     monkeypatch.setattr(read_transcript, "PART_BYTES", chance.choice([400, 2_000, 2_000_000]))
     pool: list[Record] = []
-    for step in range(STEPS):
+    for step in range(STEP_COUNT):
         _change_file(
             _random_file(config_home, chance),
             config_home,

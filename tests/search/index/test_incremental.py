@@ -36,14 +36,14 @@ from tests.search.index.probe import (
     index_words_folder,
     make_old,
     prompt_with_id,
-    put_session,
     read_index,
     table_path,
     uuid_of_text,
+    write_session_file,
 )
 
-OTHER = session_id(2)
-NAME = f"{SESSION}.jsonl"
+OTHER_ID = session_id(2)
+FILE_NAME = f"{SESSION}.jsonl"
 
 
 def test_only_the_last_part_is_read_again(
@@ -54,7 +54,7 @@ def test_only_the_last_part_is_read_again(
     It does not read unchanged files.
     """
     monkeypatch.setattr(read_transcript, "PART_BYTES", 2_000)
-    path = put_session(
+    path = write_session_file(
         config_home,
         *(prompt_with_id(f"alpha{number} " + "beta " * 90, number=number) for number in range(8)),
     )
@@ -65,7 +65,7 @@ def test_only_the_last_part_is_read_again(
         holding = read_index(config_home)
         assert holding.outcome.read_files == 1
         assert size <= holding.outcome.read_bytes < 2_000 + size < whole
-        assert holding.lines(f"gamma{number}") == [(NAME, number)]
+        assert holding.lines(f"gamma{number}") == [(FILE_NAME, number)]
         assert read_index(config_home).outcome == (0, 0, 0, 0)
     fresh = build_new_index(config_home, tmp_path)
     assert (holding.finds, len(holding.rows)) == (fresh.finds, len(fresh.rows))
@@ -73,7 +73,7 @@ def test_only_the_last_part_is_read_again(
 
 def test_an_unfinished_line_is_indexed_when_complete(config_home: ConfigHome) -> None:
     """A line that is not finished is indexed when it is complete, with its own line number."""
-    path = put_session(config_home, prompt_with_id("alpha"))
+    path = write_session_file(config_home, prompt_with_id("alpha"))
     raw = line(prompt_with_id("gamma")) + b"\n"
     add_bytes(path, raw[:40])
     holding = read_index(config_home)
@@ -82,8 +82,8 @@ def test_an_unfinished_line_is_indexed_when_complete(config_home: ConfigHome) ->
     add_bytes(path, raw[40:])
     append_records(path, prompt_with_id("delta"))
     holding = read_index(config_home)
-    assert holding.lines("gamma") == [(NAME, 1)]
-    assert holding.lines("delta") == [(NAME, 2)]
+    assert holding.lines("gamma") == [(FILE_NAME, 1)]
+    assert holding.lines("delta") == [(FILE_NAME, 2)]
 
 
 def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome) -> None:
@@ -91,9 +91,9 @@ def test_a_complete_line_without_a_line_feed_is_indexed(config_home: ConfigHome)
 
     The next update does not read it again.
     """
-    path = put_session(config_home, prompt_with_id("alpha"), old=False)
+    path = write_session_file(config_home, prompt_with_id("alpha"), old=False)
     add_bytes(path, line(prompt_with_id("gamma")))
-    assert read_index(config_home).lines("gamma") == [(NAME, 1)]
+    assert read_index(config_home).lines("gamma") == [(FILE_NAME, 1)]
     with opened_index(config_home.where) as index:
         assert find_changes(index.db, list_transcripts(config_home.where)) == ([], [])
 
@@ -104,7 +104,7 @@ def test_an_indexed_unfinished_line_may_still_grow(config_home: ConfigHome, tmp_
     The client may add the line feed first, or append directly.
     """
     for number, joint in ((1, b"\n"), (2, b"")):
-        path = put_session(
+        path = write_session_file(
             config_home, prompt_with_id("alpha", number=number), name=session_id(number)
         )
         add_bytes(path, line(prompt_with_id("gamma", number=10 + number)))
@@ -125,7 +125,7 @@ def test_an_indexed_unfinished_line_may_still_grow(config_home: ConfigHome, tmp_
 
 def test_invalid_bytes_without_a_line_feed_are_read_once(config_home: ConfigHome) -> None:
     """An invalid last line without a line feed is not indexed, and an old file is not read again."""
-    path = put_session(config_home, prompt_with_id("alpha"))
+    path = write_session_file(config_home, prompt_with_id("alpha"))
     add_bytes(path, b'{"type":"user","mess')
     make_old(path)
     assert read_index(config_home).words() == {"alpha"}
@@ -150,7 +150,7 @@ def test_a_file_with_other_contents_is_read_again(
 
     Its size, time or inode shows the change.
     """
-    path = put_session(
+    path = write_session_file(
         config_home,
         prompt_with_id("alpha"),
         prompt_with_id("secret"),
@@ -169,22 +169,22 @@ def test_a_file_with_other_contents_is_read_again(
 
 def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> None:
     """A file that was moved to another project is found there, and not at its old path."""
-    path = put_session(config_home, prompt_with_id("alpha"))
+    path = write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
-    path.rename(config_home.project("/home/user/elsewhere") / NAME)
-    assert read_index(config_home).lines("alpha") == [(NAME, 0)]
+    path.rename(config_home.project("/home/user/elsewhere") / FILE_NAME)
+    assert read_index(config_home).lines("alpha") == [(FILE_NAME, 0)]
     with opened_index(config_home.where) as index:
         assert index.db.execute("SELECT folder FROM files").fetchall() == [
             ("-home-user-elsewhere",)
         ]
 
 
-def test_a_file_deleted_before_its_read_is_skipped(
+def test_a_file_deleted_during_an_update_is_skipped(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that is deleted during an update is removed from the index, and other files stay."""
-    path = put_session(config_home, prompt_with_id("alpha"))
-    put_session(config_home, prompt_with_id("beta"), name=OTHER)
+    path = write_session_file(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("beta"), name=OTHER_ID)
     read_index(config_home)
     append_records(path, prompt_with_id("gamma"))
     listed = list_transcripts(config_home.where)
@@ -199,7 +199,7 @@ def test_records_appended_during_an_update_are_indexed_once(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Records that are appended during an update are indexed once."""
-    path = put_session(config_home, prompt_with_id("alpha"))
+    path = write_session_file(config_home, prompt_with_id("alpha"))
     listed = list_transcripts(config_home.where)
     append_records(path, prompt_with_id("gamma"))
     with monkeypatch.context() as patch:
@@ -207,10 +207,10 @@ def test_records_appended_during_an_update_are_indexed_once(
             "resume_hooks.search.index.connect.list_all_transcripts", lambda _environ: listed
         )
         first = read_index(config_home)
-    assert first.lines("gamma") == [(NAME, 1)]
+    assert first.lines("gamma") == [(FILE_NAME, 1)]
     append_records(path, prompt_with_id("delta"))
     holding = read_index(config_home)
-    assert holding.lines("delta") == [(NAME, 2)]
+    assert holding.lines("delta") == [(FILE_NAME, 2)]
     assert len(holding.lines("gamma")) == 1
 
 
@@ -232,7 +232,7 @@ def test_a_large_file_is_read_in_parts(
 
     After an interruption, the next update reads only the remaining parts.
     """
-    put_session(
+    write_session_file(
         config_home, *(prompt_with_id(f"word{number}", number=number) for number in range(200))
     )
     whole = read_index(config_home, state=tmp_path / "whole")
@@ -244,7 +244,7 @@ def test_a_large_file_is_read_in_parts(
     assert 0 < len(behind.finds) < len(whole.finds)
     rest = read_index(config_home)
     assert (rest.finds, len(rest.rows)) == (whole.finds, 200)
-    assert rest.outcome.read_bytes < (config_home.project() / NAME).stat().st_size
+    assert rest.outcome.read_bytes < (config_home.project() / FILE_NAME).stat().st_size
 
 
 def test_a_turn_over_several_parts_has_one_number(
@@ -252,7 +252,7 @@ def test_a_turn_over_several_parts_has_one_number(
 ) -> None:
     """A turn that is read in several parts has one number and is found by the words of each part."""
     monkeypatch.setattr(read_transcript, "PART_WORDS_BYTES", 20)
-    put_session(
+    write_session_file(
         config_home,
         prompt_with_id("alpha"),
         *(answer_with_id(f"beta{number} filling", number=number) for number in range(6)),
@@ -270,7 +270,7 @@ def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
     The note has the number and the size of the remaining files.
     """
     for number in range(1, 5):
-        path = put_session(
+        path = write_session_file(
             config_home,
             prompt_with_id(f"word{number} " + "beta " * 200),
             name=session_id(number),
@@ -289,7 +289,7 @@ def test_the_newest_file_is_read_first(config_home: ConfigHome) -> None:
 
 def test_a_later_answer_has_the_tool_of_its_call(config_home: ConfigHome) -> None:
     """A tool result has the name of its tool even if the call was indexed by an earlier update."""
-    path = put_session(
+    path = write_session_file(
         config_home,
         tool_use(
             "c1", uuid=uuid_of_text("c"), parent=None, name="Grep", tool_input={"pattern": "x1"}
@@ -315,23 +315,24 @@ def test_a_repeated_title_is_indexed_once(config_home: ConfigHome) -> None:
     Another session may have the same title.
     """
     title = {"type": "custom-title", "customTitle": "Parser", "sessionId": SESSION}
-    path = put_session(config_home, title, prompt_with_id("alpha"), title)
-    put_session(config_home, title, name=OTHER)
+    path = write_session_file(config_home, title, prompt_with_id("alpha"), title)
+    write_session_file(config_home, title, name=OTHER_ID)
     read_index(config_home)
     append_records(path, title)
-    assert read_index(config_home).lines("parser") == [(f"{OTHER}.jsonl", 0), (NAME, 0)]
+    assert read_index(config_home).lines("parser") == [(f"{OTHER_ID}.jsonl", 0), (FILE_NAME, 0)]
 
 
 def test_many_small_updates_keep_the_index_small(config_home: ConfigHome) -> None:
     """Sixty small updates keep the index below 300 kB, and every appended record is found."""
-    path = put_session(config_home, prompt_with_id("alpha"))
+    path = write_session_file(config_home, prompt_with_id("alpha"))
     for number in range(60):
         append_records(path, prompt_with_id(f"word{number} common", number=number))
         with opened_index(config_home.where) as index:
             assert index.outcome.read_files == 1
     assert len(list(index_words_folder(config_home).rglob("*"))) < 200
     assert (
-        size_of(index_words_folder(config_home)) + table_path(config_home).stat().st_size < 300_000
+        folder_bytes(index_words_folder(config_home)) + table_path(config_home).stat().st_size
+        < 300_000
     )
     assert len(read_index(config_home).lines("common")) == 60
 
@@ -345,7 +346,7 @@ def test_a_mostly_deleted_index_is_rebuilt(
     """
     fill_home(config_home, files=20, records=10)
     read_index(config_home)
-    before = size_of(index_words_folder(config_home))
+    before = folder_bytes(index_words_folder(config_home))
     monkeypatch.setattr(postings, "MAX_DELETED_RECORDS", 50)
     for number in range(13):
         (config_home.project() / f"{session_id(number)}.jsonl").unlink()
@@ -353,10 +354,10 @@ def test_a_mostly_deleted_index_is_rebuilt(
     (config_home.project() / f"{session_id(13)}.jsonl").unlink()
     holding = read_index(config_home)
     assert (holding.rebuilt, len(holding.rows)) == (True, 60)
-    assert size_of(index_words_folder(config_home)) < before * 0.6
+    assert folder_bytes(index_words_folder(config_home)) < before * 0.6
 
 
-def size_of(folder: Path) -> int:
+def folder_bytes(folder: Path) -> int:
     """Return the number of bytes of all files below the folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
@@ -364,7 +365,9 @@ def size_of(folder: Path) -> int:
 def test_a_file_with_an_impossible_time_is_indexed(config_home: ConfigHome) -> None:
     """A file with a time in the year 1675 or 2264 is indexed, and so are other files."""
     paths = [
-        put_session(config_home, prompt_with_id(f"the zymurgy {number}"), name=session_id(number))
+        write_session_file(
+            config_home, prompt_with_id(f"the zymurgy {number}"), name=session_id(number)
+        )
         for number in range(1, 4)
     ]
     for path, at in zip(paths, (9_300_000_000, -9_300_000_000, 0), strict=True):

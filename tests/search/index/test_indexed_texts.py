@@ -37,12 +37,12 @@ from tests.search.index.probe import (
     answer_with_id,
     append_records,
     prompt_with_id,
-    put_session,
     read_index,
     uuid_of_text,
+    write_session_file,
 )
 
-NAME = f"{SESSION}.jsonl"
+FILE_NAME = f"{SESSION}.jsonl"
 
 
 def read_rows(home: ConfigHome) -> list[tuple[int, str, str]]:
@@ -56,7 +56,7 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
     Records without text are not indexed.
     """
     thought = [{"type": "thinking", "thinking": "pondered", "signature": "s"}]
-    put_session(
+    write_session_file(
         config_home,
         prompt_with_id("prompted"),
         answer_with_id("answered"),
@@ -95,14 +95,14 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
     assert "hidden" not in read_index(config_home).words()
 
 
-def test_files_of_tools_are_indexed(config_home: ConfigHome) -> None:
+def test_files_that_tools_used_are_indexed(config_home: ConfigHome) -> None:
     """The index has the files that tools read and edited, unless a path is invalid."""
     inputs: list[Record] = [
         {"file_path": "/a.py"},
         {"notebook_path": "/b.ipynb"},
         {"file_path": "/x" * 40_000},
     ]
-    put_session(
+    write_session_file(
         config_home,
         *(answer_with_id([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)),
     )
@@ -111,12 +111,12 @@ def test_files_of_tools_are_indexed(config_home: ConfigHome) -> None:
     assert touched == [("/a.py", 1), ("/b.ipynb", 1)]
 
 
-def test_plain_exports_are_indexed(config_home: ConfigHome) -> None:
+def test_records_without_uuids_are_indexed(config_home: ConfigHome) -> None:
     """Records without uuids are indexed with the tool that is named in the message.
 
     Plain exports have such records.
     """
-    put_session(
+    write_session_file(
         config_home,
         {"type": "user", "message": {"role": "user", "content": "prompted"}},
         {"type": "assistant", "message": {"role": "assistant", "content": "answered"}},
@@ -151,7 +151,7 @@ def test_calls_of_our_engine_are_not_indexed(config_home: ConfigHome, command: s
 
     The output is omitted even if it is appended after an update.
     """
-    path = put_session(
+    path = write_session_file(
         config_home,
         prompt_with_id("alpha"),
         tool_use(
@@ -177,18 +177,18 @@ def test_our_own_output_is_not_indexed(
     config_home: ConfigHome, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     """The output of ``outline`` and ``read`` in another session is not indexed."""
-    put_session(config_home, prompt_with_id("zymurgy"), answer_with_id("beta"))
+    write_session_file(config_home, prompt_with_id("zymurgy"), answer_with_id("beta"))
     with pytest.raises(SystemExit):
         cli(words)
     printed = capsys.readouterr().out
     assert "zymurgy" in printed
-    put_session(
+    write_session_file(
         config_home,
         answer_with_id([call("c1", "Bash")]),
         user([result("c1", printed)], uuid=uuid_of_text(2)),
         name=session_id(2),
     )
-    assert read_index(config_home).lines("zymurgi") == [(NAME, 0)]
+    assert read_index(config_home).lines("zymurgi") == [(FILE_NAME, 0)]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_command_that_only_mentions_our_engine_is_indexed(
     config_home: ConfigHome, command: str
 ) -> None:
     """A command that only mentions this plugin's engine is indexed with its output."""
-    put_session(
+    write_session_file(
         config_home,
         tool_use(
             "c1", uuid=uuid_of_text(1), parent=None, name="Bash", tool_input={"command": command}
@@ -221,7 +221,7 @@ def test_our_output_is_omitted_only_in_a_shells_output(
 
     Examples are a fetched page, a prompt about the lineage block, and text after a placeholder.
     """
-    put_session(
+    write_session_file(
         config_home,
         prompt_with_id("the block [SESSION LINEAGE] is wrong about zymurgy"),
         answer_with_id([call("c1", "WebFetch")]),
@@ -251,7 +251,7 @@ def test_the_report_of_our_searcher_is_not_indexed(config_home: ConfigHome) -> N
     """
     for number, agent in enumerate(["resume-hooks:session-searcher", "other:session-searcher"]):
         asked = {"subagent_type": agent, "prompt": f"where is zymurgy{number}"}
-        put_session(
+        write_session_file(
             config_home,
             tool_use("c1", uuid=uuid_of_text(1), parent=None, name="Agent", tool_input=asked),
             tool_result("c1", f"numbat{number} was found", uuid=uuid_of_text(2), parent=None),
@@ -263,7 +263,9 @@ def test_the_report_of_our_searcher_is_not_indexed(config_home: ConfigHome) -> N
 
 def test_escape_sequences_are_not_part_of_words(config_home: ConfigHome) -> None:
     """Escape sequences of a terminal are not part of the indexed words."""
-    put_session(config_home, prompt_with_id("\x1b[31merror\x1b[0m: \x1b[36mzymurgy\x1b[K done"))
+    write_session_file(
+        config_home, prompt_with_id("\x1b[31merror\x1b[0m: \x1b[36mzymurgy\x1b[K done")
+    )
     assert read_index(config_home).words() == {"error", "zymurgi", "done"}
 
 
@@ -275,7 +277,7 @@ def test_blocked_prompts_are_not_indexed(config_home: ConfigHome) -> None:
     blocked = (
         "UserPromptSubmit operation blocked by hook:\nzymurgy\n\nOriginal prompt: >search zymurgy"
     )
-    put_session(
+    write_session_file(
         config_home,
         prompt_with_id("alpha"),
         system("informational", uuid=uuid_of_text(1), content=blocked),
@@ -295,7 +297,7 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
 
     The file is in the session's folder, in a workflow's folder there, or beside the session.
     """
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     inside = config_home.project() / SESSION / "subagents"
     (inside / "workflows" / "run1").mkdir(parents=True)
     task = prompt_with_id("task1", isSidechain=True)
@@ -314,7 +316,9 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
         )
     assert sessions == dict.fromkeys(["agent-a1", "agent-a2", "agent-a3"], SESSION)
     assert [
-        (row.name, row.role, row.turn) for row in read_index(config_home).rows if row.name != NAME
+        (row.name, row.role, row.turn)
+        for row in read_index(config_home).rows
+        if row.name != FILE_NAME
     ] == [
         ("agent-a1.jsonl", "task", 1),
         ("agent-a1.jsonl", "reply", 1),
@@ -323,12 +327,12 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
     ]
 
 
-def test_runs_of_our_searcher_are_hidden(config_home: ConfigHome) -> None:
+def test_files_of_our_searcher_are_not_indexed(config_home: ConfigHome) -> None:
     """The files of this plugin's agent ``session-searcher`` are not indexed.
 
     The note with the agent's name may be written after the agent's first record.
     """
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     folder = config_home.project() / SESSION / "subagents"
     folder.mkdir(parents=True)
     (folder / "agent-a1.jsonl").write_bytes(
@@ -369,7 +373,7 @@ def test_links_and_undecodable_names_are_not_indexed(
         session_bytes([prompt_with_id("secret")])
     )
     (outside / f"{SESSION}.jsonl").write_bytes(session_bytes([prompt_with_id("secret2")]))
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     (config_home.project() / SESSION).symlink_to(outside)
     (config_home.project() / f"{session_id(2)}.jsonl").symlink_to(outside / f"{SESSION}.jsonl")
     (config_home.config / "projects" / "linked").symlink_to(outside)
@@ -382,7 +386,7 @@ def test_links_and_undecodable_names_are_not_indexed(
 
 
 @pytest.mark.parametrize("rendered", [True, False])
-def test_lineage_in_parts_is_not_indexed(config_home: ConfigHome, rendered: bool) -> None:
+def test_a_lineage_block_in_parts_is_not_indexed(config_home: ConfigHome, rendered: bool) -> None:
     """A lineage block that the client split over several records is not indexed.
 
     The parts may be in any order.
@@ -396,7 +400,7 @@ def test_lineage_in_parts_is_not_indexed(config_home: ConfigHome, rendered: bool
     row["rendered"][0]["content"] = f"<system-reminder>\n{second}\n{first}\n</system-reminder>"
     if not rendered:
         del row["rendered"]
-    put_session(config_home, row)
+    write_session_file(config_home, row)
     assert (
         "again" in read_index(config_home).words(),
         "ancestor" in read_index(config_home).words(),

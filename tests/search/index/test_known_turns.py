@@ -21,7 +21,7 @@ def indexed_session(config_home: ConfigHome) -> str:
     return path
 
 
-def test_turns_are_known_for_an_unchanged_file(
+def test_the_number_of_turns_is_known_for_an_unchanged_file(
     config_home: ConfigHome, indexed_session: str
 ) -> None:
     """The number of turns is known for a file, by its size and time."""

@@ -33,14 +33,14 @@ from tests.search.index.probe import (
     build_new_index,
     fill_home,
     prompt_with_id,
-    put_session,
-    read_finds,
+    read_found_words,
     read_index,
     table_path,
+    write_session_file,
 )
 
-NAME = f"{SESSION}.jsonl"
-BUILD = """
+FILE_NAME = f"{SESSION}.jsonl"
+BUILD_SCRIPT = """
 import os, sys
 from resume_hooks.paths import Where
 from resume_hooks.search.index import connect, read_transcript, update
@@ -63,7 +63,7 @@ def start_builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
     environ = {**os.environ, **home.environ, "PYTHONPATH": str(REPO / "src")}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
-        [sys.executable, "-c", BUILD], env=environ, start_new_session=True, **pipes
+        [sys.executable, "-c", BUILD_SCRIPT], env=environ, start_new_session=True, **pipes
     )
 
 
@@ -79,7 +79,7 @@ def remaining_processes(session: int) -> list[int]:
     return found
 
 
-def all_processes_end(session: int, patience: float = 10.0) -> bool:
+def wait_for_processes(session: int, patience: float = 10.0) -> bool:
     """Check whether all processes of a builder end within ``patience`` seconds."""
     deadline = time.monotonic() + patience
     while (left := remaining_processes(session)) and time.monotonic() < deadline:
@@ -87,7 +87,7 @@ def all_processes_end(session: int, patience: float = 10.0) -> bool:
     return not left
 
 
-def test_a_killed_build_is_completed_by_the_next(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_the_next_build_completes_a_killed_one(config_home: ConfigHome, tmp_path: Path) -> None:
     """A build that was killed leaves no worker, and the next build completes the index."""
     count = fill_home(config_home)
     chance = random.Random(7)
@@ -96,11 +96,11 @@ def test_a_killed_build_is_completed_by_the_next(config_home: ConfigHome, tmp_pa
         time.sleep(chance.uniform(0.1, 0.7))
         process.kill()
         process.communicate()
-        assert all_processes_end(process.pid)
+        assert wait_for_processes(process.pid)
     with opened_index(config_home.where) as index:
         assert index.postings.record_count == count
         index.postings.verify_files()
-        warm = read_finds(index)
+        warm = read_found_words(index)
     assert warm == build_new_index(config_home, tmp_path).finds
 
 
@@ -117,11 +117,11 @@ def test_an_interrupted_build_ends_without_a_message(config_home: ConfigHome) ->
         if process.returncode == 130:
             interrupted += 1
             assert errors == ""
-        assert all_processes_end(process.pid)
+        assert wait_for_processes(process.pid)
     assert read_index(config_home).outcome.remaining_files == 0
 
 
-def test_two_parallel_builds_have_every_record(config_home: ConfigHome) -> None:
+def test_parallel_builds_end_with_the_complete_index(config_home: ConfigHome) -> None:
     """Parallel builds wait for each other and all end with the complete index."""
     count = fill_home(config_home)
     processes = [start_builder(config_home) for _ in range(3)]
@@ -231,13 +231,15 @@ def test_a_reader_outlives_a_rebuild(config_home: ConfigHome) -> None:
 
     It does not damage the new index.
     """
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     with opened_index(config_home.where) as old:
-        append_records(config_home.project() / NAME, prompt_with_id("beta"))
+        append_records(config_home.project() / FILE_NAME, prompt_with_id("beta"))
         assert read_index(config_home, rebuild=True).words() == {"alpha", "beta"}
-        assert {word for _, _, field, word in read_finds(old) if field == WORDS_FIELD} == {"alpha"}
-        append_records(config_home.project() / NAME, prompt_with_id("gamma"))
+        assert {word for _, _, field, word in read_found_words(old) if field == WORDS_FIELD} == {
+            "alpha"
+        }
+        append_records(config_home.project() / FILE_NAME, prompt_with_id("gamma"))
         assert read_index(config_home).words() == {"alpha", "beta", "gamma"}
     assert read_index(config_home).words() == {"alpha", "beta", "gamma"}
     assert read_index(config_home).outcome.read_files == 0
@@ -247,7 +249,7 @@ def test_a_rebuild_while_opening_gives_matching_words(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the index is rebuilt while it is opened, the words and the table are of the same build."""
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
     real = Postings.load_latest_commit
     begun: list[connect.OpenIndex] = []
@@ -268,9 +270,9 @@ def test_a_busy_index_is_searched_in_its_current_state(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While another command writes the index, a search uses the stored content and says so."""
-    put_session(config_home, prompt_with_id("alpha"))
+    write_session_file(config_home, prompt_with_id("alpha"))
     read_index(config_home)
-    append_records(config_home.project() / NAME, prompt_with_id("beta"))
+    append_records(config_home.project() / FILE_NAME, prompt_with_id("beta"))
     monkeypatch.setattr("resume_hooks.search.index.connect.LOCK_SECONDS", 0.1)
 
     with (

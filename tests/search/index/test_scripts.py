@@ -22,9 +22,9 @@ from resume_hooks.search.index.tokenize import (
     stem_word,
 )
 from tests.builders import SESSION, ConfigHome, line, session_id
-from tests.search.index.probe import add_bytes, prompt_with_id, put_session, read_index
+from tests.search.index.probe import add_bytes, prompt_with_id, read_index, write_session_file
 
-NAME = f"{SESSION}.jsonl"
+FILE_NAME = f"{SESSION}.jsonl"
 
 
 def matches_any_row(home: ConfigHome, word: str) -> bool:
@@ -69,7 +69,7 @@ def test_typed_words_find_written_words(config_home: ConfigHome, text: str, type
 
     Parts of identifiers such as ``core_loop`` are found, too.
     """
-    put_session(config_home, prompt_with_id(text))
+    write_session_file(config_home, prompt_with_id(text))
     assert matches_any_row(config_home, typed)
 
 
@@ -78,14 +78,14 @@ def test_typed_words_find_written_words(config_home: ConfigHome, text: str, type
 )
 def test_invalid_lines_are_counted_and_skipped(config_home: ConfigHome, raw: bytes) -> None:
     """Invalid lines are counted, so the next records have the right line, offset and length."""
-    path = config_home.project() / NAME
+    path = config_home.project() / FILE_NAME
     path.write_bytes(
         raw + line(prompt_with_id("alpha")) + b"\r\n" + line(prompt_with_id("beta")) + b"\r\n"
     )
     holding = read_index(config_home)
     number = raw.count(b"\n")
-    assert holding.lines("alpha") == [(NAME, number)]
-    assert holding.lines("beta") == [(NAME, number + 1)]
+    assert holding.lines("alpha") == [(FILE_NAME, number)]
+    assert holding.lines("beta") == [(FILE_NAME, number + 1)]
     content = path.read_bytes()
     for row in holding.rows:
         place = row.posting
@@ -108,13 +108,13 @@ def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: s
         "id": '{"type":"user","uuid":"%s","forkedFrom":{"messageUuid":"%s"},"message":{"content":"gamma"}}',
         "time": '{"type":"user","timestamp":"%s","message":{"content":"gamma"}}',
     }[name]
-    path = put_session(config_home)
+    path = write_session_file(config_home)
     add_bytes(
         path, record.replace("%s", odd).encode() + b"\n" + line(prompt_with_id("delta")) + b"\n"
     )
-    assert read_index(config_home).lines("delta") == [(NAME, 1)]
+    assert read_index(config_home).lines("delta") == [(FILE_NAME, 1)]
     add_bytes(path, line(prompt_with_id("zeta")) + b"\n")
-    assert read_index(config_home).lines("zeta") == [(NAME, 2)]
+    assert read_index(config_home).lines("zeta") == [(FILE_NAME, 2)]
 
 
 @pytest.mark.parametrize(
@@ -122,16 +122,16 @@ def test_lone_surrogates_and_nulls_are_accepted(config_home: ConfigHome, name: s
 )
 def test_invalid_times_are_accepted(config_home: ConfigHome, time: object) -> None:
     """A record whose time is invalid, or is any JSON value, is indexed."""
-    put_session(config_home, {**prompt_with_id("alpha"), "timestamp": time})
+    write_session_file(config_home, {**prompt_with_id("alpha"), "timestamp": time})
     assert read_index(config_home).words() == {"alpha"}
 
 
-def test_data_is_not_a_word(config_home: ConfigHome) -> None:
+def test_long_tokens_and_binary_data_are_not_indexed(config_home: ConfigHome) -> None:
     """Long tokens, hashes and binary data are not indexed, and words beside them are."""
     data = "A" * 91_000
     binary = bytes(range(256)).decode("latin-1") * 200
     hashes = " ".join(f"{number:064x}{number:064x}" for number in range(2_000))
-    put_session(config_home, prompt_with_id(f"alpha {data} {binary} {hashes} omega"))
+    write_session_file(config_home, prompt_with_id(f"alpha {data} {binary} {hashes} omega"))
     words = read_index(config_home).words()
     assert {"alpha", "omega"} <= words
     assert max(map(len, words)) <= MAX_TOKEN_BYTES
@@ -155,7 +155,7 @@ def test_a_text_with_too_many_words_keeps_the_first_ones(
     """Of a text with too many words, only the first words are indexed."""
     most = 5_000
     monkeypatch.setattr("resume_hooks.search.index.tokenize.MAX_TOKENS", most)
-    put_session(
+    write_session_file(
         config_home,
         prompt_with_id("alpha " + " ".join(f"w{number}x" for number in range(most + 50))),
     )
@@ -168,11 +168,13 @@ def test_a_text_with_too_many_words_keeps_the_first_ones(
 def test_a_line_of_60_mb_is_indexed(config_home: ConfigHome, tmp_path: Path) -> None:
     """A line of 60 MB is indexed, and so are the lines and files after it."""
     text = " ".join(f"word{number % 5_000}" for number in range(6_500_000))[: 60 * 1024 * 1024]
-    path = put_session(config_home, prompt_with_id(f"alpha {text} omega"), prompt_with_id("beta"))
-    put_session(config_home, prompt_with_id("gamma"), name=session_id(2))
+    path = write_session_file(
+        config_home, prompt_with_id(f"alpha {text} omega"), prompt_with_id("beta")
+    )
+    write_session_file(config_home, prompt_with_id("gamma"), name=session_id(2))
     holding = read_index(config_home)
-    assert holding.lines("omega") == [(NAME, 0)]
-    assert holding.lines("beta") == [(NAME, 1)]
+    assert holding.lines("omega") == [(FILE_NAME, 0)]
+    assert holding.lines("beta") == [(FILE_NAME, 1)]
     assert holding.lines("gamma")
     add_bytes(path, line(prompt_with_id("delta")) + b"\n")
-    assert read_index(config_home).lines("delta") == [(NAME, 2)]
+    assert read_index(config_home).lines("delta") == [(FILE_NAME, 2)]

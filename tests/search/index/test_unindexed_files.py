@@ -18,9 +18,9 @@ from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.e2e.harness.processes import wait_until
 from tests.needs import corpus
-from tests.search.index.probe import prompt_with_id, put_session, read_index
+from tests.search.index.probe import prompt_with_id, read_index, write_session_file
 
-TEXTS = (
+INDEXED_TEXTS = (
     "The connection pool was hopping, then dying; we hoped for the happiest of retries.",
     "Die Überprüfung der Größe schlug fehl: çà et là, naïve façade, İstanbul, łódź, Ærø.",
     "getUserName and snake_case_thing in HTTPServer2, see src/parser/lexer.py:12 --dry-run",
@@ -31,7 +31,7 @@ TEXTS = (
     ),
     'quotes "inside" and back\\slashes\nlines\tand/slashes <tags> 😀 emoji👍word',
 )
-WORDS = (
+SEARCHED_WORDS = (
     "deploy", "x2", "cm2", "abcdef", "ghij",
     "connection", "POOL", "hop", "hope", "die", "happy", "happiest", "retry", "überprüfung", "uberprufung", "GRÖSSE",
     "fehl", "ca", "naive", "facade", "istanbul", "lodz", "user", "getUserName", "getusername", "snake_case_thing",
@@ -66,14 +66,14 @@ def files_with_word(word: str, paths: list[Path]) -> set[str]:
 
 
 @pytest.mark.parametrize("escaped", [False, True])
-def test_a_search_of_files_finds_every_indexed_form(config_home: ConfigHome, escaped: bool) -> None:
+def test_the_raw_search_finds_every_indexed_form(config_home: ConfigHome, escaped: bool) -> None:
     """A word that the index finds in a file is also found by the raw search of that file.
 
     This includes inflections, identifiers, accents and escaped letters.
     """
     paths = []
-    for number, text in enumerate(TEXTS, 1):
-        path = put_session(config_home, prompt_with_id(text), name=session_id(number))
+    for number, text in enumerate(INDEXED_TEXTS, 1):
+        path = write_session_file(config_home, prompt_with_id(text), name=session_id(number))
         if escaped:
             lines = path.read_text().splitlines()
             path.write_text(
@@ -81,7 +81,7 @@ def test_a_search_of_files_finds_every_indexed_form(config_home: ConfigHome, esc
             )
         paths.append(path)
     read_index(config_home)
-    for word in WORDS:
+    for word in SEARCHED_WORDS:
         indexed = {
             Path(hit.file).name
             for hit in search_index([word], Scope(), config_home.where).hits
@@ -91,7 +91,7 @@ def test_a_search_of_files_finds_every_indexed_form(config_home: ConfigHome, esc
     assert files_with_word("absent", paths) == files_with_word("zzz", paths) == set()
 
 
-def test_words_of_prompts_are_found_in_the_corpus() -> None:
+def test_the_raw_search_finds_the_words_of_real_prompts() -> None:
     """The raw search finds every word of the corpus's prompts in the file of the prompt."""
     paths = sorted(corpus().glob("*/*/*.jsonl"))[:40]
     missed = []
@@ -142,7 +142,7 @@ def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
     }
 
 
-def test_an_unfinished_last_line_is_searched_in_any_case(tmp_path: Path) -> None:
+def test_an_unfinished_last_line_is_searched_case_insensitively(tmp_path: Path) -> None:
     """The raw search finds a word in an unfinished last line, in any case."""
     path = tmp_path / "one.jsonl"
     path.write_text("nothing\n\uff52\uff45\uff44\uff49\uff53", encoding="utf-8")
@@ -232,7 +232,7 @@ def test_the_file_with_most_words_is_read_first(
     )
 
 
-def test_a_word_without_matches_is_reported_only_when_all_is_read(
+def test_a_search_is_incomplete_if_a_file_could_not_be_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, record_other_processes: list[bool]
 ) -> None:
     """A search is complete if the raw search found no word in any file.
@@ -291,7 +291,7 @@ def test_a_search_without_an_index_names_sessions(
     assert "no match" not in text
 
 
-def test_the_asking_session_is_only_counted(
+def test_the_asking_session_is_not_listed_as_provisional(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The session that asks is not listed as provisional, because it contains the question."""

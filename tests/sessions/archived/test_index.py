@@ -30,7 +30,7 @@ from tests.search.index.probe import read_index
 from tests.sessions.archived.removed_sessions import archive_and_remove
 from tests.sessions.test_lineage import opened_paths
 
-OLD = 1_700_000_000
+OLD_FILE_TIME = 1_700_000_000
 
 
 def write_session_with_subagent(
@@ -41,16 +41,16 @@ def write_session_with_subagent(
         *conversation(2, session_id=number),
         user(words, uuid=f"u-{number}", parent="r4", session_id=number),
     ]
-    path = Path(write_session(home.project(), number, rows, mtime=OLD))
+    path = Path(write_session(home.project(), number, rows, mtime=OLD_FILE_TIME))
     agent = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
     agent.parent.mkdir(parents=True)
     said = {"type": "user", "sessionId": number, "uuid": "a", "message": {"content": "giraffe"}}
     agent.write_text(f"{json.dumps(said)}\n")
-    os.utime(agent, (OLD, OLD))
+    os.utime(agent, (OLD_FILE_TIME, OLD_FILE_TIME))
     return path
 
 
-def bytes_read(home: ConfigHome) -> int:
+def update_and_count_bytes(home: ConfigHome) -> int:
     """Update the index and return the number of bytes that it read."""
     with opened_index(home.where) as index:
         assert index.notes == []
@@ -77,7 +77,7 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     )
     assert all(told)
     archive_and_remove(path, config_home.environ)
-    assert bytes_read(config_home) == 0
+    assert update_and_count_bytes(config_home) == 0
     assert read_index(config_home).finds == before
     assert (
         find_hits(config_home, "zebra"),
@@ -89,13 +89,13 @@ def test_a_restored_session_is_not_read_again(config_home: ConfigHome) -> None:
     assert index_status(config_home.where).archived_session_count == 1
     assert index_status(config_home.where).outdated_file_count == 0
     restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
-    os.utime(path, (OLD, OLD))
+    os.utime(path, (OLD_FILE_TIME, OLD_FILE_TIME))
     read_index(config_home)
     assert index_status(config_home.where)[3:] == (2, *index_status(config_home.where)[4:7], 0, 0)
     assert find_hits(config_home, "zebra") == told[0]
 
 
-def test_a_new_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_a_new_index_includes_archived_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
     """A new index of archived sessions equals an index from before their deletion.
 
     No unpacked copy stays.
@@ -111,7 +111,7 @@ def test_a_new_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) ->
     assert not os.path.isdir(unpacked_folder(config_home.where)) or not os.listdir(
         unpacked_folder(config_home.where)
     )
-    assert bytes_read(config_home) == 0
+    assert update_and_count_bytes(config_home) == 0
     assert [reference for reference, _ in find_hits(config_home, "word2")] == [f"{session_id(2)}:4"]
 
 
@@ -187,7 +187,7 @@ def test_an_archived_parent_keeps_its_records(config_home: ConfigHome) -> None:
     raw = path.read_bytes().replace(SESSION.encode(), session_id(7).encode())
     fork = path.with_name(f"{session_id(7)}.jsonl")
     fork.write_bytes(raw)
-    os.utime(fork, (OLD + 60, OLD + 60))
+    os.utime(fork, (OLD_FILE_TIME + 60, OLD_FILE_TIME + 60))
     told = search_index(["zebra"], Scope(), config_home.where).hits
     archive_and_remove(path, config_home.environ)
     again = search_index(["zebra"], Scope(), config_home.where).hits

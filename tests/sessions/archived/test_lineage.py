@@ -25,7 +25,7 @@ from tests.builders import SESSION, ConfigHome, line, session_id, user, write_se
 from tests.sessions.archived.removed_sessions import archive_and_remove
 from tests.sessions.test_lineage import write_continued_session
 
-AGES = [1, 2, 3, 4]
+SESSION_NUMBERS = [1, 2, 3, 4]
 
 
 def numbers_and_statuses(home: ConfigHome, path: str) -> list[tuple[int, str]]:
@@ -38,7 +38,7 @@ def numbers_and_statuses(home: ConfigHome, path: str) -> list[tuple[int, str]]:
 
 def write_four_generations(home: ConfigHome) -> list[str]:
     """Write four sessions, each continued from the one before it, and return their paths."""
-    return [write_continued_session(home, number, number - 1 or None) for number in AGES]
+    return [write_continued_session(home, number, number - 1 or None) for number in SESSION_NUMBERS]
 
 
 def test_a_lineage_shows_archived_sessions_like_present_ones(config_home: ConfigHome) -> None:
@@ -85,7 +85,7 @@ def test_a_session_that_was_not_archived_is_missing(config_home: ConfigHome) -> 
     ]
 
 
-def test_a_session_in_both_places_is_present(config_home: ConfigHome) -> None:
+def test_an_archived_session_that_still_exists_is_present(config_home: ConfigHome) -> None:
     """A session that is archived and still exists in the client's folder is shown as present."""
     paths = write_four_generations(config_home)
     raw = Path(paths[0]).read_bytes()

@@ -27,12 +27,12 @@ from tests.builders import ConfigHome
 from tests.needs import corpus
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
-SAMPLE = (
+SAMPLE_TRANSCRIPTS = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
     "entireio__git-sync/5ed1d306-9e1c-4b64-9e67-10914f1bd82a.jsonl",
 )
-LAST = 1_700_000_000
-CHANGED = {"session_file", "file", "status", "kept", "form", "kept_at", "warnings"}
+FILE_TIME = 1_700_000_000
+VARIABLE_FIELDS = {"session_file", "file", "status", "kept", "form", "kept_at", "warnings"}
 """The fields that contain a path or a status, and so may differ."""
 
 
@@ -43,7 +43,7 @@ def copy_from_corpus(home: ConfigHome, name: str) -> str:
     shutil.copyfile(source, path)
     if source.with_suffix("").is_dir():
         shutil.copytree(source.with_suffix(""), path.with_suffix(""))
-    os.utime(path, (LAST, LAST))
+    os.utime(path, (FILE_TIME, FILE_TIME))
     return str(path)
 
 
@@ -60,7 +60,9 @@ def without_variable_fields(value: Any) -> Any:
     """Return a JSON value without the fields that may differ."""
     if isinstance(value, dict):
         return {
-            key: without_variable_fields(each) for key, each in value.items() if key not in CHANGED
+            key: without_variable_fields(each)
+            for key, each in value.items()
+            if key not in VARIABLE_FIELDS
         }
     return [without_variable_fields(each) for each in value] if isinstance(value, list) else value
 
@@ -79,7 +81,7 @@ def answers_of_reading_verbs(home: ConfigHome, parent: str, child: str) -> list[
     return [verb_answer(home, *words) for words in verbs]
 
 
-def neutral_lines(home: ConfigHome, path: str) -> list[str]:
+def lines_without_variable_values(home: ConfigHome, path: str) -> list[str]:
     """Return the lines of a child with its id, times and paths replaced."""
     own = Path(path).stem
     text = Path(path).read_text(encoding="utf-8", errors="surrogateescape").replace(own, "<child>")
@@ -101,7 +103,7 @@ def lines_of_children(home: ConfigHome, parent: str, child: str) -> list[list[st
     lines = []
     for receipt in made:
         assert os.path.dirname(receipt.file) == str(home.project())
-        lines.append(neutral_lines(home, receipt.file))
+        lines.append(lines_without_variable_values(home, receipt.file))
         outputs = Path(receipt.file).with_suffix("") / "tool-results"
         lines.append(sorted(each.name for each in outputs.iterdir()) if outputs.is_dir() else [])
         if receipt.parent_session_id == parent and not os.path.lexists(receipt.parent_file):
@@ -114,8 +116,8 @@ def lines_of_children(home: ConfigHome, parent: str, child: str) -> list[list[st
     return lines
 
 
-@pytest.mark.parametrize("name", SAMPLE)
-def test_verbs_give_the_same_results_for_an_archived_session(
+@pytest.mark.parametrize("name", SAMPLE_TRANSCRIPTS)
+def test_verbs_give_the_same_results_before_and_after_archiving(
     config_home: ConfigHome, name: str
 ) -> None:
     """Reading verbs, ``fork`` and ``untrim`` give the same results for an archived session.
@@ -127,7 +129,7 @@ def test_verbs_give_the_same_results_for_an_archived_session(
     session = locate.session_file(path)
     decided = plan.plan_trim(plan.scan_session(session), config_home.where, options)
     child = write_child(decided, config_home.where)
-    os.utime(child.file, (LAST + 60, LAST + 60))
+    os.utime(child.file, (FILE_TIME + 60, FILE_TIME + 60))
     (config_home.config / "resume-hooks" / "links.jsonl").unlink()
     before = answers_of_reading_verbs(config_home, session.session_id, child.session_id)
     made = lines_of_children(config_home, session.session_id, child.session_id)

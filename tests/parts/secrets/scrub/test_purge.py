@@ -57,7 +57,7 @@ from tests.parts.secrets.scrub.planting import (
     write_old_file,
 )
 from tests.redaction.test_neighbors import (
-    Clean,
+    CleanText,
     clean_in_record,
     test_any_neighboring_characters_are_kept,
     test_every_rule_keeps_neighboring_characters,
@@ -412,7 +412,7 @@ def test_a_printed_secret_is_removed_from_every_record(config_home: ConfigHome) 
 
 
 @pytest.fixture(scope="module", name="ways_to_clean")
-def ways_to_clean() -> list[Clean]:
+def ways_to_clean() -> list[CleanText]:
     """Return the functions that clean lines with and without escapes, and texts."""
     return [
         lambda text: clean_in_record(
