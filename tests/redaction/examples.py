@@ -1,7 +1,4 @@
-"""Examples of every rule.
-
-They are made from the rules themselves, so that each rule has one.
-"""
+"""Examples of every rule, which are generated from the rules themselves."""
 
 from __future__ import annotations
 

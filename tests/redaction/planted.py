@@ -33,7 +33,7 @@ class Form(NamedTuple):
 
 
 def chars(rng: random.Random, count: int, letters: str = ALNUM) -> str:
-    """Return ``count`` random characters with at least one digit."""
+    """Return ``count`` random characters, of which at least one is a digit."""
     made = "".join(rng.choice(letters) for _ in range(count - 1))
     place = rng.randrange(len(made) + 1)
     return made[:place] + rng.choice(string.digits) + made[place:]

@@ -45,7 +45,10 @@ def count_calls(work: Callable[[], object]) -> int:
     "text", list(hostile_texts(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
 )
 def test_the_work_for_any_text_is_limited(text: str) -> None:
-    """Redacting a hostile text, or a record with it, makes at most ``MAX_CALLS_PER_BYTE`` calls per byte."""
+    """Redacting a hostile text makes at most ``MAX_CALLS_PER_BYTE`` function calls per byte.
+
+    The same limit applies to a record with the text.
+    """
     raw, line = text.encode(), record_of_text(text)
     assert count_calls(lambda: redact_bytes(raw)) <= MAX_CALLS_PER_BYTE * len(raw)
     assert count_calls(lambda: redact_line(line)) <= MAX_CALLS_PER_BYTE * len(line)

@@ -52,7 +52,7 @@ PASSWORD_CHARACTERS = "é\u0301"
 def test_every_rule_keeps_neighboring_characters(ways_to_clean: list[CleanText], part: int) -> None:
     """Every rule keeps the characters directly before and after a secret.
 
-    They have two, three or four bytes.
+    These characters have two, three or four bytes.
     """
     for one in examples()[part::PART_COUNT]:
         letters = "".join(
@@ -86,7 +86,7 @@ def test_any_neighboring_characters_are_kept(
 def test_every_word_has_an_example() -> None:
     """Every indicator word and every pattern has an example.
 
-    So a word that is added needs a form in ``planted``.
+    Whoever adds a word must therefore add a form to ``planted``.
     """
     texts = [one.text.encode() for one in examples() if one.allows_any_letter]
     assert all(

@@ -76,7 +76,7 @@ def test_words_in_another_form_are_found(home_with_sentences: ConfigHome, query:
 def test_the_replacement_of_a_word_is_marked(
     home_with_sentences: ConfigHome, query: str, marks: set[str]
 ) -> None:
-    """The snippet marks the word that was found, for example "receive" for "recieve"."""
+    """The snippet marks the word that was found, for example "receive" for the query "recieve"."""
     assert marked_words(search_home(home_with_sentences, query)) == marks
 
 

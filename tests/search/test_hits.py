@@ -55,9 +55,9 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
 def test_a_hit_is_shown_in_the_searched_project(
     config_home: ConfigHome, tmp_path: Path, here: str
 ) -> None:
-    """If two projects have a copy of a session, the hit is in the copy of the searched project.
+    """If two projects have a copy of a session, a search of one project shows its copy as the hit.
 
-    If all projects are searched, the newer copy has the hit.
+    A search of all projects shows the newer copy.
     """
     paths: dict[str, str] = {}
     for age, (name, before) in enumerate([("one", 1), ("two", 3)]):
@@ -101,7 +101,10 @@ def test_short_references_are_unique(config_home: ConfigHome) -> None:
 
 @pytest.fixture
 def home_with_references(config_home: ConfigHome) -> ConfigHome:
-    """Write sessions and sub-agents, also one without its session and one with a name like ``$(x)``."""
+    """Write sessions and sub-agents.
+
+    One sub-agent has no session, and one has a name like ``$(x)``.
+    """
     for number in (1, 2):
         write_talk(config_home, number, f"tune the linter {number}", f"linter {number} is tuned")
     project = config_home.project()

@@ -1,6 +1,6 @@
 """Tests of the strength of a hit.
 
-A hit is strong if one place has all words, and weak if it has few of them.
+A hit is strong if one turn or record has all words, and weak if it has few of them.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def test_the_strongest_hit_is_first(home_with_one_answer: ConfigHome) -> None:
     ],
 )
 def test_each_strength_starts_at_its_limit(sure: float, word: str) -> None:
-    """A confidence is "strong", "fair" or "weak" from its limit on."""
+    """The words "strong", "fair" and "weak" each apply from a minimum confidence on."""
     assert strength_of_confidence(sure) == word
 
 

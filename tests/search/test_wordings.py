@@ -112,9 +112,9 @@ def test_a_wording_without_a_word_is_refused(home_with_wordings: ConfigHome) -> 
 
 
 def test_the_best_turn_for_one_wording_is_first() -> None:
-    """A turn that is first for one wording precedes one that is low in all of them.
+    """A turn that is first for one wording precedes a turn that is low for all wordings.
 
-    A turn that is high in two wordings precedes both.
+    A turn that is high for two wordings precedes both.
     """
     orders = [[(1, 2.0), (3, 1.8), (2, 0.6)], [(3, 1.7), (2, 0.6)], [(2, 0.6)]]
     found = combine_rankings(

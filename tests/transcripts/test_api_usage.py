@@ -1,6 +1,6 @@
-"""Tests of what a session's own API requests reveal.
+"""Tests of the values that are computed from a session's own API requests.
 
-This is the age and lifetime of its cache, and the cost of a turn and of a new session.
+The values are the age and lifetime of its cache, and the cost of a turn and of a new session.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def test_a_request_states_the_lifetime_of_the_cache(
 
 
 def test_the_last_writing_request_sets_the_lifetime(config_home: ConfigHome) -> None:
-    """The last request that wrote to the cache sets its lifetime. The model is that of the last request."""
+    """The last request that wrote to the cache sets its lifetime, and the last request of all the model."""
     rows = [
         user("q", uuid="u"),
         counted_answer("a", "u", 1, usage_object(0, 50, **{"1h": 50})),
@@ -187,9 +187,8 @@ def test_a_partially_read_turn_does_not_count(
     path = write_session(config_home.project(), SESSION, rows)
     size = sum(len(str(row)) for row in turn_of_requests(2, 2, 500, 10_000))
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size * 9))
-    assert (
-        read_recent_requests(path).requests_per_turn == 9
-    )  # A longer part is read, because it includes both turns.
+    # The scan reads more of the file, because that part includes both turns.
+    assert read_recent_requests(path).requests_per_turn == 9
     monkeypatch.setattr(tokens, "TAIL_SIZES_BYTES", (size + 500, size + 501))
     found = read_recent_requests(path)
     assert (found.requests_per_turn, found.tokens_per_turn) == (2, 0)

@@ -50,7 +50,7 @@ def test_growth_is_divided_among_the_added_texts(config_home: ConfigHome) -> Non
 
 
 def test_the_ratio_is_computed_between_each_two_counts(config_home: ConfigHome) -> None:
-    """The tokens per character are computed separately between each two counts."""
+    """The ratio of tokens to characters is computed separately for each pair of successive counts."""
     chain = (
         Chain()
         .ask("go")
@@ -117,7 +117,7 @@ def test_thinking_that_the_api_dropped_costs_nothing(config_home: ConfigHome) ->
         [0], abs=130
     )
     lasting = Chain()
-    lasting.rows = chain.rows[:-4]  # During the turn, the thinking costs what the context grew by.
+    lasting.rows = chain.rows[:-4]  # During the turn, the thinking costs as many tokens as the context grew by.
     assert costs_of_kind(scan_conversation(config_home, lasting), THINKING_PIECE) == pytest.approx(
         [1_100], abs=50
     )

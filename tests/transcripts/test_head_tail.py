@@ -198,7 +198,10 @@ def test_no_branch_is_shown_outside_a_repository(tmp_path: Path, recorded: str, 
 
 
 def test_each_value_is_read_from_the_right_end(tmp_path: Path) -> None:
-    """Folder and start are read from the file's beginning, and branch, version, tag and end from its end."""
+    """The beginning of a file gives the folder and the start, and its end the other values.
+
+    The other values are branch, version, tag and end.
+    """
     first = user(
         "a", uuid="a", ts=1, version="2.1.1", gitBranch="old", cwd="/first", entrypoint="cli"
     )

@@ -100,7 +100,7 @@ def _read_in_small_steps() -> object:
 
 
 def read_all_lines(content: bytes) -> list[Line]:
-    """Return all lines of the content."""
+    """Return all lines of ``content``."""
     return list(read_lines(io.BytesIO(content)))
 
 

@@ -1,4 +1,4 @@
-"""Tests of the token cost of images, by pixels, and of documents, by pages.
+"""Tests of the token cost of images, which depends on pixels, and of documents, by pages.
 
 Damaged data has the maximum cost.
 """
@@ -88,7 +88,10 @@ def test_the_size_of_a_truncated_image_is_none(form: str, end: int) -> None:
 
 
 def test_the_cost_of_a_document_depends_on_its_pages() -> None:
-    """A PDF costs by its pages, at least one. A plain text costs by its length."""
+    """The cost of a PDF depends on its number of pages, and that of a plain text on its length.
+
+    A PDF has at least one page.
+    """
     pages = b"%PDF-1.4 /Type /Pages /Type /Page /Type/Page\n /Type /Page>>"
     assert media_tokens(media_block(pages, "document")) == 3 * TOKENS_PER_PAGE
     assert media_tokens(media_block(b"%PDF-1.7 compressed", "document")) == TOKENS_PER_PAGE

@@ -54,7 +54,7 @@ class _Collector:
 
 
 def long_compacted_session(*after: Record, **metadata: Any) -> list[Record]:
-    """Return a long old part, a compaction, and later records."""
+    """Return the records of a long conversation, its compaction, and the records ``after`` it."""
     row = [
         boundary(uuid="b", before="f5", ts=10, **metadata),
         summary("told", uuid="s", parent="b", ts=11),

@@ -124,7 +124,10 @@ def test_repeated_calls_and_results_are_removed(tmp_path: Path) -> None:
 
 
 def test_only_messages_are_repaired(tmp_path: Path) -> None:
-    """``records_to_mend`` has the line numbers of messages; invalid lines and metadata are counted."""
+    """``records_to_mend`` has only the line numbers of messages that need a repair.
+
+    Invalid lines and metadata are only counted.
+    """
     rows: list[Any] = [
         user("hi", uuid="u"),
         b"{torn",

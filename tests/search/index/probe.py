@@ -39,7 +39,7 @@ LONG_AGO = 1_000_000_000.0
 FoundWord = tuple[str, int, str, str]
 """A word that the index finds: file name, line number, field and stem of the word.
 
-In the field of turns, the number is that of the turn.
+For a word of a turn, the turn's number takes the place of the line number.
 """
 
 
@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 class IndexContent(NamedTuple):
-    """The content of an index, and the result of the update before it was read."""
+    """The content of an index, and the outcome of the update that preceded reading it."""
 
     finds: set[FoundWord]
     rows: list[Row]
@@ -104,7 +104,7 @@ def read_index(home: ConfigHome, *, state: Path | None = None, **options: Any) -
 
 
 def read_rows(index: OpenIndex) -> list[Row]:
-    """Return the indexed records, sorted by file and line, after checking that each is there once."""
+    """Return the indexed records, sorted by file and line, after checking that no record is repeated."""
     names = file_names(index)
     found = index.postings.find_records(Query.all_query(), max(1, index.postings.record_count))
     read = [

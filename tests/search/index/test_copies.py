@@ -242,7 +242,7 @@ def test_a_rewritten_parent_keeps_its_hits(config_home: ConfigHome) -> None:
 def test_a_repeated_id_with_another_text_is_not_a_copy(config_home: ConfigHome) -> None:
     """A record with the uuid of another record but with another text is a hit of its own.
 
-    The reason is that a hostile or faulty program may repeat a uuid.
+    A hostile or faulty program may repeat a uuid.
     """
     write_session_file(
         config_home, prompt_with_id("alpha", number=1), prompt_with_id("beta", number=1)

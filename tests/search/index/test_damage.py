@@ -213,7 +213,7 @@ def test_damaged_words_are_rebuilt(
 def test_an_index_without_its_table_or_words_is_rebuilt(config_home: ConfigHome, gone: str) -> None:
     """If the SQLite file or the words are missing, all files are read again.
 
-    So no word belongs to a file that the index doesn't know.
+    Otherwise the index could find words in files that it does not know.
     """
     write_session_file(config_home, prompt_with_id("alpha"))
     other = write_session_file(config_home, prompt_with_id("beta"), name=session_id(2))

@@ -51,7 +51,7 @@ def test_index_files_are_private(config_home: ConfigHome) -> None:
 def test_a_rebuild_as_the_first_command_keeps_its_index(config_home: ConfigHome) -> None:
     """``doctor --index rebuild`` as the first command builds an index that stays.
 
-    There is no old index and no state folder before it.
+    Neither an index nor a state folder exists before the command.
     """
     write_session_file(config_home, prompt_with_id("alpha"))
     assert not table_path(config_home).parent.exists()
@@ -90,7 +90,7 @@ def test_a_full_disk_gives_a_temporary_index(config_home: ConfigHome, limit: int
 
 
 def test_a_disk_that_fills_up_later_keeps_the_stored_index(config_home: ConfigHome) -> None:
-    """If the disk fills up later, new messages are found in a temporary index.
+    """If the disk fills up after the index was stored, a temporary index finds new messages.
 
     The stored index stays valid.
     """

@@ -148,7 +148,7 @@ def test_a_file_with_other_contents_is_read_again(
 ) -> None:
     """A file whose content was changed or replaced is read again.
 
-    Its size, time or inode shows the change.
+    The index notices the change by the file's size, time or inode.
     """
     path = write_session_file(
         config_home,

@@ -24,7 +24,7 @@ def indexed_session(config_home: ConfigHome) -> str:
 def test_the_number_of_turns_is_known_for_an_unchanged_file(
     config_home: ConfigHome, indexed_session: str
 ) -> None:
-    """The number of turns is known for a file, by its size and time."""
+    """The index knows the number of turns of a file whose size and time have not changed."""
     status = os.stat(indexed_session)
     assert turns_by_file(config_home.where) == {
         (indexed_session, status.st_size, status.st_mtime_ns): 3
@@ -32,7 +32,7 @@ def test_the_number_of_turns_is_known_for_an_unchanged_file(
 
 
 def test_reading_turns_creates_no_index(config_home: ConfigHome) -> None:
-    """Without an index no number of turns is known, and none is created."""
+    """Without an index, the number of turns is unknown, and no index is created."""
     write_session(config_home.project(), SESSION, conversation(3))
     assert turns_by_file(config_home.where) == {}
     assert not os.path.exists(index_file(config_home.where))

@@ -42,9 +42,9 @@ SEARCHED_WORDS = (
 
 @pytest.fixture(autouse=True)
 def record_other_processes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Start no background process, and return a list that gets an entry for each one requested.
+    """Start no background process, and return a list of the requests for one.
 
-    An entry says whether files remained.
+    Each entry of the list says whether files remained to be indexed.
     """
     asked: list[bool] = []
     monkeypatch.setattr(
@@ -235,9 +235,9 @@ def test_the_file_with_most_words_is_read_first(
 def test_a_search_is_incomplete_if_a_file_could_not_be_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, record_other_processes: list[bool]
 ) -> None:
-    """A search is complete if the raw search found no word in any file.
+    """A search is complete if the raw search read all files and found no word in any of them.
 
-    It is incomplete if a file could not be read.
+    The search is incomplete if a file could not be read.
     """
     write_four_sessions(config_home)
     result = search_unindexed(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
@@ -294,7 +294,10 @@ def test_a_search_without_an_index_names_sessions(
 def test_the_asking_session_is_not_listed_as_provisional(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The session that asks is not listed as provisional, because it contains the question."""
+    """The session from which a search starts is not listed as provisional.
+
+    Its question would always match.
+    """
     write_four_sessions(config_home)
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
     result = search_index(
