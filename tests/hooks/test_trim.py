@@ -522,7 +522,9 @@ def test_parallel_yeses_make_one_child(
     with ThreadPoolExecutor(4) as pool:
         done = pool.map(lambda _: run_hook("prompt", event, python=sys.executable), range(4))
     texts = [json.loads(one.stdout)["reason"] for one in done]
-    (child,) = [path for path in list_children(parent) if re.fullmatch(SESSION_ID_PATTERN, path.stem)]
+    (child,) = [
+        path for path in list_children(parent) if re.fullmatch(SESSION_ID_PATTERN, path.stem)
+    ]
     assert sum(text.startswith("trimmed") for text in texts) == 1
     for text in texts:
         assert f"/resume {child.stem}" in text or "another prompt is creating this copy" in text

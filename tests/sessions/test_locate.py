@@ -31,8 +31,14 @@ FIRST_ID, SECOND_ID, THIRD_ID = (
     "aaaa2222-0000-4000-8000-000000000002",
     session_id(3),
 )
-CHILD_METADATA: Record = {"continue_metadata": {"parent_session_id": FIRST_ID, "continued_at": iso_time(100)}}
-CHILD_RECORDS = [CHILD_METADATA, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
+CHILD_METADATA: Record = {
+    "continue_metadata": {"parent_session_id": FIRST_ID, "continued_at": iso_time(100)}
+}
+CHILD_RECORDS = [
+    CHILD_METADATA,
+    summary("lineage", uuid="s", parent=None, ts=100),
+    custom_title("child"),
+]
 CODEX_RECORD = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "x"}}
 
 

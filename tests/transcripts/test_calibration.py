@@ -117,7 +117,9 @@ def test_thinking_that_the_api_dropped_costs_nothing(config_home: ConfigHome) ->
         [0], abs=130
     )
     lasting = Chain()
-    lasting.rows = chain.rows[:-4]  # During the turn, the thinking costs as many tokens as the context grew by.
+    lasting.rows = chain.rows[
+        :-4
+    ]  # During the turn, the thinking costs as many tokens as the context grew by.
     assert costs_of_kind(scan_conversation(config_home, lasting), THINKING_PIECE) == pytest.approx(
         [1_100], abs=50
     )

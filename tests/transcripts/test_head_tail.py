@@ -245,7 +245,8 @@ def test_the_end_is_the_time_of_the_last_message(tmp_path: Path) -> None:
     """
     link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": iso_time(1)}
     found = head_tail_of_records(
-        tmp_path, [{**CHILD_METADATA, "timestamp": iso_time(100)}, OPENING_RECORD, CARD_RECORD, link]
+        tmp_path,
+        [{**CHILD_METADATA, "timestamp": iso_time(100)}, OPENING_RECORD, CARD_RECORD, link],
     )
     assert (found.created, found.ended) == (iso_time(100), iso_time(100.001))
     copied = head_tail_of_records(
@@ -333,7 +334,11 @@ def test_damaged_lines_hide_no_record(tmp_path: Path) -> None:
         ([CHILD_METADATA, PADDING, user("go", uuid="u", ts=200), PADDING, TITLE], True, True),
         ([CHILD_METADATA, OPENING_RECORD, CARD_RECORD, TITLE], False, False),
         ([CHILD_METADATA, OPENING_RECORD, CARD_RECORD, TITLE, PADDING], False, False),
-        ([CHILD_METADATA, OPENING_RECORD, CARD_RECORD, user("go", uuid="u", parent="c", ts=200)], True, True),
+        (
+            [CHILD_METADATA, OPENING_RECORD, CARD_RECORD, user("go", uuid="u", parent="c", ts=200)],
+            True,
+            True,
+        ),
         ([CHILD_METADATA, *conversation(2)], True, False),
         ([CHILD_METADATA, *conversation(2), user("go", uuid="u", parent="r3", ts=200)], True, True),
         ([{"trim_metadata": {"trimmed_at": iso_time(100)}}, *conversation(2)], True, False),

@@ -63,7 +63,10 @@ def replacement_note(what: str) -> Record:
         ),
         ("user", media_block("words", "text/plain", "document", "text")),
         ("user", media_block(PDF_BYTES, "application/pdf", "document")),
-        *(("user", media_block(data, f"image/{name.split()[0]}")) for name, data in IMAGES_BY_FORMAT.items()),
+        *(
+            ("user", media_block(data, f"image/{name.split()[0]}"))
+            for name, data in IMAGES_BY_FORMAT.items()
+        ),
         ("assistant", TEXT_BLOCK),
         ("assistant", {"type": "thinking", "thinking": "hm", "signature": "s"}),
         ("assistant", {"type": "redacted_thinking", "data": "x"}),

@@ -19,7 +19,7 @@ from tests.builders import (
 )
 from tests.search.index.probe import LONG_AGO, uuid_of_text
 
-ONE = "def total(rows):\n    return sum(row.price for row in rows)\n"
+FIRST_VERSION = "def total(rows):\n    return sum(row.price for row in rows)\n"
 
 
 class Repository:

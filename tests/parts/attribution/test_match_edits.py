@@ -18,9 +18,9 @@ from resume_hooks.parts.attribution.match_edits import (
 )
 from tests.builders import Record, call, result
 
-HEAD = "class BasketOfRows:\n    def add_row(self, row):\n        self.rows.append(row)\n"
-PARSE = "def parse_all(text):\n    return None\n"
-FORMAT = "def format_all(rows):\n    return None\n"
+CLASS = "class BasketOfRows:\n    def add_row(self, row):\n        self.rows.append(row)\n"
+PARSE_TEXT = "def parse_all(text):\n    return None\n"
+FORMAT_TEXT = "def format_all(rows):\n    return None\n"
 
 
 def file_edit(
@@ -49,15 +49,25 @@ def writer_of_line(text: str, line: str, *edits: FileEdit[int], nth: int = 0) ->
 
 def test_the_latest_edit_that_wrote_a_line_is_named() -> None:
     """The writer of a line is the latest edit that added it, in any order of the edits."""
-    first, again = file_edit(1, "", HEAD), file_edit(3, PARSE, PARSE + HEAD)
-    found = file_edit(4, PARSE + HEAD, HEAD)
+    first, again = file_edit(1, "", CLASS), file_edit(3, PARSE_TEXT, PARSE_TEXT + CLASS)
+    found = file_edit(4, PARSE_TEXT + CLASS, CLASS)
     assert (
-        writer_of_line(HEAD, "class BasketOfRows:", file_edit(2, HEAD, PARSE), again, first, found)
+        writer_of_line(
+            CLASS,
+            "class BasketOfRows:",
+            file_edit(2, CLASS, PARSE_TEXT),
+            again,
+            first,
+            found,
+        )
         == 3
     )
     assert (
         writer_of_line(
-            HEAD, "        self.rows.append(row)", first, file_edit(2, HEAD, PARSE + HEAD)
+            CLASS,
+            "        self.rows.append(row)",
+            first,
+            file_edit(2, CLASS, PARSE_TEXT + CLASS),
         )
         == 1
     )
@@ -67,7 +77,9 @@ def test_an_edit_that_only_moves_a_line_did_not_write_it() -> None:
     """An edit that only moves a line did not write it."""
     assert (
         writer_of_line(
-            PARSE + HEAD, "class BasketOfRows:", file_edit(1, HEAD + PARSE, PARSE + HEAD)
+            PARSE_TEXT + CLASS,
+            "class BasketOfRows:",
+            file_edit(1, CLASS + PARSE_TEXT, PARSE_TEXT + CLASS),
         )
         is None
     )
@@ -75,8 +87,8 @@ def test_an_edit_that_only_moves_a_line_did_not_write_it() -> None:
 
 def test_common_lines_need_their_neighbors() -> None:
     """For a common line such as ``return None``, the neighboring lines must match, too."""
-    text = PARSE + "\n\n" + FORMAT
-    edits = file_edit(1, FORMAT, PARSE + "\n\n" + FORMAT)
+    text = PARSE_TEXT + "\n\n" + FORMAT_TEXT
+    edits = file_edit(1, FORMAT_TEXT, PARSE_TEXT + "\n\n" + FORMAT_TEXT)
     assert [writer_of_line(text, "    return None", edits, nth=nth) for nth in (0, 1)] == [1, None]
     assert [writer_of_line(text, "", edits, nth=nth) for nth in (0, 1)] == [1, 1]
     verdict = find_writing_edit(text.split("\n"), 6, [edits])
@@ -92,9 +104,9 @@ def test_neighbors_must_identify_one_line() -> None:
 
 def test_neighbors_distinguish_a_new_line_from_an_equal_old_one() -> None:
     """Of two equal lines, the neighboring lines show which one the edit added."""
-    before, line = HEAD, "        self.rows.append(row)"
-    after = HEAD + "    def put(self, row):\n" + line + "\n"
-    assert writer_of_line(HEAD, line, file_edit(1, before, after)) is None
+    before, line = CLASS, "        self.rows.append(row)"
+    after = CLASS + "    def put(self, row):\n" + line + "\n"
+    assert writer_of_line(CLASS, line, file_edit(1, before, after)) is None
     assert (
         writer_of_line(
             after.removeprefix("class BasketOfRows:\n    def add_row(self, row):\n"),
@@ -124,15 +136,19 @@ def test_a_session_that_restores_its_deleted_line_did_not_write_it() -> None:
 
     If a line was deleted and has returned without a session, no writer is named.
     """
-    undone = file_edit(1, HEAD, PARSE, session=7), file_edit(2, PARSE, HEAD, session=7)
-    assert writer_of_line(HEAD, "class BasketOfRows:", *undone) is None
-    assert (
-        writer_of_line(HEAD, "class BasketOfRows:", file_edit(0, "", HEAD, session=7), *undone) == 2
+    undone = (
+        file_edit(1, CLASS, PARSE_TEXT, session=7),
+        file_edit(2, PARSE_TEXT, CLASS, session=7),
     )
-    gone = file_edit(1, "", HEAD), file_edit(2, PARSE, PARSE + FORMAT)
-    assert find_writing_edit(HEAD.split("\n"), 1, gone) == (None, TEXT_GONE_REASON)
-    removed = file_edit(1, "", HEAD), file_edit(2, HEAD, "", whole=False)
-    assert find_writing_edit(HEAD.split("\n"), 1, removed) == (None, TEXT_GONE_REASON)
+    assert writer_of_line(CLASS, "class BasketOfRows:", *undone) is None
+    assert (
+        writer_of_line(CLASS, "class BasketOfRows:", file_edit(0, "", CLASS, session=7), *undone)
+        == 2
+    )
+    gone = file_edit(1, "", CLASS), file_edit(2, PARSE_TEXT, PARSE_TEXT + FORMAT_TEXT)
+    assert find_writing_edit(CLASS.split("\n"), 1, gone) == (None, TEXT_GONE_REASON)
+    removed = file_edit(1, "", CLASS), file_edit(2, CLASS, "", whole=False)
+    assert find_writing_edit(CLASS.split("\n"), 1, removed) == (None, TEXT_GONE_REASON)
 
 
 def test_a_checkout_without_the_line_does_not_count() -> None:
@@ -140,25 +156,31 @@ def test_a_checkout_without_the_line_does_not_count() -> None:
 
     A merge brings a line together with its neighbors.
     """
-    wrote = file_edit(1, "", HEAD, branch="topic")
+    wrote = file_edit(1, "", CLASS, branch="topic")
     assert (
-        writer_of_line(HEAD, "class BasketOfRows:", wrote, file_edit(2, PARSE, PARSE + FORMAT)) == 1
+        writer_of_line(
+            CLASS,
+            "class BasketOfRows:",
+            wrote,
+            file_edit(2, PARSE_TEXT, PARSE_TEXT + FORMAT_TEXT),
+        )
+        == 1
     )
     assert (
         writer_of_line(
-            f"{PARSE}class BasketOfRows:\n{FORMAT}",
+            f"{PARSE_TEXT}class BasketOfRows:\n{FORMAT_TEXT}",
             "class BasketOfRows:",
             wrote,
-            file_edit(2, PARSE, PARSE + FORMAT),
+            file_edit(2, PARSE_TEXT, PARSE_TEXT + FORMAT_TEXT),
         )
         is None
     )
     assert (
         writer_of_line(
-            f"{PARSE}class BasketOfRows:\n{FORMAT}",
+            f"{PARSE_TEXT}class BasketOfRows:\n{FORMAT_TEXT}",
             "class BasketOfRows:",
             wrote,
-            file_edit(2, PARSE, FORMAT, path="/b"),
+            file_edit(2, PARSE_TEXT, FORMAT_TEXT, path="/b"),
         )
         == 1
     )
@@ -166,24 +188,26 @@ def test_a_checkout_without_the_line_does_not_count() -> None:
 
 def test_an_edit_without_the_whole_file_counts_if_it_is_the_first() -> None:
     """An edit whose earlier file is unknown counts only if no session has seen the file before."""
-    blind = file_edit(2, "", HEAD)._replace(is_content_unknown=True)
-    assert writer_of_line(HEAD, "class BasketOfRows:", blind) == 2
+    blind = file_edit(2, "", CLASS)._replace(is_content_unknown=True)
+    assert writer_of_line(CLASS, "class BasketOfRows:", blind) == 2
     assert (
-        writer_of_line(HEAD, "class BasketOfRows:", file_edit(1, "", "")._replace(hunks=()), blind)
+        writer_of_line(CLASS, "class BasketOfRows:", file_edit(1, "", "")._replace(hunks=()), blind)
         is None
     )
 
 
 # The editor (0 is a person), the place, the number of deleted lines, and that of new ones.
-Step = tuple[int, int, int, int]
-STEPS = st.lists(
+RandomEdit = tuple[int, int, int, int]
+RANDOM_EDITS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 4), st.integers(0, 4)),
     max_size=12,
 )
 
 
-@given(steps=STEPS, whole=st.booleans(), moved=st.integers(0, 30))
-def test_each_unique_line_belongs_to_its_writer(steps: list[Step], whole: bool, moved: int) -> None:
+@given(steps=RANDOM_EDITS, whole=st.booleans(), moved=st.integers(0, 30))
+def test_each_unique_line_belongs_to_its_writer(
+    steps: list[RandomEdit], whole: bool, moved: int
+) -> None:
     """Each unique line belongs to its writer, whatever other edits there are.
 
     Lines that people wrote belong to no session.
@@ -209,13 +233,13 @@ def test_each_unique_line_belongs_to_its_writer(steps: list[Step], whole: bool, 
     ]
 
 
-TEXTS = st.lists(
+FILE_TEXTS = st.lists(
     st.sampled_from(["}", "", "    return None", "call_of_something(1)", "call_of_something(2)"]),
     max_size=9,
 )
 
 
-@given(texts=st.lists(st.tuples(TEXTS, TEXTS), max_size=5), lines=TEXTS)
+@given(texts=st.lists(st.tuples(FILE_TEXTS, FILE_TEXTS), max_size=5), lines=FILE_TEXTS)
 def test_the_named_edit_added_the_line(
     texts: list[tuple[list[str], list[str]]], lines: list[str]
 ) -> None:
@@ -233,7 +257,7 @@ def test_the_named_edit_added_the_line(
             assert new.count(line) > old.count(line)
 
 
-PATH = "/p/a.py"
+FILE = "/p/a.py"
 
 
 def changes_of_call(
@@ -267,8 +291,8 @@ def changes_of_call(
 )
 def test_an_edit_changes_the_whole_file(given: Record, details: Record, hunk: EditHunk) -> None:
     """The change of an Edit covers the whole file if the client recorded it, and else the edited text."""
-    whole = {"file_path": PATH, "old_string": "b", "new_string": "c", **given}
-    assert changes_of_call("Edit", whole, details) == [FileChange(PATH, (hunk,))]
+    whole = {"file_path": FILE, "old_string": "b", "new_string": "c", **given}
+    assert changes_of_call("Edit", whole, details) == [FileChange(FILE, (hunk,))]
 
 
 def test_a_multi_edit_is_read_step_by_step() -> None:
@@ -277,13 +301,13 @@ def test_a_multi_edit_is_read_step_by_step() -> None:
     Otherwise each step is a change of its own.
     """
     steps = [{"old_string": "a", "new_string": "b"}, {"old_string": "b", "new_string": "c"}]
-    given = {"file_path": PATH, "edits": steps}
+    given = {"file_path": FILE, "edits": steps}
     whole = EditHunk("a", "c", is_whole_file=True)
     assert changes_of_call("MultiEdit", given, {"originalFileContents": "a"}) == [
-        FileChange(PATH, (whole,))
+        FileChange(FILE, (whole,))
     ]
     assert changes_of_call("MultiEdit", given, {}) == [
-        FileChange(PATH, (EditHunk("a", "b"), EditHunk("b", "c")))
+        FileChange(FILE, (EditHunk("a", "b"), EditHunk("b", "c")))
     ]
 
 
@@ -299,24 +323,24 @@ def test_a_multi_edit_is_read_step_by_step() -> None:
 )
 def test_a_write_adds_the_lines_of_a_new_file(details: Record, answer: str, before: str) -> None:
     """A Write of a new file adds all its lines; of a file with unknown content, it adds none."""
-    wrote = changes_of_call("Write", {"file_path": PATH, "content": "new"}, details, answer)
-    assert wrote == [FileChange(PATH, (EditHunk(before, "new", is_whole_file=True),))]
+    wrote = changes_of_call("Write", {"file_path": FILE, "content": "new"}, details, answer)
+    assert wrote == [FileChange(FILE, (EditHunk(before, "new", is_whole_file=True),))]
 
 
 @pytest.mark.parametrize("name", ["Edit", "Write", "Bash", "Read"])
 def test_a_failed_call_changes_no_file(name: str) -> None:
     """A call that failed changes no file."""
-    given = {"file_path": PATH, "content": "x", "command": "cat > a <<'E'\nx\nE"}
+    given = {"file_path": FILE, "content": "x", "command": "cat > a <<'E'\nx\nE"}
     assert changes_of_call(name, given, is_error=True) == []
 
 
 def test_only_reads_and_edits_give_changes() -> None:
     """A Read is recorded as a change without edits; other tools give no changes."""
-    assert changes_of_call("Read", {"file_path": PATH}) == [FileChange(PATH, ())]
-    assert changes_of_call("NotebookEdit", {"notebook_path": PATH, "new_source": "x"}) == []
+    assert changes_of_call("Read", {"file_path": FILE}) == [FileChange(FILE, ())]
+    assert changes_of_call("NotebookEdit", {"notebook_path": FILE, "new_source": "x"}) == []
 
 
-def test_here_documents_are_changes() -> None:
+def test_here_documents_count_as_changes() -> None:
     """A here-document that a command writes to a file is a change, in the folder that it enters."""
     command = "cd sub\ncat > a <<'E'\nx\n\nE\ncat << F >> '/b c'\ny\nF\ncat > d <<G\n$z\nG\n"
     assert changes_of_call("Bash", {"command": command}) == [

@@ -17,19 +17,19 @@ from resume_hooks.search.scope import Scope
 from tests.builders import conversation, repl_script, session_id
 from tests.cli.conftest import Cli, Document
 from tests.parts.attribution.conftest import FindWriter
-from tests.parts.attribution.edited import ONE, Repository
+from tests.parts.attribution.edited import FIRST_VERSION, Repository
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
-PRICE = "    return sum(row.price for row in rows)"
-TAXED = "    return sum(row.price * row.tax for row in rows)"
+PRICE_LINE = "    return sum(row.price for row in rows)"
+TAXED_LINE = "    return sum(row.price * row.tax for row in rows)"
 
 
 def test_search_finds_the_session_and_record_of_a_line(
     repo: Repository, cli: Cli, document: Document
 ) -> None:
     """The hit names session and record of the line's writer, and ``read`` accepts its reference."""
-    own = repo.session(1, repo.write("src/sums.py", ONE))
-    other = repo.session(2, repo.edit("src/sums.py", PRICE, TAXED))
+    own = repo.session(1, repo.write("src/sums.py", FIRST_VERSION))
+    other = repo.session(2, repo.edit("src/sums.py", PRICE_LINE, TAXED_LINE))
     data = document("search", "--file", "src/sums.py:2", cwd=repo.root)["data"]
     (hit,) = data["hits"]
     assert (data["query"], data["how"], data["total"]) == ("src/sums.py:2", "by its text", 1)
@@ -38,7 +38,7 @@ def test_search_finds_the_session_and_record_of_a_line(
         f"{other}:1",
         "Edit",
         "call",
-        TAXED.strip(),
+        TAXED_LINE.strip(),
     )
     assert b"row.tax" in cli("read", hit["reference"], cwd=repo.root).stdout
     text = cli("search", "--file", "src/sums.py:1", cwd=repo.root).stdout.decode()
@@ -52,7 +52,7 @@ def test_a_line_search_accepts_relative_and_absolute_paths(
     repo: Repository, find_writer: FindWriter, tmp_path: Path
 ) -> None:
     """The path of a line may be relative, absolute or a link; in another project it needs ``--all``."""
-    own = repo.session(1, repo.write("src/sums.py", ONE))
+    own = repo.session(1, repo.write("src/sums.py", FIRST_VERSION))
     (tmp_path / "link").symlink_to(repo.root)
     assert find_writer("sums.py:1", cwd=repo.root / "src") == f"{own}:1"
     assert find_writer(f"{repo.root}/src/sums.py:1") == f"{own}:1"
@@ -68,20 +68,20 @@ def test_search_finds_a_line_that_a_repl_script_wrote(
 
     A search also finds the script's commands and results.
     """
-    repo.put("src/sums.py", ONE)
+    repo.put("src/sums.py", FIRST_VERSION)
     path, around = str(repo.root / "src/sums.py"), {"cwd": str(repo.root)}
-    edit = {"file_path": path, "old_string": PRICE, "new_string": TAXED}
+    edit = {"file_path": path, "old_string": PRICE_LINE, "new_string": TAXED_LINE}
     noted = {
         "filePath": path,
-        "oldString": PRICE,
-        "newString": TAXED,
-        "originalFile": ONE,
+        "oldString": PRICE_LINE,
+        "newString": TAXED_LINE,
+        "originalFile": FIRST_VERSION,
         "structuredPatch": [],
     }
     ran = {"command": "make zeppelin"}, {"stdout": "built the quagga", "stderr": ""}
     rows = repl_script([("Edit", edit, noted), ("Bash", *ran)], uuid="s", parent=None)
     own = repo.session(1, [{**row, **around} for row in rows])
-    repo.put("src/sums.py", ONE.replace(PRICE, TAXED))
+    repo.put("src/sums.py", FIRST_VERSION.replace(PRICE_LINE, TAXED_LINE))
     assert find_writer("src/sums.py:2") == f"{own}:3"
     assert b"(Bash)" in cli("search", "quagga", cwd=repo.root).stdout
     assert b"make zeppelin" in cli("search", "zeppelin", "--tool", "Bash", cwd=repo.root).stdout
@@ -94,10 +94,10 @@ def test_no_session_is_named_for_lines_of_people(
 
     The answer says so, and the exit code is 0.
     """
-    repo.put("a.py", f"import decimal  # of people\n{ONE}")
+    repo.put("a.py", f"import decimal  # of people\n{FIRST_VERSION}")
     repo.session(
         1,
-        repo.edit("a.py", PRICE, TAXED),
+        repo.edit("a.py", PRICE_LINE, TAXED_LINE),
         repo.write("a.py", repo.text("a.py") + "END_OF_FILE = True\n"),
     )
     repo.put("a.py", repo.text("a.py") + "def added_by_people():\n")
@@ -135,7 +135,7 @@ def test_a_line_that_people_changed_belongs_to_no_session(
 
 def test_merged_lines_belong_to_no_session(repo: Repository, find_writer: FindWriter) -> None:
     """Lines that a merge added belong to no session, and the lines around them keep their writer."""
-    own = repo.session(1, repo.write("a.py", ONE))
+    own = repo.session(1, repo.write("a.py", FIRST_VERSION))
     merged = "def of_another_branch(rows):\n    return None\n\n\n"
     repo.put(
         "a.py", repo.text("a.py").replace("    return sum", f"    pass\n\n\n{merged}    return sum")
@@ -156,9 +156,9 @@ def test_a_generated_file_belongs_to_no_session(repo: Repository, find_writer: F
 
 def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, find_writer: FindWriter) -> None:
     """An edit that failed, was refused or has no result wrote no line."""
-    repo.put("a.py", ONE)
+    repo.put("a.py", FIRST_VERSION)
     refused = "The user doesn't want to proceed with this tool use."
-    failed = repo.edit("a.py", PRICE, TAXED, failed=True, answer=refused)
+    failed = repo.edit("a.py", PRICE_LINE, TAXED_LINE, failed=True, answer=refused)
     unanswered = repo.write("a.py", repo.text("a.py") + "LAST_LINE_OF_ALL = 1\n")[:1]
     repo.session(1, failed, unanswered)
     assert (find_writer("a.py:2"), find_writer("a.py:3")) == ("", "")
@@ -166,8 +166,8 @@ def test_an_unsuccessful_edit_wrote_no_line(repo: Repository, find_writer: FindW
 
 def test_a_rewound_edit_still_counts(repo: Repository, find_writer: FindWriter) -> None:
     """An edit on an abandoned branch still counts, because the file has its line."""
-    repo.put("a.py", ONE)
-    gone = repo.edit("a.py", PRICE, TAXED)
+    repo.put("a.py", FIRST_VERSION)
+    gone = repo.edit("a.py", PRICE_LINE, TAXED_LINE)
     went_on = [{**row, "parentUuid": None} for row in conversation(2, prefix="other")]
     own = repo.session(1, gone, went_on)
     assert find_writer("a.py:2") == f"{own}:1"
@@ -175,9 +175,9 @@ def test_a_rewound_edit_still_counts(repo: Repository, find_writer: FindWriter) 
 
 def test_a_subagent_that_wrote_a_line_is_named(repo: Repository, find_writer: FindWriter) -> None:
     """A line that a sub-agent wrote is found with the sub-agent's reference."""
-    repo.put("a.py", ONE)
+    repo.put("a.py", FIRST_VERSION)
     own = repo.session(1)
-    repo.session(1, repo.edit("a.py", PRICE, TAXED), helper="agent-a1")
+    repo.session(1, repo.edit("a.py", PRICE_LINE, TAXED_LINE), helper="agent-a1")
     assert find_writer("a.py:2") == f"{own}/agent-a1:1"
 
 
@@ -185,16 +185,16 @@ def test_a_copied_edit_belongs_to_the_parent_of_a_fork(
     repo: Repository, find_writer: FindWriter
 ) -> None:
     """An edit that a fork copied belongs to the parent."""
-    made = repo.write("a.py", ONE)
+    made = repo.write("a.py", FIRST_VERSION)
     own = repo.session(1, made)
     metadata: Any = {"continue_metadata": {"parent_session_id": own, "parent_session_file": ""}}
     repo.session(2, [metadata], made, turns=False)
     assert find_writer("a.py:2") == f"{own}:1"
 
 
-def test_the_current_turn_counts(repo: Repository, document: Document) -> None:
+def test_an_edit_of_the_current_turn_counts(repo: Repository, document: Document) -> None:
     """A line that the model wrote in the current turn is found."""
-    own = repo.session(1, repo.write("a.py", ONE))
+    own = repo.session(1, repo.write("a.py", FIRST_VERSION))
     found = document(
         "search", "--file", "a.py:1", cwd=repo.root, environ={"CLAUDE_CODE_SESSION_ID": own}
     )
@@ -219,8 +219,8 @@ def test_a_shell_command_counts_only_with_a_here_document(
 ) -> None:
     """Of shell commands, only a here-document proves which lines were written."""
     folder = "src/" if command.startswith("cd src") else ""
-    own = repo.session(1, repo.shell(command.format("sums.py", ONE)))
-    repo.put(f"{folder}sums.py", ONE)
+    own = repo.session(1, repo.shell(command.format("sums.py", FIRST_VERSION)))
+    repo.put(f"{folder}sums.py", FIRST_VERSION)
     assert find_writer(f"{folder}sums.py:2") == (f"{own}:1" if named else "")
 
 
@@ -231,9 +231,9 @@ def test_a_here_document_over_a_known_file_proves_nothing(
 
     The earlier content of the file is unknown.
     """
-    path = repo.put("a.py", ONE)
+    path = repo.put("a.py", FIRST_VERSION)
     looked = repo.call("Read", {"file_path": str(path)}, None)
-    repo.session(1, looked, repo.shell(f"cat > a.py <<'EOF'\n{ONE}EOF"))
+    repo.session(1, looked, repo.shell(f"cat > a.py <<'EOF'\n{FIRST_VERSION}EOF"))
     assert find_writer("a.py:2") == ""
 
 
@@ -246,8 +246,8 @@ def test_edits_count_in_every_worktree(
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
     git(main, "worktree", "add", "-q", str(linked))
     repo.root = linked
-    own = repo.session(1, repo.write("a.py", ONE))
-    (main / "a.py").write_text(ONE)
+    own = repo.session(1, repo.write("a.py", FIRST_VERSION))
+    (main / "a.py").write_text(FIRST_VERSION)
     assert find_writer("a.py:2", cwd=main) == f"{own}:1"
 
 
@@ -256,7 +256,7 @@ def test_edits_count_after_a_repository_moves(repo: Repository, find_writer: Fin
 
     If the old folder exists, it is another repository.
     """
-    own = repo.session(1, repo.write("src/sums.py", ONE))
+    own = repo.session(1, repo.write("src/sums.py", FIRST_VERSION))
     moved = repo.root.rename(repo.root.with_name("moved"))
     assert find_writer("src/sums.py:2", "--all", cwd=moved) == f"{own}:1"
     repo.root.mkdir()
@@ -291,11 +291,11 @@ def test_a_line_of_a_large_file_is_found(repo: Repository, find_writer: FindWrit
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.py:3", ONE, "a.py has no line 3"),
-        ("a.py:0", ONE, "a.py has no line 0"),
+        ("a.py:3", FIRST_VERSION, "a.py has no line 3"),
+        ("a.py:0", FIRST_VERSION, "a.py has no line 0"),
         ("a.py:1", "", "a.py has no line 1"),
-        ("b.py:1", ONE, "b.py can't be read: No such file or directory"),
-        (".:1", ONE, "is a folder, which has no lines"),
+        ("b.py:1", FIRST_VERSION, "b.py can't be read: No such file or directory"),
+        (".:1", FIRST_VERSION, "is a folder, which has no lines"),
         ("a.py:1", b"\x89PNG\0\0", "a.py is binary, which has no lines"),
         ("a.py:2", b"first line\nd\xe9j\xe0 vu\n", "Line 2 of "),
     ],
@@ -328,7 +328,7 @@ def test_a_line_search_refuses_words_and_kinds(
     repo: Repository, cli: Cli, words: list[str]
 ) -> None:
     """The search for a line refuses words, roles and tools."""
-    repo.put("a.py", ONE)
+    repo.put("a.py", FIRST_VERSION)
     done = cli("search", "--file", "a.py:1", *words, cwd=repo.root)
     assert done.returncode == 2
     assert b"have no meaning for a line" in done.stderr
@@ -338,14 +338,14 @@ def test_a_file_with_a_colon_in_its_name_is_not_a_line(
     repo: Repository, document: Document
 ) -> None:
     """If a file named ``a.py:1`` exists, ``--file a.py:1`` is that file and not a line."""
-    repo.session(1, repo.write("a.py:1", ONE))
+    repo.session(1, repo.write("a.py:1", FIRST_VERSION))
     assert document("search", "--file", "a.py:1", cwd=repo.root)["data"]["query"] == ""
 
 
 def test_a_line_search_respects_its_filters(repo: Repository, find_writer: FindWriter) -> None:
     """The search for a line respects the filters for session and time."""
-    first = repo.session(1, repo.write("a.py", ONE))
-    repo.session(2, repo.edit("a.py", PRICE, TAXED))
+    first = repo.session(1, repo.write("a.py", FIRST_VERSION))
+    repo.session(2, repo.edit("a.py", PRICE_LINE, TAXED_LINE))
     assert find_writer("a.py:2", "--session", first) == ""
     assert find_writer("a.py:1", "--session", first) == f"{first}:1"
     assert find_writer("a.py:1", "--since", "2027-01-01") == ""
@@ -355,7 +355,7 @@ def test_a_line_search_writes_no_project_or_session_file(
     repo: Repository, find_writer: FindWriter
 ) -> None:
     """The search for a line changes neither the project nor a transcript."""
-    repo.session(1, repo.write("a.py", ONE))
+    repo.session(1, repo.write("a.py", FIRST_VERSION))
 
     def project_and_transcript_bytes() -> dict[str, tuple[int, bytes]]:
         folders = repo.root, repo.home.config / "projects"
@@ -377,7 +377,7 @@ def search_line(repo: Repository, line: str, limit: float = float("inf")) -> Sea
 
 def test_a_line_search_reads_archived_copies(repo: Repository, find_writer: FindWriter) -> None:
     """A line is found in the archived copy of a deleted session."""
-    own = repo.session(1, repo.write("sums.py", ONE))
+    own = repo.session(1, repo.write("sums.py", FIRST_VERSION))
     (path,) = repo.home.config.glob(f"projects/*/{own}.jsonl")
     archive_and_remove(path, repo.home.environ)
     assert find_writer("sums.py:2") == f"{own}:1"
@@ -390,7 +390,7 @@ def test_the_note_counts_sessions_not_indexed_yet(
 
     A session counts if it contains the name of the file.
     """
-    repo.session(1, repo.write("sums.py", ONE))
+    repo.session(1, repo.write("sums.py", FIRST_VERSION))
     repo.session(2, repo.write("elsewhere.txt", "something else\n"))
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -408,8 +408,8 @@ def test_the_note_counts_sessions_not_indexed_yet(
 
 def test_a_file_without_sessions_is_reported(repo: Repository) -> None:
     """If no session has read or written the file, a note says so."""
-    repo.session(1, repo.write("sums.py", ONE))
-    repo.put("other.py", ONE)
+    repo.session(1, repo.write("sums.py", FIRST_VERSION))
+    repo.put("other.py", FIRST_VERSION)
     found = search_line(repo, "other.py:2")
     assert (found.hits, found.is_complete) == ([], True)
     assert "No tool read or wrote a file 'other.py'" in found.notes
@@ -432,7 +432,7 @@ def test_a_codex_patch_counts_as_an_edit(repo: Repository, code: int, named: boo
         rollouts.message_line("assistant", "Done", 4),
     ]
     rollouts.write_rollout(repo.home.root / ".codex", lines)
-    repo.put("src/sums.py", ONE)
+    repo.put("src/sums.py", FIRST_VERSION)
     hits = search_line(repo, "src/sums.py:2").hits
     assert [(hit.agent, hit.session_id, hit.tool) for hit in hits] == [
         ("codex", rollouts.THREAD, "Edit")
@@ -447,7 +447,7 @@ def test_a_line_search_reveals_no_files_outside_projects(
 
     Models may run the search without permission.
     """
-    own = repo.session(1, repo.write("src/sums.py", ONE))
+    own = repo.session(1, repo.write("src/sums.py", FIRST_VERSION))
     (tmp_path / "shadow").write_text("root:x\n" * 7)
     (tmp_path / "binary").write_bytes(b"\0")
     model, said = {"CLAUDECODE": "1"}, set()

@@ -132,7 +132,7 @@ def test_the_document_has_all_sections(config_home: ConfigHome) -> None:
         assert part in text
 
 
-HOSTILE = {
+HOSTILE_TITLES = {
     "newline": "a\n---\nsession_id: evil\n# b",
     "quotes": "\"': {[#&*!|>%@`\\",
     "controls": "a\x1b[31mred\x00\x07\x85\u2028b",
@@ -144,7 +144,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("title", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("title", HOSTILE_TITLES.values(), ids=HOSTILE_TITLES)
 def test_hostile_text_does_not_change_the_structure(config_home: ConfigHome, title: str) -> None:
     """Hostile text adds no key and no heading to the document, and no Markdown reader would load it."""
     words = title.replace("\ud800", "?")  # A digest contains no lone surrogates.

@@ -86,7 +86,9 @@ def test_environment_variables_cannot_set_the_folder(
     )
 
 
-def test_the_setting_writes_a_document(config_home: ConfigHome, project: Path) -> None:
+def test_handoff_dir_writes_a_document_to_a_new_folder(
+    config_home: ConfigHome, project: Path
+) -> None:
     """The setting ``handoff_dir`` writes a document to a new folder of the project."""
     files = write_child_and_documents(config_home, project, handoff_dir="_handoffs")
     (path,) = (project / "_handoffs").iterdir()

@@ -63,7 +63,7 @@ def test_the_setting_applies_to_every_handoff(
     assert done.stderr.decode().startswith("note: handoff_dir was ignored: ")
 
 
-def test_the_document_contains_the_edit(editor_home: EditorHome) -> None:
+def test_the_document_contains_the_edited_text(editor_home: EditorHome) -> None:
     """The document contains the text that the user edited."""
     assert (
         editor_home.run_handoff(

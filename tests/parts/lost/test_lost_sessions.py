@@ -25,7 +25,7 @@ from tests.cli.terminal_home import TerminalHome
 
 LOST_SESSION, YOUNG_SESSION, COMMANDS_SESSION = session_id(7), session_id(8), session_id(9)
 LOST_AT = 1_700_000_000_000
-PASTE = "def parse(): " + "x" * 2_000
+PASTED_TEXT = "def parse(): " + "x" * 2_000
 
 
 def history_line(own: str, text: str, at: int = LOST_AT, **more: object) -> str:
@@ -36,7 +36,7 @@ def history_line(own: str, text: str, at: int = LOST_AT, **more: object) -> str:
     )
 
 
-LINES = [
+HISTORY_LINES = [
     history_line(SESSION, "Still there"),
     history_line(LOST_SESSION, "/clear", LOST_AT),
     history_line(
@@ -59,9 +59,9 @@ def lost_and_present_sessions(config_home: ConfigHome) -> Path:
     """Write a present session, an unrelated file, and a history with prompts of a deleted session."""
     write_session(config_home.project(), SESSION, conversation(2))
     (config_home.config / "paste-cache").mkdir()
-    (config_home.config / "paste-cache" / "0123456789abcdef.txt").write_text(PASTE)
+    (config_home.config / "paste-cache" / "0123456789abcdef.txt").write_text(PASTED_TEXT)
     path = config_home.config / "history.jsonl"
-    path.write_text("".join(f"{line}\n" for line in LINES) + '{"display": "half a li')
+    path.write_text("".join(f"{line}\n" for line in HISTORY_LINES) + '{"display": "half a li')
     return path
 
 
@@ -87,7 +87,7 @@ def test_a_lost_session_is_found_read_and_continued(
     assert "resume:" not in told
     assert (
         document("read", hit["reference"])["data"]["text"]
-        == f"Why does the zebra parser loop? {PASTE}"
+        == f"Why does the zebra parser loop? {PASTED_TEXT}"
     )
     shown = cli("read", LOST_SESSION, "--turns", "2").stdout.decode()
     assert "· prompts only ·" in shown
@@ -180,7 +180,7 @@ def test_a_slightly_longer_history_is_not_read_again(
         == 1
     )
     lost_and_present_sessions.write_text(
-        "\n".join(line for line in LINES if "zebra" not in line) + "\n"
+        "\n".join(line for line in HISTORY_LINES if "zebra" not in line) + "\n"
     )
     assert "zebra" not in lost_sessions()[LOST_SESSION].read_text()
     write_session(config_home.project(), LOST_SESSION, conversation(2))
@@ -218,7 +218,7 @@ def test_a_start_hook_does_not_read_a_large_history(
     )
 
 
-def test_a_single_prompt_still_exists(
+def test_the_message_about_a_single_lost_prompt_is_singular(
     lost_and_present_sessions: Path, config_home: ConfigHome
 ) -> None:
     """The message has the singular for a single prompt."""
@@ -240,7 +240,7 @@ def test_unsafe_paths_make_no_session_lost(
     lost_and_present_sessions.mkdir()
     assert store_of_agents(config_home.where, "prompts").sessions() == []
     lost_and_present_sessions.rmdir()
-    lost_and_present_sessions.write_text(f"{LINES[2]}\n")
+    lost_and_present_sessions.write_text(f"{HISTORY_LINES[2]}\n")
     mirrors = config_home.config / "resume-hooks" / "mirrors"
     shutil.rmtree(mirrors)
     mirrors.symlink_to(config_home.root)

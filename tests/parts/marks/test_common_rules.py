@@ -112,7 +112,7 @@ def test_a_mark_without_a_transcript_is_refused(config_home: ConfigHome) -> None
     assert "Your text: my words" in text
 
 
-RECOGNIZED = [
+RECOGNIZED_PROMPTS = [
     (">mark", "mark", ""),
     (">Mark try it", "mark", "try it"),
     ("/resume-hooks:mark YES", "mark", "YES"),
@@ -134,13 +134,13 @@ RECOGNIZED = [
     (">back a>back b", "back", "a>back b"),
     (">mark>back it was slower", "back", "it was slower"),
 ]
-FORMER = [
+PROMPTS_WITH_OLD_NAMES = [
     (">checkpoint try it", "mark", "try it"),
     (">checkpoint try it>mark yes", "mark", "yes"),
     (">checkpoint try it>checkpoint yes", "mark", "yes"),
     (">Rewind it was slower", "back", "it was slower"),
 ]
-PASTED = [
+PROMPTS_WITH_PASTE = [
     (f">back it was slower/resume {PASTED_ID}", "back"),
     (">back it was slower /clear", "back"),
     (f">back>back it /resume {PASTED_ID}", "back"),
@@ -149,13 +149,13 @@ PASTED = [
 ]
 
 
-@pytest.mark.parametrize(("prompt", "verb", "text"), [*RECOGNIZED, *FORMER])
+@pytest.mark.parametrize(("prompt", "verb", "text"), [*RECOGNIZED_PROMPTS, *PROMPTS_WITH_OLD_NAMES])
 def test_a_mark_trigger_is_recognized(prompt: str, verb: str, text: str) -> None:
     """A prompt with ``mark`` or ``back`` has the verb and the text as typed."""
     assert_trigger(prompt, verb, text)
 
 
-@pytest.mark.parametrize(("prompt", "verb"), PASTED)
+@pytest.mark.parametrize(("prompt", "verb"), PROMPTS_WITH_PASTE)
 def test_a_trigger_before_a_client_command_is_a_paste(prompt: str, verb: str) -> None:
     """A ``mark`` or ``back`` that ends in a command of the client is recognized as a paste."""
     assert_paste(prompt, verb)

@@ -35,7 +35,7 @@ def place_mark(tmp_path: Path, records: list[Record], goal: str = "") -> PlacedM
     return marks.place_mark(locate.session_file(write_session(tmp_path, SESSION, records)), goal)
 
 
-def test_a_mark_is_at_the_last_message(tmp_path: Path) -> None:
+def test_a_mark_is_placed_at_the_last_message(tmp_path: Path) -> None:
     """A mark names the last message by uuid and line, not a later note of the client."""
     records = [
         *conversation(2),
@@ -48,7 +48,7 @@ def test_a_mark_is_at_the_last_message(tmp_path: Path) -> None:
     assert not found.is_step_unfinished
 
 
-BUSY: dict[str, tuple[list[Record], str]] = {
+BUSY_SESSIONS: dict[str, tuple[list[Record], str]] = {
     "a prompt without an answer": ([user("go", uuid="p", parent="r1", ts=5)], "p"),
     "a call that runs": (
         [user("go", uuid="p", parent="r1", ts=5), tool_use("c", uuid="t", parent="p", ts=6)],
@@ -82,10 +82,10 @@ BUSY: dict[str, tuple[list[Record], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BUSY)
-def test_a_mark_during_a_step_is_before_it(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", BUSY_SESSIONS)
+def test_a_mark_during_a_step_is_placed_before_it(tmp_path: Path, name: str) -> None:
     """A mark during a step is before the step, so that no call is separated from its result."""
-    more, leaf = BUSY[name]
+    more, leaf = BUSY_SESSIONS[name]
     found = place_mark(tmp_path, [*conversation(1), *more])
     assert found.mark.uuid == leaf
     assert found.is_step_unfinished
@@ -106,7 +106,7 @@ def test_an_untouched_child_of_ours_can_be_marked(tmp_path: Path) -> None:
     assert place_mark(tmp_path, records).mark.uuid == "a"
 
 
-COMMAND = [
+COMMAND_RECORDS = [
     user("<command-name>/cost</command-name>", uuid="c", parent="r3", ts=50),
     user("<local-command-stdout>0.10</local-command-stdout>", uuid="o", parent="c", ts=51),
 ]
@@ -115,12 +115,12 @@ COMMAND = [
 
 def test_a_mark_after_a_client_command_is_complete(tmp_path: Path) -> None:
     """A mark after a command of the client does not wait for an answer."""
-    found = place_mark(tmp_path, [*conversation(2), *COMMAND])
+    found = place_mark(tmp_path, [*conversation(2), *COMMAND_RECORDS])
     assert (found.mark.uuid, found.is_step_unfinished) == ("o", False)
 
 
 @pytest.mark.parametrize(
-    "records", [[custom_title("x")], [system("informational", uuid="s")], COMMAND]
+    "records", [[custom_title("x")], [system("informational", uuid="s")], COMMAND_RECORDS]
 )
 def test_an_empty_session_cannot_be_marked(tmp_path: Path, records: list[Record]) -> None:
     """A session without messages raises ``NothingToMark``."""

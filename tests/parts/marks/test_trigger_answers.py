@@ -41,7 +41,7 @@ from tests.hooks.conftest import RunHook, TypePrompt, list_children, reason_of_p
 from tests.hooks.test_child_cards import handoff_receipt
 from tests.test_state_failures import failing_writes
 
-LATER = "2999-01-01T00:00:00.000Z"
+LATER_TIMESTAMP = "2999-01-01T00:00:00.000Z"
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_the_mark_is_private(
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_same_mark_again_changes_nothing(type_prompt: TypePrompt, parent: Path) -> None:
+def test_repeating_a_mark_changes_nothing(type_prompt: TypePrompt, parent: Path) -> None:
     """The same ``>mark`` again leaves the mark as it is, even after a note of the client."""
     type_prompt(">mark try it")
     first = state.find_mark(SESSION)
@@ -268,11 +268,11 @@ def test_a_second_back_shows_the_existing_child(type_prompt: TypePrompt, parent:
         "/resume-hooks:back another report"
     )
     with child.open("ab") as stream:
-        stream.write(line(user("go on", uuid="g", parent="r3", ts=LATER)) + b"\n")
+        stream.write(line(user("go on", uuid="g", parent="r3", ts=LATER_TIMESTAMP)) + b"\n")
     assert f"/resume {child.stem}" not in type_prompt(">back it was slower")
 
 
-def test_a_mark_during_a_turn_is_at_the_last_complete_step(
+def test_a_mark_during_a_turn_is_placed_at_the_last_complete_step(
     type_prompt: TypePrompt, parent: Path
 ) -> None:
     """A mark that is set during a turn is after the last complete step, and the card says so."""
@@ -300,7 +300,7 @@ def test_back_to_a_lost_mark_warns(type_prompt: TypePrompt, parent: Path) -> Non
     assert state.find_mark(SESSION) is None
 
 
-def test_parallel_backs_make_one_child(
+def test_parallel_back_commands_make_one_child(
     type_prompt: TypePrompt, run_hook: RunHook, parent: Path
 ) -> None:
     """Four parallel ``>back`` make one child; the others find no mark or report that it is made."""
@@ -337,7 +337,7 @@ def test_a_failed_back_keeps_the_mark(
     assert type_prompt(">back it was slower").startswith("back")
 
 
-GARBAGE: dict[str, Any] = {
+INVALID_MARK_FILES: dict[str, Any] = {
     "no object": [],
     "a newer version": {"version": 2},
     "another session's": {"session_id": session_id(2)},
@@ -351,14 +351,14 @@ GARBAGE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", GARBAGE)
+@pytest.mark.parametrize("name", INVALID_MARK_FILES)
 def test_an_invalid_file_is_not_a_mark(config_home: ConfigHome, name: str) -> None:
     """A note with invalid fields is not read as a mark."""
     mark = Mark(SESSION, "r3", 3, "x", "2026-01-31T09:31:00.000Z")
     state.save_mark(mark)
     assert state.find_mark(SESSION) == mark
     path = Path(hook_state.note_path(f"mark-{SESSION}.json"))
-    value = GARBAGE[name]
+    value = INVALID_MARK_FILES[name]
     path.write_text(
         json.dumps({**json.loads(path.read_text()), **value} if isinstance(value, dict) else value)
     )

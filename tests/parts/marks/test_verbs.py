@@ -37,7 +37,7 @@ def continue_session(parent: Path) -> None:
         stream.write(line(assistant("EXPLORED", uuid="y", parent="x", ts=51, tokens=9_000)) + b"\n")
 
 
-def test_mark_sets_shows_and_clears(document: Document, cli: Cli, parent: Path) -> None:
+def test_mark_sets_shows_and_clears_a_mark(document: Document, cli: Cli, parent: Path) -> None:
     """``mark`` sets a mark, ``--show`` shows it, and ``--clear`` deletes it."""
     assert document("mark", SESSION, "--show")["data"]["mark"] is None
     found = document("mark", SESSION, "-g", "try it")["data"]
@@ -182,7 +182,7 @@ def test_back_can_write_to_another_folder(document: Document, parent: Path, tmp_
     assert "--resume will not find it" in found["warnings"][0]
 
 
-def test_command_bodies_work_without_hooks(cli: Cli, parent: Path) -> None:
+def test_the_verb_slash_does_the_same_as_the_triggers(cli: Cli, parent: Path) -> None:
     """The verb ``slash``, which the commands' texts call, does the same as the triggers."""
     assert "mark set" in cli("slash", "mark", SESSION, stdin=b"try it").stdout.decode()
     continue_session(parent)

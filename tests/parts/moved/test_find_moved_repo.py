@@ -20,7 +20,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.project_folder import MovedFolder
 from tests.builders import ConfigHome, assistant, session_id, tool_use, user, write_session
 
-ENVIRON = {"PATH": os.environ.get("PATH", os.defpath)}
+GIT_ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_renamed_repository_is_found(repository: Path, git: Any) -> None:
     assert find_likely_folders(
         traces_in_deleted_folder(repository, commits=(commit[:7],)),
         list_sibling_folders(str(repository)),
-        Where(ENVIRON),
+        Where(GIT_ENVIRONMENT),
     ) == [MovedFolder(str(new), (commit[:7],), 0, 0, is_own_worktree=False)]
 
 
@@ -82,11 +82,15 @@ def test_a_session_in_a_subfolder_is_mapped_to_the_same_subfolder(
     new.parent.mkdir()
     repository.rename(new)
     (found,) = find_likely_folders(
-        traces_in_deleted_folder(repository / "pkg", commits=(commit,)), [str(new)], Where(ENVIRON)
+        traces_in_deleted_folder(repository / "pkg", commits=(commit,)),
+        [str(new)],
+        Where(GIT_ENVIRONMENT),
     )
     assert found.folder == str(new / "pkg")
     (found,) = find_likely_folders(
-        traces_in_deleted_folder(repository / "pkg", files=("b.py",)), [str(new)], Where(ENVIRON)
+        traces_in_deleted_folder(repository / "pkg", files=("b.py",)),
+        [str(new)],
+        Where(GIT_ENVIRONMENT),
     )
     assert (found.folder, found.evidence) == (
         str(new / "pkg"),
@@ -103,7 +107,7 @@ def test_the_repository_of_a_removed_worktree_is_found(repository: Path, git: An
     (found,) = find_likely_folders(
         traces_in_deleted_folder(tree, commits=(commit, "0" * 40)),
         [str(repository)],
-        Where(ENVIRON),
+        Where(GIT_ENVIRONMENT),
     )
     assert found.folder == str(repository)
     assert found.evidence == (
@@ -121,7 +125,7 @@ def test_the_likeliest_folder_is_first(repository: Path, tmp_path: Path, git: An
     found = find_likely_folders(
         traces_in_deleted_folder(tmp_path / "gone", commits=(commit,), files=("a.py",)),
         [str(like), str(repository)],
-        Where(ENVIRON),
+        Where(GIT_ENVIRONMENT),
     )
     assert [place.folder for place in found] == [str(repository), str(like)]
 
@@ -131,10 +135,10 @@ def test_a_folder_without_evidence_is_not_offered(repository: Path, tmp_path: Pa
     traces_of_others = traces_in_deleted_folder(
         tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y")
     )
-    assert find_likely_folders(traces_of_others, [str(repository)], Where(ENVIRON)) == []
+    assert find_likely_folders(traces_of_others, [str(repository)], Where(GIT_ENVIRONMENT)) == []
     assert (
         find_likely_folders(
-            traces_in_deleted_folder(tmp_path / "gone"), [str(repository)], Where(ENVIRON)
+            traces_in_deleted_folder(tmp_path / "gone"), [str(repository)], Where(GIT_ENVIRONMENT)
         )
         == []
     )
@@ -166,7 +170,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path, git: 
         find_likely_folders(
             traces_in_deleted_folder(tmp_path / "gone", commits=("1" * 40,)),
             [str(repository)],
-            Where(ENVIRON),
+            Where(GIT_ENVIRONMENT),
         )
         == []
     )

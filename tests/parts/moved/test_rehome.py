@@ -40,19 +40,19 @@ from tests.crashes import kill_before_each_change
 __all__ = ["old_parent"]
 
 
-FILES = ("src/parser.py", "src/errors.py")
+REPOSITORY_FILES = ("src/parser.py", "src/errors.py")
 
 
 @pytest.fixture
 def moved_folder(config_home: ConfigHome) -> tuple[Path, Path]:
     """Write two sessions of a deleted folder; return that folder and the one with their files."""
     old, new = config_home.root / "old-name", config_home.root / "new-name"
-    for name in FILES:
+    for name in REPOSITORY_FILES:
         (new / name).parent.mkdir(parents=True, exist_ok=True)
         (new / name).write_text("")
     for number in (1, 2):
         rows = conversation(2, prefix=f"r{number}", session_id=session_id(number))
-        for place, name in enumerate(FILES):
+        for place, name in enumerate(REPOSITORY_FILES):
             call = f"c{place}"
             rows += [
                 tool_use(
@@ -234,7 +234,7 @@ def test_a_start_reports_a_moved_repository(
 
 
 @pytest.mark.usefixtures("hook_environment")
-def test_other_changes_are_not_a_move(
+def test_other_changes_are_not_reported_as_a_move(
     config_home: ConfigHome, noted_repository: Path, git: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A start reports no move if the old folder exists or if two old folders are possible.

@@ -82,7 +82,7 @@ def test_states_are_in_the_order_of_their_prompts(project: Project) -> None:
     assert found == [{"a": A1}, {"a": A2}]
 
 
-NOT_STATES = [
+INVALID_SNAPSHOTS = [
     snapshot_record("", {"a": backup_entry(A1)}) | {"messageId": ""},
     {"type": "file-history-snapshot", "messageId": prompt_id(1)},
     {"type": "file-history-snapshot", "messageId": prompt_id(1), "snapshot": []},
@@ -104,7 +104,7 @@ NOT_STATES = [
 ]
 
 
-@pytest.mark.parametrize("record", NOT_STATES)
+@pytest.mark.parametrize("record", INVALID_SNAPSHOTS)
 def test_invalid_snapshots_are_ignored(project: Project, record: Any) -> None:
     """A session without a valid snapshot raises ``NoFileHistory``."""
     with pytest.raises(NoFileHistory, match="no file history"):
@@ -184,7 +184,7 @@ def test_file_histories_of_real_sessions_are_read() -> None:
 
 
 A3 = "aaaaaaaaaaaaaaaa@v3"
-UUID = prompt_id(1)
+PROMPT_UUID = prompt_id(1)
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,10 @@ UUID = prompt_id(1)
         ("turn 12", RewindTarget(12, 0, None)),
         (" Turn12 ", RewindTarget(12, 0, None)),
         ("last", RewindTarget(0, 0, None)),
-        (UUID, RewindTarget(None, UUID, None)),
-        (UUID.upper(), RewindTarget(None, UUID.upper(), None)),
+        (PROMPT_UUID, RewindTarget(None, PROMPT_UUID, None)),
+        (PROMPT_UUID.upper(), RewindTarget(None, PROMPT_UUID.upper(), None)),
         ("abcd:34", RewindTarget(None, 34, "abcd")),
-        (f"abcd:{UUID}", RewindTarget(None, UUID, "abcd")),
+        (f"abcd:{PROMPT_UUID}", RewindTarget(None, PROMPT_UUID, "abcd")),
     ],
 )
 def test_typed_positions_are_parsed(typed: str, meant: RewindTarget) -> None:
@@ -280,7 +280,7 @@ def test_a_prompt_without_a_state_uses_the_previous_state(project: Project) -> N
     assert (found.is_exact, found.state.backups["a"].name) == (False, A1)
 
 
-def test_a_state_counts_until_the_next_edit(project: Project) -> None:
+def test_a_state_is_valid_until_the_next_edit(project: Project) -> None:
     """A state also applies to an earlier prompt if no edit is between them.
 
     Newer clients record no state for a very short turn.
@@ -319,9 +319,7 @@ def branched_prompts() -> list[object]:
 
 
 @pytest.mark.parametrize(("to", "tracked"), [("1", {"b", "c"}), ("2", {"b"}), ("3", {"c"})])
-def test_states_of_another_branch_do_not_count(
-    project: Project, to: str, tracked: set[str]
-) -> None:
+def test_states_of_another_branch_are_ignored(project: Project, to: str, tracked: set[str]) -> None:
     """States on other branches than the prompt's are ignored.
 
     States on all branches after the prompt count, because a file's first backup has its content at

@@ -392,7 +392,7 @@ def test_binary_and_long_differences_are_only_counted(project: Project) -> None:
     assert (long.difference.added_line_count, long.difference.removed_line_count) == (1, 5_999)
 
 
-def test_only_backups_of_the_session_count(project: Project) -> None:
+def test_only_backups_of_the_session_are_used(project: Project) -> None:
     """Backups under another session's id are not used."""
     kept = project.write_backup("a", "old\n")
     session = project.session_with_backups({"a": kept})
@@ -413,7 +413,7 @@ def test_a_child_does_not_use_its_parents_backups(project: Project) -> None:
     assert change.is_missing
 
 
-REFUSED = {
+REFUSED_PATHS = {
     "": "not the path",
     ".": "not the path",
     "./a": "not the path",
@@ -442,12 +442,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("path", REFUSED)
+@pytest.mark.parametrize("path", REFUSED_PATHS)
 def test_hostile_paths_are_refused(path: str) -> None:
     """A hostile path is refused with its reason."""
     place = ProjectRoot("/p", "/p").resolve_path(path)
     assert place.parts == ()
-    assert REFUSED[path] in place.refusal_reason
+    assert REFUSED_PATHS[path] in place.refusal_reason
 
 
 @pytest.mark.parametrize(

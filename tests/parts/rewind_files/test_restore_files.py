@@ -34,30 +34,30 @@ from tests.test_clock_jumps import YEAR_SECONDS, ShiftedClock, shifted_clock
 __all__ = ["shifted_clock"]
 
 
-NAMES = ("a", "b", "sub/c", "sub/deep/d")
-OLD: dict[str, str | None] = {
+FILE_NAMES = ("a", "b", "sub/c", "sub/deep/d")
+OLD_CONTENTS: dict[str, str | None] = {
     "a": "old a\n",
     "b": None,
     "sub/c": "old c\n",
     "sub/deep/d": "old d\n",
 }
-NEW = {"a": "new a\n", "b": "new b\n", "sub/c": "new c\n"}
+NEW_CONTENTS = {"a": "new a\n", "b": "new b\n", "sub/c": "new c\n"}
 
 
 def plan_four_changes(project: Project) -> FilesPlan:
     """Return a plan with two files to restore, one to delete, and one to create with its folder."""
-    for name, content in NEW.items():
+    for name, content in NEW_CONTENTS.items():
         project.write_file(name, content)
     return project.plan_restore(
         project.session_with_backups(
-            {name: project.write_backup(name, content) for name, content in OLD.items()}
+            {name: project.write_backup(name, content) for name, content in OLD_CONTENTS.items()}
         )
     )
 
 
 def old_contents() -> dict[str, bytes]:
     """Return the contents of the project after a complete restore."""
-    return {name: content.encode() for name, content in OLD.items() if content is not None}
+    return {name: content.encode() for name, content in OLD_CONTENTS.items() if content is not None}
 
 
 def contents_of_project(project: Project) -> dict[str, bytes]:
@@ -86,7 +86,9 @@ def test_copies_are_private_and_complete(project: Project) -> None:
     """The copies of the earlier files are private, and the manifest lists them."""
     kept = restore_files.write_files(plan_four_changes(project), project.home.where)
     rows = {row["path"]: row for row in read_manifest(kept)["files"]}
-    assert {name: (Path(kept) / rows[name]["before"]["copy"]).read_text() for name in NEW} == NEW
+    assert {
+        name: (Path(kept) / rows[name]["before"]["copy"]).read_text() for name in NEW_CONTENTS
+    } == NEW_CONTENTS
     assert rows["sub/deep/d"]["before"] is None
     assert rows["b"]["after"] is None
     modes = {stat.S_IMODE(os.stat(os.path.join(kept, name)).st_mode) for name in os.listdir(kept)}
@@ -195,7 +197,7 @@ def test_a_file_that_changed_meanwhile_is_kept(
     assert project.list_files() == before
     assert os.listdir(restore_files.get_copies_folder(SESSION, project.home.where)) == []
     if act is replace_folder_by_link:
-        assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
+        assert (project.folder.parent / "outside" / "c").read_text() == NEW_CONTENTS["sub/c"]
 
 
 def test_a_folder_that_became_read_only_is_refused(
@@ -280,20 +282,20 @@ def test_a_folder_replaced_by_a_link_is_not_followed(
     monkeypatch.setattr(restore_files, "back_up_files", copy_then_swap)
     with pytest.raises(WriteFailed, match="symbolic link"):
         restore_files.write_files(decided, project.home.where)
-    assert (outside / "c").read_text() == NEW["sub/c"]
+    assert (outside / "c").read_text() == NEW_CONTENTS["sub/c"]
     assert not (outside / "deep").exists()
 
 
-class Crash(BaseException):
+class SimulatedCrash(BaseException):
     """The process ends at this point."""
 
 
-STEPS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
+SYSTEM_CALLS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", SYSTEM_CALLS)
 @pytest.mark.parametrize(
-    "fails", [Crash(), OSError(28, "No space left on device")], ids=["crash", "full"]
+    "fails", [SimulatedCrash(), OSError(28, "No space left on device")], ids=["crash", "full"]
 )
 def test_after_a_crash_each_file_is_old_or_new(
     config_home: ConfigHome, tmp_path: Path, step: str, fails: BaseException
@@ -305,10 +307,10 @@ def test_after_a_crash_each_file_is_old_or_new(
         project = Project(home, tmp_path / f"proj{count}")
         decided = plan_four_changes(project)
         before = project.list_files()
-        failing = Failing(getattr(os, step), count, fails)
+        failing = FailingCall(getattr(os, step), count, fails)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, step, failing)
-            with contextlib.suppress(Crash, WriteFailed):
+            with contextlib.suppress(SimulatedCrash, WriteFailed):
                 restore_files.write_files(decided, Where(environ))
         _assert_old_or_new(project, before)
         _undo_in_another_process(environ)
@@ -318,7 +320,7 @@ def test_after_a_crash_each_file_is_old_or_new(
     assert count, "the step was never taken"
 
 
-class Failing:
+class FailingCall:
     """A function that works ``count`` times and then always fails."""
 
     def __init__(self, real: Callable[..., Any], count: int, error: BaseException) -> None:
@@ -350,22 +352,23 @@ def _assert_old_or_new(project: Project, before: dict[str, tuple[int, bytes]]) -
         for name, content in contents_of_project(project).items()
         if not name.endswith(".tmp")
     }
-    assert there.keys() <= set(NAMES)
-    for name in NAMES:
+    assert there.keys() <= set(FILE_NAMES)
+    for name in FILE_NAMES:
         old, new = old_contents().get(name), before.get(name, (0, None))[1]
         assert there.get(name) in (old, new), name
 
 
-TEXTS = st.one_of(
+FILE_TEXTS = st.one_of(
     st.none(), st.binary(max_size=40), st.text("ab\n\r\u2028", max_size=20).map(str.encode)
 )
-FILES = st.dictionaries(
-    st.sampled_from(NAMES), st.tuples(TEXTS, TEXTS, st.sampled_from([0o644, 0o755, 0o600]))
+PROJECT_FILES = st.dictionaries(
+    st.sampled_from(FILE_NAMES),
+    st.tuples(FILE_TEXTS, FILE_TEXTS, st.sampled_from([0o644, 0o755, 0o600])),
 )
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(FILES)
+@given(PROJECT_FILES)
 def test_an_undo_returns_to_the_earlier_state(
     tmp_path_factory: pytest.TempPathFactory, tracked: dict[str, Any]
 ) -> None:

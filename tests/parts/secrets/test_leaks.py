@@ -36,14 +36,14 @@ from tests.cli.conftest import Cli, Document
 from tests.redaction.planted import chars, private_key
 
 RNG = random.Random(9)
-GITHUB = "ghp_" + chars(RNG, 36)
-KEY = private_key(RNG)
+GITHUB_TOKEN = "ghp_" + chars(RNG, 36)
+PRIVATE_KEY = private_key(RNG)
 
 
 @pytest.fixture
 def session_with_secret(config_home: ConfigHome) -> Path:
     """Write a session with a secret in its last prompt and return its path."""
-    records = [*conversation(3), user(f"use {GITHUB}", uuid="leak", parent=None, ts=99)]
+    records = [*conversation(3), user(f"use {GITHUB_TOKEN}", uuid="leak", parent=None, ts=99)]
     path = Path(write_session(config_home.project(), SESSION, records))
     os.utime(path, (1_770_000_000, 1_770_000_000))  # The session is not open.
     return path
@@ -72,13 +72,14 @@ def test_a_secret_is_reported_by_kind_place_and_age(
     )
     assert (leak.uuid, leak.time, leak.length) == ("leak", "2026-01-31T09:31:39.000Z", 40)
     assert (
-        session_with_secret.read_bytes()[leak.offset : leak.offset + leak.length] == GITHUB.encode()
+        session_with_secret.read_bytes()[leak.offset : leak.offset + leak.length]
+        == GITHUB_TOKEN.encode()
     )
 
 
 def test_a_secret_in_a_folder_name_is_reported_once(config_home: ConfigHome) -> None:
     """A secret in the name of a session's folder is reported once, although each record has it."""
-    records = [{**record, "cwd": f"/home/user/{GITHUB}"} for record in conversation(3)]
+    records = [{**record, "cwd": f"/home/user/{GITHUB_TOKEN}"} for record in conversation(3)]
     write_session(config_home.project(), SESSION, records)
     (leak,) = audit_everything(config_home).leaks
     assert (leak.kind, leak.place, leak.reference) == ("github-pat", "folder name", f"{SESSION}:0")
@@ -88,10 +89,15 @@ def test_a_secret_in_a_folder_name_is_reported_once(config_home: ConfigHome) -> 
 def test_secrets_in_names_of_plans_and_models_are_redacted() -> None:
     """Secrets in the names of plans and models are removed, because they link no records."""
     line = session_bytes(
-        [{"slug": GITHUB, "message": {"role": "assistant", "model": GITHUB, "content": "done"}}]
+        [
+            {
+                "slug": GITHUB_TOKEN,
+                "message": {"role": "assistant", "model": GITHUB_TOKEN, "content": "done"},
+            }
+        ]
     )
     redacted, secrets = redact_line(line.replace(b"\n", b""))
-    assert GITHUB.encode() not in redacted
+    assert GITHUB_TOKEN.encode() not in redacted
     assert [secret.kind for secret in secrets] == ["github-pat"] * 2
 
 
@@ -101,7 +107,7 @@ def test_the_audit_state_contains_no_secret(
     """The audit's state file is private and contains no part of a secret."""
     audit_everything(config_home)
     raw = audit_state_file(config_home).read_bytes()
-    assert not any(GITHUB[at : at + 6].encode() in raw for at in range(4, 34))
+    assert not any(GITHUB_TOKEN[at : at + 6].encode() in raw for at in range(4, 34))
     assert audit_state_file(config_home).stat().st_mode & 0o777 == 0o600
 
 
@@ -133,7 +139,7 @@ def test_an_unfinished_line_is_read_again_when_complete(
 ) -> None:
     """An unfinished line is read again when it is complete, and its secret is counted once."""
     whole = session_bytes(
-        [user(f"again {GITHUB} " + "x" * 200, uuid="torn", parent="leak", ts=130)]
+        [user(f"again {GITHUB_TOKEN} " + "x" * 200, uuid="torn", parent="leak", ts=130)]
     )
     with session_with_secret.open("ab") as stream:
         stream.write(whole[:-60])
@@ -210,11 +216,13 @@ def test_an_audit_covers_sidecars_trash_and_sub_agents(
     """An audit finds secrets in tool outputs, in sub-agents and in deleted sessions."""
     own = session_with_secret.with_suffix("")
     (own / "tool-results").mkdir(parents=True)
-    (own / "tool-results" / "a.txt").write_text(f"cat id_rsa\n{KEY}\n")
+    (own / "tool-results" / "a.txt").write_text(f"cat id_rsa\n{PRIVATE_KEY}\n")
     (own / "subagents").mkdir()
     agent = own / "subagents" / "agent-a1b2c3d4.jsonl"
     agent.write_bytes(
-        session_bytes([user(f"use {GITHUB}", uuid="sub", parent=None, ts=1, isSidechain=True)])
+        session_bytes(
+            [user(f"use {GITHUB_TOKEN}", uuid="sub", parent=None, ts=1, isSidechain=True)]
+        )
     )
     found = {(leak.place, leak.kind): leak for leak in audit_everything(config_home).leaks}
     assert set(found) == {
@@ -232,7 +240,7 @@ def test_an_audit_covers_sidecars_trash_and_sub_agents(
     assert {leak.session_id for leak in after.leaks} == {SESSION}
 
 
-def test_a_deleted_file_leaves_the_audit_state(
+def test_a_deleted_file_is_removed_from_the_audit_state(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
     """The state file lists only files that exist."""
@@ -273,7 +281,9 @@ def list_secrets(cli: Cli, *words: str) -> dict[str, Any]:
     return schema_of_verb("scrub").model_validate(document["data"]).model_dump()
 
 
-def test_the_list_of_a_clean_session_has_one_line(config_home: ConfigHome, cli: Cli) -> None:
+def test_the_list_of_a_session_without_secrets_has_one_line(
+    config_home: ConfigHome, cli: Cli
+) -> None:
     """``scrub --list`` of a session without secrets prints one line and succeeds."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("scrub", "--list", SESSION)

@@ -24,13 +24,13 @@ from tests.parts.secrets.scrub.planting import LONG_AGO, SECRETS, places_of_secr
 from tests.redaction.examples import examples
 from tests.redaction.planted import chars
 
-ONE = SECRETS[0]
+FIRST_SECRET = SECRETS[0]
 
 
 @pytest.fixture
 def session_with_secret(config_home: ConfigHome) -> Path:
     """Write a session with a secret and return its path."""
-    rows = [user(f"it is {ONE}", uuid="u"), assistant("noted", uuid="a", parent="u", ts=1)]
+    rows = [user(f"it is {FIRST_SECRET}", uuid="u"), assistant("noted", uuid="a", parent="u", ts=1)]
     return write_old_file(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
 
 
@@ -44,7 +44,7 @@ def test_scrub_lists_the_places_that_still_contain_secrets(
     found = document("scrub", SESSION)
     data = found["data"]
     assert (data["written"], data["in_place"], data["receipt"]["kind"]) == (True, False, "scrub")
-    assert ONE.encode() not in Path(data["receipt"]["file"]).read_bytes()
+    assert FIRST_SECRET.encode() not in Path(data["receipt"]["file"]).read_bytes()
     assert [
         (place["kind"], place["relation"], place["secrets"], place["state"])
         for place in data["places"]
@@ -52,15 +52,15 @@ def test_scrub_lists_the_places_that_still_contain_secrets(
     assert any(
         f"resume-hooks scrub {SESSION} --in-place" in warning for warning in found["warnings"]
     )
-    assert ONE in session_with_secret.read_text()
-    assert ONE not in json.dumps(found)
+    assert FIRST_SECRET in session_with_secret.read_text()
+    assert FIRST_SECRET not in json.dumps(found)
 
 
 def test_scrub_in_place_rewrites_the_file(session_with_secret: Path, document: Document) -> None:
     """``scrub --in-place`` rewrites the file and keeps its time; a second run finds no secret."""
     data = document("scrub", SESSION, "--in-place", "--yes")["data"]
     assert (data["written"], data["receipt"], data["places"][0]["state"]) == (True, None, "removed")
-    assert ONE not in session_with_secret.read_text()
+    assert FIRST_SECRET not in session_with_secret.read_text()
     assert session_with_secret.stat().st_mtime == LONG_AGO
     again = document("scrub", SESSION, "--in-place", "--yes")["data"]
     assert (again["written"], again["places"]) == (False, [])
@@ -81,7 +81,7 @@ def test_scrub_reports_an_unreadable_place(
             f"Still in, or possibly still in:\n  other vault  {note.parent}\n    It could not be read"
             in done.stdout.decode()
         )
-    assert ONE not in session_with_secret.read_text()
+    assert FIRST_SECRET not in session_with_secret.read_text()
 
 
 def test_scrub_in_place_rewrites_an_archived_copy(
@@ -89,7 +89,9 @@ def test_scrub_in_place_rewrites_an_archived_copy(
 ) -> None:
     """``scrub --in-place`` rewrites an archived copy and shows its title without the secret."""
     assert cli("archive", SESSION).returncode == 0
-    write_old_file(config_home.config / "resume-hooks" / "pending" / "waiting-x", ONE.encode())
+    write_old_file(
+        config_home.config / "resume-hooks" / "pending" / "waiting-x", FIRST_SECRET.encode()
+    )
     session_with_secret.unlink()
     done = cli("scrub", SESSION, "--in-place", "--yes")
     assert done.returncode == 0
@@ -108,7 +110,7 @@ def test_a_dry_run_changes_no_file(
     assert done.returncode == 0
     assert str(session_with_secret) in done.stdout.decode()
     assert "Nothing was written." in done.stdout.decode()
-    assert ONE not in (done.stdout + done.stderr).decode()
+    assert FIRST_SECRET not in (done.stdout + done.stderr).decode()
     assert {
         each: each.read_bytes() for each in config_home.root.rglob("*") if each.is_file()
     } == before
@@ -120,7 +122,7 @@ def test_scrub_removes_a_secret_from_standard_input(
     """``scrub --secret-stdin`` removes the secret on standard input and never prints it."""
     write_old_file(
         session_with_secret,
-        session_with_secret.read_bytes().replace(ONE.encode(), b"open sesame today"),
+        session_with_secret.read_bytes().replace(FIRST_SECRET.encode(), b"open sesame today"),
     )
     assert document("scrub", SESSION, "--in-place", "--yes")["data"]["written"] is False
     done = cli(
@@ -136,7 +138,8 @@ def test_an_unscrubbed_place_sets_the_exit_code(
 ) -> None:
     """``scrub`` fails if a place of the session still contains a secret."""
     picture = write_old_file(
-        session_with_secret.with_suffix("") / "tool-results" / "a.bin", b"\0" + ONE.encode()
+        session_with_secret.with_suffix("") / "tool-results" / "a.bin",
+        b"\0" + FIRST_SECRET.encode(),
     )
     done = cli("scrub", SESSION, "--in-place", "--yes", "--json")
     data = json.loads(done.stdout)["data"]
@@ -155,7 +158,7 @@ def test_scrub_can_be_limited_to_a_kind(session_with_secret: Path, document: Doc
         document("scrub", SESSION, "--kind", "github-pat", "--in-place", "--yes")["data"]["written"]
         is True
     )
-    assert ONE not in session_with_secret.read_text()
+    assert FIRST_SECRET not in session_with_secret.read_text()
 
 
 def test_an_open_session_is_not_scrubbed_in_place(
@@ -166,7 +169,7 @@ def test_an_open_session_is_not_scrubbed_in_place(
     assert (
         document("scrub", SESSION, "--in-place", "--yes", code=1)["error"]["code"] == "session-open"
     )
-    assert ONE in session_with_secret.read_text()
+    assert FIRST_SECRET in session_with_secret.read_text()
     assert document("scrub", SESSION)["data"]["open"]
 
 
@@ -195,7 +198,7 @@ def test_contradictory_scrub_options_are_refused(
     done = cli("scrub", SESSION, *words)
     assert done.returncode == 2
     assert said in (done.stdout + done.stderr).decode()
-    assert ONE in session_with_secret.read_text()
+    assert FIRST_SECRET in session_with_secret.read_text()
     assert sorted(session_with_secret.parents[3].rglob("*")) == before
 
 
@@ -218,10 +221,10 @@ def test_scrub_asks_on_a_terminal(
         shell.expect("Remove the secrets for good")
         shell.sendline(answer)
         shell.expect(pexpect.EOF)
-    assert (ONE in session_with_secret.read_text()) is there
+    assert (FIRST_SECRET in session_with_secret.read_text()) is there
 
 
-TORN = "-----BEGIN RSA PRIVATE KEY-----\n" + chars(random.Random(7), 64)
+TRUNCATED_KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + chars(random.Random(7), 64)
 
 
 @pytest.fixture
@@ -231,12 +234,13 @@ def files_with_examples(config_home: ConfigHome) -> list[Path]:
     for number, one in enumerate(examples()):
         rows.append(user(f"…{one.text}…", uuid=f"u{number}", parent=parent, ts=number))
         parent = f"u{number}"
-    rows.append(assistant(f"{TORN}…", uuid="a", parent=parent, ts=len(rows)))
+    rows.append(assistant(f"{TRUNCATED_KEY}…", uuid="a", parent=parent, ts=len(rows)))
     session = config_home.project() / f"{SESSION}.jsonl"
     text = session.with_suffix("") / "tool-results" / "out.txt"
     text.parent.mkdir(parents=True)
     text.write_text(
-        "\n\n".join(f"“{one.text}”" for one in examples()) + f"\n\n{TORN}…", encoding="utf-8"
+        "\n\n".join(f"“{one.text}”" for one in examples()) + f"\n\n{TRUNCATED_KEY}…",
+        encoding="utf-8",
     )
     write_old_file(session, session_bytes(rows))
     return [session, text]
@@ -254,7 +258,7 @@ def test_every_output_is_valid_utf_8(
     child = document("scrub", SESSION)["data"]["receipt"]["file"]
     document("scrub", SESSION, "--in-place", "--yes")
     for path in (page, shared, Path(child), session, text):
-        assert TORN[-64:] not in path.read_text(encoding="utf-8")
+        assert TRUNCATED_KEY[-64:] not in path.read_text(encoding="utf-8")
     said = [
         json.loads(row)["message"]["content"]
         for row in session.read_text(encoding="utf-8").splitlines()
@@ -269,7 +273,7 @@ def test_a_full_disk_is_reported(
     """On a full disk, a scrubbed child is not written, and the error states the reason."""
     outputs = session_with_secret.with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
-    (outputs / "x.txt").write_text(f"it is {ONE}")
+    (outputs / "x.txt").write_text(f"it is {FIRST_SECRET}")
 
     def raise_full_disk(*_: object) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "scrub")

@@ -13,7 +13,7 @@ from tests.builders import SESSION, ConfigHome
 from tests.fuzz.draws import Draws
 from tests.fuzz.material import draw_transcript, write_file
 from tests.fuzz.targets.target import Target, TryCase
-from tests.parts.share.export.vectors import ELEMENTS, PageParts
+from tests.parts.share.export.vectors import ALLOWED_ELEMENTS, PageParts
 
 
 def documents(home: ConfigHome) -> TryCase:
@@ -43,7 +43,7 @@ def documents(home: ConfigHome) -> TryCase:
             return
         parts = PageParts()
         parts.feed(text)
-        assert parts.elements <= ELEMENTS
+        assert parts.elements <= ALLOWED_ELEMENTS
         assert parts.suspect == []
         assert text.rstrip().endswith("</html>")
 

@@ -18,15 +18,17 @@ from tests.builders import (
     write_session,
 )
 from tests.cli.conftest import Cli, Document
-from tests.parts.share.export.conftest import GITHUB, records_of_every_kind
+from tests.parts.share.export.conftest import GITHUB_TOKEN, records_of_every_kind
 
-CHILD = session_id(2)
+CHILD_ID = session_id(2)
 
 
 @pytest.fixture
 def session_with_secret(config_home: ConfigHome) -> Path:
     """Write a session with a secret and return its path."""
-    extra = user(f"Use {GITHUB}", uuid="extra", parent=records_of_every_kind()[-2]["uuid"], ts=40)
+    extra = user(
+        f"Use {GITHUB_TOKEN}", uuid="extra", parent=records_of_every_kind()[-2]["uuid"], ts=40
+    )
     return Path(write_session(config_home.project(), SESSION, [*records_of_every_kind(), extra]))
 
 
@@ -52,7 +54,7 @@ def test_export_writes_a_page_by_default(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     page = path.read_text()
     assert page.startswith("<!doctype html>")
-    assert GITHUB not in page
+    assert GITHUB_TOKEN not in page
     assert session_with_secret.read_bytes() == before
 
 
@@ -124,7 +126,7 @@ def test_an_unredacted_export_says_so(
         "Nothing was removed: check for secrets before you share the file."
     ]
     text = (current_folder / "raw.md").read_text()
-    assert GITHUB in text
+    assert GITHUB_TOKEN in text
     assert "Nothing was removed" in text
 
 
@@ -140,14 +142,14 @@ def test_export_writes_a_lineage(
     head = {"continue_metadata": told}
     rows = records_of_every_kind()[:-1]
     more = assistant(
-        "The child's own words.", uuid="own", parent=rows[-1]["uuid"], ts=50, session_id=CHILD
+        "The child's own words.", uuid="own", parent=rows[-1]["uuid"], ts=50, session_id=CHILD_ID
     )
-    copies = [{**row, "sessionId": CHILD} for row in rows]
+    copies = [{**row, "sessionId": CHILD_ID} for row in rows]
     write_session(
-        config_home.project(), CHILD, [head, *copies, more, custom_title("The child", CHILD)]
+        config_home.project(), CHILD_ID, [head, *copies, more, custom_title("The child", CHILD_ID)]
     )
-    data = document("export", CHILD, "--lineage", "-o", "both.md")["data"]
-    assert data["sessions"] == [SESSION, CHILD]
+    data = document("export", CHILD_ID, "--lineage", "-o", "both.md")["data"]
+    assert data["sessions"] == [SESSION, CHILD_ID]
     text = (current_folder / "both.md").read_text()
     assert text.count("> Find out why uploads fail") == 1
     assert (
@@ -156,7 +158,7 @@ def test_export_writes_a_lineage(
         < text.index("The child's own words.")
     )
     assert "| Taken over | 20 records, shown above |" in text
-    page = document("export", CHILD, "--lineage")["data"]
+    page = document("export", CHILD_ID, "--lineage")["data"]
     assert Path(page["document"]).read_text().count("<h1") == 2
 
 
@@ -171,15 +173,17 @@ def test_export_includes_an_archived_ancestor(
         }
     }
     write_session(
-        config_home.project(), CHILD, [head, user("And then?", uuid="own", session_id=CHILD)]
+        config_home.project(), CHILD_ID, [head, user("And then?", uuid="own", session_id=CHILD_ID)]
     )
     kept = session_with_secret.rename(session_with_secret.with_suffix(".kept"))
-    assert document("export", CHILD, "--lineage")["warnings"] == [f"An ancestor is gone: {SESSION}"]
+    assert document("export", CHILD_ID, "--lineage")["warnings"] == [
+        f"An ancestor is gone: {SESSION}"
+    ]
     kept.rename(session_with_secret)
     assert cli("archive", SESSION).returncode == 0
     session_with_secret.unlink()
-    answer = document("export", CHILD, "--lineage", "-o", "both.md")
-    assert (answer["data"]["sessions"], answer["warnings"]) == ([SESSION, CHILD], [])
+    answer = document("export", CHILD_ID, "--lineage", "-o", "both.md")
+    assert (answer["data"]["sessions"], answer["warnings"]) == ([SESSION, CHILD_ID], [])
     assert "Find out why uploads fail" in Path(answer["data"]["document"]).read_text()
     alone = cli("export", SESSION, "--format", "md", "-o", "-")
     assert b"Find out why uploads fail" in alone.stdout
@@ -192,7 +196,7 @@ def test_export_writes_a_bundle(
     data = document("export", SESSION, "--format", "json")["data"]
     text = Path(data["document"]).read_text()
     assert json.loads(text)["resume_hooks_bundle"] == 2
-    assert GITHUB not in text
+    assert GITHUB_TOKEN not in text
     assert sum(data["redacted"].values()) >= 1
 
 

@@ -26,7 +26,7 @@ from tests.cli.conftest import Cli, Document
 from tests.cli.terminal_home import TerminalHome
 from tests.derive.imports.test_bundle import write_bundle, write_project_session
 
-CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
+TRANSCRIPT_BYTES = session_bytes([*conversation(3), custom_title("Fix the parser")])
 
 
 def list_all_files(home: ConfigHome) -> list[str]:
@@ -41,11 +41,11 @@ def test_import_reads_standard_input(document: Document, config_home: ConfigHome
 
     No other file is written.
     """
-    data = document("import", "-", stdin=CONTENT)["data"]
+    data = document("import", "-", stdin=TRANSCRIPT_BYTES)["data"]
     assert data["imported"] == {
         "source": "the standard input",
-        "bytes": len(CONTENT),
-        "sha256": hashlib.sha256(CONTENT).hexdigest(),
+        "bytes": len(TRANSCRIPT_BYTES),
+        "sha256": hashlib.sha256(TRANSCRIPT_BYTES).hexdigest(),
         "lines": 7,
         "damaged": 0,
         "records": 6,
@@ -61,7 +61,7 @@ def test_import_reads_standard_input(document: Document, config_home: ConfigHome
 def test_import_reads_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) -> None:
     """``import`` reads a compressed file, and warns that its content is not verified."""
     path = tmp_path / "x.jsonl"
-    packed = gzip.compress(CONTENT)
+    packed = gzip.compress(TRANSCRIPT_BYTES)
     path.write_bytes(packed)
     done = cli("import", str(path))
     assert (done.returncode, done.stderr) == (0, b"")
@@ -84,7 +84,7 @@ def test_import_home_chooses_the_folder(
 ) -> None:
     """``import --home`` makes a session of that folder, and refuses a missing folder."""
     path = tmp_path / "x.jsonl"
-    path.write_bytes(CONTENT)
+    path.write_bytes(TRANSCRIPT_BYTES)
     data = document("import", str(path), "--home", str(tmp_path))["data"]
     assert Path(data["file"]).parent == config_home.config / "projects" / project_key(str(tmp_path))
     assert data["commands"]["shell"].startswith(f"cd {tmp_path} && ")
@@ -96,7 +96,7 @@ def test_a_dry_run_imports_nothing(
 ) -> None:
     """``import --dry-run`` shows the same numbers and writes no file."""
     path = tmp_path / "x.jsonl"
-    path.write_bytes(CONTENT)
+    path.write_bytes(TRANSCRIPT_BYTES)
     data = document("import", str(path), "--dry-run")["data"]
     assert (data["written"], data["checks"], data["imported"]["records"]) == (False, [], 6)
     assert (data["session_id"], data["file"]) == ("", "")
@@ -115,9 +115,9 @@ def test_a_second_import_names_the_existing_session(
     ``--force`` imports it again.
     """
     path = tmp_path / "x.jsonl"
-    path.write_bytes(CONTENT)
+    path.write_bytes(TRANSCRIPT_BYTES)
     first = document("import", str(path))["data"]
-    again = document("import", "-", stdin=gzip.compress(CONTENT))["data"]
+    again = document("import", "-", stdin=gzip.compress(TRANSCRIPT_BYTES))["data"]
     assert (again["written"], again["session_id"], again["file"]) == (False, "", "")
     assert again["parent_session_id"] == again["imported"]["existing"] == first["session_id"]
     text = cli("import", str(path)).stdout.decode()
@@ -153,10 +153,10 @@ def test_a_truncated_input_is_reported(
 ) -> None:
     """``import`` warns if the input ends in the middle of a record."""
     path = tmp_path / "x.jsonl"
-    path.write_bytes(CONTENT + end)
+    path.write_bytes(TRANSCRIPT_BYTES + end)
     told = "The file ends in the middle of a record: the file may be incomplete."
     assert document("import", str(path), "--dry-run")["warnings"] == [told] * warned
-    done = cli("import", "-", stdin=CONTENT + end)
+    done = cli("import", "-", stdin=TRANSCRIPT_BYTES + end)
     assert (done.returncode, told in done.stderr.decode()) == (0, warned)
 
 
@@ -229,7 +229,10 @@ def test_import_refuses_options_without_effect(
     document: Document, config_home: ConfigHome, option: str, message: str
 ) -> None:
     """``import`` refuses ``--start`` without a terminal, and ``--whole`` without a bundle."""
-    assert message in document("import", "-", option, code=2, stdin=CONTENT)["error"]["message"]
+    assert (
+        message
+        in document("import", "-", option, code=2, stdin=TRANSCRIPT_BYTES)["error"]["message"]
+    )
     assert list_all_files(config_home) == []
 
 
@@ -267,7 +270,7 @@ def test_import_can_start_the_client(cli: Cli, tmp_path: Path) -> None:
     assert f"started in {tmp_path}: --resume ".encode() in done.stdout
 
 
-ONE, TWO = session_id(1), session_id(2)
+FIRST_ID, SECOND_ID = session_id(1), session_id(2)
 
 
 @pytest.fixture
@@ -275,7 +278,7 @@ def bundle_of_two_sessions(config_home: ConfigHome) -> Path:
     """Write a bundle of two sessions, delete the sessions, and return the bundle's path."""
     sessions = [
         write_project_session(config_home, conversation(3, session_id=each), each)
-        for each in (ONE, TWO)
+        for each in (FIRST_ID, SECOND_ID)
     ]
     made = write_bundle(config_home, *sessions)
     for session in sessions:
@@ -292,11 +295,11 @@ def test_import_lists_the_sessions_of_a_bundle(
     """
     data = document("import", "-", "--whole", stdin=bundle_of_two_sessions.read_bytes())["data"]
     schema_of_verb("import").model_validate(data)
-    assert (data["session_id"], data["kind"], data["written"]) == (TWO, "import", True)
+    assert (data["session_id"], data["kind"], data["written"]) == (SECOND_ID, "import", True)
     assert data["imported"] is None
     assert [(row["was"], row["session_id"], row["existing"]) for row in data["bundle"]] == [
-        (ONE, ONE, False),
-        (TWO, TWO, False),
+        (FIRST_ID, FIRST_ID, False),
+        (SECOND_ID, SECOND_ID, False),
     ]
 
 

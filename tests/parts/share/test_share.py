@@ -25,10 +25,10 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 from tests.hooks.test_trim import turns_with_large_files
-from tests.parts.share.export.conftest import GITHUB, IMAGE
+from tests.parts.share.export.conftest import GITHUB_TOKEN, IMAGE
 from tests.screens import Screen
 
-HOSTILE = f"see </script><b> and {BUNDLE_START}{'0' * 64} and {BUNDLE_END}"
+HOSTILE_PROMPT = f"see </script><b> and {BUNDLE_START}{'0' * 64} and {BUNDLE_END}"
 
 
 @pytest.fixture
@@ -37,9 +37,11 @@ def session_with_secrets(config_home: ConfigHome) -> Path:
     home = str(config_home.root)
     folder = f"{home}/proj"
     rows = [
-        user([{"type": "text", "text": f"Use {GITHUB} in {home}/proj/a.py"}, IMAGE], uuid="a"),
+        user(
+            [{"type": "text", "text": f"Use {GITHUB_TOKEN} in {home}/proj/a.py"}, IMAGE], uuid="a"
+        ),
         tool_use("t1", uuid="b", parent="a", ts=1, tool_input={"file_path": f"{home}/proj/a.py"}),
-        tool_result("t1", f"{home}/.ssh\n{HOSTILE}", uuid="c", parent="b", ts=2),
+        tool_result("t1", f"{home}/.ssh\n{HOSTILE_PROMPT}", uuid="c", parent="b", ts=2),
         user("Go on", uuid="d", parent="c", ts=3),
         custom_title("Fix the parser"),
     ]
@@ -48,7 +50,7 @@ def session_with_secrets(config_home: ConfigHome) -> Path:
     )
     own = path.with_suffix("") / "tool-results"
     own.mkdir(parents=True)
-    (own / "out.txt").write_text(f"{home}/x {GITHUB}\n")
+    (own / "out.txt").write_text(f"{home}/x {GITHUB_TOKEN}\n")
     return path
 
 
@@ -86,7 +88,7 @@ def test_a_shared_page_can_be_continued(
     assert (data["size"], page.count(BUNDLE_START)) == (len(page.encode()), 1)
     assert page.index("2 secrets removed") < page.index('class="turn')
     assert not re.search(r"(?:src|href)=\"(?!#|data:image/)", page)
-    for words in (GITHUB, home):
+    for words in (GITHUB_TOKEN, home):
         assert words not in page
     mail = Path(colleague_environment["HOME"], path.name)
     path.rename(mail)
@@ -96,13 +98,14 @@ def test_a_shared_page_can_be_continued(
         ]
         said = text_of_file(got["file"])
         assert "[secret removed: " in said
-        assert GITHUB not in said
+        assert GITHUB_TOKEN not in said
         assert home not in said
-        assert json.dumps(HOSTILE)[1:-1] in said
+        assert json.dumps(HOSTILE_PROMPT)[1:-1] in said
         assert Path(got["file"]).parent.name == project_key(colleague_environment["HOME"])
     assert got["session_id"] == SESSION
     assert (
-        GITHUB not in (Path(got["file"]).with_suffix("") / "tool-results" / "out.txt").read_text()
+        GITHUB_TOKEN
+        not in (Path(got["file"]).with_suffix("") / "tool-results" / "out.txt").read_text()
     )
     assert (
         document("import", str(mail), environ=colleague_environment, cwd=mail.parent)["data"][
@@ -154,7 +157,7 @@ def test_share_needs_yes_without_a_terminal(
     done = cli("share", SESSION, "--dry-run")
     assert b"2 removed (" in done.stdout
     assert b"home folders" in done.stdout
-    assert GITHUB.encode() not in done.stdout
+    assert GITHUB_TOKEN.encode() not in done.stdout
     (here / "mine.html").write_text("mine")
     assert cli("share", SESSION, "--yes", "-o", "mine.html").returncode == 1
     assert (here / "mine.html").read_text() == "mine"
@@ -219,7 +222,7 @@ def test_a_full_disk_leaves_no_page(
     assert not list(tmp_path.glob("*.html"))
 
 
-BROKEN: dict[str, tuple[Callable[[str], str], bytes]] = {
+BROKEN_PAGES: dict[str, tuple[Callable[[str], str], bytes]] = {
     "within what it carries": (truncated_page, b"truncated or changed"),
     "before what it carries": (lambda page: page[: page.index("<main") + 2_000], b"truncated"),
     "a letter": (change_one_letter, b"is not the shared one"),
@@ -231,7 +234,7 @@ BROKEN: dict[str, tuple[Callable[[str], str], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("how", BROKEN_PAGES)
 def test_invalid_pages_are_refused(
     how: str,
     cli: Cli,
@@ -241,7 +244,7 @@ def test_invalid_pages_are_refused(
 ) -> None:
     """A page that was cut or changed is refused with the reason, and nothing is imported."""
     path = Path(document("share", SESSION, "--yes")["data"]["document"])
-    change, said = BROKEN[how]
+    change, said = BROKEN_PAGES[how]
     path.write_text(change(path.read_text()))
     done = cli("import", str(path), environ=colleague_environment)
     assert (done.returncode, said in done.stderr) == (1, True), done.stderr
@@ -252,7 +255,7 @@ def test_invalid_pages_are_refused(
     ]
 
 
-def test_an_exported_page_cannot_be_imported(
+def test_a_page_of_export_cannot_be_imported(
     cli: Cli, document: Document, session_with_secrets: Path, colleague_environment: dict[str, str]
 ) -> None:
     """A page of ``export`` cannot be imported, and the error names ``share``.

@@ -27,7 +27,7 @@ from tests.builders import ConfigHome
 Form = TypeVar("Form", bound=BaseModel)
 Rows = list[dict[str, Any]]
 
-SHOWN = re.compile(r"^#(\d+) · ", re.MULTILINE)
+NUMBER_PATTERN = re.compile(r"^#(\d+) · ", re.MULTILINE)
 """The number of each content, at the start of its line."""
 
 
@@ -49,7 +49,7 @@ class FakeModel:
         """Return the choices in the requested form, like the real model."""
         assert limit > 0
         self.asked.append((instructions, text))
-        rows = self._choose([int(number) for number in SHOWN.findall(text)])
+        rows = self._choose([int(number) for number in NUMBER_PATTERN.findall(text)])
         return Reply(form.model_validate({"choices": rows}), 0.01, 1_000, 100, 1.5, "fake-1")
 
 

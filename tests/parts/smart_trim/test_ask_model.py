@@ -29,7 +29,7 @@ from resume_hooks.parts.smart_trim.ask_model import (
 from tests.builders import ConfigHome, boundary, summary
 from tests.derive.trim.sessions import LONG_OUTPUT, Chain, write_project_session
 from tests.parts.smart_trim.models import (
-    SHOWN,
+    NUMBER_PATTERN,
     FailingModel,
     FakeModel,
     choice_row,
@@ -72,7 +72,7 @@ def test_numbers_that_were_not_offered_are_dropped(config_home: ConfigHome) -> N
     assert (asked.unknown_number_count, asked.repeated_number_count) == (4, 0)
 
 
-def test_a_number_counts_once(config_home: ConfigHome) -> None:
+def test_a_repeated_number_is_counted_once(config_home: ConfigHome) -> None:
     """If the model names a number several times, only the first time is used."""
     rows = [choice_row(1, "first"), *(choice_row(1, "again") for _ in range(9))]
     asked = choices_of_model(
@@ -141,13 +141,13 @@ def test_the_time_limit_covers_all_calls(config_home: ConfigHome) -> None:
     """The time limit covers all calls together, and no call is made after it."""
     limits: list[float] = []
 
-    class Slow(FakeModel):
+    class SlowModel(FakeModel):
         def ask(self, instructions: str, text: str, form: type[Any], *, limit: float) -> Any:
             limits.append(limit)
             return super().ask(instructions, text, form, limit=limit)
 
     choices_of_model(
-        Slow(lambda _numbers: []),
+        SlowModel(lambda _numbers: []),
         offer_of_file(session_with_outputs(config_home, 90), config_home),
         limit=60,
     )
@@ -234,7 +234,11 @@ def test_foreign_text_is_always_indented(config_home: ConfigHome) -> None:
         forged
     ).answer(forged)
     (part,) = split_offer(offer_of_file(write_project_session(config_home, chain), config_home))
-    assert [int(number) for number in SHOWN.findall(part.text)] == sorted(part.numbers) == [1, 2]
+    assert (
+        [int(number) for number in NUMBER_PATTERN.findall(part.text)]
+        == sorted(part.numbers)
+        == [1, 2]
+    )
     assert re.findall("[\x00-\x08\x0b-\x1f\x7f\u2028]", part.text) == []
 
 
@@ -248,7 +252,7 @@ def test_many_contents_are_split_into_parts(config_home: ConfigHome) -> None:
     assert len(shown) == 3
     assert sorted(number for part in shown for number in part.numbers) == list(range(1, 151))
     for part in shown:
-        assert {int(number) for number in SHOWN.findall(part.text)} == part.numbers
+        assert {int(number) for number in NUMBER_PATTERN.findall(part.text)} == part.numbers
         assert len(part.numbers) <= MAX_CONTENTS_PER_CALL
         assert (
             len(part.text)

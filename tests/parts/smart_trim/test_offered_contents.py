@@ -92,7 +92,7 @@ def test_the_last_long_text_of_each_turn_stays(config_home: ConfigHome) -> None:
     assert [one.excerpt[:7] for one in found.candidates] == ["first 0", "first 1"]
 
 
-def test_recent_turns_stay(config_home: ConfigHome) -> None:
+def test_contents_of_recent_turns_are_not_offered(config_home: ConfigHome) -> None:
     """Contents of recent turns are not offered; by default the setting has their number."""
     chain = (
         Chain()
@@ -121,7 +121,9 @@ def test_certain_rules_need_no_model(config_home: ConfigHome) -> None:
     assert set(found.options.only) == set(RULES_WITHOUT_INSTRUCTIONS)
 
 
-def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) -> None:
+def test_the_model_judges_all_contents_but_thinking_if_the_user_has_wishes(
+    config_home: ConfigHome,
+) -> None:
     """With the user's wishes, contents that match a rule are offered with the rule's reason."""
     chain = (
         Chain()
@@ -136,7 +138,7 @@ def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) 
     assert [one.notes for one in found.candidates] == [("the file was read again later",), ()]
 
 
-def test_a_content_has_notes_on_its_outcome(config_home: ConfigHome) -> None:
+def test_an_offered_content_has_notes_on_its_outcome(config_home: ConfigHome) -> None:
     """An offered content has notes on failures and on later calls with the same file or command."""
     chain = Chain().ask("go").tool("t1", "Bash", LONG_OUTPUT, command="make", error=True)
     chain.ask("again").tool("t2", "Bash", LONG_OUTPUT + "2", command="make", error=True)

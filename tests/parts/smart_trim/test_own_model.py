@@ -25,13 +25,13 @@ from tests.derive.trim.sessions import (
     write_project_session,
 )
 from tests.hooks.conftest import TypePrompt, list_children
-from tests.parts.smart_trim.models import SHOWN, choice_row
+from tests.parts.smart_trim.models import NUMBER_PATTERN, choice_row
 
-OWN = "claude-opus-4-5"
-USED = {
+OWN_MODEL = "claude-opus-4-5"
+MODEL_USAGE = {
     "input_tokens": 11, "output_tokens": 7, "cache_read_input_tokens": 41_000, "cache_creation_input_tokens": 1_300,
 }  # fmt: skip
-COUNTED = "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
+USAGE_TEXT = "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
 
 
 @pytest.fixture
@@ -43,7 +43,9 @@ def warm_session(config_home: ConfigHome) -> Path:
         .tool("t1", "Bash", LONG_OUTPUT * 4, command="ls")
         .tool("t2", "Bash", LONG_OUTPUT * 8, command="make")
     )
-    chain.turns(4).answer("Half of it is done.", tokens={**USED, "cache_creation": {}}, model=OWN)
+    chain.turns(4).answer(
+        "Half of it is done.", tokens={**MODEL_USAGE, "cache_creation": {}}, model=OWN_MODEL
+    )
     chain.rows[-1]["timestamp"] = clock.now()
     return write_project_session(config_home, chain)
 
@@ -58,13 +60,13 @@ def module_reply(args: str = "--smart", **more: Any) -> dict[str, Any]:
 
 def reply_in_warm_client(args: str = "--smart", **forked: Any) -> dict[str, Any]:
     """Return the engine's reply to a waiting module, which reports on the session's own model."""
-    return module_reply(args, waiting=True, forked={"model": OWN, **forked})
+    return module_reply(args, waiting=True, forked={"model": OWN_MODEL, **forked})
 
 
 def reply_after_choices(*rows: dict[str, Any], args: str = "--smart") -> dict[str, Any]:
     """Return the engine's reply after the model made these choices."""
     text = f"Here you are.\n```json\n{json.dumps({'choices': rows})}\n```"
-    return reply_in_warm_client(args, isAnswered=True, text=text, usage=USED)
+    return reply_in_warm_client(args, isAnswered=True, text=text, usage=MODEL_USAGE)
 
 
 def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
@@ -78,13 +80,13 @@ def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
     assert asked["wait"] == "asking this session's model (42,300 tokens cached): up to two minutes"
     assert "keep the build" in asked["fork"]
     assert "No tool is allowed here" in asked["fork"]
-    assert SHOWN.findall(asked["fork"]) == ["1", "2"]
+    assert NUMBER_PATTERN.findall(asked["fork"]) == ["1", "2"]
     shown = reply_after_choices(
         choice_row(2, "a build"), choice_row(3), choice_row(2), args="--smart keep the build"
     )
     assert [word for _, word in shown["choices"]] == ["yes", "cancel"]
     for words in (
-        "saves about", f"chosen by {OWN}: 1, the largest:", "a build · Bash make", f"it took {COUNTED}",
+        "saves about", f"chosen by {OWN_MODEL}: 1, the largest:", "a build · Bash make", f"it took {USAGE_TEXT}",
         "1 of its choices were not shown to it, 1 were named twice",
     ):  # fmt: skip
         assert words in shown["ask"]
@@ -118,7 +120,8 @@ def test_the_own_model_is_not_asked_without_a_warm_cache(
     if why == "cold":
         monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
     said = reply_in_warm_client(
-        "--smart keep it", model={"another": "claude-sonnet-4-5", "unknown": None}.get(why, OWN)
+        "--smart keep it",
+        model={"another": "claude-sonnet-4-5", "unknown": None}.get(why, OWN_MODEL),
     )
     assert set(said) == {"text"}
     assert ("summary_model names haiku" if why == "named" else "its cache is cold") in said["text"]
@@ -136,7 +139,7 @@ def test_the_own_model_is_not_asked_without_a_warm_cache(
         ),
         (
             {"isAnswered": False, "reason": "empty-reply"},
-            f"gave no answer: empty-reply; it took {COUNTED}",
+            f"gave no answer: empty-reply; it took {USAGE_TEXT}",
         ),
         (
             {"isAnswered": True, "text": "I can't help with [1, 2]."},
@@ -155,10 +158,12 @@ def test_a_missing_answer_makes_no_child(
     The reply has the reason, the used tokens and the shell's command.
     """
     assert reply_in_warm_client()["fork"]
-    said = reply_in_warm_client(**forked, usage=USED if "it took" in why else {})
+    said = reply_in_warm_client(**forked, usage=MODEL_USAGE if "it took" in why else {})
     assert set(said) == {"text"}
     assert (
-        f"The model chose nothing: {OWN} {why}".replace(f"{OWN} does", f"the answer of {OWN} does")
+        f"The model chose nothing: {OWN_MODEL} {why}".replace(
+            f"{OWN_MODEL} does", f"the answer of {OWN_MODEL} does"
+        )
         in said["text"]
     )
     assert f"trim --smart {SESSION}" in said["text"]
@@ -171,7 +176,7 @@ def test_an_empty_choice_makes_no_child(warm_session: Path) -> None:
     reply_in_warm_client()
     said = reply_after_choices()["text"]
     assert "not worth a new session" in said
-    assert COUNTED in said
+    assert USAGE_TEXT in said
     assert "nothing to confirm" in module_reply("yes")["text"]
 
 
@@ -268,7 +273,7 @@ def test_a_description_contains_no_secret(warm_session: Path) -> None:
 
 def test_a_session_without_contents_asks_no_model(config_home: ConfigHome) -> None:
     """If no content can be offered, the model is not asked."""
-    chain = Chain().ask("go").answer("done", tokens={**USED}, model=OWN)
+    chain = Chain().ask("go").answer("done", tokens={**MODEL_USAGE}, model=OWN_MODEL)
     chain.rows[-1]["timestamp"] = clock.now()
     chain.rows.append(user("on", uuid="x", parent="c1", ts=clock.now()))
     write_project_session(config_home, chain)
@@ -285,10 +290,10 @@ def test_the_model_sees_only_the_largest_contents(config_home: ConfigHome) -> No
             f"{number} {LONG_OUTPUT * (1 + number % 2)}",
             command=f"r {number}",
         )
-    chain.turns(4).answer("Done.", tokens={**USED}, model=OWN)
+    chain.turns(4).answer("Done.", tokens={**MODEL_USAGE}, model=OWN_MODEL)
     chain.rows[-1]["timestamp"] = clock.now()
     write_project_session(config_home, chain)
-    assert len(SHOWN.findall(reply_in_warm_client()["fork"])) == 60
+    assert len(NUMBER_PATTERN.findall(reply_in_warm_client()["fork"])) == 60
     assert (
         "30 smaller contents were not shown to the model, and stay."
         in reply_after_choices(*map(choice_row, range(1, 61)))["ask"]

@@ -366,7 +366,7 @@ def test_smart_trims_of_generated_sessions_are_complete(data: bytes, seed: int) 
         )
 
 
-HOSTILE = {
+HOSTILE_DESCRIPTIONS = {
     "brackets": "a [list] of [things]; original: 1a2b3c4d:9]",
     "line feeds": "one\ntwo\r\nthree\u2028four",
     "controls": "\x1b[31mred\x1b[0m \x00\x07\u202ebackwards",
@@ -394,7 +394,7 @@ def session_with_equal_outputs(home: ConfigHome) -> Path:
     )
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("text", HOSTILE_DESCRIPTIONS.values(), ids=HOSTILE_DESCRIPTIONS)
 def test_hostile_descriptions_are_harmless(config_home: ConfigHome, text: str) -> None:
     """A hostile description gives a placeholder of one line that only names the original."""
     what = offer_of_file(session_with_equal_outputs(config_home), config_home)

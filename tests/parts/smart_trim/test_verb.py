@@ -19,7 +19,7 @@ from tests.cli.conftest import Cli, Document
 from tests.derive.trim.sessions import LONG_OUTPUT, Chain, write_project_session
 from tests.needs import REPO
 
-STAND_IN = r"""#!{python}
+STAND_IN_SCRIPT = r"""#!{python}
 import json, re, sys
 text = sys.stdin.read()
 numbers = [int(n) for n in re.findall(r"^#(\d+) · ", text, re.M)]
@@ -29,7 +29,7 @@ print(json.dumps(dict(type="result", structured_output=dict(choices=rows), total
                       usage=dict(input_tokens=900, output_tokens=80), modelUsage={{"small-1": dict(outputTokens=80)}})))
 """
 
-Client = Callable[..., dict[str, str]]
+MakeClient = Callable[..., dict[str, str]]
 
 
 @pytest.fixture
@@ -48,21 +48,23 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 @pytest.fixture
-def make_client(tmp_path: Path) -> Client:
+def make_client(tmp_path: Path) -> MakeClient:
     """Return a function that writes a stand-in for ``claude`` and returns the environment with it."""
 
     def make_stand_in(body: str = "") -> dict[str, str]:
         folder = tmp_path / "bin"
         folder.mkdir(exist_ok=True)
         file = folder / "claude"
-        file.write_text(STAND_IN.format(python=sys.executable, body=body), encoding="utf-8")
+        file.write_text(STAND_IN_SCRIPT.format(python=sys.executable, body=body), encoding="utf-8")
         file.chmod(0o755)
         return {"PATH": f"{folder}:/usr/bin:/bin"}
 
     return make_stand_in
 
 
-def test_without_a_terminal_the_plan_is_shown(cli: Cli, parent: Path, make_client: Client) -> None:
+def test_without_a_terminal_the_plan_is_shown(
+    cli: Cli, parent: Path, make_client: MakeClient
+) -> None:
     """Without a terminal, the verb shows the plan, writes no child, and names ``--yes``."""
     before = sorted(os.listdir(parent.parent))
     done = cli("smart-trim", SESSION, environ=make_client())
@@ -82,7 +84,7 @@ def test_without_a_terminal_the_plan_is_shown(cli: Cli, parent: Path, make_clien
     assert sorted(os.listdir(parent.parent)) == before
 
 
-def test_yes_writes_the_child(cli: Cli, parent: Path, make_client: Client) -> None:
+def test_yes_writes_the_child(cli: Cli, parent: Path, make_client: MakeClient) -> None:
     """``--yes`` writes the child after showing the plan."""
     before = parent.read_bytes()
     said = cli("smart-trim", SESSION, "--yes", environ=make_client()).stdout.decode()
@@ -94,7 +96,7 @@ def test_yes_writes_the_child(cli: Cli, parent: Path, make_client: Client) -> No
 
 
 def test_a_stored_plan_can_be_written_later(
-    document: Document, parent: Path, make_client: Client, tmp_path: Path
+    document: Document, parent: Path, make_client: MakeClient, tmp_path: Path
 ) -> None:
     """``--plan`` writes exactly the plan that ``--json`` printed, without a model."""
     shown = document("smart-trim", SESSION, "--dry-run", environ=make_client())
@@ -121,7 +123,7 @@ def test_a_stored_plan_can_be_written_later(
 
 
 def test_json_without_yes_writes_nothing(
-    document: Document, parent: Path, make_client: Client
+    document: Document, parent: Path, make_client: MakeClient
 ) -> None:
     """``--json`` without ``--yes`` writes no child."""
     found = document("smart-trim", SESSION, environ=make_client())
@@ -142,7 +144,7 @@ def test_json_without_yes_writes_nothing(
     ids=["died", "prose", "wrong form", "hangs", "killed"],
 )
 def test_a_failed_model_is_reported(
-    document: Document, parent: Path, make_client: Client, body: str, message: str
+    document: Document, parent: Path, make_client: MakeClient, body: str, message: str
 ) -> None:
     """If the model fails, the error has the reason and the command without a model.
 
@@ -183,7 +185,7 @@ def test_a_short_session_asks_no_model(document: Document, config_home: ConfigHo
 
 
 def test_invalid_plans_are_refused(
-    document: Document, parent: Path, make_client: Client, tmp_path: Path
+    document: Document, parent: Path, make_client: MakeClient, tmp_path: Path
 ) -> None:
     """A plan that is missing, edited, or of another verb or session is refused."""
     shown = document("smart-trim", SESSION, "--dry-run", environ=make_client())
@@ -223,7 +225,7 @@ def test_mixed_trim_options_are_refused(document: Document, parent: Path, words:
 
 
 def test_a_model_name_cannot_be_an_option(
-    document: Document, parent: Path, make_client: Client
+    document: Document, parent: Path, make_client: MakeClient
 ) -> None:
     """A model's name that looks like an option is refused."""
     error = document(
@@ -238,7 +240,7 @@ def test_a_model_name_cannot_be_an_option(
 
 @pytest.mark.parametrize("reply", ["y", "n"])
 def test_trim_asks_on_a_terminal(
-    config_home: ConfigHome, parent: Path, make_client: Client, reply: str
+    config_home: ConfigHome, parent: Path, make_client: MakeClient, reply: str
 ) -> None:
     """``trim --smart`` on a terminal shows the plan and writes the child only after a yes."""
     environ = {

@@ -36,7 +36,7 @@ from tests.builders import (
     write_session,
 )
 
-OTHER = session_id(2)
+OTHER_ID = session_id(2)
 
 
 def statistics_of_all_projects(found: cache.AllCounts) -> Statistics:
@@ -48,7 +48,7 @@ def test_a_transcript_is_read_once(config_home: ConfigHome) -> None:
     """A transcript is read again only if it has changed."""
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
-    write_session(project, OTHER, conversation(1, session_id=OTHER))
+    write_session(project, OTHER_ID, conversation(1, session_id=OTHER_ID))
     assert gather_counts(config_home.where).read_count == 2
     assert gather_counts(config_home.where).read_count == 0
     with open(path, "ab") as stream:
@@ -75,7 +75,7 @@ def test_counts_of_an_older_version_are_renewed(config_home: ConfigHome) -> None
     """
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
-    write_session(project, OTHER, conversation(1, session_id=OTHER))
+    write_session(project, OTHER_ID, conversation(1, session_id=OTHER_ID))
     before = statistics_of_all_projects(gather_counts(config_home.where))
     kept = config_home.config / "resume-hooks" / "stats.json"
     found = orjson.loads(kept.read_bytes())
@@ -103,9 +103,9 @@ def test_subagents_count_next_to_their_session(config_home: ConfigHome) -> None:
     folder = project / SESSION / "subagents"
     folder.mkdir(parents=True)
     (folder / "agent-a1.jsonl").write_bytes(
-        Path(write_session(folder, OTHER, conversation(2))).read_bytes()
+        Path(write_session(folder, OTHER_ID, conversation(2))).read_bytes()
     )
-    (folder / f"{OTHER}.jsonl").unlink()
+    (folder / f"{OTHER_ID}.jsonl").unlink()
     found = gather_counts(config_home.where)
     told = statistics_of_all_projects(found)
     assert (told.sessions, told.subagent_count, told.months[0].turns, told.months[0].requests) == (
@@ -128,7 +128,7 @@ def fresh_child(kind: str, parent: str, at: float) -> list[Any]:
     }
     return [
         {"continue_metadata": said},
-        user("opening", uuid="o", session_id=OTHER, ts=at, isCompactSummary=True),
+        user("opening", uuid="o", session_id=OTHER_ID, ts=at, isCompactSummary=True),
     ]
 
 
@@ -139,11 +139,11 @@ def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
         project, SESSION, conversation(3)
     )  # The parent has 1,500 tokens at its end, and 1,300 after four seconds.
     own = [
-        user("go on", uuid="p", parent="o", ts=20, session_id=OTHER),
-        assistant("yes", uuid="q", parent="p", ts=21, session_id=OTHER, tokens=400),
-        assistant("more", uuid="r", parent="q", ts=22, session_id=OTHER, tokens=900),
+        user("go on", uuid="p", parent="o", ts=20, session_id=OTHER_ID),
+        assistant("yes", uuid="q", parent="p", ts=21, session_id=OTHER_ID, tokens=400),
+        assistant("more", uuid="r", parent="q", ts=22, session_id=OTHER_ID, tokens=900),
     ]
-    write_session(project, OTHER, [*fresh_child("handoff", SESSION, 4), *own])
+    write_session(project, OTHER_ID, [*fresh_child("handoff", SESSION, 4), *own])
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (saving.kind, saving.made_count, saving.continued_count, saving.measured_count) == (
         "handoff",
@@ -157,7 +157,7 @@ def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
 def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
     """A child that was not continued has no saving, and neither has one whose parent is unknown."""
     write_session(config_home.project(), SESSION, conversation(3))
-    write_session(config_home.project(), OTHER, fresh_child("handoff", SESSION, 9))
+    write_session(config_home.project(), OTHER_ID, fresh_child("handoff", SESSION, 9))
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
     assert (
         saving.made_count,
@@ -227,7 +227,7 @@ def test_stored_counts_are_private_and_follow_no_link(
     assert os.listdir(state) == ["stats.json"]
 
 
-def test_the_counts_of_deleted_transcripts_are_limited(
+def test_the_number_of_counted_deleted_transcripts_is_limited(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the counts of the newest deleted transcripts are kept."""
@@ -262,7 +262,7 @@ def test_a_percentile_is_a_measured_duration(
     assert compute_percentile(durations, percent) == value
 
 
-def test_since_limits_hooks_and_children() -> None:
+def test_since_limits_the_counted_hooks_and_children() -> None:
     """``since`` leaves out earlier hooks and children.
 
     Hooks are summed by event and owner, and children by month and kind.
@@ -321,14 +321,14 @@ def test_a_session_opened_by_clear_counts_as_handoff(config_home: ConfigHome) ->
     rows = [user("go", uuid="u"), assistant("done", uuid="a", parent="u", tokens=90_000)]
     parent = session_file(write_session(project, SESSION, rows))
     made = write_child(agents.plan_fresh(parent, where, kind="handoff"), where)
-    record_link(Link(OTHER, SESSION, "handoff", "2026-01-31T10:00:00.000Z"), where)
-    record_successor(made.session_id, OTHER, "2026-01-31T10:00:00.000Z", where)
+    record_link(Link(OTHER_ID, SESSION, "handoff", "2026-01-31T10:00:00.000Z"), where)
+    record_successor(made.session_id, OTHER_ID, "2026-01-31T10:00:00.000Z", where)
     late = 3_600
     own = [
         user("go on", uuid="v", ts=late),
         assistant("ok", uuid="b", parent="v", ts=late + 1, tokens=30_000),
     ]
-    write_session(project, OTHER, [{**row, "sessionId": OTHER} for row in own])
+    write_session(project, OTHER_ID, [{**row, "sessionId": OTHER_ID} for row in own])
     (row,) = statistics_of_all_projects(gather_counts(where)).savings
     assert (row.kind, row.made_count, row.continued_count) == ("handoff", 1, 1)
     assert row.saved_tokens == pytest.approx(60_000, abs=100)

@@ -31,7 +31,7 @@ from tests.builders import (
 from tests.derive.test_orders import SimulatedClient, given_session_and_steps
 
 DAY = "2026-01-31"
-NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
+NOTICE_COMMAND = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
 
 
 def count_records(folder: Path, *records: Any) -> TranscriptTotals:
@@ -156,11 +156,11 @@ def test_our_hook_times_are_separate_from_others(tmp_path: Path) -> None:
     found = count_records(
         tmp_path,
         stop_hooks_record(
-            {"command": NOTICE, "durationMs": 12},
+            {"command": NOTICE_COMMAND, "durationMs": 12},
             {"command": "lint", "durationMs": 1_234},
             {"command": "silent"},
         ),
-        stop_hooks_record({"command": NOTICE, "durationMs": 12}, ts=6),
+        stop_hooks_record({"command": NOTICE_COMMAND, "durationMs": 12}, ts=6),
         hook_output_record("SessionStart", 47.6),
     )
     assert found.hooks == {
@@ -210,7 +210,7 @@ def test_malformed_values_are_skipped(tmp_path: Path) -> None:
 def test_counts_survive_serialization(tmp_path: Path) -> None:
     """Counts that are stored and read again are equal."""
     found = count_records(
-        tmp_path, *conversation(1), stop_hooks_record({"command": NOTICE, "durationMs": 12})
+        tmp_path, *conversation(1), stop_hooks_record({"command": NOTICE_COMMAND, "durationMs": 12})
     )
     assert parse_counts(serialise_counts(found)) == found
 

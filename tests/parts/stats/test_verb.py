@@ -23,7 +23,7 @@ from tests.cli.test_output import RunVerb, assert_colour_is_printed, verb_output
 __all__ = ["verb_output"]
 
 
-NOTICE = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
+NOTICE_COMMAND = "trap 'exit 0' EXIT; . \"$CLAUDE_PLUGIN_ROOT/hooks/notice\" 2>/dev/null"
 
 
 @pytest.fixture
@@ -33,7 +33,10 @@ def sessions_of_two_projects(config_home: ConfigHome) -> None:
     rows = [{**row, "cwd": here} for row in conversation(2)]
     rows.append(
         system(
-            "stop_hook_summary", uuid="s", ts=9, hookInfos=[{"command": NOTICE, "durationMs": 12}]
+            "stop_hook_summary",
+            uuid="s",
+            ts=9,
+            hookInfos=[{"command": NOTICE_COMMAND, "durationMs": 12}],
         )
     )
     write_session(config_home.project(here), SESSION, rows)

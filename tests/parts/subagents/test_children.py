@@ -32,8 +32,8 @@ from tests.crashes import kill_before_each_change
 from tests.derive.trim.test_crash import run_command_line
 from tests.sessions.archived.removed_sessions import archive_and_remove
 
-AGENT = "agent-a63d21c395be7d65c"
-LOCATOR = f"{SESSION[:8]}/agent-a63"
+SUBAGENT_NAME = "agent-a63d21c395be7d65c"
+SUBAGENT_LOCATOR = f"{SESSION[:8]}/agent-a63"
 
 
 def subagent_records(**fields: object) -> list[Record]:
@@ -47,7 +47,7 @@ def subagent_records(**fields: object) -> list[Record]:
         assistant("It is in src/pool.py.", uuid="s4", parent="s3", ts=13),
     ]
     return [
-        {**row, "isSidechain": True, "agentId": AGENT.removeprefix("agent-"), **fields}
+        {**row, "isSidechain": True, "agentId": SUBAGENT_NAME.removeprefix("agent-"), **fields}
         for row in rows
     ]
 
@@ -55,7 +55,7 @@ def subagent_records(**fields: object) -> list[Record]:
 def session_with_subagent(home: ConfigHome, rows: list[Record] | None = None) -> Path:
     """Write a session with a sub-agent and return the sub-agent's path."""
     write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the pool")])
-    path = home.project() / SESSION / "subagents" / f"{AGENT}.jsonl"
+    path = home.project() / SESSION / "subagents" / f"{SUBAGENT_NAME}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(session_bytes(subagent_records() if rows is None else rows))
     return path
@@ -95,7 +95,7 @@ def test_a_fork_contains_the_sub_agents_messages(
 
     Its lineage and title name the session that started the sub-agent.
     """
-    made = document("fork", LOCATOR)["data"]
+    made = document("fork", SUBAGENT_LOCATOR)["data"]
     child = Path(made["file"])
     assert child.parent == shared_subagent.parents[2]
     assert [said[0] for said in texts_of_child(child)] == [
@@ -117,9 +117,12 @@ def test_a_fork_contains_the_sub_agents_messages(
         SESSION,
         "",
         "fork",
-        AGENT,
+        SUBAGENT_NAME,
     )
-    assert f"find the leak · fork  fork of {AGENT}\n" in cli("lineage", child.stem).stdout.decode()
+    assert (
+        f"find the leak · fork  fork of {SUBAGENT_NAME}\n"
+        in cli("lineage", child.stem).stdout.decode()
+    )
     assert [
         row["session_id"] for row in document("lineage", SESSION, "--derived")["data"]["rows"]
     ] == [child.stem]
@@ -127,26 +130,26 @@ def test_a_fork_contains_the_sub_agents_messages(
 
 def test_a_handoff_names_the_sub_agent(shared_subagent: Path, document: Document) -> None:
     """A handoff of a sub-agent has a digest of the sub-agent only, with references for ``read``."""
-    opening = document("handoff", LOCATOR, "--print")["data"]["opening"]
-    assert f"the work of {AGENT}, a sub-agent of the previous session" in opening
-    assert f":N is record {SESSION[:8]}/{AGENT}:N" in opening
+    opening = document("handoff", SUBAGENT_LOCATOR, "--print")["data"]["opening"]
+    assert f"the work of {SUBAGENT_NAME}, a sub-agent of the previous session" in opening
+    assert f":N is record {SESSION[:8]}/{SUBAGENT_NAME}:N" in opening
     assert "\nlast request, USER :0\n  find the leak\n" in opening
     assert "prompt 0" not in opening
-    assert "find the leak" in document("read", f"{SESSION[:8]}/{AGENT}:0")["data"]["text"]
+    assert "find the leak" in document("read", f"{SESSION[:8]}/{SUBAGENT_NAME}:0")["data"]["text"]
     # The sub-agent is named by its path here.
     made = document("handoff", str(shared_subagent), "-n", "fix it")["data"]
     first = orjson.loads(Path(made["file"]).read_bytes().partition(b"\n")[0])["continue_metadata"]
-    assert (first["parent_session_id"], first["subagent"]) == (SESSION, AGENT)
-    assert f"`{AGENT}` of Fix the pool" in texts_of_child(made["file"])[1][0]
+    assert (first["parent_session_id"], first["subagent"]) == (SESSION, SUBAGENT_NAME)
+    assert f"`{SUBAGENT_NAME}` of Fix the pool" in texts_of_child(made["file"])[1][0]
 
 
 def test_a_fork_of_a_sub_agent_accepts_a_cut(
     shared_subagent: Path, document: Document, tmp_path: Path
 ) -> None:
     """A fork of a sub-agent accepts ``--at`` and ``--home``."""
-    cut = document("fork", "--at", f"{LOCATOR}:0", "--dry-run")["data"]
-    assert cut["cut"]["reference"] == f"{SESSION}/{AGENT}:0"
-    moved = document("fork", LOCATOR, "--home", str(tmp_path))["data"]["file"]
+    cut = document("fork", "--at", f"{SUBAGENT_LOCATOR}:0", "--dry-run")["data"]
+    assert cut["cut"]["reference"] == f"{SESSION}/{SUBAGENT_NAME}:0"
+    moved = document("fork", SUBAGENT_LOCATOR, "--home", str(tmp_path))["data"]["file"]
     assert Path(moved).parent.name == project_key(str(tmp_path))
 
 
@@ -162,7 +165,7 @@ def test_a_fork_loses_the_fields_of_a_team_member(
     session_with_subagent(
         config_home, [{**first, "message": {"role": "user", "content": lead}}, *rest]
     )
-    made = document("fork", LOCATOR)["data"]
+    made = document("fork", SUBAGENT_LOCATOR)["data"]
     child = Path(made["file"])
     assert made["title"] == "find the leak · fork"
     assert b"teamName" not in child.read_bytes()
@@ -193,7 +196,7 @@ def test_a_fork_copies_large_outputs_of_the_session(
     for path in (outputs / "one.txt", tasks / "1.json"):
         path.parent.mkdir(parents=True)
         path.write_text("{}")
-    made = Path(document("fork", LOCATOR)["data"]["file"])
+    made = Path(document("fork", SUBAGENT_LOCATOR)["data"]["file"])
     assert (made.with_suffix("") / "tool-results" / "one.txt").exists()
     assert [path.name for path in tasks.parent.iterdir()] == [SESSION]
 
@@ -204,7 +207,7 @@ def test_an_archived_sub_agent_can_be_forked(
     """A sub-agent of an archived session can be forked."""
     archive_and_remove(config_home.project() / f"{SESSION}.jsonl", config_home.environ)
     assert not shared_subagent.exists()
-    child = Path(document("fork", LOCATOR)["data"]["file"])
+    child = Path(document("fork", SUBAGENT_LOCATOR)["data"]["file"])
     assert child.parent == config_home.project()
     assert texts_of_child(child)[-1] == ["It is in src/pool.py."]
 
@@ -219,7 +222,7 @@ def test_the_copy_is_removed_before_the_client_starts(
     program = folder / "claude"
     program.write_text(f"#!/bin/sh\necho STARTED; ls -A {config_home.config}/resume-hooks/mirrors")
     program.chmod(0o755)
-    words = "fork", LOCATOR, "--home", str(tmp_path), "--start"
+    words = "fork", SUBAGENT_LOCATOR, "--home", str(tmp_path), "--start"
     done = cli(*words, environ={"PATH": f"{folder}:/usr/bin:/bin"}, cwd=tmp_path / "work")
     assert done.stdout.decode().endswith("STARTED\n"), done.stderr
 
@@ -230,7 +233,7 @@ def test_the_copy_is_removed_before_the_client_starts(
         (
             f"{SESSION[:8]}/agent-none",
             f"No sub-agent agent-none of session {SESSION}",
-            f"It started {AGENT}.",
+            f"It started {SUBAGENT_NAME}.",
         ),
         ("99999999/agent-a63", "No session is called '99999999'", "sessions"),
     ],
@@ -249,15 +252,18 @@ def test_other_verbs_suggest_a_fork_of_the_sub_agent(
     shared_subagent: Path, document: Document, verb: str
 ) -> None:
     """Verbs that accept no sub-agent suggest a fork of it."""
-    error = document(verb, LOCATOR, code=2)["error"]
-    assert error["message"] == f"{SESSION}/{AGENT} is a sub-agent, which this verb does not accept"
-    assert f"fork {SESSION}/{AGENT}" in error["remedy"]
+    error = document(verb, SUBAGENT_LOCATOR, code=2)["error"]
+    assert (
+        error["message"]
+        == f"{SESSION}/{SUBAGENT_NAME} is a sub-agent, which this verb does not accept"
+    )
+    assert f"fork {SESSION}/{SUBAGENT_NAME}" in error["remedy"]
 
 
 def test_an_empty_sub_agent_is_refused(config_home: ConfigHome, document: Document) -> None:
     """A sub-agent without a readable record is refused."""
     session_with_subagent(config_home, [])
-    assert document("fork", LOCATOR, code=2)["error"]["message"]
+    assert document("fork", SUBAGENT_LOCATOR, code=2)["error"]["message"]
 
 
 def test_a_killed_fork_of_a_sub_agent_leaves_a_complete_child_or_none(
@@ -273,7 +279,7 @@ def test_a_killed_fork_of_a_sub_agent_leaves_a_complete_child_or_none(
         shutil.rmtree(config_home.root, ignore_errors=True)
         session_with_subagent(config_home)
         before.update(bytes_of_files(config_home.config / "projects"))
-        return lambda: run_command_line(config_home, "fork", LOCATOR)
+        return lambda: run_command_line(config_home, "fork", SUBAGENT_LOCATOR)
 
     counts = []
     for _ in kill_before_each_change(prepare, every=3):
@@ -288,7 +294,7 @@ def test_a_killed_fork_of_a_sub_agent_leaves_a_complete_child_or_none(
         )
         run_again = os.fork() == 0
         if run_again:
-            run_command_line(config_home, "fork", LOCATOR)
+            run_command_line(config_home, "fork", SUBAGENT_LOCATOR)
             os._exit(0)
         os.wait()
         assert not list((config_home.config / "resume-hooks" / "mirrors").iterdir())

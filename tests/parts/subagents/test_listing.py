@@ -21,9 +21,13 @@ from tests.builders import (
 )
 from tests.cli.conftest import Cli, Document
 from tests.needs import corpus
-from tests.parts.subagents.test_children import AGENT, session_with_subagent, subagent_records
+from tests.parts.subagents.test_children import (
+    SUBAGENT_NAME,
+    session_with_subagent,
+    subagent_records,
+)
 
-INLINE = "d-kimuson__claude-code-viewer/fe5e1c67-53e7-4862-81ae-d0e013e3270b.jsonl"
+INLINE_TRANSCRIPT = "d-kimuson__claude-code-viewer/fe5e1c67-53e7-4862-81ae-d0e013e3270b.jsonl"
 
 
 def inline_subagent(number: int, task: str, **fields: object) -> list[dict[str, object]]:
@@ -56,7 +60,7 @@ def test_sub_agents_are_listed_with_their_tasks(
     found = document("sessions", "--subagents", "--project", CWD)["data"]
     rows = [(row["locator"], row["kind"], row["asked"]) for row in found["subagents"]]
     assert rows == [
-        (f"{SESSION}/{AGENT}", "Explore", "find the leak"),
+        (f"{SESSION}/{SUBAGENT_NAME}", "Explore", "find the leak"),
         (f"{SESSION}/agent-a1", "", "find the leak"),
         (f"{session_id(2)}/agent-00000007", "", "read the docs"),
     ]
@@ -65,7 +69,7 @@ def test_sub_agents_are_listed_with_their_tasks(
     assert [row["locator"] for row in page["subagents"]] == [rows[1][0]]
     assert page["more"]
     text = cli("sessions", "--subagents", "--project", CWD).stdout.decode()
-    assert f"{SESSION}/{AGENT}" in text
+    assert f"{SESSION}/{SUBAGENT_NAME}" in text
     assert "handoff SUB-AGENT" in text
     assert document("fork", rows[2][0])["data"]["title"] == "read the docs · fork"
 
@@ -103,7 +107,7 @@ def test_two_sub_agents_in_one_file_have_separate_records(config_home: ConfigHom
 
 def test_the_sub_agents_of_a_real_old_session_are_found(config_home: ConfigHome) -> None:
     """The sub-agents in the file of a real old session are found with all their records."""
-    path = Path(corpus() / INLINE)
+    path = Path(corpus() / INLINE_TRANSCRIPT)
     found = read_inline_subagents(str(path))
     aside = [
         number

@@ -21,7 +21,7 @@ from tests.e2e.plugin import ENGINE_ENV, remove_module, text_of_request
 from tests.e2e.test_fork import client_environ
 from tests.e2e.test_surface import choose_action, open_list_at_session, open_page_of_session
 
-PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
+PASTED_TEXT = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
 
 
 def run_verb(home: ClientHome, *words: str, cwd: Path | None = None) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_a_deleted_session_continues_from_its_prompts(
     tui.submit("why does the parser loop")
     tui.wait_for("Mock reply 1")
     tui.wait_until_idle()
-    tui.paste(PASTE)
+    tui.paste(PASTED_TEXT)
     tui.wait_for("Pasted text #1")
     tui.wait_until_idle()
     tui.key("Enter")

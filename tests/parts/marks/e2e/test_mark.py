@@ -34,7 +34,7 @@ SHORT_SAMPLE = [SAMPLE_SESSIONS[place] for place in (0, 1, 3, 6, 7)]
 """Sessions of an old client, with a compaction, with parallel calls, a large one, and one that
 begins with an answer."""
 
-SKIP = ["--dangerously-skip-permissions"]
+SKIP_PERMISSIONS = ["--dangerously-skip-permissions"]
 
 
 def messages_of_request(request: Request) -> list[tuple[str, Any]]:
@@ -179,7 +179,7 @@ def test_mark_and_back_work_in_every_client(
             resume=resume,
             plugin_dir=plugin,
             extra_env=env,
-            extra_args=SKIP,
+            extra_args=SKIP_PERMISSIONS,
         )
         assert done.returncode == 0, done.stderr
         return done.session_id

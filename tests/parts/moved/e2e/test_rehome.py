@@ -112,7 +112,7 @@ def test_a_session_of_a_moved_project_can_be_rehomed(
             tui.wait_for(re.escape(title))
 
 
-def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_a_fork_can_rewind_its_files(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """A fork, whole or in part, rewinds files to its prompts without its parent."""
     parent = edit_twice(client, home, api)
     first, second = prompt_ids(parent)

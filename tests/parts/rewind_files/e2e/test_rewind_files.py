@@ -18,7 +18,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_trim_files import rewind_files, send_prompt, trim_everything
 from tests.needs import REPO
 
-Tree = dict[str, tuple[int, bytes]]
+FilesByPath = dict[str, tuple[int, bytes]]
 
 
 def write_call(path: Path, content: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def session_that_edits_files(client: ClientVersion, home: ClientHome, api: MockA
     return home.project_folder / f"{session_id}.jsonl"
 
 
-def files_in_folder(folder: Path) -> Tree:
+def files_in_folder(folder: Path) -> FilesByPath:
     """Return the mode and the bytes of each file in a folder."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {
@@ -95,7 +95,7 @@ def files_in_folder(folder: Path) -> Tree:
 
 def project_after_client_rewind(
     client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str
-) -> Tree | None:
+) -> FilesByPath | None:
     """Return the project's files after the client's own rewind.
 
     The result is None if the client recorded no files at this prompt, because it ended too quickly.
@@ -105,7 +105,7 @@ def project_after_client_rewind(
     )
 
 
-def project_after_our_rewind(home: ClientHome, *arguments: str, code: int = 0) -> Tree:
+def project_after_our_rewind(home: ClientHome, *arguments: str, code: int = 0) -> FilesByPath:
     """Run ``rewind-files`` and return the project's files."""
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", "rewind-files", *arguments, "--yes"],

@@ -24,15 +24,15 @@ from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.test_fork import RequestRows, client_environ, resume_request
 from tests.needs import corpus, one_in
-from tests.parts.secrets.scrub.planting import SECRETS, THOUGHT
+from tests.parts.secrets.scrub.planting import SECRETS, THINKING_BLOCK
 
-SAMPLE = (
+SAMPLE_TRANSCRIPTS = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",
     "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
 )
 """Sessions with a compaction that kept messages, and with several kinds of calls and results."""
 
-REMOVED = "[secret removed: github-pat]"
+SECRET_PLACEHOLDER = "[secret removed: github-pat]"
 
 
 def session_full_of_secrets(content: bytes) -> bytes:
@@ -67,7 +67,7 @@ def _add_secret(record: dict[str, Any], secret: str) -> None:
 def request_without_secrets(rows: RequestRows) -> RequestRows:
     """Return the request with placeholders instead of the secrets."""
     secrets = re.compile("|".join(SECRETS))
-    return [(kind, name, secrets.sub(REMOVED, text)) for kind, name, text in rows]
+    return [(kind, name, secrets.sub(SECRET_PLACEHOLDER, text)) for kind, name, text in rows]
 
 
 def scan_idle_session(home: ClientHome, path: Path) -> ScrubFindings:
@@ -114,7 +114,7 @@ def assert_requests_match_after_scrub(
     assert all(message["content"] for message in messages if "output_config" not in message)
 
 
-@pytest.mark.parametrize("name", one_in(2, SAMPLE))
+@pytest.mark.parametrize("name", one_in(2, SAMPLE_TRANSCRIPTS))
 def test_scrubbed_real_sessions_send_the_same_without_secrets(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
@@ -127,7 +127,7 @@ def test_scrubbed_real_sessions_send_the_same_without_secrets(
 def session_with_secret_thinking() -> bytes:
     """Return a session with a secret in all its thinking, before a call and alone."""
     one = SECRETS[0]
-    thought = {**THOUGHT, "thinking": f"the token is {one}"}
+    thought = {**THINKING_BLOCK, "thinking": f"the token is {one}"}
     rows = [user(f"use {one}", uuid=str(uuid.uuid4()), ts=0)]
     for number in range(3):
         call, answer, ts = f"toolu_{number}", f"m{number}", 10 * number
@@ -149,7 +149,7 @@ def session_with_secret_thinking() -> bytes:
     return session_bytes(rows)
 
 
-def test_thinking_with_a_secret_is_removed(
+def test_thinking_with_a_secret_is_removed_from_requests(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """Thinking with a secret is removed completely, and no empty message is sent."""

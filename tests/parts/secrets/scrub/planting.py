@@ -44,10 +44,10 @@ from tests.builders import (
 )
 
 LONG_AGO = 1_000_000_000.0
-OTHER = session_id(77)
+OTHER_ID = session_id(77)
 """The id of a session that has the secret but is not related to the planted one."""
 
-THOUGHT = {"type": "thinking", "signature": "c2lnbmVk" * 8}
+THINKING_BLOCK = {"type": "thinking", "signature": "c2lnbmVk" * 8}
 
 
 def secret(number: int = 0) -> str:
@@ -59,7 +59,7 @@ def secret(number: int = 0) -> str:
 SECRETS = tuple(secret(number) for number in range(3))
 
 
-class Planted(NamedTuple):
+class PlantedHome(NamedTuple):
     """A home with a session that contains secrets, and the paths of its children."""
 
     home: ConfigHome
@@ -81,7 +81,7 @@ def records_with_secrets() -> list[Record]:
         },
         user(f"my token is {one}", uuid="u0", ts=0),
         assistant(
-            [{**THOUGHT, "thinking": f"they gave {one}"}],
+            [{**THINKING_BLOCK, "thinking": f"they gave {one}"}],
             uuid="t0",
             parent="u0",
             ts=1,
@@ -91,7 +91,11 @@ def records_with_secrets() -> list[Record]:
             f"I keep {one} in mind", uuid="a0", parent="t0", ts=2, message_id="m0", tokens=9_000
         ),
         assistant(
-            [{**THOUGHT, "thinking": f"only {two}"}], uuid="t9", parent="a0", ts=3, message_id="m9"
+            [{**THINKING_BLOCK, "thinking": f"only {two}"}],
+            uuid="t9",
+            parent="a0",
+            ts=3,
+            message_id="m9",
         ),
         user(f"a dead branch with {two}", uuid="dead", parent="t9", ts=4),
         user("go on", uuid="u1", parent="t9", ts=5),
@@ -186,7 +190,7 @@ def write_old_file(path: Path, content: bytes) -> Path:
     return path
 
 
-def plant_secrets(home: ConfigHome) -> Planted:
+def plant_secrets(home: ConfigHome) -> PlantedHome:
     """Write a session with children, copies and other files that all contain secrets."""
     one, two, three = SECRETS
     project, where = home.project(), home.where
@@ -213,9 +217,9 @@ def plant_secrets(home: ConfigHome) -> Planted:
     )
     write_old_file(project / f"{SESSION}.jsonl.bak", session_bytes(records_with_secrets()))
     write_old_file(home.config / "file-history" / SESSION / "0a@v1", f"KEY={one}\n".encode())
-    children = tuple(_children(home, path))
+    children = tuple(_write_children(home, path))
     write_old_file(
-        project / f"{OTHER}.jsonl",
+        project / f"{OTHER_ID}.jsonl",
         session_bytes([user(f"also {one}", uuid="o0"), assistant("ok", uuid="o1")]),
     )
     archive_session.archive_session(session_file(str(children[0])), where)
@@ -240,10 +244,10 @@ def plant_secrets(home: ConfigHome) -> Planted:
     lost = write_old_file(own / "subagents" / "agent-3.jsonl", session_bytes(agent))
     link_sessions.link_all_sessions(where, lambda: False)
     lost.unlink()
-    return Planted(home, path, children)
+    return PlantedHome(home, path, children)
 
 
-def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
+def _write_children(home: ConfigHome, path: Path) -> Iterator[Path]:
     """Yield a trimmed child, its fork, and a fork that was trimmed in place; delete another fork."""
     environ = home.environ
     options = Options(threshold=100, keep_recent=0, min_savings=0)
@@ -284,13 +288,13 @@ def places_of_secrets(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dic
         ):
             found[str(path.relative_to(home.root))] = told
     for kept in manifest.list_archived(home.where):
-        for place, content in _unpacked(kept):
+        for place, content in _unpacked_files(kept):
             if told := [text for text in secrets if _contains_secret(text, content)]:
                 found[f"vault: {kept.session_id}/{place}"] = told
     return found
 
 
-def _unpacked(kept: manifest.ArchivedSession) -> Iterator[tuple[str, bytes]]:
+def _unpacked_files(kept: manifest.ArchivedSession) -> Iterator[tuple[str, bytes]]:
     for part, pieces in unpack.read_pack_contents(kept.folder, list(kept.all_parts)):
         yield part.place, b"".join(pieces)
 

@@ -29,46 +29,46 @@ from resume_hooks.parts.secrets.literals import (
 from resume_hooks.redaction.texts import redact
 from tests.builders import assistant, line, user
 from tests.needs import one_in
-from tests.parts.secrets.scrub.planting import SECRETS, THOUGHT, secret
+from tests.parts.secrets.scrub.planting import SECRETS, THINKING_BLOCK, secret
 from tests.redaction.hostile import hostile_texts
 from tests.redaction.test_hostile import MAX_CALLS_PER_BYTE, count_calls, record_of_text
 
-ONE, TWO, _ = SECRETS
-KNOWN = Cleaner(literals=Literals({ONE: "github-pat"}), scanning=False)
+FIRST_SECRET, SECOND_SECRET, _ = SECRETS
+KNOWN_SECRET_CLEANER = Cleaner(literals=Literals({FIRST_SECRET: "github-pat"}), scanning=False)
 
-UNTOUCHED = {
+UNCHANGED_LINES = {
     "no secret": line(user("hello", uuid="u")),
     "odd spaces": b'{ "type" : "x",  "n": 1e400 }  ',
     "blank": b"",
     "garbage": b"\xff\xfe no JSON",
     "torn": b'{"torn":"li',
     "raw separators": '{"t":"\u2028"}'.encode(),
-    "thinking": line(assistant([{**THOUGHT, "thinking": "of nothing"}], uuid="a")),
+    "thinking": line(assistant([{**THINKING_BLOCK, "thinking": "of nothing"}], uuid="a")),
 }
 
 
-@pytest.mark.parametrize("raw", UNTOUCHED.values(), ids=UNTOUCHED)
+@pytest.mark.parametrize("raw", UNCHANGED_LINES.values(), ids=UNCHANGED_LINES)
 def test_a_file_without_secrets_keeps_its_bytes(raw: bytes) -> None:
     """A line without secrets keeps its bytes, whatever its encoding and line ending are."""
-    for cleaner in (Cleaner(), KNOWN):
+    for cleaner in (Cleaner(), KNOWN_SECRET_CLEANER):
         for ending in (b"", b"\n", b"\r\n"):
             assert cleaner.clean_record(raw + ending).raw == raw + ending
         assert cleaner.clean_text(raw).raw == raw
 
 
-FORMS = {
-    "as it is": ONE,
-    "within words": f"x{ONE}y",
-    "JSON in JSON": json.dumps({"a": json.dumps({"b": ONE})}),
-    "base64": base64.b64encode(f"user:{ONE}".encode()).decode(),
-    "base64 of something around": base64.b64encode(f"ab{ONE}cdefg".encode()).decode(),
-    "an address": f"https://x/?t={quote(ONE)}",
-    "hex": ONE.encode().hex(),
-    "cut short": f"{ONE[:30]}...",
+SECRET_FORMS = {
+    "as it is": FIRST_SECRET,
+    "within words": f"x{FIRST_SECRET}y",
+    "JSON in JSON": json.dumps({"a": json.dumps({"b": FIRST_SECRET})}),
+    "base64": base64.b64encode(f"user:{FIRST_SECRET}".encode()).decode(),
+    "base64 of something around": base64.b64encode(f"ab{FIRST_SECRET}cdefg".encode()).decode(),
+    "an address": f"https://x/?t={quote(FIRST_SECRET)}",
+    "hex": FIRST_SECRET.encode().hex(),
+    "cut short": f"{FIRST_SECRET[:30]}...",
 }
 
 
-@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("text", SECRET_FORMS.values(), ids=SECRET_FORMS)
 def test_known_secrets_are_removed_in_every_form(text: str) -> None:
     """A known secret is removed in every form from JSON lines, keys, texts and partial lines."""
     for raw in (
@@ -76,19 +76,21 @@ def test_known_secrets_are_removed_in_every_form(text: str) -> None:
         json.dumps({"type": "x", "deep": [{text: 1}]}).encode(),
         b'{"torn": "' + json.dumps(text).encode(),
     ):
-        cleaned = KNOWN.clean_record(raw)
+        cleaned = KNOWN_SECRET_CLEANER.clean_record(raw)
         assert cleaned.removed_secrets
         assert not cleaned.has_unremovable_secret
         assert b"[secret removed: github-pat]" in cleaned.raw
-        assert ONE[4:24].encode() not in cleaned.raw
-        assert KNOWN.clean_record(cleaned.raw).raw == cleaned.raw
-    assert KNOWN.clean_text(text.encode()).raw != text.encode()
+        assert FIRST_SECRET[4:24].encode() not in cleaned.raw
+        assert KNOWN_SECRET_CLEANER.clean_record(cleaned.raw).raw == cleaned.raw
+    assert KNOWN_SECRET_CLEANER.clean_text(text.encode()).raw != text.encode()
 
 
 def test_a_secret_with_escaped_letters_is_removed() -> None:
     r"""A secret whose letters are escaped as ``\u...`` is removed."""
-    escaped = "".join(f"\\u{ord(sign):04x}" for sign in ONE)
-    cleaned = KNOWN.clean_record(f'{{"type":"x","t":"a {escaped} b","n":1.50}}'.encode())
+    escaped = "".join(f"\\u{ord(sign):04x}" for sign in FIRST_SECRET)
+    cleaned = KNOWN_SECRET_CLEANER.clean_record(
+        f'{{"type":"x","t":"a {escaped} b","n":1.50}}'.encode()
+    )
     assert cleaned.raw == b'{"type":"x","t":"a [secret removed: github-pat] b","n":1.50}'
 
 
@@ -96,27 +98,27 @@ def test_only_strings_with_a_secret_change() -> None:
     """Numbers, spaces and strings without a secret keep their bytes."""
     raw = (
         b'{"type" : "x", "big": 123456789012345678901234567890, "o": "\\u00e9", "t": "'
-        + ONE.encode()
+        + FIRST_SECRET.encode()
         + b'"}\r\n'
     )
-    for cleaner in (Cleaner(), KNOWN):
+    for cleaner in (Cleaner(), KNOWN_SECRET_CLEANER):
         assert cleaner.clean_record(raw).raw == raw.replace(
-            ONE.encode(), b"[secret removed: github-pat]"
+            FIRST_SECRET.encode(), b"[secret removed: github-pat]"
         )
 
 
 def test_secrets_in_images_and_ids_are_only_reported() -> None:
     """A secret in an image or id is not removed but reported in ``has_unremovable_secret``."""
-    data = base64.b64encode(b"\0" * 30 + ONE.encode() + b"\0" * 30).decode()
+    data = base64.b64encode(b"\0" * 30 + FIRST_SECRET.encode() + b"\0" * 30).decode()
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
     raw = line(user([image], uuid="u"))
-    assert KNOWN.clean_record(raw) == (raw, (), True)
+    assert KNOWN_SECRET_CLEANER.clean_record(raw) == (raw, (), True)
 
 
 def test_thinking_with_a_secret_is_removed_completely() -> None:
     """Thinking with a secret is removed, because its signature is valid only for the original text."""
-    told = {**THOUGHT, "thinking": f"use {ONE}"}
-    kept = {**THOUGHT, "thinking": "of nothing"}
+    told = {**THINKING_BLOCK, "thinking": f"use {FIRST_SECRET}"}
+    kept = {**THINKING_BLOCK, "thinking": "of nothing"}
     record = assistant([told, kept, {"type": "text", "text": "yes"}], uuid="a")
     assert json.loads(Cleaner().clean_record(line(record)).raw)["message"]["content"] == [
         kept,
@@ -126,7 +128,7 @@ def test_thinking_with_a_secret_is_removed_completely() -> None:
 
 def test_only_requested_kinds_are_removed() -> None:
     """Only secrets of the requested kinds are removed."""
-    raw = line(user(f"{ONE} here", uuid="u"))
+    raw = line(user(f"{FIRST_SECRET} here", uuid="u"))
     assert Cleaner(["aws-access-token"]).clean_record(raw).raw == raw
     assert Cleaner(["github-pat"]).clean_record(raw).raw != raw
 
@@ -256,30 +258,30 @@ def test_the_cost_of_any_text_is_limited(text: str) -> None:
     )
 
 
-def test_blank_lines_cost_little() -> None:
+def test_blank_lines_are_cleaned_quickly() -> None:
     """Cleaning a blank line makes at most eight calls."""
     cleaner = Cleaner()
     assert count_calls(lambda: cleaner.clean_record(b"\r\n")) <= 8
 
 
-SIZE = 350_000
+TEXT_SIZE = 350_000
 PASSWORD = 'password: "Hx7kQ2mZp9Lr4Tw8" '
 
-REPEATED = [
+REPEATED_TEXTS = [
     '{"a":"b"} ', '"', '\\"', '"\\"', 'Z"', "eyJY0mN2zapBW6tgd. ", "é password: Hx7kQ2mZp9Lr4Tw8 ", "-u",
     "cookie: sid=a;", "AccountKey=0R2Jp9RRv6IOIHTKddDs3wMITFUD6SJqt8J/g8z ", "-----begin private key-----\n",
     "-----END PRIVATE KEY-----\n", "private-lines: 2",
 ]  # fmt: skip
 """Texts that once took quadratic time, or would with a slightly different search."""
 
-MORE_REPEATED = [
+MORE_REPEATED_TEXTS = [
     '{"a":', "[[", "\\\\", "\\u0041", "AKIA", "ghp_", "sk-ant-", "secret_", "xoxb-1", "eyJaaaaaaaaaaaaaaaaaaa.",
     "ZXlK+",
     "A1b2/", ".a1b2c3d4e5f6g7h8", "token=a1b2c3d4e5f6g7h8i9j0.", "password=", "password: Hx7kQ2mZp9Lr4Tw8\n", "://a:b@",
     "://a:Hx7kQ2mZp9@b ", " -p", "@", "cookie:", "login a password ", "<secret>", "$2b$", "$", "MIIEpAIBAAKCAQEA\n",
     "net use \\\\a ", "-----BEGIN PRIVATE KEY-----\n", "\x1b[", "\x1b]8;;", "\x1b[1ma",
 ]  # fmt: skip
-WIDE_REPEATED = [pytest.param(text, marks=pytest.mark.wide) for text in MORE_REPEATED]
+WIDE_REPEATED_TEXTS = [pytest.param(text, marks=pytest.mark.wide) for text in MORE_REPEATED_TEXTS]
 
 CLEANERS: dict[str, Callable[[str], object]] = {
     "text": redact,
@@ -294,23 +296,23 @@ CLEANERS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("repeated", [*one_in(3, REPEATED), *WIDE_REPEATED])
+@pytest.mark.parametrize("repeated", [*one_in(3, REPEATED_TEXTS), *WIDE_REPEATED_TEXTS])
 def test_a_line_of_repeated_text_is_cleaned_quickly(repeated: str) -> None:
     """A line of 350 KB with a repeated text is cleaned within the test's time limit."""
-    CLEANERS["scrubbed line"](repeated * (SIZE // len(repeated)))
+    CLEANERS["scrubbed line"](repeated * (TEXT_SIZE // len(repeated)))
 
 
 @pytest.mark.parametrize("way", [way for way in CLEANERS if way != "scrubbed line"])
-@pytest.mark.parametrize("repeated", [*REPEATED[:3], *WIDE_REPEATED])
+@pytest.mark.parametrize("repeated", [*REPEATED_TEXTS[:3], *WIDE_REPEATED_TEXTS])
 def test_repeated_text_in_other_places_is_cleaned_quickly(repeated: str, way: str) -> None:
     """Repeated text in a text, a partial line or a JSON key is cleaned within the test's time limit."""
-    CLEANERS[way](repeated * (SIZE // len(repeated)))
+    CLEANERS[way](repeated * (TEXT_SIZE // len(repeated)))
 
 
 def test_many_known_secrets_are_removed_quickly() -> None:
     """Thousands of known secrets are removed within the test's time limit."""
     secrets = {
-        f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password" for number in range(SIZE // 50)
+        f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password" for number in range(TEXT_SIZE // 50)
     }
     cleaner = Cleaner(literals=Literals(secrets), scanning=False)
     text = "\n".join(f"it is {secret} today" for secret in secrets)
@@ -322,6 +324,6 @@ def test_many_shortened_secrets_are_removed_quickly() -> None:
     secret = "Hx7kQ2mZp9Lr4Tw8Vb3nYc6dEs5gAu1j"
     cleaner = Cleaner(literals=Literals({secret: "password"}), scanning=False)
     assert (
-        len(cleaner.clean_text(f"{secret[:24]} ".encode() * (SIZE // 25)).removed_secrets)
-        == SIZE // 25
+        len(cleaner.clean_text(f"{secret[:24]} ".encode() * (TEXT_SIZE // 25)).removed_secrets)
+        == TEXT_SIZE // 25
     )

@@ -49,9 +49,9 @@ from tests.builders import (
 )
 from tests.crashes import kill_before_each_change
 from tests.parts.secrets.scrub.planting import (
-    OTHER,
+    OTHER_ID,
     SECRETS,
-    Planted,
+    PlantedHome,
     places_of_secrets,
     plant_secrets,
     write_old_file,
@@ -73,7 +73,7 @@ FULL_REACH = ScrubReach(
     ancestors=True, other_sessions=True, file_backups=True, documents=True, client_files=True
 )
 
-INDEX = ".claude/resume-hooks/index"
+INDEX_FOLDER = ".claude/resume-hooks/index"
 """The beginning of the paths of the index.
 
 It has the words of all sessions, also of those that still contain the secret.
@@ -82,11 +82,11 @@ It has the words of all sessions, also of those that still contain the secret.
 
 def files_with_secrets(home: ConfigHome) -> set[str]:
     """Return the paths of files with a secret, without the index."""
-    return {path for path in places_of_secrets(home) if not path.startswith(INDEX)}
+    return {path for path in places_of_secrets(home) if not path.startswith(INDEX_FOLDER)}
 
 
 @pytest.fixture
-def planted_home(config_home: ConfigHome) -> Planted:
+def planted_home(config_home: ConfigHome) -> PlantedHome:
     """Write a home with secrets in every kind of file."""
     return plant_secrets(config_home)
 
@@ -104,7 +104,7 @@ def scrub_in_place(
     return purge_secrets(found, home.where)
 
 
-def test_no_secret_is_left_anywhere(planted_home: Planted) -> None:
+def test_no_secret_is_left_anywhere(planted_home: PlantedHome) -> None:
     """After a scrub with all options, only the client's settings contain a secret.
 
     The report contains none. A deleted session whose note lacks digests is searched again.
@@ -145,7 +145,7 @@ def test_no_secret_is_left_anywhere(planted_home: Planted) -> None:
     ).locations_to_change
 
 
-def test_hard_links_do_not_keep_a_secret(planted_home: Planted) -> None:
+def test_hard_links_do_not_keep_a_secret(planted_home: PlantedHome) -> None:
     """A scrub removes the hard links to rewritten files.
 
     A linked file that the client has deleted is rewritten.
@@ -164,7 +164,7 @@ def test_hard_links_do_not_keep_a_secret(planted_home: Planted) -> None:
     ] == []
 
 
-def test_a_scrub_changes_nothing_else(planted_home: Planted) -> None:
+def test_a_scrub_changes_only_secrets(planted_home: PlantedHome) -> None:
     """A scrub keeps lines, ids, links, times and modes, and leaves no temporary file.
 
     Archived and deleted sessions stay valid, and ``untrim`` finds the remaining originals.
@@ -210,7 +210,7 @@ def test_a_scrub_changes_nothing_else(planted_home: Planted) -> None:
     )
 
 
-def test_only_the_requested_places_are_scrubbed(planted_home: Planted) -> None:
+def test_only_the_requested_places_are_scrubbed(planted_home: PlantedHome) -> None:
     """By default, a scrub covers the session, its descendants, its copies and the index.
 
     Other files with the secret are listed with the option that includes them.
@@ -218,7 +218,7 @@ def test_only_the_requested_places_are_scrubbed(planted_home: Planted) -> None:
     home = planted_home.home
     rows = scrub_in_place(home, planted_home.path, ScrubReach())
     left = files_with_secrets(home)
-    other = f".claude/projects/-home-user-proj/{OTHER}.jsonl"
+    other = f".claude/projects/-home-user-proj/{OTHER_ID}.jsonl"
     assert left == {
         ".claude/settings.json",
         ".claude/history.jsonl",
@@ -237,7 +237,7 @@ def test_only_the_requested_places_are_scrubbed(planted_home: Planted) -> None:
     assert "--backups" in outside[f".claude/file-history/{SESSION}/0a@v1"]
 
 
-def test_a_scrub_of_a_child_keeps_the_parent(planted_home: Planted) -> None:
+def test_a_scrub_of_a_child_keeps_the_parent(planted_home: PlantedHome) -> None:
     """A scrub of a child lists its parent, and changes it only with ``ancestors``."""
     home, child = planted_home.home, planted_home.children[1]
     rows = scrub_in_place(home, child, ScrubReach())
@@ -249,7 +249,7 @@ def test_a_scrub_of_a_child_keeps_the_parent(planted_home: Planted) -> None:
     assert SECRETS[0].encode() not in planted_home.path.read_bytes()
 
 
-def test_an_open_child_is_reported_and_not_changed(planted_home: Planted) -> None:
+def test_an_open_child_is_reported_and_not_changed(planted_home: PlantedHome) -> None:
     """A scrub does not change a child that is open, and names the command for it."""
     live = planted_home.children[1]
     with live.open("ab") as stream:
@@ -265,8 +265,8 @@ def test_an_open_child_is_reported_and_not_changed(planted_home: Planted) -> Non
     }
 
 
-def test_a_failed_place_does_not_stop_the_others(
-    planted_home: Planted, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_file_does_not_stop_the_scrub_of_others(
+    planted_home: PlantedHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a file cannot be replaced, the scrub reports it and continues with the other files.
 
@@ -425,7 +425,7 @@ def ways_to_clean() -> list[CleanText]:
     ]
 
 
-SAMPLE = 149
+SAMPLE_INTERVAL = 149
 """Each 149th step is tested; with RUN_ALL=1, each step is."""
 
 
@@ -464,7 +464,7 @@ def test_a_scrub_killed_at_any_step_can_be_repeated(config_home: ConfigHome) -> 
     assert scrub_planted_session(config_home) == []
     after, tries = bytes_of_client_files(config_home), 0
     for _ in kill_before_each_change(
-        prepare, every=1 if os.environ.get("RUN_ALL") == "1" else SAMPLE
+        prepare, every=1 if os.environ.get("RUN_ALL") == "1" else SAMPLE_INTERVAL
     ):
         there = bytes_of_client_files(config_home)
         whole = {
@@ -484,8 +484,8 @@ def test_a_scrub_killed_at_any_step_can_be_repeated(config_home: ConfigHome) -> 
     assert tries > 4
 
 
-KEPT = session_id(5)
-NOTES = (b"{", json.dumps({"version": 99}).encode())
+ARCHIVED_ID = session_id(5)
+UNREADABLE_NOTES = (b"{", json.dumps({"version": 99}).encode())
 
 
 @pytest.fixture
@@ -495,7 +495,7 @@ def session_with_secret(config_home: ConfigHome) -> Path:
         config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
     )
     other = write_old_file(
-        path.with_name(f"{KEPT}.jsonl"), session_bytes([user(SECRETS[0], uuid="o")])
+        path.with_name(f"{ARCHIVED_ID}.jsonl"), session_bytes([user(SECRETS[0], uuid="o")])
     )
     archive_session.archive_session(session_file(str(other)), config_home.where)
     other.unlink()
@@ -516,12 +516,12 @@ def test_a_link_without_a_note_is_removed(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
     """A file in the vault without a manifest is deleted, because no program can find it."""
-    os.unlink(os.path.join(archive_folder(KEPT, config_home.where), "manifest.json"))
+    os.unlink(os.path.join(archive_folder(ARCHIVED_ID, config_home.where), "manifest.json"))
     assert scrub_one_session(config_home, session_with_secret) == []
     assert places_of_secrets(config_home) == {}
 
 
-@pytest.mark.parametrize("note", NOTES)
+@pytest.mark.parametrize("note", UNREADABLE_NOTES)
 def test_files_of_an_unreadable_note_stay(
     config_home: ConfigHome, session_with_secret: Path, note: bytes
 ) -> None:
@@ -529,7 +529,7 @@ def test_files_of_an_unreadable_note_stay(
 
     The scrub and an audit report them.
     """
-    folder = archive_folder(KEPT, config_home.where)
+    folder = archive_folder(ARCHIVED_ID, config_home.where)
     Path(folder, "manifest.json").write_bytes(note)
     (left,) = scrub_one_session(config_home, session_with_secret)
     assert (left.location.kind, left.location.path, "could not be read" in left.reason) == (

@@ -27,7 +27,7 @@ from tests.e2e.test_fork import client_environ
 from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import REPO, corpus, one_in
 
-SAMPLE = (
+SAMPLE_TRANSCRIPTS = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
     "entireio__cli/062a8bdd-4322-4ffa-bc38-3e8b8bfb5a56.jsonl",
     "entireio__cli/839b35f7-4dbd-4d93-9772-3c272cc87caa.jsonl",
@@ -51,7 +51,7 @@ def import_session(content: bytes, home: ClientHome) -> str:
     return made.session_id
 
 
-@pytest.mark.parametrize("name", one_in(2, SAMPLE))
+@pytest.mark.parametrize("name", one_in(2, SAMPLE_TRANSCRIPTS))
 def test_an_imported_session_sends_its_conversation(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
@@ -112,7 +112,7 @@ def test_an_imported_session_does_not_need_its_source(
 ) -> None:
     """An imported session can be resumed after the imported file was deleted."""
     path = tmp_path / "x.jsonl"
-    shutil.copyfile(corpus() / SAMPLE[0], path)
+    shutil.copyfile(corpus() / SAMPLE_TRANSCRIPTS[0], path)
     made, _ = import_file(str(path), str(home.cwd))
     path.unlink()
     assert request_blocks(resume_request(client, home, api, made.session_id))
@@ -131,7 +131,7 @@ def test_a_shared_page_can_be_imported_on_another_machine(
     client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
     """A page that was shared on one machine and imported on another sends the same conversation."""
-    root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
+    root = home.install_session(corpus() / SAMPLE_TRANSCRIPTS[0], str(uuid.uuid4()), set_cwd=True)
     page = other_machine.root / "talk.html"
     output_of_command(home, "share", root.stem, "--yes", "-o", str(page))
     before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))

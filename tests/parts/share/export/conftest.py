@@ -29,10 +29,10 @@ from tests.builders import (
     write_session,
 )
 
-Exported = Callable[..., str]
+ExportText = Callable[..., str]
 """A function that exports a session's file and returns the text of the document."""
 
-GITHUB = "ghp_" + "".join(chr(97 + (number * 7) % 26) for number in range(30)) + "A1b2C3"
+GITHUB_TOKEN = "ghp_" + "".join(chr(97 + (number * 7) % 26) for number in range(30)) + "A1b2C3"
 """A text that looks like a token and belongs to no account."""
 
 
@@ -168,7 +168,7 @@ def document_of_session(
 
 
 @pytest.fixture
-def export_text(config_home: ConfigHome) -> Exported:
+def export_text(config_home: ConfigHome) -> ExportText:
     """Return a function that exports a session and returns the text of the document."""
 
     def export(path: str | os.PathLike[str], form: str = HTML, **choice: object) -> str:

@@ -17,14 +17,19 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_play
 from resume_hooks.parts.share.export.shared_page import BUNDLE_START, pack_bundle
 from tests.builders import SESSION, ConfigHome, write_session
 from tests.needs import corpus_sessions, require_for_test
-from tests.parts.share.export.conftest import Exported, document_of_session, records_of_every_kind
-from tests.parts.share.export.vectors import ELEMENTS, RUN, VECTORS, hostile_records
+from tests.parts.share.export.conftest import ExportText, document_of_session, records_of_every_kind
+from tests.parts.share.export.vectors import (
+    ALLOWED_ELEMENTS,
+    ATTACK_SCRIPT,
+    ATTACK_TEXTS,
+    hostile_records,
+)
 
-CLOSED = "() => document.querySelectorAll('main details:not([open])').length"
-BACKGROUND = "() => getComputedStyle(document.body).backgroundColor"
-WIDTHS = "() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+CLOSED_TURNS_SCRIPT = "() => document.querySelectorAll('main details:not([open])').length"
+BACKGROUND_SCRIPT = "() => getComputedStyle(document.body).backgroundColor"
+WIDTHS_SCRIPT = "() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
 
-INSPECT = """() => {
+INSPECTION_SCRIPT = """() => {
   const all = [...document.querySelectorAll('*')];
   return {
     elements: [...new Set(all.map((one) => one.localName))],
@@ -42,7 +47,7 @@ class OpenedPage(NamedTuple):
     troubles: list[str]
 
 
-Open = Callable[..., OpenedPage]
+OpenPage = Callable[..., OpenedPage]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +70,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def open_page(chromium: Browser, export_text: Exported, tmp_path: Path) -> Iterator[Open]:
+def open_page(chromium: Browser, export_text: ExportText, tmp_path: Path) -> Iterator[OpenPage]:
     """Yield a function that exports a file as a page and opens it without a network.
 
     Each error of the page is recorded.
@@ -120,7 +125,7 @@ def session_with_many_turns(config_home: ConfigHome, session_of_every_kind: Path
     return Path(write_session(config_home.project(), SESSION, [*rows[:first], *later, rows[first]]))
 
 
-def test_turns_fold_and_unfold(open_page: Open, session_with_many_turns: Path) -> None:
+def test_turns_fold_and_unfold(open_page: OpenPage, session_with_many_turns: Path) -> None:
     """A click, a key or a button folds and unfolds turns."""
     page, troubles = open_page(session_with_many_turns)
     inner = page.locator("#t1 .body")
@@ -131,14 +136,14 @@ def test_turns_fold_and_unfold(open_page: Open, session_with_many_turns: Path) -
     page.keyboard.press("Enter")
     assert not inner.is_visible()
     page.click("#unfold")
-    assert page.evaluate(CLOSED) == 0
+    assert page.evaluate(CLOSED_TURNS_SCRIPT) == 0
     page.click("#fold")
     assert page.locator("main details[open]").count() == 0
     assert troubles == []
 
 
 def test_the_search_of_a_page_marks_every_hit(
-    open_page: Open, session_with_many_turns: Path
+    open_page: OpenPage, session_with_many_turns: Path
 ) -> None:
     """The search counts hits, unfolds and marks them, and moves between them.
 
@@ -172,19 +177,19 @@ def test_the_search_of_a_page_marks_every_hit(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_theme_follows_the_system(
-    open_page: Open, session_of_every_kind: Path, scheme: str
+    open_page: OpenPage, session_of_every_kind: Path, scheme: str
 ) -> None:
     """The page has the light or dark theme of the system, and a click changes to the other theme."""
     page, _ = open_page(session_of_every_kind, color_scheme=scheme)
-    before = page.evaluate(BACKGROUND)
+    before = page.evaluate(BACKGROUND_SCRIPT)
     page.click("#theme")
-    after = page.evaluate(BACKGROUND)
+    after = page.evaluate(BACKGROUND_SCRIPT)
     page.click("#theme")
-    assert page.evaluate(BACKGROUND) == before != after
+    assert page.evaluate(BACKGROUND_SCRIPT) == before != after
     assert (sum(map(int, before[4:-1].split(","))) > 384) == (scheme == "light")
 
 
-def test_a_link_unfolds_its_turn(open_page: Open, session_with_many_turns: Path) -> None:
+def test_a_link_to_a_turn_unfolds_it(open_page: OpenPage, session_with_many_turns: Path) -> None:
     """A link to a turn unfolds it: in the address, in the table of contents and in the turn's number."""
     page, troubles = open_page(session_with_many_turns, "#t3")
     assert page.locator("#t3").get_attribute("open") is not None
@@ -198,7 +203,7 @@ def test_a_link_unfolds_its_turn(open_page: Open, session_with_many_turns: Path)
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
-def test_a_page_fits_a_phone(open_page: Open, session_of_every_kind: Path, width: int) -> None:
+def test_a_page_fits_a_phone(open_page: OpenPage, session_of_every_kind: Path, width: int) -> None:
     """No content is wider than the screen of a phone, even unfolded."""
     page, troubles = open_page(
         session_of_every_kind,
@@ -209,33 +214,35 @@ def test_a_page_fits_a_phone(open_page: Open, session_of_every_kind: Path, width
     page.evaluate(
         "() => { for (const one of document.querySelectorAll('details')) one.open = true }"
     )
-    scrolled, seen = page.evaluate(WIDTHS)
+    scrolled, seen = page.evaluate(WIDTHS_SCRIPT)
     assert scrolled <= seen == width
     assert troubles == []
 
 
-def test_a_printed_page_is_unfolded(open_page: Open, session_with_many_turns: Path) -> None:
+def test_a_printed_page_is_unfolded(open_page: OpenPage, session_with_many_turns: Path) -> None:
     """All turns are unfolded while the page is printed, and folded again afterwards.
 
     Printing also works without scripts.
     """
     page, _ = open_page(session_with_many_turns)
-    folded = page.evaluate(CLOSED)
-    page.evaluate(f"() => addEventListener('beforeprint', () => {{ window.left = ({CLOSED})() }})")
+    folded = page.evaluate(CLOSED_TURNS_SCRIPT)
+    page.evaluate(
+        f"() => addEventListener('beforeprint', () => {{ window.left = ({CLOSED_TURNS_SCRIPT})() }})"
+    )
     assert len(page.pdf()) > 10_000
-    assert (page.evaluate("() => window.left"), page.evaluate(CLOSED)) == (0, folded)
+    assert (page.evaluate("() => window.left"), page.evaluate(CLOSED_TURNS_SCRIPT)) == (0, folded)
     assert folded > 20
     bare, _ = open_page(session_with_many_turns, java_script_enabled=False, color_scheme="dark")
     pages = [bare.pdf().count(b"/Type /Page\n")]
     bare.emulate_media(media="print")
-    assert bare.evaluate(BACKGROUND) == "rgb(255, 255, 255)"
+    assert bare.evaluate(BACKGROUND_SCRIPT) == "rgb(255, 255, 255)"
     box = bare.locator("#t1 .body").bounding_box()
     assert box is not None
     assert box["height"] > 100
     assert pages[0] > 2
 
 
-def test_a_page_works_without_scripts(open_page: Open, session_with_many_turns: Path) -> None:
+def test_a_page_works_without_scripts(open_page: OpenPage, session_with_many_turns: Path) -> None:
     """Without scripts, turns fold, and controls that need a script are hidden."""
     page, troubles = open_page(session_with_many_turns, java_script_enabled=False)
     assert not page.locator("#words").is_visible()
@@ -246,7 +253,7 @@ def test_a_page_works_without_scripts(open_page: Open, session_with_many_turns: 
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_a_shared_page_lists_the_removed_secrets_first(
-    open_page: Open,
+    open_page: OpenPage,
     session_of_every_kind: Path,
     config_home: ConfigHome,
     tmp_path: Path,
@@ -276,7 +283,7 @@ def test_a_shared_page_lists_the_removed_secrets_first(
     assert troubles == []
 
 
-def test_a_page_shows_calls(open_page: Open, session_of_every_kind: Path) -> None:
+def test_a_page_shows_tool_calls(open_page: OpenPage, session_of_every_kind: Path) -> None:
     """The page shows the differences of edits, tasks, images and sub-agents, and code can be copied."""
     page, troubles = open_page(session_of_every_kind)
     assert page.locator(".d-del").inner_text().startswith("- wait=False")
@@ -294,16 +301,18 @@ def test_a_page_shows_calls(open_page: Open, session_of_every_kind: Path) -> Non
     assert troubles == []
 
 
-def test_only_code_with_a_known_digest_runs(open_page: Open, session_of_every_kind: Path) -> None:
+def test_only_code_with_a_known_digest_runs(
+    open_page: OpenPage, session_of_every_kind: Path
+) -> None:
     """The page's policy stops scripts and styles other than its own."""
     page, _ = open_page(session_of_every_kind)
     slipped = (
-        f"<img src=x onerror='{RUN}'><iframe srcdoc='<script>parent.{RUN}</script>'></iframe><p "
+        f"<img src=x onerror='{ATTACK_SCRIPT}'><iframe srcdoc='<script>parent.{ATTACK_SCRIPT}</script>'></iframe><p "
         "style='color:red'>x"
     )
     page.evaluate("(slipped) => document.body.insertAdjacentHTML('beforeend', slipped)", slipped)
     page.evaluate(
-        f"() => {{ const s = document.createElement('script'); s.text = '{RUN}'; document.body.append(s) }}"
+        f"() => {{ const s = document.createElement('script'); s.text = '{ATTACK_SCRIPT}'; document.body.append(s) }}"
     )
     page.wait_for_timeout(200)
     assert page.evaluate("() => window.pwned") is None
@@ -315,23 +324,23 @@ def test_only_code_with_a_known_digest_runs(open_page: Open, session_of_every_ki
 
 @pytest.mark.parametrize("group", range(6))
 def test_a_hostile_transcript_is_shown_as_text(
-    open_page: Open, config_home: ConfigHome, group: int
+    open_page: OpenPage, config_home: ConfigHome, group: int
 ) -> None:
     """Hostile text in any field of a transcript neither runs nor loads anything.
 
     The page has no elements that the text contains.
     """
-    path = write_session(config_home.project(), SESSION, hostile_records(*VECTORS[group::6]))
+    path = write_session(config_home.project(), SESSION, hostile_records(*ATTACK_TEXTS[group::6]))
     page, troubles = open_page(path)
     page.evaluate(
         "() => { for (const one of document.querySelectorAll('details')) one.open = true }"
     )
     page.mouse.move(600, 400)
     page.wait_for_timeout(300)
-    found = page.evaluate(INSPECT)
+    found = page.evaluate(INSPECTION_SCRIPT)
     assert troubles == []
     assert found["pwned"] is None
-    assert set(found["elements"]) <= ELEMENTS
+    assert set(found["elements"]) <= ALLOWED_ELEMENTS
     assert found["handlers"] == []
     assert not [
         one
@@ -341,7 +350,7 @@ def test_a_hostile_transcript_is_shown_as_text(
     assert page.locator("footer").is_visible()  # No text has hidden the end of the page.
 
 
-def test_pages_of_real_sessions_open_without_errors(open_page: Open) -> None:
+def test_pages_of_real_sessions_open_without_errors(open_page: OpenPage) -> None:
     """The pages of real sessions fit a phone, can be searched, and cause no errors."""
     files = corpus_sessions()
     require_for_test("the transcript corpus", files, "set RESUME_HOOKS_CORPUS")
@@ -350,7 +359,7 @@ def test_pages_of_real_sessions_open_without_errors(open_page: Open) -> None:
         page.evaluate(
             "() => { for (const one of document.querySelectorAll('details')) one.open = true }"
         )
-        scrolled, seen = page.evaluate(WIDTHS)
+        scrolled, seen = page.evaluate(WIDTHS_SCRIPT)
         assert scrolled <= seen, file
         page.fill("#words", "the")
         page.wait_for_function("() => document.getElementById('count').textContent !== ''")

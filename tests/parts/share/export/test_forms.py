@@ -30,14 +30,14 @@ from tests.builders import (
     write_session,
 )
 from tests.parts.share.export.conftest import (
-    GITHUB,
-    Exported,
+    GITHUB_TOKEN,
+    ExportText,
     records_of_every_kind,
     write_session_with_subagent,
 )
 
 
-def test_calls_of_a_script_have_their_output(tmp_path: Path, export_text: Exported) -> None:
+def test_calls_of_a_script_have_their_output(tmp_path: Path, export_text: ExportText) -> None:
     """A document shows the output of calls that a script made, without secrets.
 
     The client stores this output beside an empty result.
@@ -50,7 +50,7 @@ def test_calls_of_a_script_have_their_output(tmp_path: Path, export_text: Export
     assert secret not in text
 
 
-def test_edits_of_one_call_are_one_difference(tmp_path: Path, export_text: Exported) -> None:
+def test_edits_of_one_call_are_one_difference(tmp_path: Path, export_text: ExportText) -> None:
     """Several edits in one call are one difference, with ``@@`` between them."""
     edits = [
         {"old_string": "a", "new_string": "b"},
@@ -67,7 +67,7 @@ def test_edits_of_one_call_are_one_difference(tmp_path: Path, export_text: Expor
 
 
 def test_a_document_contains_the_whole_session(
-    session_of_every_kind: Path, export_text: Exported
+    session_of_every_kind: Path, export_text: ExportText
 ) -> None:
     """A document has the facts of the session, and its turns, calls, results and sub-agents in order.
 
@@ -111,32 +111,32 @@ def test_a_document_contains_the_whole_session(
 
 
 def test_secrets_are_redacted_in_every_field(
-    config_home: ConfigHome, export_text: Exported
+    config_home: ConfigHome, export_text: ExportText
 ) -> None:
     """Secrets are removed from titles, prompts, calls, results, answers and thinking."""
     records = [
-        user(f"Use {GITHUB}", uuid="u0"),
+        user(f"Use {GITHUB_TOKEN}", uuid="u0"),
         assistant(
-            [{"type": "thinking", "thinking": f"hm {GITHUB}", "signature": "s"}],
+            [{"type": "thinking", "thinking": f"hm {GITHUB_TOKEN}", "signature": "s"}],
             uuid="a1",
             parent="u0",
             ts=1,
         ),
         assistant(
-            [call("c1", "Bash", command=f"curl -H 'token: {GITHUB}' x")],
+            [call("c1", "Bash", command=f"curl -H 'token: {GITHUB_TOKEN}' x")],
             uuid="a2",
             parent="a1",
             ts=2,
         ),
-        tool_result("c1", [{"type": "text", "text": GITHUB}], uuid="u3", parent="a2", ts=3),
-        assistant(f"It is {GITHUB}.", uuid="a4", parent="u3", ts=4),
-        custom_title(f"About {GITHUB}"),
+        tool_result("c1", [{"type": "text", "text": GITHUB_TOKEN}], uuid="u3", parent="a2", ts=3),
+        assistant(f"It is {GITHUB_TOKEN}.", uuid="a4", parent="u3", ts=4),
+        custom_title(f"About {GITHUB_TOKEN}"),
     ]
     path = write_session(config_home.project(), SESSION, records)
     text = export_text(path, MARKDOWN)
-    assert GITHUB not in text
+    assert GITHUB_TOKEN not in text
     assert re.search(r"5 secrets removed", text.replace("\\", ""))
-    assert GITHUB in export_text(path, MARKDOWN, redact=False)
+    assert GITHUB_TOKEN in export_text(path, MARKDOWN, redact=False)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_restrict_markdown_allows_no_html_or_images(text: str, shown: str) -> No
     assert restrict_markdown(text) == shown
 
 
-NESTINGS = [
+NESTED_MARKDOWN = [
     "%s", "- a\n  ```\n  x\n%s", "1. Run this:\n\n   ```sh\n   ls\n\n%s", "a ` b\nc ` %s `", "|a|b|\n|-|-|\n|`|%s|`|",
     "> ```\n> x\n%s", "> ~~~\n%s\n~~~\n%s", "* ~~~\n%s", "- - ```\n%s", "> - ```\n>   x\n> %s", "- > ```\n  %s",
     "-     ```\n%s", "-\t```\n  ```\n%s", "\t```\n%s\n```\n%s", " \t```\n%s\n```\n%s", "```\n\t```\n%s\n```",
@@ -200,19 +200,19 @@ NESTINGS = [
     "%s\n```\nx\n    ```", "%s\n```\nx\n    ```\n", "%s\n```\n~~~", "```|a\n|-|-|\n%s\n```\n%s",
     "````\n%s\n```", "```", "  ~~~\n%s\n\n",
 ]  # fmt: skip
-HOSTILE = [
+HOSTILE_MARKDOWN = [
     "![b](https://e.example/1.png)",
     "<img src=https://e.example/1.png>",
     "</details>",
     "![r]\n\n[r]: https://e.example",
 ]
-PRESETS = [
+MARKDOWN_PARSERS = [
     MarkdownIt(preset, {"html": True, "linkify": False, "maxNesting": 99})
     for preset in ("commonmark", "gfm-like")
 ]
-PIECES = [
+MARKDOWN_PIECES = [
     "```", "~~~", "````", "`", "``", "\n", "\n\n", "\n", " ", "  ", "    ", "\t", "- ", "1. ", "> ", "|", "a",
-    "|a|\n|-|\n", "---\n", "\\", "\u00a0", "\r", "<!--", "-->", "<pre>", "!", "[a]", "]:", "](", *HOSTILE,
+    "|a|\n|-|\n", "---\n", "\\", "\u00a0", "\r", "<!--", "-->", "<pre>", "!", "[a]", "]:", "](", *HOSTILE_MARKDOWN,
 ]  # fmt: skip
 
 
@@ -222,7 +222,7 @@ def assert_no_image_or_html(text: str) -> None:
         restrict_markdown(text),
         "".join(format_document([TextPart(USER, text, "")])),
     ):
-        for preset in PRESETS:
+        for preset in MARKDOWN_PARSERS:
             tokens = [
                 one for token in preset.parse(shown) for one in (token, *(token.children or ()))
             ]
@@ -234,14 +234,14 @@ def assert_no_image_or_html(text: str) -> None:
             assert (after.type, after.content) == ("inline", "end"), (text, shown)
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("hostile", HOSTILE_MARKDOWN)
 def test_no_nesting_produces_an_image_or_html(hostile: str) -> None:
     """Hostile text in lists, quotes, tables and code fences becomes neither an image nor HTML."""
-    for nesting in NESTINGS:
+    for nesting in NESTED_MARKDOWN:
         assert_no_image_or_html(nesting.replace("%s", hostile))
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
+@given(st.lists(st.sampled_from(MARKDOWN_PIECES), max_size=24).map("".join))
 def test_no_text_produces_an_image_or_html(text: str) -> None:
     """Random combinations of Markdown and hostile text become neither an image nor HTML."""
     assert_no_image_or_html(text)
@@ -259,7 +259,7 @@ def test_no_text_produces_an_image_or_html(text: str) -> None:
     "around",
     ["%s", "a\n%s\nb", "1. a\n\n   ```\n   x\n   ```\n\n%s\n\n- b", "> ```\n%s", "%s\n%s\n"],
 )
-def test_plain_fences_stay(fence: str, around: str) -> None:
+def test_plain_fences_are_unchanged(fence: str, around: str) -> None:
     """Code in fences outside of lists and quotes is unchanged."""
     assert restrict_markdown(around.replace("%s", fence)) == around.replace("%s", fence)
 
@@ -270,7 +270,7 @@ def test_escape_markdown_gives_one_line() -> None:
 
 
 def test_the_output_of_a_client_command_has_no_tags(
-    config_home: ConfigHome, export_text: Exported
+    config_home: ConfigHome, export_text: ExportText
 ) -> None:
     """The output of a command of the client is exported without the client's tags."""
     first, second = records_of_every_kind()[:2]

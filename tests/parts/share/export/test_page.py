@@ -37,15 +37,20 @@ from resume_hooks.parts.share.export.page.texts import (
 )
 from resume_hooks.parts.share.export.parts import MediaPart
 from tests.builders import SESSION, ConfigHome, write_session
-from tests.parts.share.export.conftest import PNG, Exported
-from tests.parts.share.export.vectors import ELEMENTS, VECTORS, PageParts, hostile_records
+from tests.parts.share.export.conftest import PNG, ExportText
+from tests.parts.share.export.vectors import (
+    ALLOWED_ELEMENTS,
+    ATTACK_TEXTS,
+    PageParts,
+    hostile_records,
+)
 
-TAG = re.compile(r"<[^>]*>")
+TAG_PATTERN = re.compile(r"<[^>]*>")
 
 
 def visible_text(markup: str) -> str:
     """Return the visible text of markup."""
-    return html.unescape(TAG.sub("", markup))
+    return html.unescape(TAG_PATTERN.sub("", markup))
 
 
 def test_text_is_escaped_in_markup() -> None:
@@ -96,7 +101,7 @@ def test_control_characters_are_visible(text: str, shown: str) -> None:
         ("a\n***", "<p>a</p>\n<hr>"),
     ],
 )
-def test_prose_becomes_allowed_elements(text: str, shown: str) -> None:
+def test_markdown_becomes_allowed_elements(text: str, shown: str) -> None:
     """Markdown becomes a few allowed elements, and HTML in it becomes text.
 
     Images are not shown, and links lead only to the web.
@@ -213,7 +218,7 @@ def test_an_image_is_embedded_in_the_page() -> None:
 
 
 def test_the_policy_allows_one_style_and_one_script(
-    session_of_every_kind: Path, export_text: Exported
+    session_of_every_kind: Path, export_text: ExportText
 ) -> None:
     """The page's policy allows its own style and script by their digests, and nothing else."""
     page = export_text(session_of_every_kind)
@@ -234,7 +239,7 @@ def test_the_policy_allows_one_style_and_one_script(
 
 
 def test_a_page_has_one_language_and_one_title(
-    session_of_every_kind: Path, export_text: Exported
+    session_of_every_kind: Path, export_text: ExportText
 ) -> None:
     """The page names its language and its title, and all its elements are closed."""
     page = export_text(session_of_every_kind)
@@ -244,12 +249,12 @@ def test_a_page_has_one_language_and_one_title(
     assert page.count("<div") == page.count("</div>")
 
 
-@pytest.mark.parametrize("vector", VECTORS)
+@pytest.mark.parametrize("vector", ATTACK_TEXTS)
 def test_hostile_text_in_every_field_is_escaped(
-    vector: str, config_home: ConfigHome, export_text: Exported
+    vector: str, config_home: ConfigHome, export_text: ExportText
 ) -> None:
     """Hostile text in every field of a transcript becomes no element and no attribute."""
     parts = PageParts()
     parts.feed(export_text(write_session(config_home.project(), SESSION, hostile_records(vector))))
-    assert parts.elements <= ELEMENTS
+    assert parts.elements <= ALLOWED_ELEMENTS
     assert parts.suspect == []

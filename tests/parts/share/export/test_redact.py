@@ -14,15 +14,15 @@ from resume_hooks.parts.share.export.redact import (
 )
 from resume_hooks.paths import Where
 from resume_hooks.redaction.known_secrets import Redactor
-from tests.parts.share.export.conftest import GITHUB
+from tests.parts.share.export.conftest import GITHUB_TOKEN
 
-HOME = {"HOME": "/home/ann"}
+HOME_ENVIRONMENT = {"HOME": "/home/ann"}
 
 
 def make_redactor(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
     """Return the redactor of a document."""
     return ExportRedactor(
-        Where(HOME),
+        Where(HOME_ENVIRONMENT),
         ["/Users/bob/src", r"C:\Users\cy\src"],
         Redactor() if redact else None,
         max_characters=limit,
@@ -58,11 +58,13 @@ def test_home_folders_are_redacted(text: str, shown: str) -> None:
 def test_each_secret_is_counted_once() -> None:
     """A secret is removed everywhere, and counted only in texts, not in titles."""
     found = make_redactor()
-    assert GITHUB not in found.redact_and_cut_text(f"token {GITHUB} here")
+    assert GITHUB_TOKEN not in found.redact_and_cut_text(f"token {GITHUB_TOKEN} here")
     assert sum(found.removed_secrets.values()) == 1
-    assert GITHUB not in found.redact_line(f"token {GITHUB} here")
+    assert GITHUB_TOKEN not in found.redact_line(f"token {GITHUB_TOKEN} here")
     assert sum(found.removed_secrets.values()) == 1
-    assert GITHUB in make_redactor(redact=False).redact_and_cut_text(f"token {GITHUB} here")
+    assert GITHUB_TOKEN in make_redactor(redact=False).redact_and_cut_text(
+        f"token {GITHUB_TOKEN} here"
+    )
 
 
 def test_every_text_in_a_block_is_redacted() -> None:
@@ -71,13 +73,20 @@ def test_every_text_in_a_block_is_redacted() -> None:
     A value whose key is "password" is removed, too.
     """
     found = make_redactor()
-    deep: object = f"token {GITHUB}"
+    deep: object = f"token {GITHUB_TOKEN}"
     for _ in range(MAX_NESTING_DEPTH * 10):
         deep = {"x": [deep]}
     shown = found.redact_block(
-        {"input": {GITHUB: 1, "list": [f"x {GITHUB}"], "password": "hunter2Kx9vQ7", "deep": deep}}
+        {
+            "input": {
+                GITHUB_TOKEN: 1,
+                "list": [f"x {GITHUB_TOKEN}"],
+                "password": "hunter2Kx9vQ7",
+                "deep": deep,
+            }
+        }
     )
-    assert GITHUB not in repr(shown)
+    assert GITHUB_TOKEN not in repr(shown)
     assert "hunter2Kx9vQ7" not in repr(shown)
 
 
@@ -100,9 +109,9 @@ def test_a_long_text_is_shortened_with_a_notice() -> None:
 )
 def test_no_part_of_a_secret_remains_before_a_cut(before: int) -> None:
     """No part of a secret is shown before a cut, wherever the cut is."""
-    text = "x " * (before // 2) + f"{GITHUB} " + "y " * LOOKAHEAD_CHARACTERS
+    text = "x " * (before // 2) + f"{GITHUB_TOKEN} " + "y " * LOOKAHEAD_CHARACTERS
     shown = make_redactor(50).redact_and_cut_text(text)
-    assert not any(GITHUB[:length] in shown for length in range(12, len(GITHUB)))
+    assert not any(GITHUB_TOKEN[:length] in shown for length in range(12, len(GITHUB_TOKEN)))
 
 
 def test_short_placeholders_do_not_extend_the_shown_text() -> None:
@@ -113,15 +122,15 @@ def test_short_placeholders_do_not_extend_the_shown_text() -> None:
     signs = string.ascii_letters + string.digits
     body = "\n".join("MIIE" + "".join(random.Random(row).choices(signs, k=60)) for row in range(25))
     key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----\n"
-    text = key * 20 + f" {GITHUB} " * 3_000
+    text = key * 20 + f" {GITHUB_TOKEN} " * 3_000
     for limit in (1_000, 20_000, 30_000):
         shown = make_redactor(limit).redact_and_cut_text(text)
-        assert GITHUB[:12] not in shown
+        assert GITHUB_TOKEN[:12] not in shown
         assert "MIIE" not in shown
 
 
 def test_a_cut_title_loses_its_last_word() -> None:
     """A title that was cut loses its last word, which may be a part of a secret."""
-    assert make_redactor().redact_line(f"Use the token {GITHUB[:20]}…") == "Use the token …"
+    assert make_redactor().redact_line(f"Use the token {GITHUB_TOKEN[:20]}…") == "Use the token …"
     assert make_redactor().redact_line("Use the token …") == "Use the token …"
     assert make_redactor(redact=False).redact_line("Use the tok…") == "Use the tok…"

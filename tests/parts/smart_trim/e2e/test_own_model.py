@@ -32,7 +32,7 @@ from tests.e2e.test_forked_rollover import (
 )
 from tests.e2e.test_trim_trigger import outputs_by_call
 from tests.needs import corpus, one_in
-from tests.parts.smart_trim.models import SHOWN
+from tests.parts.smart_trim.models import NUMBER_PATTERN
 
 ASKING_LINE = r"asking this session's model \(42,300 tokens cached\)"
 WISH = "keep what has an even number"
@@ -55,7 +55,7 @@ def run_turn(tui: Tui) -> None:
 
 def choose_odd_numbers(request: Request) -> Any:
     """Return the answer of the session's model: each odd number, and one that was not shown."""
-    numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
+    numbers = [int(number) for number in NUMBER_PATTERN.findall(last_user_text(request))]
     rows = [
         {"number": n, "description": f"piece {n}", "rationale": "done with"}
         for n in numbers

@@ -17,7 +17,7 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import children_of_session, text_of_request
 from tests.e2e.test_trim_corpus import resume_request
 from tests.needs import REPO, corpus
-from tests.parts.smart_trim.models import SHOWN
+from tests.parts.smart_trim.models import NUMBER_PATTERN
 
 SOURCE_SESSION = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 """A real session of 500 KB with 40 contents to judge and 21 that rules trim."""
@@ -49,7 +49,7 @@ def smart_trim(
 
 def choose_odd_numbers(request: Request) -> Any:
     """Return the API's answer with a call of the client's answer tool for each shown odd number."""
-    numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
+    numbers = [int(number) for number in NUMBER_PATTERN.findall(last_user_text(request))]
     if not numbers:
         return None  # Old clients send another request with the result of that tool.
     rows = [

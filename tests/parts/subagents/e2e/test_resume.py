@@ -19,12 +19,12 @@ from tests.e2e.plugin import LINEAGE_MARKER, text_of_request
 from tests.e2e.test_fork import resume_request, rows_of_request
 from tests.needs import corpus, one_in
 
-TASK = "count the files of this folder"
-SKIP = ["--dangerously-skip-permissions"]
-INLINE = "d-kimuson__claude-code-viewer/5c0375b4-57a5-4f26-b12d-d022ee4e51b7.jsonl"
+SUBAGENT_TASK = "count the files of this folder"
+SKIP_PERMISSIONS = ["--dangerously-skip-permissions"]
+INLINE_TRANSCRIPT = "d-kimuson__claude-code-viewer/5c0375b4-57a5-4f26-b12d-d022ee4e51b7.jsonl"
 """A session of client 1.0.108 whose file contains two sub-agents."""
 
-BESIDE = "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj"
+FOLDER_WITH_SUBAGENTS = "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj"
 
 
 def child_of_verb(home: ClientHome, *words: str) -> Path:
@@ -41,7 +41,7 @@ def child_of_verb(home: ClientHome, *words: str) -> Path:
 
 def is_from_subagent(request: Request) -> bool:
     """Check whether a request comes from the sub-agent."""
-    return TASK in text_of_request({"messages": request["messages"][:1]})
+    return SUBAGENT_TASK in text_of_request({"messages": request["messages"][:1]})
 
 
 def model_that_starts_a_subagent(
@@ -49,7 +49,7 @@ def model_that_starts_a_subagent(
 ) -> Callable[[Request], Reply]:
     """Return a model that starts a sub-agent; ``agent`` are the sub-agent's replies."""
     steps = iter(agent)
-    call = {"subagent_type": "general-purpose", "description": "count", "prompt": TASK}
+    call = {"subagent_type": "general-purpose", "description": "count", "prompt": SUBAGENT_TASK}
 
     def script(request: Request) -> Reply:
         if is_from_subagent(request):
@@ -60,7 +60,7 @@ def model_that_starts_a_subagent(
             "name": name,
             "input": call | ({"run_in_background": True} if background else {}),
         }
-        return "done" if TASK in str(request["messages"]) else start
+        return "done" if SUBAGENT_TASK in str(request["messages"]) else start
 
     return script
 
@@ -76,7 +76,7 @@ def test_a_fork_sends_the_sub_agents_conversation(
     client = every_client
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
     api.script = model_that_starts_a_subagent([bash, "THREE"], background=background)
-    done = run_print(client, home, api, "begin", extra_args=SKIP)
+    done = run_print(client, home, api, "begin", extra_args=SKIP_PERMISSIONS)
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()
     (agent,) = (parent.parent / parent.stem / "subagents").glob("agent-*.jsonl")
@@ -93,7 +93,7 @@ def test_a_fork_sends_the_sub_agents_conversation(
     done = run_print(client, home, api, "go on", resume=told.stem)
     assert done.returncode == 0, done.stderr
     words = text_of_request(api.main_requests()[0])
-    for each in (LINEAGE_MARKER, agent.stem, parent.stem, TASK, "THREE", "count again"):
+    for each in (LINEAGE_MARKER, agent.stem, parent.stem, SUBAGENT_TASK, "THREE", "count again"):
         assert each in words
     assert agent.read_bytes() == raw
 
@@ -104,7 +104,7 @@ def test_a_fork_of_an_interrupted_sub_agent_answers_its_open_call(
     """A fork of an interrupted sub-agent sends the earlier results and a result for its open call."""
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
     api.script = model_that_starts_a_subagent([bash, bash, "THREE"], background=False)
-    run_print(client, home, api, "begin", extra_args=SKIP)
+    run_print(client, home, api, "begin", extra_args=SKIP_PERMISSIONS)
     (parent,) = home.sessions()
     (agent,) = (parent.parent / parent.stem / "subagents").glob("agent-*.jsonl")
     lines = agent.read_bytes().splitlines(keepends=True)
@@ -128,7 +128,7 @@ def test_a_fork_sends_a_sub_agent_in_the_sessions_file(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """A fork of a sub-agent in the session's file sends only the records of that sub-agent."""
-    source = corpus() / INLINE
+    source = corpus() / INLINE_TRANSCRIPT
     parent = home.install_session(source, source.stem)
     rows = resume_request(
         client,
@@ -150,10 +150,10 @@ def test_a_fork_sends_a_sub_agent_beside_its_session(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """A fork of a sub-agent beside its session works, as client 2.0.76 stored it."""
-    source = corpus() / BESIDE / "a282734a-4845-4796-9000-170faa81ba03.jsonl"
+    source = corpus() / FOLDER_WITH_SUBAGENTS / "a282734a-4845-4796-9000-170faa81ba03.jsonl"
     parent = home.install_session(source, source.stem)
     (parent.parent / "agent-af40f37.jsonl").write_bytes(
-        (corpus() / BESIDE / "agent-af40f37.jsonl").read_bytes()
+        (corpus() / FOLDER_WITH_SUBAGENTS / "agent-af40f37.jsonl").read_bytes()
     )
     rows = resume_request(
         client, home, api, child_of_verb(home, "fork", f"{parent.stem[:8]}/agent-af4").stem
