@@ -46,8 +46,11 @@ def append_prompt(path: str) -> SessionFile:
     return session_file(path)
 
 
-def test_a_handoff_archives_every_ancestor(config_home: ConfigHome) -> None:
+def test_a_handoff_archives_every_ancestor(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A handoff archives its parent with the parent's files, and the parent's own ancestors."""
+    monkeypatch.setattr(ancestors, "MAX_ANCESTOR_SECONDS", 60)
     root = session_of_age(config_home, 1, 25)
     output = write_tool_output(root, 25)
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
