@@ -16,11 +16,11 @@ from benchmarks.generate import generate_home, generate_session
 from resume_hooks.paths import project_key
 from resume_hooks.system.plugin_files import assemble_plugin
 
-BIG = 50_000_000
+LARGE_SESSION_BYTES = 50_000_000
 FILES = 2_000
-FULL = 1_500_000
-"""A compacted session is compacted after this number of bytes, which is about 170,000 tokens of the
-corpus."""
+COMPACTION_BYTES = 1_500_000
+"""Number of bytes, about 170,000 tokens of the corpus, after which a generated session is
+compacted."""
 
 SESSION = "0d5e5510-0000-4000-8000-0000000000b1"
 LONG = "0d5e5520-0000-4000-8000-0000000000b2"
@@ -49,7 +49,9 @@ class Bench:
     Its methods make and time the commands that are run in this home.
     """
 
-    def __init__(self, scratch: Path, *, files: int = FILES, size: int = BIG) -> None:
+    def __init__(
+        self, scratch: Path, *, files: int = FILES, size: int = LARGE_SESSION_BYTES
+    ) -> None:
         self.work = scratch / "work"
         self.work.mkdir()
         self.plugin = scratch / "plugin"
@@ -74,7 +76,7 @@ class Bench:
             str(self.compacted),
             size,
             cwd=str(self.work),
-            compacted_bytes=FULL,
+            compacted_bytes=COMPACTION_BYTES,
             days=1,
         )
         os.utime(self.compacted, (1_700_000_000, 1_700_000_000))

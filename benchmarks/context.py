@@ -39,15 +39,15 @@ from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import corpus_folder, corpus_sessions
 
-# Two sizes count as equal if they differ by at max_clients this fraction of the larger one.
-CLOSE = 0.02
+# Two sizes count as equal if their difference is at most this fraction of the larger size.
+MAX_DIFFERENCE_FRACTION = 0.02
 PROMPT = "go on now"
 REMINDER = "<system-reminder>"
 _REMINDERS = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
 THINKING = {"thinking", "redacted_thinking"}
 
 
-class Figures(NamedTuple):
+class SessionSizes(NamedTuple):
     """The size of a session in tokens, and its window, for each place that shows them.
 
     ``estimates`` are the places that call their size an estimate, and ``characters`` is the length
@@ -71,10 +71,10 @@ def main() -> int:
             installed = home.install_session(
                 path, path.stem if is_session_id(path.stem) else str(uuid.uuid4())
             )
-            found = figures_of(session_file(str(installed)), home.where)
+            found = measure_sizes(session_file(str(installed)), home.where)
             if found is None:
                 continue
-            kind = compare_figures(found)
+            kind = compare_sizes(found)
             compared[kind] += 1
             windows += len(set(found.windows.values())) <= 1
             name = path.relative_to(corpus_folder())
@@ -107,7 +107,7 @@ def main() -> int:
 SAME, MARKED, DIFFERENT = range(3)
 
 
-def compare_figures(found: Figures) -> int:
+def compare_sizes(found: SessionSizes) -> int:
     """Return SAME if all sizes are equal within 2 %, else MARKED or DIFFERENT.
 
     MARKED means that the sizes that are not called estimates are equal.
@@ -119,11 +119,11 @@ def compare_figures(found: Figures) -> int:
 
 
 def are_close(one: int, other: int) -> bool:
-    """Check whether two sizes differ by at max_clients 2 %."""
-    return abs(one - other) <= CLOSE * max(one, other)
+    """Check whether two sizes differ by at most 2 %."""
+    return abs(one - other) <= MAX_DIFFERENCE_FRACTION * max(one, other)
 
 
-def figures_of(session: SessionFile, where: Where) -> Figures | None:
+def measure_sizes(session: SessionFile, where: Where) -> SessionSizes | None:
     """Return the sizes of a session in all places, or None if it has no conversation."""
     try:
         pieces = PieceCollector()
@@ -151,7 +151,7 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
             tokens[place] = before
             if info.is_estimate:
                 estimates.add(place)
-    return Figures(tokens, windows, frozenset(estimates), count_characters(said))
+    return SessionSizes(tokens, windows, frozenset(estimates), count_characters(said))
 
 
 def known_window(use: ContextSize) -> int | None:

@@ -10,8 +10,8 @@ from benchmarks.generate import generate_session
 from benchmarks.trim import measure
 
 LARGE = "0d5e5540-0000-4000-8000-0000000000b4"
-SIZE = 1_000_000_000
-MIDDLE = 150_000
+SESSION_BYTES = 1_000_000_000
+MIDDLE_LINE = 150_000
 """The number of a line near the middle of the file."""
 
 
@@ -19,9 +19,9 @@ def print_large_rows(bench: Bench) -> None:
     """Print the rows of the table."""
     print(f"\n{'a session of 1 GB':52} {'ms':>8} {'MB RSS':>8}")
     path = bench.session.with_name(f"{LARGE}.jsonl")
-    run_in_process(generate_session, str(path), SIZE, cwd=str(bench.work))
+    run_in_process(generate_session, str(path), SESSION_BYTES, cwd=str(bench.work))
     place = _first_id(
-        bench, bench.shell("read", LARGE, "--page", "--before", str(MIDDLE), "--json")
+        bench, bench.shell("read", LARGE, "--page", "--before", str(MIDDLE_LINE), "--json")
     )
     uuid = place.rpartition(":")[2].partition("@")[0]
     page = ["read", LARGE, "--page", "--json"]
@@ -36,7 +36,7 @@ def print_large_rows(bench: Bench) -> None:
         ),
         (
             "read of one record by its line, in its middle",
-            bench.shell("read", f"{LARGE}:{MIDDLE}"),
+            bench.shell("read", f"{LARGE}:{MIDDLE_LINE}"),
             5,
         ),
         ("sessions --json, itself among them", bench.shell("sessions", "--json"), 5),

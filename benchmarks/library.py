@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.bench import BIG, SESSION, Bench, Run, run_in_process
+from benchmarks.bench import LARGE_SESSION_BYTES, SESSION, Bench, Run, run_in_process
 from benchmarks.generate import generate_home, generate_session
 from resume_hooks.paths import project_key
 
@@ -57,7 +57,9 @@ class Library:
 
     def add_large_session(self) -> None:
         """Add the session of 50 MB."""
-        run_in_process(generate_session, str(self.big), BIG, cwd=str(self.bench.work))
+        run_in_process(
+            generate_session, str(self.big), LARGE_SESSION_BYTES, cwd=str(self.bench.work)
+        )
 
     def keep_first(self, number: int) -> None:
         """Remove all sessions except the first ``number``."""
@@ -145,20 +147,20 @@ def print_note(text: str) -> None:
 def _watch(process: subprocess.Popen[bytes], seen: list[int]) -> None:
     """Append the memory of a process and its children, in kilobytes, to ``seen`` until the process ends."""
     while process.poll() is None:
-        seen.append(sum(map(_kilobytes, _tree(process.pid))))
+        seen.append(sum(map(_read_kilobytes, _list_descendants(process.pid))))
         time.sleep(SAMPLE_INTERVAL_SECONDS)
 
 
-def _tree(pid: int) -> list[int]:
+def _list_descendants(pid: int) -> list[int]:
     """Return the ids of a process and all its descendants."""
     found = [pid]
     with contextlib.suppress(OSError):
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
-            found += _tree(int(child))
+            found += _list_descendants(int(child))
     return found
 
 
-def _kilobytes(pid: int) -> int:
+def _read_kilobytes(pid: int) -> int:
     """Return the memory of a process in kilobytes, with its part of shared memory."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():

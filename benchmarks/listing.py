@@ -9,7 +9,7 @@ from resume_hooks.sessions.locate import all_sessions
 PROJECT = "/home/user/project-3"
 """One of the twelve folders of the home's sessions."""
 
-TITLED = 1_503
+TITLED_SESSION_NUMBER = 1_503
 """The number of the session to find. It is in PROJECT, and neither among the newest nor the oldest
 sessions."""
 
@@ -35,8 +35,8 @@ def print_listings(library: Library, peer: str | None) -> None:
         ),
         ("info by id", ["info", session_id]),
         ("info by prefix", ["info", session_id[:8]]),
-        ("info by title", ["info", f"Session {TITLED}"]),
-        ("info by a part of a title", ["info", f"ession {TITLED}"]),
+        ("info by title", ["info", f"Session {TITLED_SESSION_NUMBER}"]),
+        ("info by a part of a title", ["info", f"ession {TITLED_SESSION_NUMBER}"]),
         ("info of what is nowhere", ["info", "Session zqxjkv"]),
     ):
         run = library.bench.shell(*arguments)
@@ -49,8 +49,8 @@ def print_listings(library: Library, peer: str | None) -> None:
     for what, words in (
         ("by id", session_id),
         ("by prefix", session_id[:8]),
-        ("by title", f"Session {TITLED}"),
-        ("by a part of a title", f"ession {TITLED}"),
+        ("by title", f"Session {TITLED_SESSION_NUMBER}"),
+        ("by a part of a title", f"ession {TITLED_SESSION_NUMBER}"),
     ):
         run = (
             [peer, "resolve", words, "--home", str(library.config), "--json"],
@@ -63,9 +63,9 @@ def print_listings(library: Library, peer: str | None) -> None:
 
 
 def _id_of(library: Library) -> str:
-    """Return the id of the session with the number TITLED in its title.
+    """Return the id of the session with the number TITLED_SESSION_NUMBER in its title.
 
     The sessions are an hour apart, and the list begins with the newest.
     """
     made = all_sessions(Where(library.env))
-    return made[FILES - 1 - TITLED].session_id
+    return made[FILES - 1 - TITLED_SESSION_NUMBER].session_id

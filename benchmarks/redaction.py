@@ -34,8 +34,8 @@ from tests.needs import corpus_folder
 from tests.redaction.hostile import hostile_texts
 from tests.redaction.planted import PlantedSecret, plant_secrets
 
-SAMPLES = 2
-"""The number of matches of each pattern that are repeated."""
+MATCHES_PER_PATTERN = 2
+"""The number of matches of each pattern from which long texts are made."""
 
 
 def is_removed(one: PlantedSecret) -> bool:
@@ -200,7 +200,7 @@ def _repeated_forms() -> Iterator[tuple[str, str]]:
     """
     warnings.simplefilter("ignore")
     for name, pattern in _patterns():
-        for _ in range(SAMPLES):
+        for _ in range(MATCHES_PER_PATTERN):
             sample = from_regex(pattern).example()
             text = sample.decode("latin-1") if isinstance(sample, bytes) else sample
             for share in (0.1, 0.3, 0.5, 0.7, 0.9, 1):

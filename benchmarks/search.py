@@ -147,7 +147,7 @@ def print_overhead(library: Library, files: int) -> None:
     target = "40" if files == FEWER else ""
     print_row(
         f"warm check, {files:,} files, in process",
-        Spent(statistics.median(timed(once, 21)), 0, b""),
+        Spent(statistics.median(time_rounds(once, 21)), 0, b""),
         target,
     )
 
@@ -162,24 +162,26 @@ def print_searches(library: Library) -> None:
     inside = [
         ms
         for query in QUERIES
-        for ms in timed(partial(search_index, [query], Scope(), Where(library.env)), 5)
+        for ms in time_rounds(partial(search_index, [query], Scope(), Where(library.env)), 5)
     ]
-    spread(f"search in process, {len(QUERIES)} queries", inside, "")
+    print_spread(f"search in process, {len(QUERIES)} queries", inside, "")
     several = partial(
         search_index, WORDINGS[:1], Scope(), Where(library.env), other_wordings=WORDINGS[1:]
     )
-    spread("search in process, one question in 3 wordings", timed(several, 21), "")
+    print_spread("search in process, one question in 3 wordings", time_rounds(several, 21), "")
     with opened_index(Where(library.env)) as index:
         searcher = Searcher(index, Scope(), Where(library.env))
         typed = [parse_query([WORDINGS[0][:end]]) for end in range(2, len(WORDINGS[0]) + 1)]
-        keys = [ms for query in typed for ms in timed(partial(searcher.search, [query], HITS), 3)]
-    spread(f"a letter typed into an open index, {len(typed)} letters", keys, "")
+        keys = [
+            ms for query in typed for ms in time_rounds(partial(searcher.search, [query], HITS), 3)
+        ]
+    print_spread(f"a letter typed into an open index, {len(typed)} letters", keys, "")
     outside = [
         library.run(bench.shell("search", "--all", "--", query)).ms
         for query in QUERIES
         for _ in range(ROUNDS)
     ]
-    spread(f"search from the shell, {len(QUERIES)} queries", outside, "130")
+    print_spread(f"search from the shell, {len(QUERIES)} queries", outside, "130")
     print_note(memory_text(library, bench.shell("search", "--all", "git status")))
     found = library.median(bench.prompt(">search --all git status"), 7)
     print_row(">search --all git status, through the hook", found, "")
@@ -239,14 +241,14 @@ def print_peer(library: Library, peer: str) -> None:
     peak = library.peak_megabytes(run)
     print_note(f"memory {peak:,.0f} MB; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} %")
     answers = ask(peer, library.config, kept / "search-index", QUERIES, 5)["answers"]
-    spread(
+    print_spread(
         f"peer: search in process, {len(QUERIES)} queries",
         [answer["ms"] for answer in answers],
         "sessions only",
     )
 
 
-def timed(action: Callable[[], object], rounds: int) -> list[float]:
+def time_rounds(action: Callable[[], object], rounds: int) -> list[float]:
     """Return the milliseconds of each round. A round before these does not count."""
     times = []
     for _ in range(rounds + 1):
@@ -256,7 +258,7 @@ def timed(action: Callable[[], object], rounds: int) -> list[float]:
     return times[1:]
 
 
-def spread(what: str, times: Sequence[float], target: str) -> None:
+def print_spread(what: str, times: Sequence[float], target: str) -> None:
     """Print a row with the median and a row with the 95th percentile."""
     for name, ms in (
         ("p50", statistics.median(times)),

@@ -108,7 +108,7 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
             spans = [
                 _timed(functools.partial(search_team, said, db, max_hits=10)) for said in asked
             ]
-            percentiles(f"search of {count} words, ms, texts read", spans)
+            print_percentiles(f"search of {count} words, ms, texts read", spans)
             _print_lookup_times(db.connection, asked)
         _measure_naive_way(root, backlog, words, rng)
         if times > 1:
@@ -127,7 +127,7 @@ def _print_lookup_times(db: Connection, asked: list[list[str]]) -> None:
         _timed(functools.partial(_rows, db, query, (build_queries(parse_query(said))[0],)))
         for said in asked
     ]
-    percentiles(f"search of {len(asked[0])} words, ms, on the server", spans)
+    print_percentiles(f"search of {len(asked[0])} words, ms, on the server", spans)
 
 
 def _copy_records(root: Connection, times: int) -> None:
@@ -205,7 +205,7 @@ def _measure_appends(name: str, writers: int, team: Team, scratch: Path, where: 
         thread.start()
     for thread in threads:
         thread.join()
-    percentiles(name, spans)
+    print_percentiles(name, spans)
 
 
 def _measure_naive_way(
@@ -250,7 +250,7 @@ def _measure_naive_way(
         for _ in range(QUERY_COUNT):
             asked = " ".join(rng.sample(words, 2))
             spans.append(_timed(functools.partial(_rows, db.connection, query, (asked, asked))))
-    percentiles("naive: search of 2 words under a policy, ms", spans)
+    print_percentiles("naive: search of 2 words under a policy, ms", spans)
 
 
 def _rows(db: Connection, query: LiteralString, asked: Sequence[str]) -> object:
@@ -272,7 +272,7 @@ def _timed(work: Callable[[], object]) -> float:
     return 1_000 * (time.perf_counter() - begun)
 
 
-def percentiles(name: str, spans: list[float]) -> None:
+def print_percentiles(name: str, spans: list[float]) -> None:
     """Print a row with the median and the 95th percentile."""
     ordered = sorted(spans)
     print_row(f"{name}, p50", ordered[len(ordered) // 2])

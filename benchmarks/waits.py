@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.bench import BIG, Bench, Run, run_in_process
+from benchmarks.bench import LARGE_SESSION_BYTES, Bench, Run, run_in_process
 from benchmarks.generate import generate_home
 from benchmarks.search import QUERIES
 
@@ -49,7 +49,9 @@ def main() -> int:
         print_medians(bench, handoff, HANDOFF_ROUNDS)
         large = Bench(Path(scratch) / "large", files=FILES)
         runs = {
-            f">handoff of {BIG / 1e6:.0f} MB": large.prompt(">handoff fix the tests"),
+            f">handoff of {LARGE_SESSION_BYTES / 1e6:.0f} MB": large.prompt(
+                ">handoff fix the tests"
+            ),
             "the start after a compaction": large.hook("SessionStart", source="compact"),
             ">resume": large.prompt(">resume"),
         }

@@ -18,13 +18,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.attribution.replay import (
-    NOBODY,
+    NO_SESSIONS,
     Rebuilt,
     Sessions,
-    commands_in,
-    lines_in,
+    read_commands,
+    read_steps,
     rebuild_file,
-    steps_in,
+    split_lines,
 )
 from resume_hooks.parts.attribution.line_search import EditFinder, parse_requested_line
 from resume_hooks.parts.attribution.match_edits import find_writing_edit
@@ -36,8 +36,8 @@ from tests.builders import session_id
 from tests.needs import corpus_folder, corpus_sessions
 
 SEED = 36
-REAL = "sessions' lines", "lines of unknown hands"
-COLUMNS = (
+REAL_LINE_KINDS = "sessions' lines", "lines of unknown hands"
+ANSWER_COLUMNS = (
     "right",
     "wrong",
     "silent",
@@ -47,10 +47,11 @@ COLUMNS = (
     "naive wrong",
     "naive silent",
 )
-"""The kinds of answers. Two of them are answers that a replay cannot judge.
+"""The headings of the columns with counts of answers, for our rule and for the naive rule.
 
-``elsewhere`` means that the named session added the line in another checkout of the file.
-``command`` means that a shell command of the named session contains the line and the file's name.
+``elsewhere`` and ``command`` count answers that a replay of edits cannot judge. ``elsewhere`` means
+that the named session added the line in another checkout of the file. ``command`` means that a
+shell command of the named session contains the line and the file's name.
 """
 
 _WORKTREE = re.compile(r"^\.worktrees/[^/]+/")
@@ -95,8 +96,8 @@ def plant_changes(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iter
     yield "generated file", f"dist/{file.tail}", lines, [*range(len(lines))]
 
 
-class Measured:
-    """Counts the answers by half of the sessions and kind of line."""
+class AnswerCounter:
+    """Counts the answers, separately for each half of the sessions and each kind of line."""
 
     def __init__(self, index: OpenIndex, scratch: Path, where: Where) -> None:
         self.counts: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
@@ -133,17 +134,19 @@ class Measured:
                 if found
                 else set()
             )
-            told = _verdict(named, authors)
-            if told == "wrong" and kind in REAL:
-                told = self._beyond_replay(named, path, tail, lines[place])
+            told = _judge_answer(named, authors)
+            if told == "wrong" and kind in REAL_LINE_KINDS:
+                told = self._judge_without_replay(named, path, tail, lines[place])
             counts[told] += 1
-            counts[f"naive {_verdict(file.last if tail == file.tail else NOBODY, authors)}"] += 1
+            counts[
+                f"naive {_judge_answer(file.last if tail == file.tail else NO_SESSIONS, authors)}"
+            ] += 1
             if told == "wrong":
                 self.wrong.append(
                     f"{kind}: {tail}: {lines[place]!r}: {sorted(named)}, not {sorted(authors)}"
                 )
 
-    def _beyond_replay(self, named: set[str], path: Path, tail: str, line: str) -> str:
+    def _judge_without_replay(self, named: set[str], path: Path, tail: str, line: str) -> str:
         if named & self.added[_WORKTREE.sub("", tail), line]:
             return "elsewhere"
         file_commands = (
@@ -151,10 +154,12 @@ class Measured:
             for session, command in self.commands
             if session in named and path.name in command
         )
-        return "command" if any(line in lines_in(command) for command in file_commands) else "wrong"
+        return (
+            "command" if any(line in split_lines(command) for command in file_commands) else "wrong"
+        )
 
 
-def _verdict(named: set[str] | Sessions, authors: Sessions) -> str:
+def _judge_answer(named: set[str] | Sessions, authors: Sessions) -> str:
     return "silent" if not named else "right" if named & authors else "wrong"
 
 
@@ -180,7 +185,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="resume-hooks-attribution-") as scratch:
         where = Where({"HOME": scratch, "CLAUDE_CONFIG_DIR": f"{scratch}/.claude"})
         transcripts = _copy_corpus(where)
-        steps = steps_in(transcripts)
+        steps = read_steps(transcripts)
         files = [
             file for place, each in sorted(steps.items()) if (file := rebuild_file(place, each))
         ]
@@ -188,8 +193,8 @@ def main() -> int:
             f"{len(files)} of {len(steps)} files rebuilt, {sum(len(file.lines) for file in files):,} lines"
         )
         with opened_index(where) as index:
-            measured = Measured(index, Path(scratch), where)
-            measured.commands += commands_in(transcripts)
+            measured = AnswerCounter(index, Path(scratch), where)
+            measured.commands += read_commands(transcripts)
             rows = [
                 (tail, line, step.sessions)
                 for (_, tail), each in steps.items()
@@ -204,7 +209,7 @@ def main() -> int:
             for tail, line, sessions in rows:
                 measured.added[_WORKTREE.sub("", tail), line] |= sessions
             for file in files:
-                for kind, wanted in zip(REAL, (True, False), strict=True):
+                for kind, wanted in zip(REAL_LINE_KINDS, (True, False), strict=True):
                     truth = {
                         place: who for place, who in enumerate(file.authors) if bool(who) == wanted
                     }
@@ -215,11 +220,11 @@ def main() -> int:
                     or [[]]
                 )
                 for kind, tail, lines, places in plant_changes(file, foreign, rng):
-                    measured.ask(kind, file, tail, lines, dict.fromkeys(places, NOBODY))
-    print(f"{'':6}{'':38}{''.join(f'{name:>13}' for name in COLUMNS)}")
+                    measured.ask(kind, file, tail, lines, dict.fromkeys(places, NO_SESSIONS))
+    print(f"{'':6}{'':38}{''.join(f'{name:>13}' for name in ANSWER_COLUMNS)}")
     for (half, kind), counts in sorted(measured.counts.items()):
         print(
-            f"{('first', 'other')[half]:6}{kind:38}{''.join(f'{counts[name]:13,}' for name in COLUMNS)}"
+            f"{('first', 'other')[half]:6}{kind:38}{''.join(f'{counts[name]:13,}' for name in ANSWER_COLUMNS)}"
         )
     print("\n".join(measured.wrong if "--wrong" in sys.argv else []))
     return 0

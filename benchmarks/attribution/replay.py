@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Sessions = frozenset[str]
-NOBODY: Sessions = frozenset()
+NO_SESSIONS: Sessions = frozenset()
 
 
 class Step(NamedTuple):
-    """An edit of a file; ``sessions`` are the sessions that contain its record.
+    """An edit of a file. ``sessions`` are the sessions that contain its record.
 
-    ``old`` is the text that it replaced, or None if it wrote the whole file. ``before`` is the
-    file's content before the edit, if the record contains it. ``times`` is the number of
-    replacements (-1: all).
+    ``old`` is the text that the edit replaced, or None if the edit wrote the whole file. ``before``
+    is the file's content before the edit, if the record contains it. ``times`` is the number of
+    replacements, or -1 if all occurrences were replaced.
     """
 
     time: str
@@ -34,18 +34,18 @@ class Step(NamedTuple):
 
     def added(self) -> set[str]:
         """Return the lines that the edit added."""
-        return set(lines_in(self.new)).difference(
-            lines_in(self.old if self.old is not None else self.before or "")
+        return set(split_lines(self.new)).difference(
+            split_lines(self.old if self.old is not None else self.before or "")
         )
 
 
 class Rebuilt(NamedTuple):
-    """A file as its last edit left it.
+    """A file after its last edit.
 
-    ``authors`` are the writers of each line (empty if unknown), and ``ever`` maps each line that
-    the file ever had to its writers. ``root`` is the folder of the project, and ``tail`` is the
-    file's path below it. ``first`` is the first session that edited the file, and ``last`` are the
-    sessions with the last edit.
+    ``authors`` are the sessions that wrote each line, or an empty set if they are unknown. ``ever``
+    maps each line that the file had at any time to the sessions that wrote it. ``root`` is the
+    folder of the project, and ``tail`` is the file's path below it. ``first`` is the first session
+    that edited the file, and ``last`` are the sessions with the last edit.
     """
 
     root: str
@@ -57,7 +57,7 @@ class Rebuilt(NamedTuple):
     last: Sessions
 
 
-def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step]]:
+def read_steps(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step]]:
     """Return the edits of each file. The key is the root folder and the path below it."""
     sessions_by_uuid: dict[str, set[str]] = defaultdict(set)
     found: dict[str, dict[str, Any]] = {}
@@ -95,7 +95,7 @@ def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step
     return files
 
 
-def commands_in(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
+def read_commands(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
     """Yield the shell commands of sessions, each after its session.
 
     A replay cannot know what these commands wrote.
@@ -118,12 +118,12 @@ def rebuild_file(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
         if step.before is None and (not step.old or text.count(step.old) != 1):
             return None
         after = before.replace(step.old, step.new, step.times) if step.old else step.new
-        for target, author in ((before, NOBODY), (after, step.sessions)):
-            authors = _carry_authors(lines_in(text), lines_in(target), authors, author)
+        for target, author in ((before, NO_SESSIONS), (after, step.sessions)):
+            authors = _carry_authors(split_lines(text), split_lines(target), authors, author)
             text = target
-            for line, written in zip(lines_in(text), authors, strict=True):
+            for line, written in zip(split_lines(text), authors, strict=True):
                 ever[line] |= written
-    lines = lines_in(text)
+    lines = split_lines(text)
     return (
         Rebuilt(*place, lines, authors, ever, min(steps[0].sessions), steps[-1].sessions)
         if lines
@@ -131,7 +131,7 @@ def rebuild_file(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
     )
 
 
-def lines_in(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Return the lines of a text."""
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
@@ -141,7 +141,7 @@ def _carry_authors(
 ) -> list[Sessions]:
     """Return the writers of the new lines. A line that was there before keeps its writers.
 
-    All other lines have the writers ``author``.
+    The writers of all other lines are ``author``.
     """
     found: list[Sessions] = []
     for kind, begin, end, first, last in SequenceMatcher(

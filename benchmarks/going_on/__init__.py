@@ -20,9 +20,9 @@ To add a way, in ``ways.py``:
   in a home of its own, which ``HOME`` and ``CLAUDE_CONFIG_DIR`` name, and the child is deleted
   after it was measured. If the function returns None, the session itself is measured; an error ends
   the run. A program that may be missing is named by a variable, such as ``BENCH_PEER``.
-- A way that makes a text is a row in ``whole_session``. Its text is searched verbatim and line by
+- A way that makes a text is a row in ``run_ways_on_session``. Its text is searched verbatim and line by
   line, files by name.
-- A way whose text a model writes is a name in ``MODEL``. The texts are in the folder
+- A way whose text a model writes is a name in ``MODEL_WAYS``. The texts are in the folder
   ``BENCH_SUMMARIES``, in ``<name>/<file of the session, without .jsonl>.md``; without them the row
   is empty.
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.going_on.measure import measure_own_sessions, missed_items, tables
-from benchmarks.going_on.truth import HALVES, LOOKED_AT, SEALED
+from benchmarks.going_on.truth import HALVES, SEALED_HALVES, SEEN_HALVES
 from resume_hooks.paths import Where
 
 
@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> None:
         sys.exit(
             f"Usage: python -m benchmarks.going_on [{' '.join(HALVES)}] [--missed] | --own [COUNT]"
         )
-    for group in [halves] if halves else [LOOKED_AT, SEALED]:
+    for group in [halves] if halves else [SEEN_HALVES, SEALED_HALVES]:
         for line in (
             *tables(*group),
             "",

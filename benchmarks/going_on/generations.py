@@ -42,18 +42,19 @@ from tests.builders import (
 from tests.needs import corpus_sessions
 
 SEEDS = (48, 49, 50, 51, 52)
-TALK, MORE = 8_000, 500
+FIRST_TALK_TOKENS, MORE_TALK_TOKENS = 8_000, 500
 """The numbers of tokens of talk in the first session and in each child."""
 
-LONGEST = 1_500
-"""Longer messages of real sessions are cut to this number of characters."""
+MAX_MESSAGE_CHARACTERS = 1_500
+"""Maximum number of characters of a message. Longer messages of real sessions are cut."""
 
-SMALLEST = 50_000
-"""Real sessions with fewer bytes than this are not used, because they contain little work."""
+MIN_SESSION_BYTES = 50_000
+"""Minimum number of bytes of a real session whose turns are used. Smaller sessions contain little
+work."""
 
-END: Record = {"type": "user", "message": {"role": "user", "content": "end of the session"}}
+END_RECORD: Record = {"type": "user", "message": {"role": "user", "content": "end of the session"}}
 
-SUPERSEDED = "[superseded at "
+SUPERSEDED_MARK = "[superseded at "
 _STOP = re.compile(r"(?<=[.!?])\s+|\n")
 
 
@@ -84,21 +85,21 @@ class FactCounts(NamedTuple):
 
 def real_turns(dice: random.Random) -> Iterator[Turn]:
     """Yield the turns of real sessions, one session after another."""
-    paths = [path for path in corpus_sessions() if path.stat().st_size > SMALLEST]
+    paths = [path for path in corpus_sessions() if path.stat().st_size > MIN_SESSION_BYTES]
     dice.shuffle(paths)
     for path in paths:
         prompt, answer = "", list[str]()
-        for record in [*map(records.parse_record, path.read_bytes().split(b"\n")), END]:
+        for record in [*map(records.parse_record, path.read_bytes().split(b"\n")), END_RECORD]:
             if record is not None and records.is_prompt(record):
                 if prompt and answer:
                     yield Turn(prompt, answer)
-                prompt, answer = records.prompt_text(record)[:LONGEST].strip(), []
+                prompt, answer = records.prompt_text(record)[:MAX_MESSAGE_CHARACTERS].strip(), []
             elif (
                 record is not None
                 and records.get_kind(record) == records.ASSISTANT
                 and records.join_text_blocks(record).strip()
             ):
-                answer.append(records.join_text_blocks(record)[:LONGEST].strip())
+                answer.append(records.join_text_blocks(record)[:MAX_MESSAGE_CHARACTERS].strip())
 
 
 class Talk:
@@ -167,12 +168,14 @@ class Chain:
         self._leaf = record["uuid"]
 
 
-def openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str]]:
+def make_openings(home: ConfigHome, talk: Talk, more: int) -> Iterator[tuple[str, str]]:
     """Yield the opening of each child, and the text of the baseline for the same generation."""
     path = home.project() / f"{SESSION}.jsonl"
     leaf, count, pasted = None, 0, ""
     for generation in range(GENERATIONS):
-        turns = talk.turns(generation, convert_tokens_to_characters(more if generation else TALK))
+        turns = talk.turns(
+            generation, convert_tokens_to_characters(more if generation else FIRST_TALK_TOKENS)
+        )
         chain = Chain(path.stem, leaf, count)
         for turn in turns:
             chain.add(turn)
@@ -196,9 +199,9 @@ def hand_off(home: ConfigHome, path: Path) -> Path:
 
 
 def _states(message: str, subject: str, value: str) -> bool:
-    """Check whether a message states a subject's value, without a mark below it that revokes the value."""
+    """Check whether a message states a subject's value, without a mark below it that the value is old."""
     rows = [row.strip() for row in message.lower().split("\n")]
-    marks = [row for row in rows if row.startswith(SUPERSEDED)]
+    marks = [row for row in rows if row.startswith(SUPERSEDED_MARK)]
     if any(subject in mark and value in mark for mark in marks):
         return False
     sentences = (sentence for row in rows for sentence in _STOP.split(row))
@@ -218,13 +221,13 @@ def count_facts_in(opening: str, facts: Sequence[Fact]) -> FactCounts:
 
 
 def main(more: int, *, in_unseen_words: bool) -> None:
-    """Print a row for each kind of fact, for the last openings of all seeds."""
+    """Print a row for each kind of fact, for the last make_openings of all seeds."""
     ours, pasted = (dict.fromkeys((*WORDINGS, "all"), FactCounts(0, 0, 0, 0)) for _ in range(2))
     for seed in SEEDS:
         dice = random.Random(seed)
         facts = planted_facts(dice, in_unseen_words=in_unseen_words)
         with tempfile.TemporaryDirectory() as root:
-            *_, last = openings(ConfigHome.at(Path(root)), Talk(facts, dice), more)
+            *_, last = make_openings(ConfigHome.at(Path(root)), Talk(facts, dice), more)
         for kind in ours:
             of_kind = [fact for fact in facts if kind in {fact.kind, "all"}]
             ours[kind] = ours[kind].add(count_facts_in(last[0], of_kind))
@@ -238,7 +241,8 @@ def main(more: int, *, in_unseen_words: bool) -> None:
             print("\n".join(f"  {[one.sentence for one in fact.statements]}" for fact in wrong))
     words = ", new values in words that no rule was made on" if in_unseen_words else ""
     print(
-        f"{len(SEEDS)} sessions of {TALK} tokens, {GENERATIONS} handoffs, {more} tokens more in each child{words}"
+        f"{len(SEEDS)} sessions of {FIRST_TALK_TOKENS} tokens, {GENERATIONS} handoffs, "
+        f"{more} tokens more in each child{words}"
     )
     print(
         "| facts | held | old values that stand | pasted: held | old values |\n|---|---|---|---|---|"
@@ -257,4 +261,4 @@ def main(more: int, *, in_unseen_words: bool) -> None:
 if __name__ == "__main__":
     numbers = [word for word in sys.argv[1:] if word.isdigit()]
     for in_unseen_words in (False, True):
-        main(int(numbers[0]) if numbers else MORE, in_unseen_words=in_unseen_words)
+        main(int(numbers[0]) if numbers else MORE_TALK_TOKENS, in_unseen_words=in_unseen_words)

@@ -13,13 +13,13 @@ from typing import NamedTuple
 from benchmarks.going_on.truth import Item
 from resume_hooks.reading.digest.opening import BULLET, INDENT
 
-SECTIONS = {
+SECTIONS_BY_KIND = {
     "file": ("files changed",),
     "command": ("commands to run again", "other commands that worked"),
 }
 """The sections of a digest in which files and commands are searched."""
 
-TALK = re.compile(
+MESSAGE_HEADING = re.compile(
     r"(?:last request, |last answer, )?(?:USER|ASSISTANT|SUB-AGENT'S REPORT|CLIENT'S SUMMARY|CALL)\b"
 )
 """Matches the beginning of a message's heading in an opening."""
@@ -39,7 +39,7 @@ _WORD = re.compile(r"[^\W\d_][\w./-]{2,}|[가-힣]{2,}")
 
 
 class Row(NamedTuple):
-    """A line of a text; ``section`` is the heading above it, or ``""`` for prose."""
+    """A line of a text. ``section`` is the heading above it, or ``""`` for prose."""
 
     section: str
     text: str
@@ -50,7 +50,7 @@ def rows_of(opening: str) -> list[Row]:
     section, rows = "head", []
     for line in opening.split("\n"):
         if not line.startswith(INDENT):
-            section = "" if TALK.match(line) else line
+            section = "" if MESSAGE_HEADING.match(line) else line
         elif section:
             rows.append(Row(section, line.removeprefix(BULLET)))
         else:
@@ -87,7 +87,7 @@ def row_keeps_item(item: Item, rows: Sequence[Row]) -> bool:
 
     A file or command must be in a section for it, or in prose.
     """
-    named = SECTIONS.get(item.kind, ("",))
+    named = SECTIONS_BY_KIND.get(item.kind, ("",))
     looked_at = [row for row in rows if not row.section or row.section.startswith(named)]
     if item.kind == "file":
         return any(_names_file(row, item.text) for row in looked_at)

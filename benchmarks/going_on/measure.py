@@ -1,4 +1,4 @@
-"""Make tables: how many labelled items each way leaves in context, and how many tokens it sends.
+"""CopyMaker tables: how many labelled items each way leaves in context, and how many tokens it sends.
 
 ``judge`` has the same rule for all ways: an item is in context if the next request contains it
 verbatim, or if one of the request's lines keeps it. An item is one read away if the request names
@@ -20,14 +20,20 @@ from benchmarks.going_on.ways import (
     Remainder,
     copy_session,
     named_size,
-    ways_at_compaction,
-    whole_session,
+    run_ways_at_compaction,
+    run_ways_on_session,
 )
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 
 IN, NEAR, OUT = "in context", "one read away", "out of reach"
-HEADS = ("way", "request, tokens", *(f"{kind}s" for kind in KINDS), "all", "or one read away")
-USUAL = f"handoff, {named_size(DEFAULT_TOKENS)}"
+COLUMN_HEADINGS = (
+    "way",
+    "request, tokens",
+    *(f"{kind}s" for kind in KINDS),
+    "all",
+    "or one read away",
+)
+USUAL_HANDOFF = f"handoff, {named_size(DEFAULT_TOKENS)}"
 
 
 @dataclass
@@ -78,7 +84,7 @@ def tables(*halves: str) -> Iterator[str]:
         yield ""
         yield f"{', '.join(halves)}, what a compaction summed up: {len(summed_up)} sessions, {_counts(covered)}"
         yield from _table(_sums_at_compaction(summed_up))
-        yield as_readers_find(covered)
+        yield build_readers_row(covered)
 
 
 def measure_own_sessions(paths: Sequence[Path]) -> Iterator[str]:
@@ -100,7 +106,7 @@ def row(way: str, sums: WaySums) -> str:
     A cell is empty if the way was not measured or if there are no labels.
     """
     if not sums.requests:
-        return f"| {way} |{' |' * (len(HEADS) - 1)}"
+        return f"| {way} |{' |' * (len(COLUMN_HEADINGS) - 1)}"
     counts = [sums.found[kind] for kind in KINDS]
     whole = sum(counts, Counter[str]())
     cells = [way, f"{statistics.median(sums.requests):,.0f}"]
@@ -109,7 +115,7 @@ def row(way: str, sums: WaySums) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def as_readers_find(covered: Sequence[Item]) -> str:
+def build_readers_row(covered: Sequence[Item]) -> str:
     """Return a row with the items that readers found in the client's summary."""
     kept = Counter(item.kind for item in covered if item.in_summary)
     whole = Counter(item.kind for item in covered)
@@ -122,7 +128,9 @@ def as_readers_find(covered: Sequence[Item]) -> str:
 def _usual(source: Path) -> Remainder:
     with copy_session(source) as path:
         return next(
-            went.left for went in whole_session(path) if went.way == USUAL and went.left is not None
+            went.left
+            for went in run_ways_on_session(path)
+            if went.way == USUAL_HANDOFF and went.left is not None
         )
 
 
@@ -130,7 +138,7 @@ def _sums(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, WaySums]:
     sums: dict[str, WaySums] = {}
     for source, labelled in sessions.items():
         with copy_session(source) as path:
-            for way, left in whole_session(path):
+            for way, left in run_ways_on_session(path):
                 sums.setdefault(way, WaySums()).add(left, labelled)
     return sums
 
@@ -139,15 +147,15 @@ def _sums_at_compaction(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, Wa
     sums: dict[str, WaySums] = {}
     for source, labelled in sessions.items():
         with copy_session(source) as path:
-            for way, left in ways_at_compaction(path):
+            for way, left in run_ways_at_compaction(path):
                 sums.setdefault(way, WaySums()).add(left, labelled)
     return sums
 
 
 def _table(sums: Mapping[str, WaySums]) -> Iterator[str]:
     yield ""
-    yield f"| {' | '.join(HEADS)} |"
-    yield f"|{'---|' * len(HEADS)}"
+    yield f"| {' | '.join(COLUMN_HEADINGS)} |"
+    yield f"|{'---|' * len(COLUMN_HEADINGS)}"
     yield from (row(way, one) for way, one in sums.items())
 
 

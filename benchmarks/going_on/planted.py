@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 GENERATIONS = 5
-LATE = 4
+LATE_FACT_COUNT = 4
 """The number of facts of each kind that are first stated after a handoff, one in each generation.
 """
 
-CHANGING = 6
+CHANGING_FACT_COUNT = 6
 """The number of facts of each kind that later get a new value. The first of them gets two."""
 
 
@@ -124,7 +124,7 @@ WORDINGS: Mapping[str, Wording] = {
         (
             "Actually, the goal for the {s} is {v}.",
             "From now on the goal for the {s} is {v}.",
-            "Make it {v} for the {s}.",
+            "CopyMaker it {v} for the {s}.",
         ),
         """duration of the nightly export: 12 minutes, 8 minutes, 5 minutes
            share of flaky tests: 1 percent, 2 percent
@@ -250,7 +250,11 @@ def planted_facts(dice: random.Random, *, in_unseen_words: bool = False) -> list
 def _facts(kind: str, wording: Wording, dice: random.Random) -> Iterator[Fact]:
     rows = [row.strip() for row in wording.rows.split("\n")]
     late = dict(
-        zip(dice.sample(range(CHANGING, len(rows)), LATE), range(1, GENERATIONS), strict=True)
+        zip(
+            dice.sample(range(CHANGING_FACT_COUNT, len(rows)), LATE_FACT_COUNT),
+            range(1, GENERATIONS),
+            strict=True,
+        )
     )
     for at, row in enumerate(rows):
         subject, _, values = row.partition(": ")

@@ -19,10 +19,10 @@ HERE = Path(__file__).parent
 SAMPLE = "sample"
 HALVES = ("tune", "final", "unseen", "sealed", SAMPLE)
 
-LOOKED_AT = ("tune", "final", "unseen")
-"""The halves on which rules were made, or whose missed items we have read."""
+SEEN_HALVES = ("tune", "final", "unseen")
+"""The halves on which rules were made, and the halves whose missed items we have read."""
 
-SEALED = ("sealed",)
+SEALED_HALVES = ("sealed",)
 """The half that two readers labelled without seeing our code or a digest.
 
 We have not read its missed items, except for four constraints that are texts of skills.

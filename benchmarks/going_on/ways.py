@@ -41,24 +41,24 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import scan_transcript
 from tests.builders import SESSION, ConfigHome
 
-SIZES = (900, 2_000, 4_000, 8_000, 12_000, 16_000, 24_000)
+OPENING_SIZES = (900, 2_000, 4_000, 8_000, 12_000, 16_000, 24_000)
 """The sizes of our openings in tokens, as a handoff counts them."""
 
-COMPACTIONS = (12_000, 24_000)
+COMPACTION_TEXT_SIZES = (12_000, 24_000)
 """The sizes in tokens of the text that replaces the client's summary."""
 
-STEP = "go on"
-MODEL = ("rollover", "peer: aichat rollover")
+NEXT_STEP = "go on"
+MODEL_WAYS = ("rollover", "peer: aichat rollover")
 """The ways whose text a model writes. The texts are read from ``BENCH_SUMMARIES``."""
 
 PEER_ANSWER = b"n\n"
 PEER_REFERENCE = re.compile(r"\bline (\d+) of \S+\.jsonl\b")
 """Matches the peer's placeholders. Their line numbers begin at 1."""
 
-LIMIT = 120
+MAX_WAY_SECONDS = 120
 """The maximum number of seconds for a way on a session."""
 
-Make = Callable[[Path], Path | None]
+CopyMaker = Callable[[Path], Path | None]
 
 
 class Remainder(NamedTuple):
@@ -137,7 +137,7 @@ def resolve_peer_references(left: Remainder) -> Remainder:
     )
 
 
-def whole_session(path: Path) -> Iterator[WayResult]:
+def run_ways_on_session(path: Path) -> Iterator[WayResult]:
     """Run each way to continue a session on the copy ``path``, and yield the results.
 
     A result is None if the way needs a model's text that is missing.
@@ -147,7 +147,7 @@ def whole_session(path: Path) -> Iterator[WayResult]:
     records_of_it = _parsed(path)
     yield WayResult("go on", here)
     digest = build_digest(session_file(str(path)), Where())
-    for size in SIZES:
+    for size in OPENING_SIZES:
         name = named_size(size)
         yield WayResult(
             f"handoff, {name}",
@@ -155,11 +155,11 @@ def whole_session(path: Path) -> Iterator[WayResult]:
         )
         yield WayResult(
             f"the last {name} of what was said",
-            result_of_text(base, last_words(records_of_it, size)),
+            result_of_text(base, select_end(records_of_it, size)),
         )
         yield WayResult(
             f"all prompts, then the newest words, {name}",
-            result_of_text(base, prompts_first(records_of_it, size)),
+            result_of_text(base, select_prompts_and_end(records_of_it, size)),
         )
     for way, make in copying_ways():
         child = make(path)
@@ -169,11 +169,11 @@ def whole_session(path: Path) -> Iterator[WayResult]:
         yield WayResult(way, left)
         if child is not None:
             child.unlink()
-    for way in MODEL:
-        yield way_of_model(way, path, base, digest)
+    for way in MODEL_WAYS:
+        yield run_model_way(way, path, base, digest)
 
 
-def ways_at_compaction(path: Path) -> Iterator[WayResult]:
+def run_ways_at_compaction(path: Path) -> Iterator[WayResult]:
     """Yield what each way leaves of a session at its last compaction.
 
     One way is the client's summary. The others replace it with another text.
@@ -195,9 +195,11 @@ def ways_at_compaction(path: Path) -> Iterator[WayResult]:
     path.write_bytes(b"\n".join(raw[:at]) + b"\n")
     records_of_it = _parsed(path)
     digest = build_digest(session_file(str(path)), Where())
-    for size in COMPACTIONS:
+    for size in COMPACTION_TEXT_SIZES:
         name = named_size(size)
-        facts = describe_lost_facts(path.stem, str(path), convert_tokens_to_characters(size), LIMIT)
+        facts = describe_lost_facts(
+            path.stem, str(path), convert_tokens_to_characters(size), MAX_WAY_SECONDS
+        )
         yield WayResult(
             f"`config compaction {name}`", result_of_text(base, facts)._replace(rows=rows_of(facts))
         )
@@ -207,28 +209,28 @@ def ways_at_compaction(path: Path) -> Iterator[WayResult]:
         )
         yield WayResult(
             f"the last {name} of what was said",
-            result_of_text(base, last_words(records_of_it, size)),
+            result_of_text(base, select_end(records_of_it, size)),
         )
 
 
-def copying_ways() -> Iterator[tuple[str, Make]]:
+def copying_ways() -> Iterator[tuple[str, CopyMaker]]:
     """Yield the ways that make a copy of a session without a model, each as its name and a function."""
     yield "trim", make_trim_way()
     yield "trim, maximum", make_trim_way(threshold=["100"], keep_recent=0, assistant=1_000)
     if os.environ.get("BENCH_PEER"):
         yield "peer: aichat trim", run_peer_trim
-    yield "fork", fork_session_way
+    yield "fork", run_fork
 
 
 def hand_off_copy(path: Path, base: int, contents: ChildContents) -> Remainder:
-    """Make a handoff of the copy ``path``, and return what its child contains.
+    """CopyMaker a handoff of the copy ``path``, and return what its child contains.
 
     Items are searched only in the digest, and in a model's summary if there is one. The request
     also includes the lineage, the next step and the card. The size may be any number of tokens,
     while ``handoff --size`` accepts only whole thousands.
     """
     decided = agents.plan_fresh(
-        session_file(str(path)), Where(), kind="handoff", next_step=STEP, contents=contents
+        session_file(str(path)), Where(), kind="handoff", next_step=NEXT_STEP, contents=contents
     )
     child = Path(write_if_worthwhile(decided, Where(), dry_run=False).file)
     said = round(
@@ -246,7 +248,7 @@ def hand_off_copy(path: Path, base: int, contents: ChildContents) -> Remainder:
     )
 
 
-def last_words(parsed: Sequence[Record], size: int) -> str:
+def select_end(parsed: Sequence[Record], size: int) -> str:
     """Return the end of the talk, in ``size`` tokens."""
     said = [
         records.join_text_blocks(one)
@@ -256,18 +258,21 @@ def last_words(parsed: Sequence[Record], size: int) -> str:
     return "\n".join(filter(None, said))[-convert_tokens_to_characters(size) :]
 
 
-def prompts_first(parsed: Sequence[Record], size: int) -> str:
-    """Return the first prompts in at most half of ``size`` tokens, and the end of the talk in the rest."""
+def select_prompts_and_end(parsed: Sequence[Record], size: int) -> str:
+    """Return the first prompts and the end of the talk.
+
+    The prompts have at most half of ``size`` tokens. The end of the talk has the remaining tokens.
+    """
     prompts = "\n".join(
         records.prompt_text(record) for record in parsed if records.is_prompt(record)
     )
     asked = prompts[: convert_tokens_to_characters(size) // 2]
     return (
-        f"{asked}\n{last_words(parsed, size)[-(convert_tokens_to_characters(size) - len(asked)) :]}"
+        f"{asked}\n{select_end(parsed, size)[-(convert_tokens_to_characters(size) - len(asked)) :]}"
     )
 
 
-def way_of_model(way: str, path: Path, base: int, digest: Digest) -> WayResult:
+def run_model_way(way: str, path: Path, base: int, digest: Digest) -> WayResult:
     """Return the result of a way that needs a model's text.
 
     If the way is our own rollover, the text is followed by a digest of the usual size.
@@ -276,7 +281,7 @@ def way_of_model(way: str, path: Path, base: int, digest: Digest) -> WayResult:
     if not file.is_file():
         return WayResult(way, None)
     text = "\n".join(row for row in file.read_text(encoding="utf-8").split("\n") if row.strip())
-    if way != MODEL[0]:
+    if way != MODEL_WAYS[0]:
         return WayResult(way, result_of_text(base, text))
     return WayResult(
         way,
@@ -286,7 +291,7 @@ def way_of_model(way: str, path: Path, base: int, digest: Digest) -> WayResult:
     )
 
 
-def make_trim_way(**how: object) -> Make:
+def make_trim_way(**how: object) -> CopyMaker:
     """Return a function that trims a session with these options, and returns the child's path.
 
     The function returns None if the trim would not pay.
@@ -299,7 +304,7 @@ def make_trim_way(**how: object) -> Make:
     return make
 
 
-def fork_session_way(path: Path) -> Path | None:
+def run_fork(path: Path) -> Path | None:
     """Fork the whole live conversation. Return the child's path, or None if a fork is impossible."""
     try:
         return Path(fork_session(path).file)
@@ -311,7 +316,9 @@ def run_peer_trim(path: Path) -> Path | None:
     """Run the peer's trim with its defaults, and return the path of the new file, or None."""
     known = set(path.parent.iterdir())
     command = [os.environ["BENCH_PEER"], "trim", str(path), "--simple-ui"]
-    subprocess.run(command, input=PEER_ANSWER, capture_output=True, check=False, timeout=LIMIT)
+    subprocess.run(
+        command, input=PEER_ANSWER, capture_output=True, check=False, timeout=MAX_WAY_SECONDS
+    )
     made = [file for file in path.parent.iterdir() if file not in known and file.suffix == ".jsonl"]
     return made[0] if made else None
 

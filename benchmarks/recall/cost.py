@@ -22,10 +22,10 @@ from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
 from tests.needs import corpus_folder
 
-HITS = 10
-"""The number of hits that ``search`` shows unless the user specifies another number."""
+DEFAULT_HIT_COUNT = 10
+"""The number of hits that ``search`` shows by default."""
 
-GIVEN_UP = 5
+MAX_READ_HITS = 5
 """The number of hits after which the agent stops reading."""
 
 
@@ -71,10 +71,10 @@ def print_costs(home: Home, asked: Sequence[Question]) -> None:
 def cost(home: Home, question: Question) -> Cost | None:
     """Return the cost of an answer, or None if the answer is not among the first hits."""
     found = search_index(
-        [question.text], Scope(include_helpers=True), Where(home.where), max_hits=HITS
+        [question.text], Scope(include_helpers=True), Where(home.where), max_hits=DEFAULT_HIT_COUNT
     )
     right = right_places(question)
-    hits = found.hits[:GIVEN_UP]
+    hits = found.hits[:MAX_READ_HITS]
     correct = [
         number for number, hit in enumerate(hits) if Place(home.name(hit.file), hit.turn) in right
     ]

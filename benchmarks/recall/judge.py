@@ -13,8 +13,8 @@ from typing import NamedTuple
 from benchmarks.recall.questions import Question, right_places, session_of
 from benchmarks.recall.searcher import Answer
 
-JUDGED = 5
-"""The number of first hits of an answer whose strength is judged."""
+JUDGED_HIT_COUNT = 5
+"""The number of hits of each answer whose strength is judged."""
 
 STRENGTHS = ("strong", "fair", "weak")
 
@@ -90,7 +90,9 @@ def sureness(asked: Iterable[JudgedAnswer]) -> dict[str, Sureness]:
     hits: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for one in asked:
-        for called, is_right in list(zip(one.answer.strengths, one.right, strict=True))[:JUDGED]:
+        for called, is_right in list(zip(one.answer.strengths, one.right, strict=True))[
+            :JUDGED_HIT_COUNT
+        ]:
             hits[called] += 1
             right[called] += is_right
     return {
@@ -113,7 +115,7 @@ def mean(values: Iterable[float]) -> float:
     return statistics.fmean(found) if (found := list(values)) else 0.0
 
 
-def spread(times: Sequence[float]) -> tuple[float, float]:
+def compute_spread(times: Sequence[float]) -> tuple[float, float]:
     """Return the median and the 95th percentile."""
     return statistics.median(times), statistics.quantiles(
         [*times, times[-1]], n=20, method="inclusive"

@@ -14,21 +14,28 @@ from pathlib import Path
 
 from benchmarks.recall import peer
 from benchmarks.recall.cost import print_costs
-from benchmarks.recall.judge import STRENGTHS, JudgedAnswer, judge_answer, score, spread, sureness
+from benchmarks.recall.judge import (
+    STRENGTHS,
+    JudgedAnswer,
+    compute_spread,
+    judge_answer,
+    score,
+    sureness,
+)
 from benchmarks.recall.naive import FusedNaive, Naive
 from benchmarks.recall.questions import HALVES, KINDS, Home, Question, questions
 from benchmarks.recall.ripgrep import Ripgrep
 from benchmarks.recall.searcher import AskedAgain, Ours, Searcher, Unindexed
 from tests.needs import corpus_folder
 
-DEPTH = 10
+MAX_HITS = 10
 """The maximum number of hits of an answer."""
 
-MOST_WORDS = 2 / 3
-"""For the stricter of the two ripgrep searchers, a line must contain this fraction of a question's
-words."""
+MIN_WORD_FRACTION = 2 / 3
+"""The fraction of a question's words that a line must contain for the stricter of the two ripgrep
+searchers."""
 
-NAME = 37  # number of columns for a searcher's name in the table
+NAME_WIDTH = 37  # Number of columns for a searcher's name in the table.
 
 
 def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[Searcher]:
@@ -38,7 +45,7 @@ def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[
     yield Naive()
     if Ripgrep.is_installed():
         yield Ripgrep(home, 0, "ripgrep, lines with any word")
-        yield Ripgrep(home, MOST_WORDS, "ripgrep, lines with 2/3 of the words")
+        yield Ripgrep(home, MIN_WORD_FRACTION, "ripgrep, lines with 2/3 of the words")
     else:
         print("ripgrep: not measured; install rg")
     if found := peer.program():
@@ -56,10 +63,10 @@ def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[
 
 def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[JudgedAnswer]]]) -> None:
     """Print a row for each searcher and kind of question."""
-    print(f"\n{title:{NAME + 18}}session{'':15}turn{'':15}best hit{'':6}ms")
+    print(f"\n{title:{NAME_WIDTH + 18}}session{'':15}turn{'':15}best hit{'':6}ms")
     print(
-        f"{'':{NAME}} {'questions':16} {'hit@1':>7} {'hit@5':>6} {'MRR':>6} {'hit@1':>7} {'hit@5':>6} {'empty':>7} "
-        f"{'strong':>8} {'median':>8} {'p95':>8}"
+        f"{'':{NAME_WIDTH}} {'questions':16} {'hit@1':>7} {'hit@5':>6} {'MRR':>6} {'hit@1':>7} {'hit@5':>6} "
+        f"{'empty':>7} {'strong':>8} {'median':>8} {'p95':>8}"
     )
     for searcher, asked in answered:
         for kind in KINDS:
@@ -73,10 +80,11 @@ def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[JudgedAn
                 *_cells(found[3:5], (7, 6), shown=known and searcher.by_turn),
                 *_cells([found.empty], (7,)),
                 *_cells([found.strong], (8,), shown=any(one.answer.strengths for one in chosen)),
-                *(f"{ms:8.1f}" for ms in spread([one.answer.ms for one in chosen])),
+                *(f"{ms:8.1f}" for ms in compute_spread([one.answer.ms for one in chosen])),
             ]
             print(
-                f"{searcher.name:{NAME}} {f'{len(chosen)} {kind}':16} {' '.join(parts)}", flush=True
+                f"{searcher.name:{NAME_WIDTH}} {f'{len(chosen)} {kind}':16} {' '.join(parts)}",
+                flush=True,
             )
 
 
@@ -102,7 +110,7 @@ def ask(
 ) -> list[JudgedAnswer]:
     """Ask each question in the wordings that ``wordings`` returns, and judge the answers."""
     return [
-        judge_answer(question, searcher.search(wordings(question), DEPTH)) for question in asked
+        judge_answer(question, searcher.search(wordings(question), MAX_HITS)) for question in asked
     ]
 
 

@@ -17,20 +17,20 @@ from benchmarks.recall.questions import Place, corpus_file, corpus_names
 from benchmarks.recall.searcher import Answer, milliseconds_since
 from tests.needs import corpus_folder
 
-CHUNK = 400
+CHUNK_WORDS = 400
 """The number of words in a chunk.
 
 A chunk does not continue in the next turn, because the right turn would then be found less often.
 """
 
 K1, B = 1.2, 0.75
-FUSED = 60
-"""A number that is added to a rank before its reciprocal is taken, when rankings are combined."""
+RANK_OFFSET = 60
+"""The number that is added to each rank before the reciprocals of ranks are summed."""
 
-REACH = 100
-"""The number of hits of each wording that are combined."""
+COMBINED_HIT_COUNT = 100
+"""The number of hits of each wording whose ranks are combined."""
 
-STOP = frozenset(
+STOP_WORDS = frozenset(
     """a about after all also an and any are as at be because been before but by can could did do does for from get got
     had has have how i if in into is it its just me my no not of on or our out over should so some than that the their
     them then there these they this those to too up us use used was we were what when where which while who why will
@@ -54,8 +54,8 @@ class Naive:
         for name in corpus_names():
             for turn, said in itertools.groupby(words_of_file(name), key=lambda word: word[1]):
                 words = [word for word, _ in said]
-                for start in range(0, len(words), CHUNK):
-                    self._add(Place(name, turn), words[start : start + CHUNK])
+                for start in range(0, len(words), CHUNK_WORDS):
+                    self._add(Place(name, turn), words[start : start + CHUNK_WORDS])
 
     def _add(self, place: Place, words: Sequence[str]) -> None:
         for word, count in Counter(words).items():
@@ -95,8 +95,8 @@ class FusedNaive:
         begun = time.perf_counter()
         scores: dict[Place, float] = defaultdict(float)
         for wording in wordings:
-            for rank, place in enumerate(self._naive.search([wording], REACH).hits, 1):
-                scores[place] += 1 / (FUSED + rank)
+            for rank, place in enumerate(self._naive.search([wording], COMBINED_HIT_COUNT).hits, 1):
+                scores[place] += 1 / (RANK_OFFSET + rank)
         return Answer(
             sorted(scores, key=lambda place: -scores[place])[:most], milliseconds_since(begun)
         )
@@ -119,7 +119,7 @@ def words_of_file(name: str) -> Iterator[tuple[str, int]]:
 def words_of(text: str) -> Iterator[str]:
     """Yield the words of a text without the most common words and without endings."""
     for word in re.findall("[a-z0-9]+", text.lower()):
-        if word not in STOP:
+        if word not in STOP_WORDS:
             yield next(
                 (word[: -len(end)] for end in ("ing", "ed", "es", "s") if _ends(word, end)), word
             )

@@ -17,7 +17,7 @@ from benchmarks.recall import peer_index
 from benchmarks.recall.questions import Home, Place
 from benchmarks.recall.searcher import Answer
 
-UNKNOWN = -1
+UNKNOWN_TURN = -1
 """The turn of a hit of which only the file is known."""
 
 
@@ -40,7 +40,8 @@ class Peer:
         """Return the files of the peer's answer. Several wordings are asked as one query."""
         said = self._known[" ".join(wordings)]
         return Answer(
-            [Place(self._home.name(file), UNKNOWN) for file in said["files"][:most]], said["ms"]
+            [Place(self._home.name(file), UNKNOWN_TURN) for file in said["files"][:most]],
+            said["ms"],
         )
 
 

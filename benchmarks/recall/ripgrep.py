@@ -17,15 +17,15 @@ from benchmarks.recall.questions import Home, Place, corpus_file
 from benchmarks.recall.searcher import Answer, milliseconds_since
 from resume_hooks.search.query import COMMON_WORDS
 
-SHORT = 3
-"""A word of at most this number of letters must match as a whole word, because most lines contain
-it as a part of a word."""
+MAX_SHORT_WORD_LETTERS = 3
+"""Maximum number of letters of a word that must match as a whole word. Most lines contain short
+words as parts of longer words."""
 
 _WORD = re.compile(r"\w[\w./-]*\w|\w")
 
 
 class _Line(NamedTuple):
-    """A line of a file; ``number`` is counted from 0."""
+    """A line of a file. ``number`` counts from 0."""
 
     file: str
     number: int
@@ -110,7 +110,7 @@ def _lines(word: str, folder: str) -> Iterator[_Line]:
         "--max-columns",
         "1",
     ]
-    whole = ["-w"] if len(word) <= SHORT else []
+    whole = ["-w"] if len(word) <= MAX_SHORT_WORD_LETTERS else []
     command = [
         "rg",
         "--no-ignore",

@@ -22,13 +22,13 @@ from typing import NamedTuple
 
 from resume_hooks.redaction.texts import spans_in_bytes
 
-LARGEST = 3_000_000
-"""A file with more bytes than this is skipped."""
+MAX_FILE_BYTES = 3_000_000
+"""Maximum number of bytes of a file to scan."""
 
-CONTEXT = 120
-"""The number of bytes before and after a finding that are written with it."""
+CONTEXT_BYTES = 120
+"""The number of bytes before and after a finding that the row of the finding contains."""
 
-TEN = {
+BASELINE_PATTERNS = {
     "aws-access-key": rb"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
     "github-token": rb"\bgh[pousr]_[A-Za-z0-9]{36}\b",
     "slack-token": rb"\bxox[abprs]-[A-Za-z0-9-]{10,}",
@@ -59,7 +59,7 @@ def own_findings(raw: bytes) -> Iterator[Finding]:
 
 def baseline_findings(raw: bytes) -> Iterator[Finding]:
     """Yield the matches of the ten regular expressions."""
-    for kind, expression in TEN.items():
+    for kind, expression in BASELINE_PATTERNS.items():
         for match in re.finditer(expression, raw):
             yield Finding(kind, *match.span(match.lastindex or 0))
 
@@ -71,7 +71,7 @@ def text_files(folders: list[str]) -> Iterator[tuple[Path, bytes]]:
     """Yield each UTF-8 file in the folders that is not too large, with its bytes."""
     for folder in folders:
         for path in sorted(Path(folder).rglob("*")):
-            if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
+            if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
                 continue
             raw = path.read_bytes()
             if b"\0" not in raw and _is_utf8(raw):
@@ -103,8 +103,8 @@ def write_findings(rows: Path, folders: list[str]) -> None:
 
 
 def _row_of_finding(scanner: str, path: Path, raw: bytes, finding: Finding) -> dict[str, str]:
-    before = raw[max(0, finding.start - CONTEXT) : finding.start]
-    after = raw[finding.end : finding.end + CONTEXT]
+    before = raw[max(0, finding.start - CONTEXT_BYTES) : finding.start]
+    after = raw[finding.end : finding.end + CONTEXT_BYTES]
     return {
         "scanner": scanner,
         "file": str(path),

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.secrets.measure [--missed] FILE ...`` reads lists of secrets and of texts
 without secrets. gitleaks' rules are measured, too. If detect-secrets is installed, it is also
-measured; it scans line by line.
+measured. It scans line by line.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from resume_hooks.redaction.false_positives import entropy
 from resume_hooks.redaction.load_rules import RULES_FILE
 from resume_hooks.redaction.texts import redact
 
-PART = 3
-"""A secret counts as removed if less than this number of its consecutive characters remain."""
+LEFTOVER_CHARACTERS = 3
+"""The number of consecutive characters of a secret that must not remain."""
 
 
 def replace_own_findings(text: str) -> str:
@@ -110,12 +110,17 @@ def _is_found_by_rule(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], fl
 def are_parts_removed(text: str, cleaned_text: str, parts: list[str]) -> bool:
     """Check whether the cleaned text contains no piece of any part of a secret.
 
-    A piece has ``PART`` characters. Pieces that are also elsewhere in the text may remain.
+    A piece has ``LEFTOVER_CHARACTERS`` characters. Pieces that are also elsewhere in the text may
+    remain.
     """
     without = text
     for part in parts:
         without = without.replace(part, "\0")
-    pieces = {part[at : at + PART] for part in parts for at in range(max(1, len(part) - PART + 1))}
+    pieces = {
+        part[at : at + LEFTOVER_CHARACTERS]
+        for part in parts
+        for at in range(max(1, len(part) - LEFTOVER_CHARACTERS + 1))
+    }
     return not any(cleaned_text.count(piece) > without.count(piece) for piece in pieces)
 
 

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.going_on.generations import FactCounts, count_facts_in
 from benchmarks.going_on.judge import Row, command_core, rows_of, rows_of_prose, text_keeps_item
 from benchmarks.going_on.measure import (
-    HEADS,
+    COLUMN_HEADINGS,
     IN,
     NEAR,
     OUT,
@@ -25,8 +25,8 @@ from benchmarks.going_on.measure import (
     tables,
 )
 from benchmarks.going_on.planted import (
-    CHANGING,
-    LATE,
+    CHANGING_FACT_COUNT,
+    LATE_FACT_COUNT,
     WORDINGS,
     Fact,
     Statement,
@@ -34,13 +34,13 @@ from benchmarks.going_on.planted import (
 )
 from benchmarks.going_on.truth import SAMPLE, Item, items, source_of
 from benchmarks.going_on.ways import (
-    MODEL,
+    MODEL_WAYS,
     Remainder,
     copy_session,
-    last_words,
-    prompts_first,
-    ways_at_compaction,
-    whole_session,
+    run_ways_at_compaction,
+    run_ways_on_session,
+    select_end,
+    select_prompts_and_end,
 )
 from resume_hooks.transcripts import records
 from tests.builders import SESSION, assistant, boundary, conversation, session_bytes, summary, user
@@ -116,7 +116,7 @@ def test_a_row_shows_the_median_and_the_shares_by_kind() -> None:
     sums.add(Remainder(70), [])
     sums.add(None, [CHANGED_FILE_ITEM])
     assert row("trim", sums) == "| trim | 60 | 100 |  |  |  | 0 | 50 | 100 |"
-    assert row("rollover", WaySums()).count("|") == len(HEADS) + 1
+    assert row("rollover", WaySums()).count("|") == len(COLUMN_HEADINGS) + 1
 
 
 def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
@@ -129,7 +129,7 @@ def test_a_pasted_excerpt_has_the_end_of_the_talk() -> None:
         for line in session_bytes(conversation(400)).split(b"\n")
         if (record := records.parse_record(line))
     ]
-    last, first = last_words(parsed, 900), prompts_first(parsed, 900)
+    last, first = select_end(parsed, 900), select_prompts_and_end(parsed, 900)
     assert len(last) == 3_600
     assert last.endswith(records.join_text_blocks(parsed[-1]))
     assert first.startswith("prompt 0\n")
@@ -155,12 +155,14 @@ def test_a_stored_summary_of_a_model_is_measured(
 
     Without a stored summary, this way has no numbers.
     """
-    (tmp_path / MODEL[0]).mkdir()
-    (tmp_path / MODEL[0] / f"{SESSION}.md").write_text("The fix is in `src/nowhere.py`.\n")
+    (tmp_path / MODEL_WAYS[0]).mkdir()
+    (tmp_path / MODEL_WAYS[0] / f"{SESSION}.md").write_text("The fix is in `src/nowhere.py`.\n")
     for folder, is_there in ((tmp_path, True), (tmp_path / "none", False)):
         monkeypatch.setenv("BENCH_SUMMARIES", str(folder))
         with copy_session(source_of(SAMPLE)) as path:
-            left = next(went.left for went in whole_session(path) if went.way == MODEL[0])
+            left = next(
+                went.left for went in run_ways_on_session(path) if went.way == MODEL_WAYS[0]
+            )
         assert bool(left and "src/nowhere.py" in left.text) is is_there
 
 
@@ -178,7 +180,7 @@ def test_a_compaction_is_measured_on_earlier_messages(tmp_path: Path) -> None:
     source = tmp_path / f"{SESSION}.jsonl"
     source.write_bytes(session_bytes([*before, cut, *after]))
     with copy_session(source) as path:
-        ways = {way: left for way, left in ways_at_compaction(path) if left is not None}
+        ways = {way: left for way, left in run_ways_at_compaction(path) if left is not None}
     assert not any("zebras" in left.text for left in ways.values())
     assert "The user set rules." in ways["the client's summary"].text
     ours = ways["`config compaction 12k`"]
@@ -191,8 +193,8 @@ def test_planted_facts_are_distinct() -> None:
     for kind in WORDINGS:
         of_kind = [fact for fact in facts if fact.kind == kind]
         assert len(of_kind) == 20
-        assert sum(bool(fact.old_values) for fact in of_kind) == CHANGING
-        assert sum(fact.statements[0].generation > 0 for fact in of_kind) == LATE
+        assert sum(bool(fact.old_values) for fact in of_kind) == CHANGING_FACT_COUNT
+        assert sum(fact.statements[0].generation > 0 for fact in of_kind) == LATE_FACT_COUNT
     for fact in facts:
         assert not any(fact.subject in other.subject for other in facts if other is not fact)
         assert not any(fact.value in old for old in fact.old_values)
@@ -220,7 +222,7 @@ def test_a_real_session_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None
     source = source_of(found[0].session)
     before = dict(os.environ)
     with copy_session(source) as path:
-        ways = {way: left for way, left in whole_session(path) if left is not None}
+        ways = {way: left for way, left in run_ways_on_session(path) if left is not None}
     assert dict(os.environ) == before
     assert ways["go on"].tokens >= ways["trim"].tokens >= ways["trim, maximum"].tokens
     labelled = [item for item in found if item.session == found[0].session]

@@ -13,9 +13,16 @@ from pathlib import Path
 import orjson
 import pytest
 
-from benchmarks.recall.judge import JudgedAnswer, Sureness, judge_answer, score, spread, sureness
-from benchmarks.recall.measure import DEPTH, ask
-from benchmarks.recall.naive import CHUNK, FusedNaive, Naive, words_of
+from benchmarks.recall.judge import (
+    JudgedAnswer,
+    Sureness,
+    compute_spread,
+    judge_answer,
+    score,
+    sureness,
+)
+from benchmarks.recall.measure import MAX_HITS, ask
+from benchmarks.recall.naive import CHUNK_WORDS, FusedNaive, Naive, words_of
 from benchmarks.recall.questions import (
     HALVES,
     KINDS,
@@ -220,18 +227,18 @@ def test_the_first_five_hits_are_counted_by_strength() -> None:
 
 
 def test_the_spread_of_one_time_is_that_time() -> None:
-    """The spread of a single time is this time."""
-    assert spread([7.0]) == (7.0, 7.0)
+    """The compute_spread of a single time is this time."""
+    assert compute_spread([7.0]) == (7.0, 7.0)
 
 
 @pytest.mark.usefixtures("small_corpus")
 def test_the_naive_baseline_searches_messages_and_tool_calls() -> None:
     """The baseline searches messages, calls and results, in chunks that end at the end of a turn."""
     naive = Naive()
-    assert naive.search(["limescale"], DEPTH).hits == [Place(FIRST_FILE, 1)]
-    assert naive.search(["the descaling?"], DEPTH).hits == []
-    assert naive.search(["descale"], DEPTH).hits == [Place(FIRST_FILE, 1)]
-    assert naive.search(["leaking teapot"], DEPTH).hits == [
+    assert naive.search(["limescale"], MAX_HITS).hits == [Place(FIRST_FILE, 1)]
+    assert naive.search(["the descaling?"], MAX_HITS).hits == []
+    assert naive.search(["descale"], MAX_HITS).hits == [Place(FIRST_FILE, 1)]
+    assert naive.search(["leaking teapot"], MAX_HITS).hits == [
         Place(FIRST_FILE, 2),
         Place(FIRST_FILE, 1),
     ]
@@ -241,8 +248,8 @@ def test_the_naive_baseline_searches_messages_and_tool_calls() -> None:
 
 def test_a_long_turn_is_one_hit_of_the_naive_baseline(small_corpus: Path) -> None:
     """A turn is one hit of the baseline, even if several of its chunks match."""
-    write_session(small_corpus, SECOND_ID, [user(f"{'kettle ' * CHUNK * 2}", uuid="f")])
-    assert Naive().search(["kettle"], DEPTH).hits == [Place(SECOND_FILE, 1), Place(FIRST_FILE, 1)]
+    write_session(small_corpus, SECOND_ID, [user(f"{'kettle ' * CHUNK_WORDS * 2}", uuid="f")])
+    assert Naive().search(["kettle"], MAX_HITS).hits == [Place(SECOND_FILE, 1), Place(FIRST_FILE, 1)]
 
 
 @pytest.mark.usefixtures("small_corpus")
@@ -250,7 +257,7 @@ def test_the_naive_baseline_joins_or_fuses_wordings() -> None:
     """The baseline joins several wordings to one query, or combines their rankings."""
     naive = Naive()
     wordings = ["kettle", "leaks", "limescale"]
-    assert naive.search(wordings, DEPTH).hits[0] == Place(FIRST_FILE, 1)
+    assert naive.search(wordings, MAX_HITS).hits[0] == Place(FIRST_FILE, 1)
     assert FusedNaive(naive).search(wordings, 2).hits == [
         Place(FIRST_FILE, 1),
         Place(SECOND_FILE, 1),
