@@ -221,7 +221,7 @@ def count_facts_in(opening: str, facts: Sequence[Fact]) -> FactCounts:
 
 
 def main(more: int, *, in_unseen_words: bool) -> None:
-    """Print a row for each kind of fact, for the last make_openings of all seeds."""
+    """Print a row for each kind of fact, for the last openings of all seeds."""
     ours, pasted = (dict.fromkeys((*WORDINGS, "all"), FactCounts(0, 0, 0, 0)) for _ in range(2))
     for seed in SEEDS:
         dice = random.Random(seed)

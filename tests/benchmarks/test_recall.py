@@ -227,7 +227,7 @@ def test_the_first_five_hits_are_counted_by_strength() -> None:
 
 
 def test_the_spread_of_one_time_is_that_time() -> None:
-    """The compute_spread of a single time is this time."""
+    """The spread of a single time is this time."""
     assert compute_spread([7.0]) == (7.0, 7.0)
 
 
@@ -249,7 +249,10 @@ def test_the_naive_baseline_searches_messages_and_tool_calls() -> None:
 def test_a_long_turn_is_one_hit_of_the_naive_baseline(small_corpus: Path) -> None:
     """A turn is one hit of the baseline, even if several of its chunks match."""
     write_session(small_corpus, SECOND_ID, [user(f"{'kettle ' * CHUNK_WORDS * 2}", uuid="f")])
-    assert Naive().search(["kettle"], MAX_HITS).hits == [Place(SECOND_FILE, 1), Place(FIRST_FILE, 1)]
+    assert Naive().search(["kettle"], MAX_HITS).hits == [
+        Place(SECOND_FILE, 1),
+        Place(FIRST_FILE, 1),
+    ]
 
 
 @pytest.mark.usefixtures("small_corpus")
