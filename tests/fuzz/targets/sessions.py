@@ -41,7 +41,7 @@ Environ = Mapping[str, str]
 
 
 def check_chains(home: ConfigHome) -> TryCase:
-    """A chain ends, contains no record twice, and is the same with the quick and the complete reading."""
+    """A chain is finite, contains no record twice, and is the same with the quick and the complete reading."""
     folder = home.project()
 
     def try_case(draws: Draws) -> None:
@@ -96,7 +96,7 @@ def check_branches(home: ConfigHome) -> TryCase:
 
 
 def check_lineages(home: ConfigHome) -> TryCase:
-    """A lineage ends. Only sessions of the config home or next to the child are opened."""
+    """A lineage is finite. Only sessions of the config home or next to the child are opened."""
     folder = home.project()
     outside = home.root / "outside"
     outside.mkdir()

@@ -235,9 +235,9 @@ def check_trash_notes(home: ConfigHome) -> TryCase:
 
 
 def check_damaged_index(home: ConfigHome) -> TryCase:
-    """If bytes of an index file were changed, a search works or reports that a new index will be built.
+    """A search in an index with changed bytes works, or reports that a new index will be built.
 
-    In that case the next search builds it. Each case runs in its own process, because tantivy ends
+    After such a report, the next search builds the index. Each case runs in its own process, because tantivy ends
     the process if one of its threads fails.
     """
     server = ForkServer(str(REPO / "src"), str(REPO))
