@@ -97,13 +97,13 @@ def test_the_check_finds_other_ways_in_python(source: str) -> None:
 SOURCED_SCRIPTS = {"claim", "near-end", "new-folder", "programs", "where"}
 """Scripts that other scripts source after hooks/programs."""
 
-CHOSEN_PYTHON = re.compile(r'"\$(?:any|python)"(?= )(?! \])')
-"""Matches the Python that our scripts chose, if it is run. ``[ -x "$any" ]`` does not run it."""
+CHOSEN_PYTHON = re.compile(r'"\$(?:any_python|python)"(?= )(?! \])')
+"""Matches the Python that our scripts chose, if it is run. ``[ -x "$any_python" ]`` does not run it."""
 
 PROGRAM_IN_FOLDER = re.compile(
     r"(?:^|[;&|({!]|\b(?:then|else|elif|if|do|exec|env)\b)\s*(?:[A-Z_]+=\S*\s+)*(?:uv|git|python[\d.]*|pip|node|claude|tmux)(?![\w=])"
 )
-"""Matches a program that uses files of its working folder, if it runs without ``apart``."""
+"""Matches a program that uses files of its working folder, if it runs without ``run_isolated``."""
 
 
 def code_lines(script: str) -> list[str]:
@@ -126,7 +126,7 @@ def lines_with_forbidden_launches(script: str) -> list[str]:
 
 @pytest.mark.parametrize("path", SHELL_SCRIPTS, ids=lambda path: path.name)
 def test_scripts_start_programs_in_one_way(path: Path) -> None:
-    """Scripts source hooks/programs first, run Python with ``-I``, and other programs with ``apart``."""
+    """Scripts source hooks/programs first, run Python with ``-I``, and other programs with ``run_isolated``."""
     script = path.read_text(encoding="utf-8")
     if path.name != "programs":
         assert lines_with_forbidden_launches(script) == []
@@ -143,7 +143,7 @@ def test_scripts_start_programs_in_one_way(path: Path) -> None:
         "uv run python x",
         "x && git status",
         "exec python3 -I x",
-        '"$any" install.py',
+        '"$any_python" install.py',
         '[ -x "$python" ] && "$python" "$here/x.py"',
         "if PATH=x uv; then",
     ],

@@ -348,9 +348,9 @@ HOOK_DECLARATIONS = ("hooks.json", "codex.json")
 def insert_context_tokens(script: Path) -> str:
     """Return a script with the minimum number of tokens from which it asks the engine."""
     text = script.read_text(encoding="utf-8")
-    renewed, count = re.subn(r"(?<= |\n)look=\d+", f"look={LOOK_TOKENS}", text)
+    renewed, count = re.subn(r"(?<= |\n)check_at=\d+", f"check_at={LOOK_TOKENS}", text)
     if count != 1:
-        raise KeyError(f"look= stands {count} times in {script}")
+        raise KeyError(f"check_at= stands {count} times in {script}")
     return renewed
 
 

@@ -664,7 +664,7 @@ def test_the_installer_reads_no_settings_of_the_project(tmp_path: Path, is_users
         "PATH": "/usr/bin:/bin",
     }
     (tmp_path / "repo" / "x").mkdir(parents=True)
-    script = f'. "{REPO}/hooks/programs"; apart /usr/bin/env; apart pwd'
+    script = f'. "{REPO}/hooks/programs"; run_isolated /usr/bin/env; run_isolated pwd'
     given = {**env, "PIP_CONFIG_FILE": "x", "PIP_INDEX_URL": "https://host/"}
     done = subprocess.run(
         ["/bin/sh", "-c", script], env=given, cwd=tmp_path / "repo", capture_output=True, check=True
