@@ -1,4 +1,4 @@
-"""The demo: the real hook scripts answer on a bundled sample session, in a throw-away config folder."""
+"""Run the real hook scripts on a bundled sample session, in a temporary configuration folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SESSION = "0d5e5510-0000-4000-8000-00000000cafe"
 
 
 def main() -> int:
-    """Show the card, hand off, print the lineage and the child's opening, search; 0 where all of it worked."""
+    """Show the card, hand off, print the lineage and the child's opening, and search. Return 0."""
     with tempfile.TemporaryDirectory(prefix="resume-hooks-demo-") as scratch:
         work = Path(scratch, "checkout")
         work.mkdir()
@@ -23,11 +23,11 @@ def main() -> int:
         folder = Path(environ["CLAUDE_CONFIG_DIR"], "projects", key_of(work))
         folder.mkdir(parents=True)
         lay_sample(folder / f"{SESSION}.jsonl", work)
-        heading("An ordinary prompt passes; the hook says nothing")
+        heading("An ordinary prompt passes, and the hook prints nothing")
         print(repr(prompt("please fix the failing test", work, environ)))
-        heading("You type /full; here as in clients before 2.1.287: >resume")
+        heading("You type /full, or >resume in clients before 2.1.287")
         print(prompt(">resume", work, environ))
-        heading("You type /handoff fix the flaky upload test; here with >")
+        heading("You type /handoff fix the flaky upload test, or >handoff in these clients")
         print(prompt(">handoff fix the flaky upload test", work, environ))
         child = newest(folder)
         heading("resume-hooks lineage, in a shell")
@@ -46,9 +46,9 @@ def main() -> int:
 
 
 def demo_environment(scratch: Path) -> dict[str, str]:
-    """An environment whose home, config and plugin data are all in the scratch folder.
+    """Return an environment whose home, configuration and plugin data are all in the scratch folder.
 
-    Nothing is copied anywhere.
+    In this environment nothing is copied to the clipboard.
     """
     return {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -62,16 +62,16 @@ def demo_environment(scratch: Path) -> dict[str, str]:
 
 
 def lay_sample(path: Path, work: Path) -> None:
-    """Put the bundled session where the client would have written it, as if it had been started in ``work``."""
+    """Write the sample session to ``path``, as if the client had been started in ``work``."""
     sample = (ROOT / "demo" / "sample.jsonl").read_text(encoding="utf-8")
     path.write_text(sample.replace("/demo/checkout", str(work)), encoding="utf-8")
     path.chmod(0o600)
 
 
 def prompt(text: str, work: Path, environ: dict[str, str]) -> str:
-    """Send a prompt through hooks.json the way the client does.
+    """Send a prompt to the hook that hooks.json declares, as the client does.
 
-    The text it would show, ``""`` where it passes.
+    Return the text that the hook shows, or ``""`` if the prompt passes.
     """
     event = {
         "session_id": SESSION,
@@ -93,7 +93,7 @@ def prompt(text: str, work: Path, environ: dict[str, str]) -> str:
 
 
 def engine(arguments: list[str], work: Path, environ: dict[str, str]) -> str:
-    """Run a verb through the launcher that the skill uses, too."""
+    """Run a verb with ``hooks/engine``, as the skills do, and return its output."""
     command = ["sh", str(ROOT / "hooks" / "engine"), *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, cwd=work, env=environ, check=True
@@ -101,7 +101,7 @@ def engine(arguments: list[str], work: Path, environ: dict[str, str]) -> str:
 
 
 def newest(folder: Path) -> Path:
-    """The session that was written last."""
+    """Return the file of the session that was written last, other than the sample session."""
     return max(
         (path for path in folder.glob("*.jsonl") if path.stem != SESSION),
         key=lambda path: path.stat().st_mtime,
@@ -109,17 +109,17 @@ def newest(folder: Path) -> Path:
 
 
 def opening(child: Path) -> str:
-    """The first message of a session: what the model reads before anything is typed.
+    """Return a session's first message, which the model reads before the user types a prompt.
 
     Raises:
-        StopIteration: The session holds no message.
+        StopIteration: The session contains no message.
     """
     records = (json.loads(line) for line in child.read_text(encoding="utf-8").split("\n") if line)
     return str(next(record["message"]["content"] for record in records if "message" in record))
 
 
 def key_of(work: Path) -> str:
-    """The project folder's name for a working directory, asked of the engine's own rule."""
+    """Return the name of the project folder for a working folder, as the engine computes it."""
     sys.path.insert(0, str(ROOT / "src"))
     from resume_hooks.paths import project_key
 

@@ -29,9 +29,9 @@ def save_attempt(data: Path, state: dict[str, Any]) -> None:
 def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:
     """Return whether the packages must be installed now.
 
-    This is so if they are missing or outdated, and no installation failed in the last hour. If the
-    user `asked` for an installation, an earlier failure does not matter, and packages that can't be
-    loaded are replaced.
+    The result is True if the packages are missing or outdated, and no installation failed in the
+    last hour. If the user `asked` for an installation, an earlier failure does not matter, and
+    packages that can't be loaded are replaced.
     """
     if install_venv.is_ready(data, locks) and not (
         asked and install_venv.is_damaged(data / "venv")

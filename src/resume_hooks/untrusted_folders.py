@@ -1,6 +1,6 @@
 """Find the project's folders, whose files must not decide which programs run.
 
-They must not decide either where notes are stored. The project is the client's folder and the
+These files must not decide where notes are stored, either. The project is the client's folder and the
 current folder, each with the outermost repository around it. The user's home and the folders above
 it are never in the project, because some users keep their home and their own programs in a
 repository. This module uses only the standard library and must run on Python 3.9.

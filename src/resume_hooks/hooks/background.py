@@ -101,8 +101,9 @@ def archive_in_background(event: dict[str, Any]) -> None:
 def update_index() -> None:
     """Update the search index, unless another process is updating it. Raise OSError or ResumeHooksError.
 
-    Then write a note: everything up to its time ``made`` is indexed, and the next update starts
-    after its time ``look``. Its ``wait`` is true if the index could not be written.
+    Then write a note with three fields. Everything that was written up to the time ``made`` is
+    indexed. The next update starts after the time ``look``. ``wait`` is true if the index could not
+    be written.
     """
     if hook_replies.is_headless():
         return

@@ -238,7 +238,10 @@ def _run_trigger(
 def _draw_instruction(
     outcome: Outcome, trigger: Trigger, event: dict[str, Any], *, has_screen: bool
 ) -> dict[str, Any]:
-    """Return the module's instruction for the outcome of a trigger. Without a screen it is mostly a text."""
+    """Return the module's instruction for the outcome of a trigger.
+
+    Without a screen, the instruction is usually only a text.
+    """
     match outcome:
         case PendingAnswer(status, prompt=""):
             return {"wait": status}

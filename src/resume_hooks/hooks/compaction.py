@@ -289,8 +289,8 @@ def _shrink_conversation(
     """Return the smaller conversation, or ``{}`` if it would free too few tokens.
 
     ``threshold`` is in tokens. It is 0 if the context is full. If the last compaction at the
-    threshold was only a few turns ago, return ``skip`` and ``rests``, so that the module tries
-    again after later turns.
+    threshold was only a few turns ago, return a reply with ``skip`` and ``rests``, so that the
+    module tries again after later turns.
     """
     started = time.monotonic()
     is_handoff = method != TRIM_VALUE

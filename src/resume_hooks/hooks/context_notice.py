@@ -76,7 +76,8 @@ def claim_notice(session_id: str, path: str) -> str:
     note = hook_state.read_note(name)
     noticed_window = parse_positive_count(note.get("told"))
     hook_state.delete_old_notes(WINDOW_FILE_PREFIX, NOTE_SECONDS)
-    # Written before the session is read: if reading is slow or fails, later turns do not repeat it.
+    # The note is written before the session is read. If the reading is slow or fails, later turns
+    # do not read the session again.
     hook_state.write_note(name, note | {"look": UNREACHABLE_TOKENS, "told": noticed_window})
     percent, session = (
         settings.read_number("notice_percent"),

@@ -32,7 +32,7 @@ reading."""
 REFUSED_STATUS = "400"
 """The HTTP status of every error that the module reports.
 
-A text without it is the user's answer, or something else that the user typed.
+A text without this status was typed by the user. It may be the answer to the question.
 """
 
 FRESH_SESSION_HINT = "opens a new session without the refused messages."

@@ -36,9 +36,8 @@ CLEAR_HINT = "or /clear in an empty box: the new session starts with this digest
 
 # the option before a new task that has nothing to do with the old task
 NEW_TASK_OPTION = "--new-task"
-# the minimum number of characters of a shortened digest; the beginning of the full digest is better
-# than a shorter one
-# digest
+# the minimum number of characters of a shortened digest; instead of a shorter digest, the beginning
+# of the full digest is used
 MIN_DIGEST_CHARACTERS = 600
 
 
@@ -93,10 +92,10 @@ def _describe_step(next_step: str, title: str) -> list[str]:
 
 
 def offer_clear(receipt: Receipt) -> bool:
-    """Make the client's next ``/clear`` start with the opening of a child. Return whether it will.
+    """Make the client's next ``/clear`` start with the opening of a child.
 
-    It can't outside a client, in a headless client, or if the state folder can't be written. If the
-    child is rewritten later, call this function again.
+    Return False if that is not possible: outside a client, in a headless client, or if the state
+    folder can't be written. If the child is rewritten later, call this function again.
     """
     pid = find_client_pid()
     if pid is None:

@@ -55,7 +55,7 @@ MIN_PERCENT_TO_SHRINK = 20
 
 
 def usage_card(trigger: Trigger) -> str:
-    """Return the usage of a trigger. It takes any words, so the word "help" would be an ordinary word."""
+    """Return the card with the name, the arguments and the description of a trigger."""
     row = ROWS[trigger.verb]
     usage = f"{trigger.name(trigger.verb)} {row.argument}".rstrip()
     return f"resume-hooks · {usage}\n  {row.about}\n\n{NOTHING_CHANGED_TEXT}"

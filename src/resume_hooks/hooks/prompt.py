@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 USAGE_WORDS = {"help", "--help", "-h"}
-"""Words that ask for the usage of a trigger if nothing follows them. A trim handles them itself."""
+"""Words that ask for the usage of a trigger if nothing follows them. The trigger of a trim handles
+these words itself."""
 
 
 def main() -> None:

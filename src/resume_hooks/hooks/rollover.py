@@ -46,7 +46,7 @@ from resume_hooks.system.text import collapse_line, plain_line
 # the number of seconds after which the card must be shown; copying to the clipboard may take two
 # more
 MAX_CARD_SECONDS = ANSWER_SECONDS - 5.0
-# the number of these seconds that are reserved for writing the summary into the child
+# the part of ``MAX_CARD_SECONDS`` that is reserved for writing the summary into the child
 SUMMARY_WRITE_SECONDS = 5.0
 PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with its digest
 MAX_FACT_CHARACTERS = 300  # the maximum number of characters of a fact on the card

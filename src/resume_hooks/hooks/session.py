@@ -305,7 +305,10 @@ def _describe_giant_file(session_id: str, path: str) -> str:
 
 
 def _is_new_child(path: str) -> bool:
-    """Check whether a session is a child that was created a moment ago. Only its first line tells."""
+    """Check whether a session is a child that was created a moment ago.
+
+    Only the first line of the session's file is read.
+    """
     try:
         with open_regular(path) as stream:
             match = _CONTINUED_AT.search(stream.readline(MAX_INPUT_BYTES))

@@ -28,8 +28,8 @@ WAIT_SECONDS = 4.0
 POLL_SECONDS = 0.02
 NOTE_SECONDS = 600  # the number of seconds after which old notes are deleted
 
-# If the middle of a text is cut, this fraction (1/4) of the characters is for the end, which
-# contains the next step.
+# If the middle of a text is cut, its end gets the available characters divided by this number. The
+# end contains the next step.
 END_DIVISOR = 4
 CUT_NOTICE = "\n(cut here: the middle of this text did not fit)\n"
 _PREFIX = "parts-"

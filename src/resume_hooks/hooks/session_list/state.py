@@ -94,8 +94,8 @@ class ListEntry(NamedTuple):
 class _SearchableEntry(NamedTuple):
     """A session, and the texts in which the typed words are searched, in lower case.
 
-    ``title`` is the title with the tag, ``text`` all facts, and ``prompt`` the first prompt as
-    typed.
+    ``title`` is the title with the tag. ``text`` contains all other fields that can be searched.
+    ``prompt`` is the first prompt as typed.
     """
 
     row: ListedSession
