@@ -20,23 +20,23 @@ def main() -> int:
         work = Path(scratch, "checkout")
         work.mkdir()
         environ = demo_environment(Path(scratch))
-        folder = Path(environ["CLAUDE_CONFIG_DIR"], "projects", key_of(work))
+        folder = Path(environ["CLAUDE_CONFIG_DIR"], "projects", project_folder_name(work))
         folder.mkdir(parents=True)
-        lay_sample(folder / f"{SESSION}.jsonl", work)
-        heading("An ordinary prompt passes, and the hook prints nothing")
-        print(repr(prompt("please fix the failing test", work, environ)))
-        heading("You type /full, or >resume in clients before 2.1.287")
-        print(prompt(">resume", work, environ))
-        heading("You type /handoff fix the flaky upload test, or >handoff in these clients")
-        print(prompt(">handoff fix the flaky upload test", work, environ))
-        child = newest(folder)
-        heading("resume-hooks lineage, in a shell")
-        print(engine(["lineage", child.stem], work, environ))
-        heading("What the fresh session opens with")
-        print(opening(child))
-        heading("You, or the model, ask what was said before")
+        write_sample_session(folder / f"{SESSION}.jsonl", work)
+        print_heading("An ordinary prompt passes, and the hook prints nothing")
+        print(repr(send_prompt("please fix the failing test", work, environ)))
+        print_heading("You type /full, or >resume in clients before 2.1.287")
+        print(send_prompt(">resume", work, environ))
+        print_heading("You type /handoff fix the flaky upload test, or >handoff in these clients")
+        print(send_prompt(">handoff fix the flaky upload test", work, environ))
+        child = newest_session(folder)
+        print_heading("resume-hooks lineage, in a shell")
+        print(run_engine(["lineage", child.stem], work, environ))
+        print_heading("What the fresh session opens with")
+        print(read_opening(child))
+        print_heading("You, or the model, ask what was said before")
         print(
-            engine(
+            run_engine(
                 ["search", "why did retries fail", "--lineage", child.stem, "--limit", "2"],
                 work,
                 environ,
@@ -61,14 +61,14 @@ def demo_environment(scratch: Path) -> dict[str, str]:
     }
 
 
-def lay_sample(path: Path, work: Path) -> None:
+def write_sample_session(path: Path, work: Path) -> None:
     """Write the sample session to ``path``, as if the client had been started in ``work``."""
     sample = (ROOT / "demo" / "sample.jsonl").read_text(encoding="utf-8")
     path.write_text(sample.replace("/demo/checkout", str(work)), encoding="utf-8")
     path.chmod(0o600)
 
 
-def prompt(text: str, work: Path, environ: dict[str, str]) -> str:
+def send_prompt(text: str, work: Path, environ: dict[str, str]) -> str:
     """Send a prompt to the hook that hooks.json declares, as the client does.
 
     Return the text that the hook shows, or ``""`` if the prompt passes.
@@ -92,7 +92,7 @@ def prompt(text: str, work: Path, environ: dict[str, str]) -> str:
     return str(json.loads(out)["reason"]) if out else ""
 
 
-def engine(arguments: list[str], work: Path, environ: dict[str, str]) -> str:
+def run_engine(arguments: list[str], work: Path, environ: dict[str, str]) -> str:
     """Run a verb with ``hooks/engine``, as the skills do, and return its output."""
     command = ["sh", str(ROOT / "hooks" / "engine"), *arguments]
     return subprocess.run(
@@ -100,7 +100,7 @@ def engine(arguments: list[str], work: Path, environ: dict[str, str]) -> str:
     ).stdout.rstrip()
 
 
-def newest(folder: Path) -> Path:
+def newest_session(folder: Path) -> Path:
     """Return the file of the session that was written last, other than the sample session."""
     return max(
         (path for path in folder.glob("*.jsonl") if path.stem != SESSION),
@@ -108,7 +108,7 @@ def newest(folder: Path) -> Path:
     )
 
 
-def opening(child: Path) -> str:
+def read_opening(child: Path) -> str:
     """Return a session's first message, which the model reads before the user types a prompt.
 
     Raises:
@@ -118,7 +118,7 @@ def opening(child: Path) -> str:
     return str(next(record["message"]["content"] for record in records if "message" in record))
 
 
-def key_of(work: Path) -> str:
+def project_folder_name(work: Path) -> str:
     """Return the name of the project folder for a working folder, as the engine computes it."""
     sys.path.insert(0, str(ROOT / "src"))
     from resume_hooks.paths import project_key
@@ -126,7 +126,7 @@ def key_of(work: Path) -> str:
     return project_key(str(work))
 
 
-def heading(text: str) -> None:
+def print_heading(text: str) -> None:
     """Print a heading as wide as the terminal allows."""
     width = min(shutil.get_terminal_size().columns, 100)
     print(f"\n== {text} {'=' * max(0, width - len(text) - 4)}")

@@ -7,7 +7,9 @@ import sys
 
 # Using os.path in place of pathlib, and not using runpy, saves 6 ms in every search.
 HOOKS = os.path.dirname(os.path.abspath(__file__))
-DAMAGED = "resume-hooks: the engine's packages do not load ({}). Start Claude Code, or run: {}"
+DAMAGED_PACKAGES_MESSAGE = (
+    "resume-hooks: the engine's packages do not load ({}). Start Claude Code, or run: {}"
+)
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
@@ -20,4 +22,4 @@ if __name__ == "__main__":
         from resume_hooks.hooks.fallback import install_command, mark_venv_broken
 
         mark_venv_broken()
-        sys.exit(DAMAGED.format(error, install_command()))
+        sys.exit(DAMAGED_PACKAGES_MESSAGE.format(error, install_command()))

@@ -50,12 +50,12 @@ export async function trim($, reply) {
   if (reply.remark) $.ui.log(reply.remark)
 }
 
-const MIN_TURNS_BETWEEN = 5 // The engine has the same minimum number of turns.
+const MIN_TURNS_BETWEEN_COMPACTIONS = 5 // The engine has the same minimum number of turns.
 let thresholdState = {} // The current session's turns since the last attempt, and the number of tokens from which another attempt is useful.
 export async function compactAboveThreshold($, measured) {
   const id = await $.session.id(), { line, tokens } = measured
-  if (thresholdState.id !== id) thresholdState = { id, turns: MIN_TURNS_BETWEEN, from: 0 }
-  const isDue = ++thresholdState.turns >= MIN_TURNS_BETWEEN && line && tokens >= Math.max(line.from, thresholdState.from)
+  if (thresholdState.id !== id) thresholdState = { id, turns: MIN_TURNS_BETWEEN_COMPACTIONS, from: 0 }
+  const isDue = ++thresholdState.turns >= MIN_TURNS_BETWEEN_COMPACTIONS && line && tokens >= Math.max(line.from, thresholdState.from)
   if (!isDue || (await $.prompt.read()).text) return // The user is typing. The next turn tries again.
   const reply = { ...line }
   Object.assign(thresholdState, { turns: 0, from: tokens * 1.25 })

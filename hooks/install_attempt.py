@@ -62,7 +62,7 @@ def run(data: Path, locks: list[Path]) -> int:
     save_attempt(data, state)
     try:
         install_venv.build_venv(data, locks)
-        state.update(state="ready", tool=install_venv.lending_python(data / "venv"))
+        state.update(state="ready", tool=install_venv.find_lending_python(data / "venv"))
     except install_venv.MissingPythonError as error:
         # No network was needed for this failure, so the next start tries again.
         state.update(state="failed", error=str(error))

@@ -28,7 +28,7 @@ __all__ = [
     "digest",
     "is_damaged",
     "is_ready",
-    "wanted_locks",
+    "list_wanted_locks",
 ]
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE_LOCK = ROOT / "requirements.lock"
@@ -40,7 +40,7 @@ A venv that contains this file uses the packages of that Python.
 """
 
 
-def wanted_locks(*, team: bool) -> list[Path]:
+def list_wanted_locks(*, team: bool) -> list[Path]:
     """Return the lock files to install: the engine's, and for a team also that of the database driver."""
     sys.path.insert(0, str(ROOT / "src"))
     from resume_hooks import questions, seam  # Our own modules, which run on any Python >= 3.9.
@@ -80,7 +80,7 @@ def build_venv(data: Path, locks: list[Path]) -> None:
     wants_driver = TEAM_LOCK in locks
     driver_error: BuildError | None = None
     try:
-        tool = lending_python(data)
+        tool = find_lending_python(data)
         if tool and not wants_driver and borrow_packages(fresh, tool):
             switch_venv(data, fresh)
             return
@@ -110,10 +110,10 @@ def lacks_only_driver(data: Path) -> bool:
     If such a venv is outdated, it lacks only the team's driver.
     """
     venv = data / "venv"
-    return is_ready(data, [ENGINE_LOCK]) and not lending_python(venv) and not is_damaged(venv)
+    return is_ready(data, [ENGINE_LOCK]) and not find_lending_python(venv) and not is_damaged(venv)
 
 
-def lending_python(folder: Path) -> str:
+def find_lending_python(folder: Path) -> str:
     """Return the path of the Python whose packages the venv in a folder uses, or "" if it has its own.
 
     For the data folder, return the Python that new venvs must use.

@@ -22,7 +22,7 @@ theirs = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
 pathlib.Path(ours, "resume-hooks.pth").write_text("".join(f"{path}\\n" for path in theirs), encoding="utf-8")
 """
 LIMIT_SECONDS = 600
-UV = ("uv", "--quiet", "--no-config")
+UV_COMMAND = ("uv", "--quiet", "--no-config")
 
 
 FAILURE_REASONS = (
@@ -91,7 +91,7 @@ def venv_python(venv: Path) -> Path:
 def create_venv(venv: Path, maker: str, lock: Path) -> None:
     """Create a venv with the packages in a lock file. `maker` is the path of a Python, or "uv"."""
     if maker == "uv":
-        run_step("uv venv", *UV, "venv", "--no-project", "--python", ">=3.11", str(venv))
+        run_step("uv venv", *UV_COMMAND, "venv", "--no-project", "--python", ">=3.11", str(venv))
     else:
         run_step("python -m venv", maker, "-I", "-m", "venv", str(venv))
     install_lock(venv, maker, lock, IMPORT_CHECK_CODE)
@@ -123,7 +123,7 @@ def _is_installed_from(wheels: Path, inside: str, maker: str, lock: Path) -> boo
 def _pip_install(inside: str, maker: str, lock: Path, *source: str) -> None:
     locked = (*source, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock))
     if maker == "uv":
-        run_step("uv pip install", *UV, "pip", "install", "--python", inside, *locked)
+        run_step("uv pip install", *UV_COMMAND, "pip", "install", "--python", inside, *locked)
     else:
         run_step("pip install", inside, "-I", "-m", "pip", "install", "--no-input", *locked)
 

@@ -212,7 +212,7 @@ def test_a_clock_jump_does_not_block_an_install(
     install_attempt, install_venv = map(
         importlib.import_module, ("install_attempt", "install_venv")
     )
-    now, locks = time.time(), install_venv.wanted_locks(team=False)
+    now, locks = time.time(), install_venv.list_wanted_locks(team=False)
     state = {
         "lock": install_venv.digest(locks),
         "started": now,

@@ -103,10 +103,10 @@ STATE_NAMES = _OWN_STATE_NAMES | {
 """Names of the files in our state folder.
 
 An environment variable may name another state folder only if all files in that folder have these
-names. If the folder has files, one must be ``STATE_MARK``, or have a name that only we use.
+names. If the folder has files, one must be ``STATE_MARKER_NAME``, or have a name that only we use.
 """
 
-STATE_MARK = ".resume-hooks-state"
+STATE_MARKER_NAME = ".resume-hooks-state"
 """A file that we create in a state folder that a variable named."""
 
 
@@ -131,7 +131,7 @@ def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
     for name in all_names:
         if not name.startswith(".") and name != "lost+found":
             names.add(name)
-    if all_names & {STATE_MARK, *_OWN_STATE_NAMES}:
+    if all_names & {STATE_MARKER_NAME, *_OWN_STATE_NAMES}:
         foreign_names = names - STATE_NAMES
     else:
         foreign_names = names
@@ -168,7 +168,7 @@ def make_private_folder(path: str, where: Where) -> str:
         with contextlib.suppress(OSError):
             os.close(
                 os.open(
-                    os.path.join(where.state, STATE_MARK),
+                    os.path.join(where.state, STATE_MARKER_NAME),
                     os.O_WRONLY | os.O_CREAT | os.O_EXCL,
                     0o600,
                 )

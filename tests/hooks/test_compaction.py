@@ -328,7 +328,7 @@ def test_a_session_of_one_long_turn_is_left_to_the_client(
     """The client compacts a session of one long turn by itself, because little could be trimmed."""
     rows = module_messages(parent)
     left = compact_automatically(rows[:4], "trim", monkeypatch)
-    assert left == {"remark": compaction.FREES_LITTLE_REMARK.format(chosen="trim")}
+    assert left == {"remark": compaction.TOO_LITTLE_FREED_REMARK.format(chosen="trim")}
 
 
 def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:

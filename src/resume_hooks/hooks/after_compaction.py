@@ -40,7 +40,7 @@ They contain about eight compactions, usually enough to fill the available chara
 """
 
 _FACTS_HEADING = "Facts about this session from before it was compacted:"
-_WORD = compile_lazily(r"[^\W_][\w./-]{2,}")
+_WORD_PATTERN = compile_lazily(r"[^\W_][\w./-]{2,}")
 # A message is left out if the summary contains at least this fraction of its words.
 REPEATED_WORDS_FRACTION = 0.8
 
@@ -103,10 +103,10 @@ def remove_summary(digest: Digest) -> Digest:
     )
     if summary is None:
         return digest
-    summary_words = {word.lower() for word in _WORD.findall(summary.text)}
+    summary_words = {word.lower() for word in _WORD_PATTERN.findall(summary.text)}
 
     def is_new(row: DigestEntry | TalkMessage) -> bool:
-        words = {word.lower() for word in _WORD.findall(row.text)}
+        words = {word.lower() for word in _WORD_PATTERN.findall(row.text)}
         is_summary = isinstance(row, TalkMessage) and row.kind is MessageKind.SUMMARY
         return not is_summary and len(words & summary_words) < REPEATED_WORDS_FRACTION * len(words)
 

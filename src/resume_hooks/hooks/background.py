@@ -26,13 +26,13 @@ from resume_hooks.storage.state_file import is_process_running
 from resume_hooks.system.processes import find_client_pid
 
 MAX_INPUT_BYTES = 1024 * 1024
-WORK_SECONDS = 20.0  # the number of seconds after which no new work begins
+MAX_WORK_SECONDS = 20.0  # the number of seconds after which no new work begins
 # the number of seconds after which no new work begins in a headless run; the client may delete old
 # sessions 5 seconds after its start
-HEADLESS_SECONDS = 4.0
+MAX_HEADLESS_WORK_SECONDS = 4.0
 RETRY_SECONDS = 60 * 60  # the number of seconds until work that failed is tried again
 
-INDEX_SECONDS = 240.0
+MAX_INDEX_SECONDS = 240.0
 """Number of seconds after which indexing stops. The client would end the hook after 300 seconds."""
 
 HOOK_NICENESS = 10
@@ -64,9 +64,9 @@ def archive_in_background(event: dict[str, Any]) -> None:
     """
     is_headless = hook_replies.is_headless()
     if is_headless:
-        is_over = _make_stop_condition(HEADLESS_SECONDS, None)
+        is_over = _make_stop_condition(MAX_HEADLESS_WORK_SECONDS, None)
     else:
-        is_over = _make_stop_condition(WORK_SECONDS, find_client_pid())
+        is_over = _make_stop_condition(MAX_WORK_SECONDS, find_client_pid())
     expiring_sessions.archive_expiring_sessions(event, is_over, is_at_start=False)
     archive_pending(Where(), is_over)
     claims.remove_sidecars_of_killed_commands(Where())
@@ -113,7 +113,7 @@ def update_index() -> None:
     started, seconds_to_next, is_failed = int(time.time()), DAY, False
     try:
         if update_stored_index(
-            Where(), _make_stop_condition(INDEX_SECONDS, find_client_pid())
+            Where(), _make_stop_condition(MAX_INDEX_SECONDS, find_client_pid())
         ).remaining_files:
             return
     except ResumeHooksError:
@@ -129,7 +129,7 @@ def run_parts_in_background() -> None:
     if hook_replies.is_headless():
         return
     for work_after_start in seam.find_answers(questions.work_after_start):
-        work_after_start(Where(), _make_stop_condition(INDEX_SECONDS, find_client_pid()))
+        work_after_start(Where(), _make_stop_condition(MAX_INDEX_SECONDS, find_client_pid()))
 
 
 def _make_stop_condition(seconds: float, client_id: int | None) -> Callable[[], bool]:

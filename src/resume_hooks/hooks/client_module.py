@@ -169,7 +169,7 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
     if verb == COMPACTION_PLAN_QUESTION:
         return prompt.run_with_error_reply(
             lambda: compaction.answer_compaction(event),
-            compaction.decline_compaction(event),
+            compaction.make_decline_reply(event),
             trigger,
             event,
         )

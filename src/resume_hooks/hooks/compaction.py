@@ -49,7 +49,7 @@ AUTO_TRIGGER, THRESHOLD_TRIGGER = "auto", "line"
 """
 
 # the minimum number of prompts between a compaction and the next one at the threshold
-MIN_TURNS_BETWEEN = 5
+MIN_TURNS_BETWEEN_COMPACTIONS = 5
 # the size to reach by an automatic compaction, as a fraction of the context or of the threshold
 TARGET_FRACTION = 0.5
 # the maximum size of the result as a fraction of the context; a larger result would soon be
@@ -62,17 +62,15 @@ MAX_FACTS_CHARACTERS = 3_900
 ALTERNATIVES_NOTE = "asked-compaction.json"
 
 SHRUNK_REMARK = "The session was full and was shrunk in place (compaction {chosen}). "
-FREES_LITTLE_REMARK = (
+TOO_LITTLE_FREED_REMARK = (
     "Compaction {chosen} would have freed too little, so Claude Code writes its own summary."
 )
 """Remarks after an automatic compaction, which comes unexpectedly for the user."""
 
 THRESHOLD_REMARK = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
 
-TOO_SOON_TEXT = (
-    f"the last compaction is fewer than {MIN_TURNS_BETWEEN} turns ago; later turns try again"
-)
-FREES_LITTLE_AT_THRESHOLD = (
+TOO_SOON_TEXT = f"the last compaction is fewer than {MIN_TURNS_BETWEEN_COMPACTIONS} turns ago; later turns try again"
+TOO_LITTLE_FREED_TEXT = (
     "{chosen} would free less than a fifth of the context. Type /handoff instead."
 )
 """Texts about a compaction at the threshold. Each fits a row of 80 columns."""
@@ -164,7 +162,7 @@ def _trim_on_request(session: SessionFile, event: dict[str, Any], where: Where) 
     )
 
 
-def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
+def make_decline_reply(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
     """Return a function that takes the reason of a failure and returns the module's answer.
 
     The answer shows the reason only if the user or the threshold requested the compaction.
@@ -245,7 +243,7 @@ def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where
         return {}
     shrunk_conversation = _shrink_conversation(session, event, where, method)
     if not shrunk_conversation:
-        return {"remark": FREES_LITTLE_REMARK.format(chosen=setting)}
+        return {"remark": TOO_LITTLE_FREED_REMARK.format(chosen=setting)}
     return {
         **shrunk_conversation,
         "remark": SHRUNK_REMARK.format(chosen=setting) + shrunk_conversation["remark"],
@@ -268,7 +266,7 @@ def _compact_at_threshold(
         return shrunk_conversation
     if not shrunk_conversation:
         raise NothingToTrim(
-            FREES_LITTLE_AT_THRESHOLD.format(chosen=setting)
+            TOO_LITTLE_FREED_TEXT.format(chosen=setting)
             if tokens
             else f"{COMPACTION_SETTING} is {setting}"
         )
@@ -308,7 +306,8 @@ def _shrink_conversation(
         if (
             threshold
             and chain[0].is_boundary
-            and sum(node.is_prompt and not node.is_copied for node in chain) < MIN_TURNS_BETWEEN
+            and sum(node.is_prompt and not node.is_copied for node in chain)
+            < MIN_TURNS_BETWEEN_COMPACTIONS
         ):
             # The module checks the turns too, but it forgets its last compaction when the client
             # restarts.

@@ -36,9 +36,9 @@ _TEXT_FIELDS = ("started", "parent_id", "child_id", "child_file", "opening")
 _NUMBER_FIELDS = ("pid", "child_size")
 TAIL_BYTES = 262_144  # the number of bytes at the end of a session's file that are searched for its last answers
 
-_PREFIX = "handoff-"
+_NOTE_PREFIX = "handoff-"
 _ANNOUNCED_SUFFIX = ".told"
-_NEW_SUFFIX = ".json"
+_UNANNOUNCED_SUFFIX = ".json"
 
 
 class PendingHandoff(NamedTuple):
@@ -89,10 +89,10 @@ class PendingHandoff(NamedTuple):
 
 def store_handoff(handoff: PendingHandoff) -> None:
     """Store a handoff in place of the client's last handoff. Raise OSError if it can't be written."""
-    hook_state.delete_old_notes(_PREFIX)
-    name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_NEW_SUFFIX}"
+    hook_state.delete_old_notes(_NOTE_PREFIX)
+    name = f"{_NOTE_PREFIX}{handoff.pid}-{handoff.child_id}{_UNANNOUNCED_SUFFIX}"
     hook_state.write_note(name, handoff._asdict())
-    for other_name in hook_state.list_note_names(f"{_PREFIX}{handoff.pid}-"):
+    for other_name in hook_state.list_note_names(f"{_NOTE_PREFIX}{handoff.pid}-"):
         if other_name != name:
             hook_state.consume_note(other_name)
 
@@ -106,7 +106,7 @@ def consume_cleared_handoff(
     session has no pending handoff. A handoff of another session is kept, because the client may
     return to that session.
     """
-    for name in hook_state.list_note_names(f"{_PREFIX}{pid}-"):
+    for name in hook_state.list_note_names(f"{_NOTE_PREFIX}{pid}-"):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if handoff is None or cleared_id not in {None, handoff.parent_id}:
             continue
@@ -148,7 +148,7 @@ def _time_of_answer(row: bytes) -> str:
 
 def consume_handoffs_of_parent(parent_id: str) -> None:
     """Delete the handoffs of a session. Call this if the session was continued in another way."""
-    for name in hook_state.list_note_names(_PREFIX):
+    for name in hook_state.list_note_names(_NOTE_PREFIX):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if handoff is not None and handoff.parent_id == parent_id:
             _consume_handoff_note(name)
@@ -156,7 +156,7 @@ def consume_handoffs_of_parent(parent_id: str) -> None:
 
 def consume_handoff_to_child(child_id: str) -> None:
     """Delete the handoff to a child. Call this if somebody opened the child."""
-    for name in hook_state.list_note_names(_PREFIX):
+    for name in hook_state.list_note_names(_NOTE_PREFIX):
         if _stem_of_note(name).endswith(f"-{child_id}"):
             _consume_handoff_note(name)
 
@@ -168,8 +168,8 @@ def find_handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
     later starts skip them.
     """
     candidates = []
-    for name in hook_state.list_note_names(_PREFIX):
-        if not name.endswith(_NEW_SUFFIX):
+    for name in hook_state.list_note_names(_NOTE_PREFIX):
+        if not name.endswith(_UNANNOUNCED_SUFFIX):
             continue
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if (
@@ -198,7 +198,7 @@ def _consume_handoff_note(name: str) -> bool:
     """Delete a note, even if another client is just renaming it. Return True only to the first caller."""
     return any(
         hook_state.consume_note(_stem_of_note(name) + ending)
-        for ending in (_NEW_SUFFIX, _ANNOUNCED_SUFFIX)
+        for ending in (_UNANNOUNCED_SUFFIX, _ANNOUNCED_SUFFIX)
     )
 
 
@@ -230,7 +230,7 @@ def _parse_handoff_note(note: Dict[str, Any], name: str) -> Optional[PendingHand
         or handoff.parent_id == handoff.child_id
     ):
         return None
-    has_its_name = _stem_of_note(name) == f"{_PREFIX}{handoff.pid}-{handoff.child_id}"
+    has_its_name = _stem_of_note(name) == f"{_NOTE_PREFIX}{handoff.pid}-{handoff.child_id}"
     if has_its_name and len(handoff.opening) <= MAX_OPENING_CHARACTERS:
         return handoff
     return None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.sessions.session import Session
 
-ALL_WORD = "--all"  # the first word of a search in all projects
+ALL_OPTION = "--all"  # the first word of a search in all projects
 # matches a quoted text, or a word outside quotes that looks like an option (group 1)
 _OPTION_PATTERN = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')
 
@@ -112,13 +112,13 @@ def parse_search_words(text: str) -> tuple[bool, str]:
     Raise UsageError for an unknown option.
     """
     first_word, *other_words = text.split(maxsplit=1) or [""]
-    in_all_projects = first_word.lower() == ALL_WORD
+    in_all_projects = first_word.lower() == ALL_OPTION
     search_words = " ".join(other_words) if in_all_projects else text
     if option := next(
         (match[1] for match in _OPTION_PATTERN.finditer(search_words) if match[1]), ""
     ):
         raise UsageError(
-            f"{option} is not an option here; the only option is {ALL_WORD}, before the words",
+            f"{option} is not an option here; the only option is {ALL_OPTION}, before the words",
             f'More options, in a shell: resume-hooks search --help. To search for the text: "{option}", in quotes.',
         )
     return in_all_projects, search_words

@@ -51,7 +51,7 @@ SUMMARY_WRITE_SECONDS = 5.0
 PLANNING_SECONDS = 10.0  # the time limit in seconds for planning the child with its digest
 MAX_FACT_CHARACTERS = 300  # the maximum number of characters of a fact on the card
 
-_PREFIX = "rollover-"
+_NOTE_PREFIX = "rollover-"
 CLEAR_HINT = "or /clear in an empty box: the new session has this, too (cut if long)"
 WAITING_STATUS = f"asking a model for the summary: up to {MODEL_TIME}"
 """The line that the client shows while a model writes the summary."""
@@ -180,7 +180,7 @@ def answer_abandoned_wait(parent: Session, where: Where, trigger: Trigger) -> st
 
     It names the child, and the trigger that asks again.
     """
-    name = f"{_PREFIX}{parent.session_id}.json"
+    name = f"{_NOTE_PREFIX}{parent.session_id}.json"
     if "writer" in hook_state.read_note(name):
         hook_state.consume_note(name)
     child = summary.find_unfinished_rollover(parent, where)
@@ -242,7 +242,7 @@ def _store_rollover_note(
             "until": time.time() + MODEL_SECONDS + MAX_CARD_SECONDS,
         }
     with contextlib.suppress(OSError):
-        hook_state.delete_old_notes(_PREFIX)
+        hook_state.delete_old_notes(_NOTE_PREFIX)
         hook_state.write_note(_rollover_note_name(request), note)
 
 
@@ -275,4 +275,4 @@ def _find_existing_rollover(parent: Session, request: Request) -> AnyOpenedSessi
 
 
 def _rollover_note_name(request: Request) -> str:
-    return f"{_PREFIX}{request.session_id}.json"
+    return f"{_NOTE_PREFIX}{request.session_id}.json"

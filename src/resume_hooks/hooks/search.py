@@ -12,7 +12,12 @@ from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import CARD_COLUMNS, MAX_TITLE_COLUMNS
-from resume_hooks.hooks.request import ALL_WORD, Request, current_folder, parse_search_words
+from resume_hooks.hooks.request import (
+    ALL_OPTION,
+    Request,
+    current_folder,
+    parse_search_words,
+)
 from resume_hooks.hooks.session_list.rows import cut_snippet_start, cut_to_columns
 from resume_hooks.hooks.session_list.state import MAX_UPDATE_SECONDS
 from resume_hooks.hooks.time_limit import time_limit
@@ -54,7 +59,7 @@ def answer_request(request: Request) -> Report:
 
 def _search_command(words: str, *, in_all_projects: bool, max_hits: int = 0) -> str:
     options = [
-        *([ALL_WORD] if in_all_projects else []),
+        *([ALL_OPTION] if in_all_projects else []),
         *([f"--limit={min(max_hits, MAX_SEARCH_HITS)}"] if max_hits else []),
     ]
     return shell_command(shlex.join(["search", *options, words]))
@@ -95,7 +100,7 @@ def search_card(result: SearchResult, typed_name: str, *, in_all_projects: bool 
         if in_all_projects:
             wider_command = ""
         else:
-            wider_command = f"{typed_name} {ALL_WORD} {collapse_line(plain_line(query), MAX_TITLE_COLUMNS)}, or "
+            wider_command = f"{typed_name} {ALL_OPTION} {collapse_line(plain_line(query), MAX_TITLE_COLUMNS)}, or "
         last_line = f"Try {wider_command}other words."
     return "\n".join([*lines, last_line])
 

@@ -44,7 +44,7 @@ MIN_SHOWN_DOLLARS = 0.01
 # session's id follows.
 _COLD_PREFIX = "cold-"
 
-_CONTINUED_AT = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
+_CONTINUED_AT_FIELD = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 EXPIRING_ARGUMENT, NEW_FOLDER_ARGUMENT = "near-end", "new-folder"
 """Arguments of this process at a start: sessions expire soon, or the folder has no sessions."""
@@ -311,7 +311,7 @@ def _is_new_child(path: str) -> bool:
     """
     try:
         with open_regular(path) as stream:
-            match = _CONTINUED_AT.search(stream.readline(MAX_INPUT_BYTES))
+            match = _CONTINUED_AT_FIELD.search(stream.readline(MAX_INPUT_BYTES))
     except OSError:
         return False
     return match is not None and match[1].decode() > _format_timestamp(

@@ -9,7 +9,7 @@ from resume_hooks.clock import format_minute
 from resume_hooks.derive.outcome import Report, report_on_text
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import MAX_TITLE_COLUMNS
-from resume_hooks.hooks.request import ALL_WORD, Request, current_folder
+from resume_hooks.hooks.request import ALL_OPTION, Request, current_folder
 from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
@@ -27,13 +27,13 @@ MAX_LISTED_SESSIONS = 10
 
 def answer_request(request: Request) -> Report:
     """List the newest sessions. Raise UsageError for a word that is not an option."""
-    if request.text not in {"", ALL_WORD}:
+    if request.text not in {"", ALL_OPTION}:
         unknown_words = collapse_line(request.text, MAX_TITLE_COLUMNS)
         raise UsageError(
             f"'{unknown_words}' is not an option",
             f"To search for words: {request.trigger.name('search')} {unknown_words}",
         )
-    in_all_projects = request.text == ALL_WORD
+    in_all_projects = request.text == ALL_OPTION
     with time_limit(shell_command("sessions")):
         if request.path:
             folder = home_folder(HeadTail(request.path), request.where)
@@ -59,7 +59,7 @@ def sessions_card(rows: Sequence[ListedSession], current_id: str, *, in_all_proj
             f"  {' · '.join(_describe_row(row, current_id))}",
         ]
         lines += [f"  {row.commands.in_client}"]
-    more_line = f"  more, in a shell: {shell_command(f'sessions {ALL_WORD}' if in_all_projects else 'sessions')}"
+    more_line = f"  more, in a shell: {shell_command(f'sessions {ALL_OPTION}' if in_all_projects else 'sessions')}"
     return "\n".join(
         [
             *lines,

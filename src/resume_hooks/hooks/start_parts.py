@@ -32,7 +32,7 @@ NOTE_SECONDS = 600  # the number of seconds after which old notes are deleted
 # end contains the next step.
 END_DIVISOR = 4
 CUT_NOTICE = "\n(cut here: the middle of this text did not fit)\n"
-_PREFIX = "parts-"
+_NOTE_PREFIX = "parts-"
 
 
 def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
@@ -58,7 +58,7 @@ def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
 
 def delete_old_start_notes() -> None:
     """Delete the notes of earlier starts."""
-    hook_state.delete_old_notes(_PREFIX, NOTE_SECONDS)
+    hook_state.delete_old_notes(_NOTE_PREFIX, NOTE_SECONDS)
 
 
 def remove_middle(text: str, max_units: int) -> str:
@@ -75,7 +75,7 @@ def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list
     """Write the parts for the other hooks and wait. Return the numbers of the parts that no hook printed."""
     names = []
     for number in range(1, len(parts) + 1):
-        names.append(f"{_PREFIX}{session_id}-{number}")
+        names.append(f"{_NOTE_PREFIX}{session_id}-{number}")
     try:
         for name, part in zip(names, parts):  # noqa: B905 - 3.9 has no strict
             hook_state.consume_note(name)
@@ -99,4 +99,4 @@ def _offer_parts(session_id: str, process_id: int, parts: Sequence[str]) -> list
 
 
 def _start_note_name(session_id: str) -> str:
-    return f"{_PREFIX}{session_id}.json"
+    return f"{_NOTE_PREFIX}{session_id}.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resume_hooks.cli.picker.choose import FORK_HINT, KEY_ACTIONS
+from resume_hooks.cli.picker.choose import FORK_CONFIRMATION_HINT, KEY_ACTIONS
 from resume_hooks.search.listing import ListedSession
 from tests.builders import (
     SESSION,
@@ -31,9 +31,9 @@ def test_undoing_a_compaction_needs_two_presses(config_home: ConfigHome) -> None
     one = make_listed_session(1)._replace(
         session_id=SESSION, path=write_session(folder, SESSION, rows)
     )
-    assert fork(one, "") == FORK_HINT
+    assert fork(one, "") == FORK_CONFIRMATION_HINT
     assert len(list(folder.glob("*.jsonl"))) == 1
-    made = fork(one, FORK_HINT)
+    made = fork(one, FORK_CONFIRMATION_HINT)
     assert isinstance(made, ListedSession)
     assert made.session_id != SESSION
     write_session(folder, SESSION, conversation(2))

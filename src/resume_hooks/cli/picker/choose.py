@@ -26,7 +26,9 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.transcript import was_compacted
 
-FORK_HINT = "Ctrl+B again: opens a fork from before the compaction; the session stays as it is"
+FORK_CONFIRMATION_HINT = (
+    "Ctrl+B again: opens a fork from before the compaction; the session stays as it is"
+)
 MAX_LISTED_SESSIONS = 30  # the maximum number of sessions in the numbered list
 # the maximum number of sessions that the numbered list filters; more would keep the user waiting
 MAX_SEARCHED_SESSIONS = 2_000
@@ -110,9 +112,9 @@ def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSes
     the fork is not possible, return a message with the reason. ``message`` is the message on the
     screen.
     """
-    if message != FORK_HINT:
+    if message != FORK_CONFIRMATION_HINT:
         if was_compacted(row.path):
-            return FORK_HINT
+            return FORK_CONFIRMATION_HINT
         return "The session has no compaction to undo."
     session = Session.open_path(row.path, Where())
     try:

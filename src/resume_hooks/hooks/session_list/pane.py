@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resume_hooks.derive.outcome import OpenedSession, Outcome
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import hook_replies, prompt
-from resume_hooks.hooks.request import ALL_WORD, current_folder, parse_search_words
+from resume_hooks.hooks.request import ALL_OPTION, current_folder, parse_search_words
 from resume_hooks.hooks.session_list.rows import (
     cut_snippet_start,
     cut_to_columns,
@@ -108,7 +108,7 @@ SEARCHING_HINT = " by name · searching the turns …"
 BUSY_HINT = "one moment, searching …"
 CLOSE_HINT = "Esc closes"
 FOCUS_HINT = "Keys go to the prompt · Ctrl+X Tab: back here"
-FIELD_PLACEHOLDER = f"words, or {ALL_WORD}"
+FIELD_PLACEHOLDER = f"words, or {ALL_OPTION}"
 ENTER_LABEL = "look into it"
 
 
@@ -140,7 +140,7 @@ def open_pane(text: str) -> dict[str, Any]:
     user can type the next word. Raise UsageError for an unknown option.
     """
     in_all_projects, words = parse_search_words(text)
-    parts = [ALL_WORD] if in_all_projects else []
+    parts = [ALL_OPTION] if in_all_projects else []
     return {
         "words": "".join(f"{part} " for part in [*parts, *words.split()]),
         "head": BUSY_HINT,
@@ -176,7 +176,7 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
         return 0
 
     typed_words = hook_replies.text_field(event, "args").split()
-    words = " ".join(word for word in typed_words if word != ALL_WORD)
+    words = " ".join(word for word in typed_words if word != ALL_OPTION)
     marked_id, step, reference, hit_text = (
         hook_replies.text_field(event, name) for name in ("at", "step", "reference", "found")
     )
@@ -187,7 +187,7 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
     )
     return PaneEvent(
         words,
-        ALL_WORD in typed_words,
+        ALL_OPTION in typed_words,
         marked_id,
         columns,
         lines,

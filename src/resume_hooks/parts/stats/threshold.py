@@ -14,7 +14,7 @@ from resume_hooks.derive.opening_size import parse_tokens
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
 from resume_hooks.hooks.compaction import (
     MAX_RESULT_FRACTION,
-    MIN_TURNS_BETWEEN,
+    MIN_TURNS_BETWEEN_COMPACTIONS,
     TARGET_FRACTION,
     TRIM_VALUE,
 )
@@ -102,7 +102,7 @@ class _ReplayedSession:
         )
         self.removed_tokens, self.last_attempt_turn, self.next_attempt_tokens = (
             0,
-            -MIN_TURNS_BETWEEN,
+            -MIN_TURNS_BETWEEN_COMPACTIONS,
             threshold_tokens,
         )
         self.turn_start_tokens = [self.first_request_tokens]
@@ -130,7 +130,7 @@ class _ReplayedSession:
         if (
             not self.threshold_tokens
             or context_tokens < self.next_attempt_tokens
-            or last_request.turn - self.last_attempt_turn < MIN_TURNS_BETWEEN
+            or last_request.turn - self.last_attempt_turn < MIN_TURNS_BETWEEN_COMPACTIONS
         ):
             return False
         remaining_tokens, self.last_attempt_turn = (
