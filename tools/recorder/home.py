@@ -30,7 +30,7 @@ on it.
 
 MOUNT_COMMAND = ("mount", "-t", "tmpfs", "-o", "mode=700", "recorder")
 PRIVATE_MOUNT_VARIABLE = "RESUME_HOOKS_RECORDER_IS_PRIVATE"
-"""If this variable is set, HOMES_FOLDER belongs to this process alone."""
+"""If this variable is set, ``HOMES_FOLDER`` belongs to this process alone."""
 
 INITIAL_FILE_TIME = FROZEN_TIME - 7_200
 """The modification time of the files that exist before a step."""
@@ -232,7 +232,7 @@ def _read_signature(path: str) -> tuple[int, ...]:
 
 
 def enter_private_mounts() -> None:
-    """Restart this program with a HOMES_FOLDER of its own, so that several runs can work at the same time.
+    """Restart this program with a private ``HOMES_FOLDER``, so that several runs can work at the same time.
 
     The function returns in the new process. If the system does not allow this, it returns in the
     old process, and runs wait for each other.
