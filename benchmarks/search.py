@@ -31,7 +31,7 @@ from benchmarks.library import (
 from benchmarks.listing import print_listings
 from benchmarks.recall.peer import ask
 from resume_hooks.paths import Where
-from resume_hooks.search.index.connect import forget_index, index_status, opened_index
+from resume_hooks.search.index.connect import delete_index, index_status, opened_index
 from resume_hooks.search.index.database import index_file, open_index_read_only
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.run_search import Searcher, search_index
@@ -109,10 +109,10 @@ def print_first_search(library: Library) -> None:
             "1.5 s",
         ),
     ):
-        spent = library.median(run, before=lambda: forget_index(where))
+        spent = library.median(run, before=lambda: delete_index(where))
         with contextlib.closing(open_index_read_only(index_file(where))) as db:
             (read,) = db.execute("SELECT total(end) FROM files").fetchone()
-        forget_index(where)
+        delete_index(where)
         print_row(what, spent, f"indexes for {patience}")
         print_note(
             f"{read / 1e6:,.0f} MB of {size / 1e6:,.0f} indexed by then; {memory_text(library, run)}"

@@ -138,7 +138,7 @@ def pack(source: Path, target: Path) -> None:
     """Pack a file as the vault does."""
     with PackWriter(str(target.parent), target.name) as writer, source.open("rb") as stream:
         draft = ArchivedFile(source.name, 0, "", 0, 0o600, "", 0, 0)
-        writer.add(draft, iter(lambda: stream.read(CHUNK_BYTES), b""))
+        writer.add_file(draft, iter(lambda: stream.read(CHUNK_BYTES), b""))
         writer.finish()
 
 

@@ -19,7 +19,7 @@ from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import make_outline
 from resume_hooks.search.index.changed_files import ReadJob
-from resume_hooks.search.index.postings import RECORDS
+from resume_hooks.search.index.postings import RECORD_INDEX
 from resume_hooks.search.index.read_transcript import read_parts
 from resume_hooks.search.roles import ROLES
 from resume_hooks.sessions import locate
@@ -286,7 +286,7 @@ def assert_copies_are_not_counted(session: Path, before: bytes, where: Where) ->
     ]  # fmt: skip
     twin.unlink()
     parts = filter(None, read_parts(ReadJob(str(session), subagent=False)))
-    rows = [json.loads(row) for part in parts for row in part.documents[RECORDS]]
+    rows = [json.loads(row) for part in parts for row in part.documents[RECORD_INDEX]]
     assert max(row["line"] for row in rows if ROLES[row["role"]] == "call") < len(
         before.splitlines()
     )

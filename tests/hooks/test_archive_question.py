@@ -42,7 +42,7 @@ DUE_SOON_DAYS, OVERDUE_DAYS = 25, 31  # days
 @pytest.fixture
 def client_that_can_ask(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     """Return a config home in which a client that can ask the question was started."""
-    path = Path(config_home.where.state, permission.CAN_ASK_NOTE)
+    path = Path(config_home.where.state, permission.CLIENT_CAN_ASK_FILE)
     path.parent.mkdir(parents=True, mode=0o700)
     path.parent.parent.chmod(0o700)
     path.touch()
@@ -170,13 +170,13 @@ def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled
         "resume-hooks config vault on; to keep none: resume-hooks config vault off"
     )
     assert settings.load_settings(client_that_can_ask.where)["vault"].source == "default"
-    os.unlink(os.path.join(client_that_can_ask.where.state, permission.ASKED_NOTE))
+    os.unlink(os.path.join(client_that_can_ask.where.state, permission.NOTICE_GIVEN_FILE))
     if settled == "told":
-        Path(client_that_can_ask.where.state, permission.INFORMED_NOTE).touch()
+        Path(client_that_can_ask.where.state, permission.USER_INFORMED_FILE).touch()
     elif settled == "chosen":
         set_vault(client_that_can_ask, "7G")
     else:
-        os.unlink(os.path.join(client_that_can_ask.where.state, permission.CAN_ASK_NOTE))
+        os.unlink(os.path.join(client_that_can_ask.where.state, permission.CLIENT_CAN_ASK_FILE))
     assert question_shown_by_module(client_that_can_ask) == ""
     assert run_start_hooks(client_that_can_ask) == 1
 

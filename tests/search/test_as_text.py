@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.search.hits import SNIPPET_CHARACTERS, Hit
+from resume_hooks.search.hits import MAX_SNIPPET_CHARACTERS, Hit
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import Lookup
 from resume_hooks.search.record_text import MAX_SENTENCES_CHARACTERS, Marker, make_snippet
@@ -317,7 +317,7 @@ def test_a_text_without_sentences_is_shortened(config_home: ConfigHome) -> None:
     """
     write_talk(config_home, 1, f"{'word ' * 300}needle {'word ' * 300}")
     write_talk(config_home, 2, f"{'word ' * 300}end. The thread is here. {'word ' * 300}")
-    assert len(search_home(config_home, "needle").hits[0].snippet) < SNIPPET_CHARACTERS + 5
+    assert len(search_home(config_home, "needle").hits[0].snippet) < MAX_SNIPPET_CHARACTERS + 5
     assert search_home(config_home, "thread").hits[0].snippet == "… The thread is here. …"
 
 

@@ -61,7 +61,7 @@ def real_messages(tmp_path_factory: pytest.TempPathFactory) -> RealMessages:
         records = index.postings.find_records(Query.all_query(), 100_000)
         sources = Sources(index, (), where)
         drawn = [
-            sources.read_words(record) for record in random.Random(3).sample(records, RECORD_COUNT)
+            sources.read_text(record) for record in random.Random(3).sample(records, RECORD_COUNT)
         ]
     texts = [display_text(text).displayed for text in drawn if text]
     words = [text[: MAX_SEARCHED_CHARACTERS // 2].split() for text in texts]

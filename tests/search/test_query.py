@@ -60,7 +60,7 @@ def test_a_query_becomes_terms(words: list[str], wanted: list[str], excluded: li
     """
     query = parse_query(words)
     assert [term.name for term in query.terms] == wanted
-    assert [term.name for term in query.excluded] == excluded
+    assert [term.name for term in query.excluded_terms] == excluded
 
 
 @pytest.mark.parametrize("words", ["!?", "-redis", '""', "\x00", "x" * 300, '-"a b"'])

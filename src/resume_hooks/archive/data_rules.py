@@ -1,8 +1,9 @@
 """Store the account's data rules, such as ``hipaa`` or ``zdr``, as Claude Code last reported them.
 
-Only the client knows these rules. It reports them to the module that runs inside it. As long as
-there is a rule, we make no copy of a session that outlives the client's own copy, and no copy
-leaves the machine. An older client reports no rules, and then the stored rules remain in force.
+Only the client knows these rules. It reports them to the plugin's module, which runs inside the
+client. As long as there is a rule, we make no copy of a session that outlives the client's own
+copy, and no copy leaves the machine. An older client reports no rules, and then the stored rules
+remain in force.
 """
 
 from __future__ import annotations

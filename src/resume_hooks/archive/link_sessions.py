@@ -74,9 +74,9 @@ def reason_not_to_link(where: Where) -> str:
 def link_all_sessions(where: Where, is_over: Callable[[], bool]) -> None:
     """Archive the files that exist only as our links, then link every session.
 
-    Stop when ``is_over`` returns true. To be fast, compare only the names of files, and the
-    contents of a file that was replaced. If archiving is not allowed, all links are removed. As
-    long as the user has not answered the question whether to archive, files are not archived.
+    Stop when ``is_over`` returns true. For speed, only the names of files are compared, and the
+    contents of replaced files. If archiving is not allowed, all links are removed. As long as the
+    user has not answered the question whether to archive, files are not archived.
     """
     if _are_links_allowed(where):
         archiver = _ProjectArchiver(where, is_over, is_user_waiting=False)
@@ -181,8 +181,8 @@ class _ProjectArchiver:
     def _process_linked_transcript(self, link: str, client_file: str) -> None:
         """Archive a linked transcript and remove its link, if the client's file was deleted or replaced.
 
-        The link is also removed if the file has a new name, or if the replaced file continues the
-        old one.
+        The link is also removed if the client's file was renamed, or if the file that replaced it
+        begins with the old content.
         """
         status = os.lstat(link)
         if is_session_file(client_file):

@@ -15,7 +15,7 @@ from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.clock import DAY, HOUR, MINUTE, format_minute
 from resume_hooks.paths import Where, canonical_path
 from resume_hooks.search import listing
-from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
+from resume_hooks.search.listing import ORIGINAL_KIND, ListedSession, ListingPage, SessionLister
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_with_name, list_agents, store_of_agents
 from resume_hooks.sessions.child_titles import kind_unless_in_title
@@ -148,7 +148,7 @@ def _format_remarks(row: ListedSession, folder: str, *, with_expiry: bool) -> st
         other_folder = os.path.basename(row.folder)
     else:
         other_folder = ""
-    if row.kind == ORIGINAL:
+    if row.kind == ORIGINAL_KIND:
         kind_text = ""
     else:
         kind_text = kind_unless_in_title(row.title, row.kind)

@@ -13,7 +13,7 @@ from resume_hooks.hooks.request import ALL_OPTION, Request, current_folder
 from resume_hooks.hooks.time_limit import time_limit
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
-from resume_hooks.search.listing import ORIGINAL, ListedSession
+from resume_hooks.search.listing import ORIGINAL_KIND, ListedSession
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import agent_with_name
 from resume_hooks.sessions.child_titles import kind_unless_in_title
@@ -75,7 +75,7 @@ def _describe_row(row: ListedSession, current_id: str) -> Sequence[str]:
         size_fact = ""
     else:
         size_fact = f"{'about ' if row.context.is_estimate else ''}{row.percent} % full"
-    if row.kind == ORIGINAL:
+    if row.kind == ORIGINAL_KIND:
         kind_fact = ""
     else:
         kind_fact = kind_unless_in_title(row.title, row.kind)

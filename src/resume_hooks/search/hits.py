@@ -35,7 +35,7 @@ from resume_hooks.search.record_text import (
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.sources import Sources
 
-SNIPPET_CHARACTERS = 260  # maximum length of a snippet in characters
+MAX_SNIPPET_CHARACTERS = 260  # maximum length of a snippet in characters
 # Maximum number of turns whose texts are read. Their texts show which turns have the query's words
 # close together.
 MAX_READ_TURNS = 20
@@ -54,8 +54,7 @@ STRONG_CONFIDENCE, FAIR_CONFIDENCE = 0.6, 0.25
 # Score of a turn that is first in both the ranking of turns and the ranking of records. A turn that
 # contains the exact phrase is given the same score.
 FIRST_RANK_SCORE = 2.0
-# A question with fewer or more terms than these limits has the same confidence as a question at the
-# limit.
+# The number of terms in a question influences its confidence only between these two limits.
 SHORT_QUERY_TERMS, LONG_QUERY_TERMS = 5, 12
 NEARNESS_BONUS = 0.5  # maximum bonus for a turn with the query's words close together, as a fraction of its score
 # bonus for a text that contains every word exactly as typed, as a fraction of the turn's score
@@ -164,11 +163,13 @@ class Wording:
             for position, term in enumerate(query.terms)
             if term.is_phrase
         }
-        self.excluded_phrases = [Phrase(term.text) for term in query.excluded if term.is_phrase]
+        self.excluded_phrases = [
+            Phrase(term.text) for term in query.excluded_terms if term.is_phrase
+        ]
         self._typed_phrases = [Phrase(term.forms[0][0]) for term in query.terms]
 
     @property
-    def needs_texts(self) -> bool:
+    def needs_record_texts(self) -> bool:
         """Whether a match must be verified in the record's text, because the query contains a phrase."""
         return bool(self.phrases or self.excluded_phrases)
 
@@ -228,7 +229,7 @@ class HitMaker:
         texts: dict[tuple[str, str], _HitText] = {}
         copies = Counter[tuple[str, str]]()
         first_records: set[tuple[int, int]] = set()
-        needs_texts = any(wording.needs_texts for wording in self._wordings)
+        needs_record_texts = any(wording.needs_record_texts for wording in self._wordings)
         seen_turns = headless_count = 0
         omitted_runs = set[str]()
         max_texts = max(MAX_READ_TURNS, max_hits)
@@ -240,7 +241,7 @@ class HitMaker:
                 or self._sources.read_bytes > self._max_total_bytes
             ):
                 break
-            if seen_turns >= 2 * max_texts and not needs_texts:
+            if seen_turns >= 2 * max_texts and not needs_record_texts:
                 break  # Many turns may have the same text. Without phrases, there is no need to read all of them.
             seen_turns += 1
             record = turn[0].turn.records[0]
@@ -258,14 +259,17 @@ class HitMaker:
                     copies[text_key] += 1
         best_keys = sorted(texts, key=lambda text_key: -texts[text_key].score)
         unread_turns = len(turns) - seen_turns
-        total = len(texts) + (0 if needs_texts else unread_turns)
+        total = len(texts) + (0 if needs_record_texts else unread_turns)
         is_capped = any(wording.may_have_unread_records for wording in self._wordings)
         hits = [
             self._make_hit(texts[text_key], copies[text_key] - 1)
             for text_key in best_keys[:max_hits]
         ]
         return BestHits(
-            hits, total, is_capped or (needs_texts and unread_turns > 0), frozenset(omitted_runs)
+            hits,
+            total,
+            is_capped or (needs_record_texts and unread_turns > 0),
+            frozenset(omitted_runs),
         )
 
     def _turn_text(self, turn: Sequence[WordingTurn]) -> _HitText | None:
@@ -273,7 +277,7 @@ class HitMaker:
         displayed_record: _ReadRecord | None = None
         wording_turns = []
         for wording_turn in turn:
-            if displayed_record is None or self._wordings[wording_turn.wording].needs_texts:
+            if displayed_record is None or self._wordings[wording_turn.wording].needs_record_texts:
                 candidate = self._first_readable_record(wording_turn)
                 if candidate is None:
                     continue
@@ -283,7 +287,7 @@ class HitMaker:
             return None
         record, words, text, position = displayed_record
         wording = self._wordings[wording_turns[0].wording]
-        snippet = make_snippet(text, wording.marker, SNIPPET_CHARACTERS, position)
+        snippet = make_snippet(text, wording.marker, MAX_SNIPPET_CHARACTERS, position)
         score = (
             combined_score(wording_turns)
             * (1 + NEARNESS_BONUS * snippet.nearness)
@@ -307,7 +311,7 @@ class HitMaker:
             wording_turn.turn.records if missing else wording_turn.turn.records[:MAX_TRIED_RECORDS]
         ):
             self._remaining_reads -= 1
-            words = self._sources.read_words(record)
+            words = self._sources.read_text(record)
             if words is None:
                 continue
             text = display_text(words)
@@ -331,7 +335,7 @@ class HitMaker:
 
     def _make_hit(self, text: _HitText, repetition_count: int) -> Hit:
         """Return the hit for a text that occurs in ``repetition_count`` other turns of the session."""
-        original = self._sources.preferred_original(text.copies)
+        original = self._sources.choose_original(text.copies)
         file = self._sources.indexed_file(original)
         if file is None:
             raise IndexDamaged("The index refers to a file that it does not contain")
@@ -393,7 +397,7 @@ class HitMaker:
         wording = self._wordings[displayed_turn.wording]
         record_fraction = wording.weight_fraction(text.snippet.terms)
         if any(record.role == TITLE_ROLE for record in displayed_turn.turn.records):
-            of_title = make_snippet(display_text(title), wording.marker, SNIPPET_CHARACTERS)
+            of_title = make_snippet(display_text(title), wording.marker, MAX_SNIPPET_CHARACTERS)
             record_fraction = max(record_fraction, wording.weight_fraction(of_title.terms))
         if wording.phrases:
             score, wording_count = FIRST_RANK_SCORE, 1
@@ -419,7 +423,7 @@ def _redact_snippet(text: _HitText, wording: Wording) -> Snippet:
     if redactor.redact(text.snippet.text) is text.snippet.text:
         return text.snippet
     clean_text = redactor.redact(text.words or text.snippet.text)
-    return make_snippet(display_text(clean_text), wording.marker, SNIPPET_CHARACTERS)
+    return make_snippet(display_text(clean_text), wording.marker, MAX_SNIPPET_CHARACTERS)
 
 
 def hit_probability(
@@ -432,12 +436,12 @@ def hit_probability(
 ) -> float:
     """Return the probability, 0 to 1, that a hit answers the question.
 
-    ``turn_fraction`` is the weight of the query's words in the turn, as a fraction of the weight of
-    all its words. ``record_fraction`` is the same fraction for the turn's best record or title.
-    ``nearness`` is higher if the words are close together, ``term_count`` is the number of terms in
-    the question, and ``score`` grows with the number of wordings that found the turn
-    (``wording_count``). The coefficients come from a logistic regression on half of the questions
-    in benchmarks/recall, and were tested on the other half.
+    ``turn_fraction`` is the weight of the query's words that occur in the turn, divided by the
+    weight of all words of the query. ``record_fraction`` is the same fraction for the turn's best
+    record or title. ``nearness`` is higher if the words are close together, ``term_count`` is the
+    number of terms in the question, and ``score`` grows with the number of wordings that found the
+    turn (``wording_count``). The coefficients come from a logistic regression on half of the
+    questions in benchmarks/recall, and were tested on the other half.
     """
     length_fraction = min(max(term_count, SHORT_QUERY_TERMS), LONG_QUERY_TERMS) / LONG_QUERY_TERMS
     exponent = (

@@ -40,7 +40,7 @@ from resume_hooks.transcripts.context_size import (
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import UNKNOWN, ContextSize
 
-ORIGINAL = "original"
+ORIGINAL_KIND = "original"
 
 
 class ListedSession(NamedTuple):
@@ -270,7 +270,7 @@ class SessionLister:
     def _make_row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
         parent = self._lineage_finder.find_parent(session.path)
         is_claude_session, folder = agent.name == CLAUDE_NAME, home_folder(ends, self.where)
-        context = self._context(session, ends)
+        context = self._measure_context(session, ends)
         expiry = (
             ends.mtime + self._retention_days * DAY
             if is_claude_session and self._retention_days is not None
@@ -292,8 +292,8 @@ class SessionLister:
             turns=self._count_turns(session.path, ends),
             turns_at_least=ends.prompt_count,
             context=context,
-            kind=parent.kind if parent else ORIGINAL,
-            derivation_type=parent.derivation_type if parent else ORIGINAL,
+            kind=parent.kind if parent else ORIGINAL_KIND,
+            derivation_type=parent.derivation_type if parent else ORIGINAL_KIND,
             parent_id=(parent.session_id or None) if parent else None,
             expires_days=None if expiry is None else max(0, int((expiry - self._now) // DAY)),
             expires_at=None if expiry is None else clock.timestamp_from_epoch(expiry),
@@ -304,7 +304,7 @@ class SessionLister:
             commands=agent.resume_commands(session.session_id, folder),
         )
 
-    def _context(self, session: SessionFile, ends: HeadTail) -> ContextSize:
+    def _measure_context(self, session: SessionFile, ends: HeadTail) -> ContextSize:
         """Return the size of a session's context.
 
         It is computed from the ends of the session's file if they suffice, or else as in
@@ -341,7 +341,7 @@ class SessionLister:
 
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
-    """Return the shortest id of each row that is unique among all sessions on this machine."""
+    """Return the id of each row, shortened if it stays unique among all sessions on this machine."""
     other_ids = set()
     for row in rows:
         if row.agent != CLAUDE_NAME:

@@ -82,7 +82,8 @@ MAX_TERMS = 32
 A pasted page may have thousands of terms, but its first words show its topic.
 """
 
-# Maximum number of a term's tokens to look up. The texts are then searched for the whole phrase.
+# Maximum number of tokens of a term to look up in the index. The texts are searched for the whole
+# phrase afterwards.
 MAX_TERM_TOKENS = 24
 MAX_TERM_CHARACTERS = 1_000  # maximum number of characters of a term to split into tokens
 MAX_NAME_CHARACTERS = 60  # maximum number of characters of a term that an answer shows
@@ -98,7 +99,7 @@ COMMON_WORDS = frozenset(
 They are searched only if the question has no other words.
 """
 
-_TOKEN = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
+_TERM_PATTERN = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
 """Matches a term of the typed question.
 
 A word that begins with two dashes is a program's option, so its dashes do not exclude it.
@@ -222,7 +223,10 @@ def _period_of_month(year: int, month: int) -> Period:
 
 
 class Term(NamedTuple):
-    """A typed word or phrase. ``forms`` has, for each of its tokens, the whole token and its parts."""
+    """A typed word or phrase.
+
+    ``forms`` has a tuple for each token of the term: the whole token, and then the token's parts.
+    """
 
     text: str
     forms: tuple[tuple[str, ...], ...]
@@ -242,7 +246,7 @@ class Query(NamedTuple):
 
     text: str
     terms: tuple[Term, ...]
-    excluded: tuple[Term, ...]
+    excluded_terms: tuple[Term, ...]
     period: Period | None = None
 
 
@@ -293,7 +297,7 @@ def _quote_shell_word(word: str, *, is_whole_question: bool) -> str:
 def _parse_terms(text: str) -> tuple[list[Term], list[Term]]:
     """Return the terms to look for and the excluded terms, each term once."""
     terms_by_kind: dict[bool, dict[tuple[bool, str], Term]] = {False: {}, True: {}}
-    for token in _TOKEN.finditer(text):
+    for token in _TERM_PATTERN.finditer(text):
         phrase, word = token["phrase"], token["word"]
         term = _parse_term(phrase if phrase is not None else word, is_phrase=phrase is not None)
         if term is not None:

@@ -161,7 +161,7 @@ class TermLookups:
         return None
 
     def _add_words(self, lookup: Lookup, kind: str, words: Sequence[tuple[str, int]]) -> Lookup:
-        """Return ``lookup`` with the ``words`` that may replace the term added to the term's own stems."""
+        """Add words that may replace a term to the stems of the term's lookup, and return the new lookup."""
         names = tuple(name for name, _ in words)
         known_stems: list[str] = []
         for token in lookup.tokens:
@@ -172,16 +172,16 @@ class TermLookups:
             lookup.term, kind, (Token(stems),), stems, rows, self._inverse_frequency(rows), names
         )
 
-    def _inverse_frequency(self, rows: int) -> float:
-        """Return the inverse document frequency of a word in ``rows`` records.
+    def _inverse_frequency(self, record_count: int) -> float:
+        """Return the inverse document frequency of a word that occurs in ``record_count`` records.
 
         A word in no record has the same value as a word in a single record.
         """
-        count = min(max(1, rows), self._total_records or 1)
+        count = min(max(1, record_count), self._total_records or 1)
         return math.log(1 + ((self._total_records or 1) - count + 0.5) / (count + 0.5))
 
     def _count_records(self, name: str) -> int:
-        return self._words.count_records_with(WORDS_FIELD, name)
+        return self._words.count_records_containing(WORDS_FIELD, name)
 
     def _words_with_prefix(self, prefix: str) -> list[tuple[str, int]]:
         """Return the words that begin with a prefix.
@@ -312,15 +312,15 @@ class Ranking:
             postings = self._search_records(
                 Occur.Must, _query_for_any_term(known_lookups), MAX_RANKED_RECORDS
             )
-        by_turn = _group_by_turn(postings)
+        records_by_turn = _group_by_turn(postings)
         turn_query = Query.boolean_query(
             [(Occur.Must, _query_for_any_term(known_lookups)), *self._conditions.turns]
         )
         windows = self._words.find_turns(turn_query, MAX_RANKED_RECORDS)
-        scores = self._combined_scores(by_turn, windows)
+        scores = self._combined_scores(records_by_turn, windows)
         hits = []
         for key, score in scores.items():
-            hits.append(TurnHit(key, _sort_titles_last(by_turn[key]), score))
+            hits.append(TurnHit(key, _sort_titles_last(records_by_turn[key]), score))
         hits.sort(key=lambda hit: -hit.score)
         return [
             *self._find_terms_of_turns(hits[:MAX_CHECKED_TURNS], lookups),
@@ -377,13 +377,13 @@ class Ranking:
         return postings
 
     def _combined_scores(
-        self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]
+        self, records_by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]
     ) -> dict[int, float]:
         """Return each turn's score, from the ranks of its best record and of its best window."""
-        records = _reciprocal_ranks({key: rows[0].score for key, rows in by_turn.items()})
+        records = _reciprocal_ranks({key: rows[0].score for key, rows in records_by_turn.items()})
         windows = _reciprocal_ranks(windows)
         scores = {}
-        for key, rows in by_turn.items():
+        for key, rows in records_by_turn.items():
             time_factor = 1 + TIME_HINT_BONUS * bool(
                 self._period and any(self._period.contains(row.time) for row in rows)
             )
@@ -434,7 +434,7 @@ def combined_score(wording_turns: Iterable[WordingTurn]) -> float:
 
 
 def _reciprocal_ranks(scores: Mapping[int, float]) -> dict[int, float]:
-    """Return a number for each key that falls from 1 with the key's rank.
+    """Return a number for each key: 1 for the first rank, and less for each later rank.
 
     Keys with equal scores have the same rank.
     """

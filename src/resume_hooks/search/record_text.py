@@ -30,7 +30,7 @@ Reading a record takes ten times as much memory as its size.
 """
 
 # Matches runs of letters that must be converted one by one.
-_NON_ASCII = re.compile(r"[^\x00-\x7f]+")
+_NON_ASCII_RUN = re.compile(r"[^\x00-\x7f]+")
 
 # Only this number of characters of a text are searched for words. If no word is found, the
 # beginning of the text is shown.
@@ -53,9 +53,9 @@ end a sentence."""
 # beginning of a word or of an identifier's part.
 MIN_STEM_INSIDE_WORD = 5
 
-_WORD_REST = re.compile("[0-9a-z]*")  # matches the letters of a word after its stem
-_LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
-_WORD_CHARACTERS = _LETTERS | {"_"}
+_REST_OF_WORD = re.compile("[0-9a-z]*")  # matches the letters of a word after its stem
+_LETTERS_AND_DIGITS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
+_WORD_CHARACTERS = _LETTERS_AND_DIGITS | {"_"}
 
 Mark = tuple[
     int, int, int
@@ -75,7 +75,7 @@ class Text(NamedTuple):
 class _FoldedLetters(dict[int, str]):
     """Maps a letter's code to the letter without its accent, in lower case.
 
-    If the letter without its accent would be several letters, the accent is kept.
+    The accent is kept if the letter without it would consist of several letters.
     """
 
     def __missing__(self, code: int) -> str:
@@ -95,11 +95,11 @@ def display_text(words: str) -> Text:
         return Text(display, display.lower())
     display = unicodedata.normalize("NFC", display)
     return Text(
-        display, _NON_ASCII.sub(lambda run: run[0].translate(_folded_letters), display).lower()
+        display, _NON_ASCII_RUN.sub(lambda run: run[0].translate(_folded_letters), display).lower()
     )
 
 
-def read_record_words(
+def read_record_text(
     path: str, inode: int, record: Posting, *, subagent: bool
 ) -> tuple[str | None, int]:
     """Return the text of a record in a file, and the number of bytes that were read.
@@ -306,7 +306,7 @@ def _words_with_stem(stem: str, number: int, display: str, folded_text: str) -> 
     A short stem must be at the beginning of a word or of an identifier's part.
     """
     for position in _find_all_positions(stem, folded_text):
-        begins_word = not position or folded_text[position - 1] not in _LETTERS
+        begins_word = not position or folded_text[position - 1] not in _LETTERS_AND_DIGITS
         if not stem.isascii():
             yield position, position + len(stem), number
         elif (
@@ -314,7 +314,7 @@ def _words_with_stem(stem: str, number: int, display: str, folded_text: str) -> 
             or begins_word
             or (display[position].isupper() and not display[position - 1].isupper())
         ):
-            word_rest = _WORD_REST.match(folded_text, position + len(stem))
+            word_rest = _REST_OF_WORD.match(folded_text, position + len(stem))
             yield position, word_rest.end() if word_rest else position + len(stem), number
 
 

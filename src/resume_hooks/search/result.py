@@ -9,7 +9,7 @@ from resume_hooks.search.hits import Hit
 from resume_hooks.search.query import Query
 from resume_hooks.sessions.session_files import hidden_folders_remedy
 
-NO_SESSION = "There are no sessions to search"
+NO_SESSIONS_MESSAGE = "There are no sessions to search"
 
 
 class ProvisionalSession(NamedTuple):
@@ -73,4 +73,4 @@ def notes_on_unsearched_folders(file_count: int, unlistable_folders: Sequence[st
         ]
     if file_count:
         return []
-    return [NO_SESSION]
+    return [NO_SESSIONS_MESSAGE]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from resume_hooks.clock import format_minute
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import Hit
-from resume_hooks.search.result import NO_SESSION, SearchResult
+from resume_hooks.search.result import NO_SESSIONS_MESSAGE, SearchResult
 from resume_hooks.search.roles import MAX_SEARCH_HITS
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME
 from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENTS, agent_with_name
@@ -80,12 +80,12 @@ def result_text(
         _hit_text(hit, is_first_of_session=top, for_model=for_model) for hit, top in hit_rows
     ]
 
-    def notes_for(shown_count: int) -> list[str]:
+    def make_notes(shown_count: int) -> list[str]:
         return _lines_about_remaining_hits(result, shown_count, command)
 
-    shown_count = _count_fitting_hits([heading, *plain_texts], notes_for, max_characters)
+    shown_count = _count_fitting_hits([heading, *plain_texts], make_notes, max_characters)
     if not shown_count:
-        return _best_hit_line(heading, notes_for(1), hit_rows[0][0], max_characters)
+        return _best_hit_line(heading, make_notes(1), hit_rows[0][0], max_characters)
     styled_texts = (
         _hit_text(
             hit,
@@ -96,7 +96,7 @@ def result_text(
         )
         for hit, top in hit_rows[:shown_count]
     )
-    return "\n".join([heading, *styled_texts, *notes_for(shown_count)])
+    return "\n".join([heading, *styled_texts, *make_notes(shown_count)])
 
 
 def _question_text(result: SearchResult) -> str:
@@ -111,17 +111,17 @@ def _question_text(result: SearchResult) -> str:
 
 
 def _count_fitting_hits(
-    texts: Sequence[str], notes_for: Callable[[int], list[str]], max_characters: int
+    texts: Sequence[str], make_notes: Callable[[int], list[str]], max_characters: int
 ) -> int:
     """Return how many hits fit into the limit, together with the notes on the other hits.
 
-    ``texts`` are the heading and the text of each hit. ``notes_for`` returns the notes for a number
+    ``texts`` are the heading and the text of each hit. ``make_notes`` returns the notes for a number
     of shown hits.
     """
     for shown_count in range(len(texts) - 1, 0, -1):
         if (
             not max_characters
-            or len("\n".join([*texts[: shown_count + 1], *notes_for(shown_count)]))
+            or len("\n".join([*texts[: shown_count + 1], *make_notes(shown_count)]))
             <= max_characters
         ):
             return shown_count
@@ -129,9 +129,9 @@ def _count_fitting_hits(
 
 
 def _best_hit_line(heading: str, notes: list[str], hit: Hit, max_characters: int) -> str:
-    """Return the heading and the best hit, cut to one line, for when no whole hit fits.
+    """Return the heading and the best hit, cut to one line.
 
-    If even that is too long, return only the heading.
+    This text is used if no whole hit fits. If it is also too long, return only the heading.
     """
     max_length = max_characters - len("\n".join([heading, "", *notes]))
     if max_length < MIN_CUT_HIT_CHARACTERS:
@@ -253,8 +253,8 @@ def advice_without_close_hit(result: SearchResult) -> str:
 
 
 def _format_no_hits(result: SearchResult) -> list[str]:
-    if NO_SESSION in result.notes:
-        return [f"{NO_SESSION}: --all looks in every project."]
+    if NO_SESSIONS_MESSAGE in result.notes:
+        return [f"{NO_SESSIONS_MESSAGE}: --all looks in every project."]
     if any(query.terms for query in result.queries):
         input_kind = "words"
     else:

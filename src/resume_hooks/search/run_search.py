@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Maximum number of records to check if a query has no words.
 MAX_LATEST_RECORDS = 5_000
 MAX_PROVISIONAL_SESSIONS = 5  # maximum number of sessions in a result that are not indexed yet
-MAX_LISTED_WORDS = 4  # maximum number of words in a list of a sentence
+MAX_LISTED_WORDS = 4  # maximum number of words that a sentence lists
 
 
 class Searcher:
@@ -101,7 +101,7 @@ class Searcher:
     ) -> tuple[BestHits, str]:
         """Return the best hits in all files in scope, and a sentence on how the queries were interpreted.
 
-        If headless runs take up places of other hits, search again without the headless runs.
+        If headless runs displace other hits, search again without the headless runs.
         """
         ordinary_files = self._files_in_scope.files
         best_hits, interpretation = self._search_files(
@@ -174,7 +174,7 @@ class Searcher:
         for query in queries:
             lookups = [self._terms.look_up(term) for term in query.terms]
             exclusions = []
-            for term in query.excluded:
+            for term in query.excluded_terms:
                 if not term.is_phrase:
                     exclusions.append(self._terms.look_up_strictly(term))
             ranking = Ranking(self._index.postings, conditions, exclusions, query.period)
@@ -332,8 +332,8 @@ def _interpretation_notes(
             yield f"'{lookup.term.name}' as {_LOOKUP_KIND_TEXTS[lookup.kind]} {_quote_words(lookup.names)}"
     if wording.query.period:
         yield f"turns of {wording.query.period.text} first"
-    if wording.query.excluded:
-        yield f"without {_quote_words([term.name for term in wording.query.excluded])}"
+    if wording.query.excluded_terms:
+        yield f"without {_quote_words([term.name for term in wording.query.excluded_terms])}"
     if best_hits.has_unread_records and not best_hits.hits:
         yield "not all records could be read, so there may be matches"
 

@@ -26,9 +26,12 @@ class Scope(NamedTuple):
     """The limits of a search. The default values set no limits.
 
     If ``sessions`` is a set, only sessions with these ids are searched. An empty set matches no
-    session. ``agent`` limits the search to one sub-agent of these sessions. ``folders`` are the
-    working directories to search; if it is not None, ``root_folders`` adds the sessions that
-    started in folders below, and ``projects`` adds the client's project folders with these names.
+    session. ``agent`` limits the search to one sub-agent of these sessions.
+
+    ``folders`` are the working directories to search. If ``folders`` is not None, the search also
+    includes sessions that started in a folder below one of the ``root_folders``, and sessions in
+    the client's project folders that are named in ``projects``.
+
     ``start_time`` and ``end_time`` are in seconds since the epoch. ``asking_session`` is the
     session that asks the question. Its last turn is left out, because it contains the question.
     ``agent_names`` are the names of the agents whose sessions are searched.
@@ -292,7 +295,7 @@ def unlistable_folders_in_scope(scope: Scope, where: Where) -> list[str]:
 
 
 def _matching_branches(words: Postings, name: str) -> list[str] | None:
-    if name and words.count_records_with("branch", replace_surrogates(name)):
+    if name and words.count_records_containing("branch", replace_surrogates(name)):
         return [replace_surrogates(name)]
     if name:
         return []

@@ -15,7 +15,7 @@ from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.search.index.archived_transcripts import TranscriptPaths
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
-from resume_hooks.search.record_text import read_record_words
+from resume_hooks.search.record_text import read_record_text
 from resume_hooks.sessions.agents.registry import agent_of_path, original_path
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -35,9 +35,9 @@ class IndexedFile(NamedTuple):
 
 
 class HitSession(NamedTuple):
-    """A session as a hit shows it; ``short_id`` is its shortest unique id.
+    """A session as a hit shows it.
 
-    ``resume`` is the command that resumes the session.
+    ``short_id`` is its shortest unique id, and ``resume`` is the command that resumes it.
     """
 
     file: str
@@ -67,11 +67,11 @@ class Sources:
         self._sessions: dict[str, HitSession] = {}
         self._copies: dict[int, list[Posting]] = {}
 
-    def read_words(self, record: Posting) -> str | None:
+    def read_text(self, record: Posting) -> str | None:
         """Return the text of a record, or None if the record has changed since it was indexed."""
         if (file := self.indexed_file(record)) is None:
             return None
-        words, size = read_record_words(
+        words, size = read_record_text(
             self.readable_path(file), file.inode, record, subagent=bool(file.agent)
         )
         self.read_bytes += size
@@ -146,11 +146,11 @@ class Sources:
             return file.session_id
         return ""
 
-    def preferred_original(self, copies: Sequence[Posting]) -> Posting:
-        """Return the original among copies of which the first is the original.
+    def choose_original(self, copies: Sequence[Posting]) -> Posting:
+        """Return the copy that a hit shows as the original.
 
-        If the original's session has the record in several files, prefer a file in scope, then the
-        file that was changed last.
+        The first of ``copies`` is the original. If its session has the record in several files,
+        prefer a file in scope, then the file that was changed last.
         """
 
         def find_source(posting: Posting) -> tuple[str, str]:

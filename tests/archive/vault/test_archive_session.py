@@ -397,7 +397,9 @@ def test_a_full_disk_leaves_the_earlier_copy(
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            PackWriter if call == "write" else os, "add" if call == "write" else call, fail_as_full
+            PackWriter if call == "write" else os,
+            "add_file" if call == "write" else call,
+            fail_as_full,
         )
         with pytest.raises(WriteFailed) as failure:
             archive_session(other, config_home.where)

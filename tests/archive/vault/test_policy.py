@@ -59,7 +59,7 @@ def archived_ids(home: ConfigHome) -> set[str]:
 @pytest.fixture
 def remove_without_delay(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let removals begin immediately, without a daily limit."""
-    monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
+    monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_RUNS", 0)
     monkeypatch.setattr(policy, "DAILY_REMOVAL_DIVISOR", 1)
     note = Path(
         make_private_folder(vault_folder(config_home.where), config_home.where), policy.POLICY_FILE
@@ -72,7 +72,7 @@ def test_an_environment_variable_removes_no_copies(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     """An environment variable, which a repository can set, may raise the limit but not lower it."""
-    monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
+    monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_RUNS", 0)
     one = archive_old_session(config_home, 1, 4000)
     hostile = Where({**config_home.environ, variable: "1"})
     for _ in range(3):
@@ -236,7 +236,7 @@ def test_an_employers_retention_forbids_copies(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """If an employer limits the retention, no session is archived, and copies are removed as they expire."""
-    monkeypatch.setattr(policy, "MIN_RUN_SECONDS", 0)
+    monkeypatch.setattr(policy, "MIN_SECONDS_BETWEEN_RUNS", 0)
     old = archive_old_session(config_home, 1, 25)
     young = archive_old_session(config_home, 2, 5, parent=1, present=True)
     managed = tmp_path / "managed-settings.json"

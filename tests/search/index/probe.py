@@ -17,7 +17,7 @@ from resume_hooks.search.index.database import index_file, words_folder
 from resume_hooks.search.index.postings import (
     LABEL_FIELDS,
     SCHEMA,
-    WINDOWS,
+    WINDOW_INDEX,
     WORDS_FIELD,
     Posting,
     turn_key,
@@ -138,7 +138,7 @@ def read_found_words(index: OpenIndex) -> set[FoundWord]:
             }
             if field == WORDS_FIELD:
                 keys = (divmod(key, turn_key(1, 0)) for key in words.find_turns(query, most))
-                found |= {(names[file], turn, WINDOWS, word) for file, turn in keys}
+                found |= {(names[file], turn, WINDOW_INDEX, word) for file, turn in keys}
     return found
 
 

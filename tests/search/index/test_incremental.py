@@ -11,7 +11,7 @@ import pytest
 from resume_hooks.search.index import postings, read_transcript
 from resume_hooks.search.index.changed_files import ReadJob, find_changes
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.postings import WINDOWS
+from resume_hooks.search.index.postings import WINDOW_INDEX
 from resume_hooks.search.index.read_transcript import read_parts
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
@@ -258,7 +258,9 @@ def test_a_turn_over_several_parts_has_one_number(
         *(answer_with_id(f"beta{number} filling", number=number) for number in range(6)),
     )
     turns = {
-        (line, word) for _, line, field, word in read_index(config_home).finds if field == WINDOWS
+        (line, word)
+        for _, line, field, word in read_index(config_home).finds
+        if field == WINDOW_INDEX
     }
     assert {(1, "alpha"), (1, "beta0"), (1, "beta5")} <= turns
     assert {line for line, _ in turns} == {1}

@@ -23,7 +23,7 @@ import pytest
 from resume_hooks.search.index import connect, read_transcript
 from resume_hooks.search.index.changed_files import ReadJob
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.index.postings import RECORDS, WORDS_FIELD, Postings
+from resume_hooks.search.index.postings import RECORD_INDEX, WORDS_FIELD, Postings
 from resume_hooks.search.index.read_transcript import read_jobs, read_parts
 from resume_hooks.sessions.transcript_files import list_transcripts
 from tests.builders import SESSION, ConfigHome
@@ -256,7 +256,7 @@ def test_a_rebuild_while_opening_gives_matching_words(
 
     def rebuild_and_load(postings: Postings) -> None:
         if not begun:
-            connect.forget_index(config_home.where)
+            connect.delete_index(config_home.where)
             begun.append(connect._open_database_and_postings(config_home.where, is_writing=True))
             real(begun[0].postings)
         real(postings)
@@ -299,6 +299,9 @@ def test_thousands_of_tiny_files_do_not_deadlock(tmp_path: Path) -> None:
         path.write_bytes(b'{"type":"user","message":{"content":"tiny"}}\n')
         jobs.append((ReadJob(str(path), subagent=False), 1))
     assert (
-        sum(part is not None and len(part.documents[RECORDS]) == 1 for _, part in read_jobs(jobs))
+        sum(
+            part is not None and len(part.documents[RECORD_INDEX]) == 1
+            for _, part in read_jobs(jobs)
+        )
         == 4_000
     )

@@ -154,7 +154,7 @@ def test_a_text_with_too_many_words_keeps_the_first_ones(
 ) -> None:
     """Of a text with too many words, only the first words are indexed."""
     most = 5_000
-    monkeypatch.setattr("resume_hooks.search.index.tokenize.MAX_TOKENS", most)
+    monkeypatch.setattr("resume_hooks.search.index.tokenize.MAX_DISTINCT_TOKENS", most)
     write_session_file(
         config_home,
         prompt_with_id("alpha " + " ".join(f"w{number}x" for number in range(most + 50))),

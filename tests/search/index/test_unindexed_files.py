@@ -11,7 +11,7 @@ from resume_hooks.search.index import connect, unindexed_files
 from resume_hooks.search.index.connect import index_status
 from resume_hooks.search.index.unindexed_files import FileWords, RawWordSearch, relevance_by_file
 from resume_hooks.search.query import parse_query
-from resume_hooks.search.result import NO_SESSION, SearchResult
+from resume_hooks.search.result import NO_SESSIONS_MESSAGE, SearchResult
 from resume_hooks.search.result_text import result_text
 from resume_hooks.search.run_search import search_index
 from resume_hooks.search.scope import Scope
@@ -193,8 +193,8 @@ def search_unindexed(
     home: ConfigHome, *words: str, monkeypatch: pytest.MonkeyPatch
 ) -> SearchResult:
     """Search without time for indexing."""
-    monkeypatch.setattr(connect, "LARGE_UPDATE_BYTES", 0)
-    monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
+    monkeypatch.setattr(connect, "MIN_DIRECT_SEARCH_BYTES", 0)
+    monkeypatch.setattr(connect, "MIN_INDEXING_SECONDS", 0.0)
     return search_index(words, Scope(), home.where, max_seconds=0)
 
 
@@ -284,7 +284,7 @@ def test_a_search_without_an_index_names_sessions(
     monkeypatch.setattr(connect, "lock_descriptor", lambda *_: False)
     result = search_index(["queue"], Scope(), config_home.where, max_seconds=0)
     assert [row.session_id for row in result.provisional_sessions] == [session_id(3)]
-    assert NO_SESSION not in result.notes
+    assert NO_SESSIONS_MESSAGE not in result.notes
     text = result_text(result)
     assert "nothing found yet" in text
     assert "Nothing found in what is indexed." in text
@@ -315,7 +315,7 @@ def test_only_files_of_the_scope_are_searched(
 ) -> None:
     """The raw search skips files of other projects."""
     write_four_sessions(config_home)
-    monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
+    monkeypatch.setattr(connect, "MIN_INDEXING_SECONDS", 0.0)
     scope = Scope(folders=("/another/place",), root_folders=("/another/place",))
     result = search_index(["redis"], scope, config_home.where, max_seconds=0)
     assert (result.hits, result.provisional_sessions, result.unindexed_count) == ([], [], 0)
@@ -327,7 +327,7 @@ def test_another_process_completes_the_index(
     """A background process completes the index after a search that ran out of time."""
     monkeypatch.undo()
     write_four_sessions(config_home)
-    monkeypatch.setattr(connect, "LARGE_UPDATE_BYTES", 0)
-    monkeypatch.setattr(connect, "MIN_INDEX_SECONDS", 0.0)
+    monkeypatch.setattr(connect, "MIN_DIRECT_SEARCH_BYTES", 0)
+    monkeypatch.setattr(connect, "MIN_INDEXING_SECONDS", 0.0)
     assert search_index(["redis"], Scope(), config_home.where, max_seconds=0).provisional_sessions
     assert wait_until(lambda: not index_status(config_home.where).outdated_file_count)

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 
 MAX_ANCESTOR_SECONDS = 0.05
-"""Archiving ancestors takes at most this number of seconds of a verb, plus the time for the last
-session."""
+"""The maximum number of seconds for which a verb archives ancestors. The last session may take
+longer."""
 
-PRESENT_STATE = "present"
+PRESENT_STATUS = "present"
 
 
 def archive_ancestors(
@@ -46,13 +46,13 @@ def archive_ancestors(
 ) -> list[str]:
     """Archive the sessions of a lineage that the client may delete, the nearest ancestor first.
 
-    Return a sentence for each failure. If archiving is not allowed, do nothing. Only the manifest
-    is read of a session that is already archived. ``loaded_session`` may be one of the ancestors,
+    Return a sentence for each failure. If archiving is not allowed, do nothing. For a session that
+    is already archived, only the manifest is read. ``loaded_session`` may be one of the ancestors,
     which is then not read again.
     """
     ancestor_files = []
     for row in ancestors:
-        if row.status == PRESENT_STATE:
+        if row.status == PRESENT_STATUS:
             ancestor_files.append(row.session_file)
     due_sessions = []
     for path in ancestor_files[::-1]:

@@ -1,4 +1,4 @@
-"""List the ancestors to archive later: an empty file ``keep-<session id>`` for each of them.
+"""Store the list of ancestors to archive later, as an empty file ``keep-<session id>`` for each.
 
 The files are in the folder ``pending`` of the state folder. A file is written if the engine is not
 installed yet or if archiving would take too long. The next start of a session finds the file, and
@@ -14,13 +14,13 @@ from resume_hooks.paths import Where, is_private_folder, is_session_id
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import create_marker
 
-NOTE_PREFIX = "keep-"
+PENDING_FILE_PREFIX = "keep-"
 PENDING_FOLDER = "pending"
 
 
 def record_pending_session(session_id: str, where: Where) -> None:
     """Record that a session must be archived. Raises OSError if the state folder is not writable."""
-    create_marker(_note_path(session_id, where), where)
+    create_marker(_pending_file_path(session_id, where), where)
 
 
 def list_pending_sessions(where: Where) -> list[str]:
@@ -30,15 +30,17 @@ def list_pending_sessions(where: Where) -> list[str]:
         names = os.listdir(folder) if is_private_folder(folder, where) else []
     except OSError:
         return []
-    ids = (name[len(NOTE_PREFIX) :] for name in names if name.startswith(NOTE_PREFIX))
+    ids = (
+        name[len(PENDING_FILE_PREFIX) :] for name in names if name.startswith(PENDING_FILE_PREFIX)
+    )
     return sorted(session_id for session_id in ids if is_session_id(session_id))
 
 
 def remove_pending_session(session_id: str, where: Where) -> None:
     """Remove a session's file in ``pending``, because the session was archived or no longer exists."""
-    path = _note_path(session_id, where)
+    path = _pending_file_path(session_id, where)
     removal.remove_if_possible(path, where.state)
 
 
-def _note_path(session_id: str, where: Where) -> str:
-    return os.path.join(where.state, PENDING_FOLDER, f"{NOTE_PREFIX}{session_id}")
+def _pending_file_path(session_id: str, where: Where) -> str:
+    return os.path.join(where.state, PENDING_FOLDER, f"{PENDING_FILE_PREFIX}{session_id}")

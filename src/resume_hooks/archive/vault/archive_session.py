@@ -125,7 +125,7 @@ class ClientFiles:
             elif depth:
                 yield from self._scan_folder(entry.path, f"{relative_path}/{entry.name}", depth - 1)
             else:
-                self._failures.append(f"{entry.path} is nested too deep")
+                self._failures.append(f"{entry.path} is nested too deeply")
 
     def _stat_file(self, path: str, relative_path: str) -> Iterator[ClientFile]:
         try:
@@ -201,7 +201,7 @@ def archive_session(
                 folder=folder, complete=not failures
             )
             packed_files, earlier_states = _pack_files(
-                old_copy, *_split_by_change(old_copy, sources), folder
+                old_copy, *_split_changed_files(old_copy, sources), folder
             )
             parts = {part.place: part for part in packed_files}
             whole_manifest = new_manifest._replace(
@@ -230,7 +230,7 @@ def is_archive_current(
         clock.timestamp_from_epoch(transcript.status.st_mtime) == archived.ended
         and transcript.place == archived.place
     )
-    has_changes = _split_by_change(archived, sources)[0] or archived.complete == bool(failures)
+    has_changes = _split_changed_files(archived, sources)[0] or archived.complete == bool(failures)
     return (is_same_transcript or _is_earlier_state(archived, transcript)) and not has_changes
 
 
@@ -238,10 +238,10 @@ def _make_missing_error(path: object) -> SessionNotFound:
     return SessionNotFound(f"{path} is gone", "Was it deleted just now?")
 
 
-def _split_by_change(
+def _split_changed_files(
     archived: ArchivedSession | None, sources: Sequence[ClientFile]
 ) -> tuple[list[ClientFile], list[ArchivedFile]]:
-    """Return the client's files that must be packed, and the archived files that need not be.
+    """Return the client's files that must be packed, and the archived files that are still current.
 
     The archived files include those that the client has deleted.
     """
@@ -267,7 +267,7 @@ def _split_by_change(
 def _is_earlier_state(archived: ArchivedSession, source: ClientFile) -> bool:
     """Check whether an earlier state of a session contains the current version of a client's file.
 
-    That is the case if two copies with the same id are archived by turns.
+    That is the case if two copies with the same id are archived alternately.
     """
     name = path_in_archive(source.place)
     for state in archived.earlier:
@@ -355,7 +355,7 @@ def _write_pack(
             for state in old_states:
                 to_copy += state.parts
             try:
-                copied_files = pack.copy(to_copy)
+                copied_files = pack.copy_files(to_copy)
             except OSError as error:
                 raise _OldPackUnreadableError from error
         pack.finish()
@@ -384,7 +384,7 @@ def _append_file(
             source.place, 0, "", status.st_mtime_ns, mode, "", 0, status.st_size
         )
         prefix_hash = _PrefixHash(previous_part.size if previous_part else 0)
-        added_part = pack.add(
+        added_part = pack.add_file(
             new_part, prefix_hash.hash_chunks(read_chunks(stream.fileno(), status.st_size))
         )
     if added_part.size < status.st_size:

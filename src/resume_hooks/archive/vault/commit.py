@@ -41,7 +41,7 @@ MAX_LOCK_SECONDS = 10.0
 """The number of seconds to wait while another command works on the same session."""
 
 _BUSY_MESSAGE = "Another command is using this session in the vault"
-_FAILED_MESSAGE = "The vault can't be used:"
+_VAULT_FAILURE_MESSAGE = "The vault can't be used:"
 _PACK_NAME = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 
 
@@ -62,7 +62,7 @@ def lock_archived(
     if reason := unreadable_reason(session_id, where):
         raise WriteFailed(reason, "Update resume-hooks, or move that folder away.")
     folder = archive_folder(session_id, where)
-    with lock_folder(folder, where, _BUSY_MESSAGE, _FAILED_MESSAGE, max_wait_seconds):
+    with lock_folder(folder, where, _BUSY_MESSAGE, _VAULT_FAILURE_MESSAGE, max_wait_seconds):
         remove_unused_packs(folder, session_id, where)
         try:
             yield
@@ -181,7 +181,7 @@ def remove_archived(archived: ArchivedSession, where: Where) -> None:
                     f"{error.filename or archived.folder} could not be removed: "
                     f"{error.strerror or error}"
                 ),
-                "Check its permissions, then run it again.",
+                "Check the permissions, then run the command again.",
             ) from error
         removal.remove_if_possible(
             os.path.join(unpacked_folder(where), archived.session_id), where.state
@@ -229,7 +229,7 @@ def remove_leftovers(where: Where) -> None:
 
 
 def choose_pack_name(folder: str, archived: ArchivedSession | None) -> str:
-    """Return a name for a new pack in a session's folder. No pack there had this name."""
+    """Return a name for a new pack that no pack in the session's folder has had."""
     if archived:
         named_packs = [part.where for part in archived.all_parts]
     else:

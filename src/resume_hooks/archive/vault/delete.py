@@ -145,7 +145,7 @@ class _TrashMove:
             raise _make_move_error(error.filename or self._entry.folder, error) from error
         finally:
             if not is_done:
-                self._restore_unlinked()
+                self._restore_unlinked_files()
         return complete_entry
 
     def _link_into_trash(self) -> None:
@@ -217,7 +217,7 @@ class _TrashMove:
                         follow_root=True,
                     )
 
-    def _restore_unlinked(self) -> None:
+    def _restore_unlinked_files(self) -> None:
         """Put the unlinked files back and remove the folder from the trash.
 
         If a file cannot be put back, the folder stays in the trash, and WriteFailed names the file.
@@ -281,7 +281,7 @@ def empty_trash(
         raise WriteFailed(
             f"{failed_path} could not be removed: {reason}"
             + (f"; nor could {len(failures) - 1:,} more" if failures[1:] else ""),
-            f"{len(removed_entries):,} of the sessions were. Check its permissions, then run it again.",
+            f"{len(removed_entries):,} of the sessions were removed. Check permissions, then run the command again.",
         ) from cause
     return removed_entries
 

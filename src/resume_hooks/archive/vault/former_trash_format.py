@@ -1,7 +1,7 @@
 """Read the trash format of version 0.2.0.
 
 In this format, a manifest names files and whole folders, which are stored in the client's layout.
-Reading does not rewrite them. When a deleted session is packed, it gets a manifest of the current
+Reading changes no manifest. When a deleted session is packed, it gets a manifest of the current
 format.
 """
 

@@ -52,7 +52,7 @@ class PackWriter:
     def __exit__(self, *_: object) -> None:
         self._stream.close()
 
-    def add(self, file: ArchivedFile, chunks: Iterable[bytes]) -> ArchivedFile:
+    def add_file(self, file: ArchivedFile, chunks: Iterable[bytes]) -> ArchivedFile:
         """Append a file's content. Return the file with its position in this pack.
 
         Raises OSError if the content can't be read or written.
@@ -69,7 +69,7 @@ class PackWriter:
         self._files.append(placed_file)
         return placed_file
 
-    def copy(
+    def copy_files(
         self, files: Sequence[ArchivedFile], change: ContentChange | None = None
     ) -> dict[ArchivedFile, ArchivedFile]:
         """Append files from the session's other packs. ``change`` is applied to their contents.
@@ -81,7 +81,7 @@ class PackWriter:
         for file, chunks in unpack.read_pack_contents(self._folder, files):
             content_hash = hashlib.sha256()
             content = hash_and_yield(chunks, content_hash)
-            placed_files[file] = self.add(file, change(file, content) if change else content)
+            placed_files[file] = self.add_file(file, change(file, content) if change else content)
             if file.sha256 and content_hash.hexdigest() != file.sha256:
                 raise OSError(
                     None, "It has changed since it was stored: its hash differs", file.place

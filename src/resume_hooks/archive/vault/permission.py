@@ -65,19 +65,19 @@ def require_archiving_allowed(where: Where) -> None:
 MAX_WAIT_DAYS = 5
 """The number of days to wait for the user's answer before copies are made."""
 
-INFORMED_NOTE = "vault-told"
+USER_INFORMED_FILE = "vault-told"
 """The name of a file in the state folder. The file exists after the user was informed that copies
 were made."""
 
-CAN_ASK_NOTE = os.path.join("pending", "can-ask")
+CLIENT_CAN_ASK_FILE = os.path.join("pending", "can-ask")
 """The name of a file that ``hooks/offered`` writes. It exists after the start of a client that runs
 modules."""
 
-ASKED_NOTE = os.path.join("pending", "vault-asked")
+NOTICE_GIVEN_FILE = os.path.join("pending", "vault-asked")
 """The name of a file that exists after the notice about future copies, so that the notice is given
 only once."""
 
-WAITING_NOTE = os.path.join("pending", "vault-waiting")
+WAIT_START_FILE = os.path.join("pending", "vault-waiting")
 """The name of a file whose modification time is the start of the wait."""
 
 
@@ -87,13 +87,13 @@ def is_notice_due(where: Where) -> bool:
     That is the case if a client can ask the user, the user has not been informed and has not chosen
     a setting, no employer has decided, and the time to wait is not over.
     """
-    if os.path.lexists(os.path.join(where.state, INFORMED_NOTE)) or not os.path.exists(
-        os.path.join(where.state, CAN_ASK_NOTE)
+    if os.path.lexists(os.path.join(where.state, USER_INFORMED_FILE)) or not os.path.exists(
+        os.path.join(where.state, CLIENT_CAN_ASK_FILE)
     ):
         return False
     with contextlib.suppress(OSError):
         if (
-            os.lstat(os.path.join(where.state, WAITING_NOTE)).st_mtime
+            os.lstat(os.path.join(where.state, WAIT_START_FILE)).st_mtime
             < time.time() - MAX_WAIT_DAYS * DAY
         ):
             return False
@@ -105,7 +105,7 @@ def must_copies_wait(where: Where) -> bool:
     """Check whether copies must wait for the user's answer. If so, remember when the wait began."""
     with contextlib.suppress(OSError):
         if is_notice_due(where):
-            _create_note(WAITING_NOTE, where)
+            _create_note(WAIT_START_FILE, where)
             return True
     return False
 
@@ -114,9 +114,9 @@ def format_waiting_notice(where: Where) -> str:
     """Return a sentence that says until when copies wait, or ``""`` if they do not wait."""
     if not is_notice_due(where):
         return ""
-    end_text = f"{MAX_WAIT_DAYS} days after the first had to wait"
+    end_text = f"{MAX_WAIT_DAYS} days after the first copy was due"
     with contextlib.suppress(OSError):
-        wait_start = os.lstat(os.path.join(where.state, WAITING_NOTE)).st_mtime
+        wait_start = os.lstat(os.path.join(where.state, WAIT_START_FILE)).st_mtime
         end_text = f"from {clock.format_minute(clock.timestamp_from_epoch(wait_start + MAX_WAIT_DAYS * DAY))} UTC on"
     return f"Copies wait for your answer; without one they are made {end_text}."
 
@@ -126,7 +126,7 @@ def claim_first_notice(where: Where) -> bool:
 
     Raises OSError if the state folder cannot be written.
     """
-    return _create_note(ASKED_NOTE, where)
+    return _create_note(NOTICE_GIVEN_FILE, where)
 
 
 def describe_first_archive(where: Where, cwd: str = "/") -> str:
@@ -135,7 +135,7 @@ def describe_first_archive(where: Where, cwd: str = "/") -> str:
     Return ``""`` if the notice was given before, or if copies wait for the user's answer.
     """
     try:
-        if is_notice_due(where) or not _create_note(INFORMED_NOTE, where):
+        if is_notice_due(where) or not _create_note(USER_INFORMED_FILE, where):
             return ""
     except OSError:
         return ""

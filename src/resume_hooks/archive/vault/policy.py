@@ -2,7 +2,7 @@
 
 The oldest sessions are removed first. A session is kept if the client or our trash has one of its
 descendants. A session from another config home is also kept, because its descendants are unknown
-here. An employer's retention overrides both.
+here. An employer's retention overrides these exceptions.
 
 A session that is too old is removed only if it was also too old about a day earlier. If the vault
 is too large, the user is informed, and removals begin a day later. Then at most a tenth of the
@@ -47,7 +47,7 @@ run."""
 
 POLICY_VERSION = 1
 
-MIN_RUN_SECONDS = 20 * 60 * 60
+MIN_SECONDS_BETWEEN_RUNS = 20 * 60 * 60
 """A session is removed only if two runs, at least this number of seconds apart, find it too old.
 One wrong clock therefore does not empty the vault."""
 
@@ -55,17 +55,17 @@ DAILY_REMOVAL_DIVISOR = 10
 """If the vault is too large, the vault's size divided by this number may be removed per day."""
 
 ANNOUNCEMENT_SECONDS = 30 * DAY
-"""The number of seconds for which an announcement is valid, because a full vault removes sessions
-every few days."""
+"""The number of seconds for which an announcement is valid. A full vault removes sessions every few
+days, so not every removal is announced."""
 
-ANNOUNCEMENT_NOTE = os.path.join("pending", "vault-shrinks")
+ANNOUNCEMENT_DUE_FILE = os.path.join("pending", "vault-shrinks")
 """The name of an empty file in the state folder. It exists while the user must still be informed of
 a removal."""
 
-MAX_REMOVED = 100
+MAX_REMOVED_SESSIONS = 100
 """The maximum number of removed sessions to record. Older ones are forgotten."""
 
-MAX_DUE = 5_000
+MAX_DUE_SESSIONS = 5_000
 """The maximum number of due sessions to record. Other sessions are recorded after these are
 removed."""
 
@@ -212,7 +212,7 @@ def _choose_sessions_to_remove(
 
     No session is removed before the user has been informed.
     """
-    announcement_note = os.path.join(where.state, ANNOUNCEMENT_NOTE)
+    announcement_note = os.path.join(where.state, ANNOUNCEMENT_DUE_FILE)
     if not oversize_sessions:
         removal.remove_if_possible(announcement_note, where.state)
         return set()
@@ -230,8 +230,8 @@ def _choose_sessions_to_remove(
         return set()
     if (
         os.path.lexists(announcement_note)
-        or now - announcement_time < MIN_RUN_SECONDS
-        or now - last_removal_time < MIN_RUN_SECONDS
+        or now - announcement_time < MIN_SECONDS_BETWEEN_RUNS
+        or now - last_removal_time < MIN_SECONDS_BETWEEN_RUNS
     ):
         return set()
     daily_bytes = sum(each.stored for each in list_archived(where)) // DAILY_REMOVAL_DIVISOR
@@ -247,7 +247,7 @@ def _choose_sessions_to_remove(
 
 def claim_announcement(where: Where) -> str:
     """Return the announcement of a removal if it has not been made yet, else ``""``."""
-    announcement_note = os.path.join(where.state, ANNOUNCEMENT_NOTE)
+    announcement_note = os.path.join(where.state, ANNOUNCEMENT_DUE_FILE)
     if not os.path.lexists(announcement_note):
         return ""
     oversize_sessions = []
@@ -309,7 +309,7 @@ def _find_needed_ancestors(archived_sessions: list[ArchivedSession], where: Wher
 def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set[str]:
     """Record when each session became due. Return the ids of the sessions that have been due long enough.
 
-    ``now`` is in seconds since the epoch. Only the first ``MAX_DUE`` sessions are recorded.
+    ``now`` is in seconds since the epoch. Only the first ``MAX_DUE_SESSIONS`` sessions are recorded.
     Sessions that are no longer due are removed from the record.
     """
     row = _read_policy(where)
@@ -320,14 +320,15 @@ def record_due_sessions(due_ids: Sequence[str], where: Where, now: float) -> set
         if type(since_time) is int and 0 < since_time <= now:
             past_times[session_id] = since_time
     due_since = {
-        session_id: past_times.get(session_id, int(now)) for session_id in due_ids[:MAX_DUE]
+        session_id: past_times.get(session_id, int(now))
+        for session_id in due_ids[:MAX_DUE_SESSIONS]
     }
     if due_since != recorded_times:
         _write_policy(where, due_since, read_removed_sessions(where))
     return {
         session_id
         for session_id, first_due_time in due_since.items()
-        if now - first_due_time >= MIN_RUN_SECONDS
+        if now - first_due_time >= MIN_SECONDS_BETWEEN_RUNS
     }
 
 
@@ -338,7 +339,9 @@ def read_removed_sessions(where: Where) -> list[RemovedSession]:
         sessions = [parse_row(RemovedSession, row) for row in rows]
     else:
         sessions = []
-    return [row for row in sessions if row and is_session_id(row.session_id)][-MAX_REMOVED:]
+    return [row for row in sessions if row and is_session_id(row.session_id)][
+        -MAX_REMOVED_SESSIONS:
+    ]
 
 
 def _read_policy(where: Where) -> dict[str, object]:
@@ -364,11 +367,11 @@ def _write_policy(
     for name in ("announced", "shrunk"):
         if name in previous_policy:
             instants[name] = previous_policy[name]
-    _write_row(
+    _write_policy_fields(
         where,
         {
             "since": since,
-            "went": [list(each) for each in removed_sessions[-MAX_REMOVED:]],
+            "went": [list(each) for each in removed_sessions[-MAX_REMOVED_SESSIONS:]],
             **instants,
         },
     )
@@ -376,10 +379,10 @@ def _write_policy(
 
 def _record_policy_times(where: Where, **instants: int) -> None:
     """Record the time of the announcement or of the last removal from a vault that is too large."""
-    _write_row(where, {"since": {}, "went": [], **_read_policy(where), **instants})
+    _write_policy_fields(where, {"since": {}, "went": [], **_read_policy(where), **instants})
 
 
-def _write_row(where: Where, values: Mapping[str, object]) -> None:
+def _write_policy_fields(where: Where, values: Mapping[str, object]) -> None:
     row, path = {**values, "version": POLICY_VERSION}, _policy_path(where)
     with contextlib.suppress(OSError):
         if is_private_folder(vault_folder(where), where):

@@ -57,10 +57,12 @@ MIN_DAYS_LEFT = 7
 """The minimum number of days until the client may delete a restored session because it is old."""
 
 AGE_WARNING = (
-    "It is older than the {kept} for which the client keeps sessions, so it was dated later: "
+    "It is older than the {kept} for which the client keeps sessions, so it got a later time: "
     "it has {left} left."
 )
-LOST_FILE_WARNING = "{place} is neither in the trash nor in its place: it was not restored."
+LOST_FILE_WARNING = (
+    "{place} is neither in the trash nor at its original path, so it was not restored."
+)
 CHANGED_FILE_WARNING = "{name} was changed in the trash since the session was deleted."
 DUPLICATE_ID_WARNING = (
     "{path} has the same id: clients since 2.1.223 do not resume an id that is in two folders. "
@@ -285,7 +287,7 @@ def _make_gone_error(plan: RestorePlan) -> SessionNotFound:
     if os.path.lexists(plan.path):
         remedy = f"{plan.path} is in its place."
     else:
-        remedy = "The session is not in its place: was the trash emptied?"
+        remedy = "The session is not at its original path either: was the trash emptied?"
     return SessionNotFound(
         f"{plan.archived.locator} is no longer in the trash: another command was faster", remedy
     )
@@ -371,7 +373,9 @@ def _make_restore_error(error: OSError, file: RestoredFile, plan: RestorePlan) -
     message = f"{error.filename or file.path} could not be restored: {error.strerror or error}"
     for other_file in plan.files:
         if not os.path.lexists(other_file.path) and not os.path.lexists(other_file.source):
-            lost_message = f"{other_file.path} is neither in {archived.folder} nor in its place."
+            lost_message = (
+                f"{other_file.path} is neither in {archived.folder} nor at its original path."
+            )
             return WriteFailed(message, lost_message)
     name = archived.locator if archived.deleted_at else archived.session_id
     retry_command = f"run it again: resume-hooks restore {name}"
@@ -390,11 +394,11 @@ def _advance_file_time(path: str, oldest_time: float) -> None:
             os.utime(path, (status.st_atime, oldest_time), follow_symlinks=False)
 
 
-def _write_file(file: RestoredFile, new_id: str, oldest: int) -> None:
+def _write_file(file: RestoredFile, new_id: str, oldest_time_ns: int) -> None:
     """Write one file, read it back and compare it.
 
     If ``new_id`` is given, it replaces the session's id in the lines of a transcript. The file gets
-    its mode and its time (but no time before ``oldest``, in nanoseconds) before it gets its name.
+    its mode and its time (but no time before ``oldest_time_ns``) before it gets its name.
     """
     new_digest, old_digest = hashlib.sha256(), hashlib.sha256()
     content = hash_and_yield(read_chunks(file.source, os.path.getsize(file.source)), old_digest)
@@ -417,7 +421,7 @@ def _write_file(file: RestoredFile, new_id: str, oldest: int) -> None:
                 "No part of the file was left there.",
             )
         os.chmod(temporary, file.part.mode & 0o777)
-        os.utime(temporary, ns=(time.time_ns(), max(file.part.mtime_ns, oldest)))
+        os.utime(temporary, ns=(time.time_ns(), max(file.part.mtime_ns, oldest_time_ns)))
 
     create_session(file.path, hash_and_yield(content, new_digest), check_file)
 

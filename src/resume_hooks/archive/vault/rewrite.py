@@ -22,8 +22,8 @@ MAX_WHOLE_TEXT_BYTES = 64 * 1024 * 1024
 """The maximum size in bytes of a file that is changed as a whole. A larger file is changed line by
 line."""
 
-TEXT_CHECK_BYTES = 8 * 1024
-"""If this number of bytes at the start of a file contain a NUL character, the file is binary."""
+BINARY_CHECK_BYTES = 8 * 1024
+"""A file is binary if this number of bytes at its start contain a NUL character."""
 
 
 def rewrite_archived(
@@ -52,7 +52,7 @@ def rewrite_archived(
         with PackWriter(
             settled_session.folder, commit.choose_pack_name(settled_session.folder, settled_session)
         ) as pack:
-            placed_files = pack.copy(list(settled_session.all_parts), counter.change_content)
+            placed_files = pack.copy_files(list(settled_session.all_parts), counter.change_content)
             pack.finish()
         states = (
             state._replace(parts=tuple(placed_files[part] for part in state.parts))
@@ -102,7 +102,7 @@ class _CountingChange:
     def change_content(self, part: ArchivedFile, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the changed content of one file."""
         first_chunk = next(chunks, b"")
-        if b"\0" in first_chunk[:TEXT_CHECK_BYTES]:
+        if b"\0" in first_chunk[:BINARY_CHECK_BYTES]:
             yield first_chunk
             yield from chunks
             return

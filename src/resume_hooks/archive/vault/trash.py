@@ -128,11 +128,13 @@ def stat_and_hash_trashed_files(entry: ArchivedSession) -> ArchivedSession:
     Raises OSError.
     """
     return entry._replace(
-        parts=tuple(part if part.where else _measure_file(entry, part) for part in entry.parts)
+        parts=tuple(
+            part if part.where else _stat_and_hash_file(entry, part) for part in entry.parts
+        )
     )
 
 
-def _measure_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
+def _stat_and_hash_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
     trashed_path = stored_path(entry.folder, part)
     status, sha256 = os.lstat(trashed_path), hash_file(trashed_path)
     return part._replace(
@@ -177,7 +179,7 @@ def _pack_entry(entry: ArchivedSession, where: Where) -> None:
             entry = read_entry(entry.folder, where) or entry
             measured_entry = stat_and_hash_trashed_files(entry)
             with PackWriter(entry.folder, commit.choose_pack_name(entry.folder, None)) as writer:
-                placed_files = writer.copy(list(measured_entry.parts))
+                placed_files = writer.copy_files(list(measured_entry.parts))
                 writer.finish()
             packed_entry = measured_entry._replace(
                 parts=tuple(placed_files[part] for part in measured_entry.parts)

@@ -26,7 +26,7 @@ from resume_hooks.paths import (
     read_regular_file,
 )
 from resume_hooks.search.hits import (
-    SNIPPET_CHARACTERS,
+    MAX_SNIPPET_CHARACTERS,
     Hit,
     HitMaker,
     Wording,
@@ -250,7 +250,7 @@ def _make_hits(
     turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
     hits = HitMaker(sources, [Wording(query, [])]).best_hits([[WordingTurn(0, turn)]], 1).hits
     text = collapse_line(
-        plain_line(requested_line.lines[requested_line.line_number - 1]), SNIPPET_CHARACTERS
+        plain_line(requested_line.lines[requested_line.line_number - 1]), MAX_SNIPPET_CHARACTERS
     )
     highlights = ((0, len(text)),)
     return [

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import BinaryIO, NamedTuple
 
-from resume_hooks.archive.vault.rewrite import MAX_WHOLE_TEXT_BYTES, TEXT_CHECK_BYTES
+from resume_hooks.archive.vault.rewrite import BINARY_CHECK_BYTES, MAX_WHOLE_TEXT_BYTES
 from resume_hooks.parts.secrets.locations import LINE_FORMAT, TEXT_FORMAT, FileChunk
 from resume_hooks.paths import open_regular
 from resume_hooks.reading.session_secrets import PrintedOutputs
@@ -167,7 +167,7 @@ def _find_output_secrets(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple
 
 def _scan_text(chunk: FileChunk) -> Iterator[FoundSecret]:
     raw = chunk.raw
-    is_binary = b"\0" in raw[:TEXT_CHECK_BYTES]
+    is_binary = b"\0" in raw[:BINARY_CHECK_BYTES]
     if is_binary or next(suspect_positions(raw), None) is None:
         return
     line_number = counted_bytes = 0

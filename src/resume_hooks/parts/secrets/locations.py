@@ -18,7 +18,7 @@ from typing import NamedTuple
 from resume_hooks import questions, seam
 from resume_hooks.archive.vault import trash
 from resume_hooks.archive.vault.packs import split_lines
-from resume_hooks.archive.vault.rewrite import MAX_WHOLE_TEXT_BYTES, TEXT_CHECK_BYTES
+from resume_hooks.archive.vault.rewrite import BINARY_CHECK_BYTES, MAX_WHOLE_TEXT_BYTES
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import (
     TRANSCRIPT_SUFFIX,
@@ -381,7 +381,7 @@ def read_file_chunks(path: str, *, by_line: bool) -> Iterator[FileChunk]:
     files.
     """
     with open_regular(path, follow=False) as stream:
-        is_binary = b"\0" in stream.read(TEXT_CHECK_BYTES)
+        is_binary = b"\0" in stream.read(BINARY_CHECK_BYTES)
         stream.seek(0)
         if is_binary:
             yield from (

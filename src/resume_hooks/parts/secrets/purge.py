@@ -46,7 +46,7 @@ from resume_hooks.parts.secrets.locations import (
     find_archived_session,
 )
 from resume_hooks.paths import Where, make_private_folder
-from resume_hooks.search.index.connect import forget_index, opened_index
+from resume_hooks.search.index.connect import delete_index, opened_index
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder
 from resume_hooks.sessions.held_links import remove_links
@@ -230,7 +230,7 @@ def _remove_secrets_from_location(location: Location, cleaner: Cleaner, where: W
             "Update resume-hooks, or move the folder away.",
         )
     elif location.kind == INDEXED:
-        forget_index(where)
+        delete_index(where)
     elif location.kind == TRANSCRIPT:
         with backups.lock_rewrite(location.session_id, where):
             write_scrubbed_file(location, cleaner, where)
@@ -246,7 +246,7 @@ def _rebuild_index(row: LocationWithSecrets, where: Where) -> LocationWithSecret
     if row.state == REMAINING_STATE:
         return row
     try:
-        forget_index(where)
+        delete_index(where)
     except ResumeHooksError as error:
         return row._replace(state=REMAINING_STATE, reason=f"{error.message}. {error.remedy}")
     row = row._replace(state=REMOVED_STATE)

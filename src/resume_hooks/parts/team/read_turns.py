@@ -39,7 +39,7 @@ from resume_hooks.search.record_text import (
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
 
-SNIPPET_CHARACTERS = 260
+MAX_SNIPPET_CHARACTERS = 260
 HITS_PER_READ = 20
 """The number of turns whose texts are read together. The hits among them are sorted by the distance
 of the words, so that turns with the words close together come first."""
@@ -318,12 +318,14 @@ class _HitBuilder:
         # Lines without the stems are skipped for speed. Every line must be read if the query
         # excludes a phrase, or if a word of the query is not ASCII and so can have several
         # spellings.
-        must_read_every_line = any(term.is_phrase for term in query.excluded) or not all(
+        must_read_every_line = any(term.is_phrase for term in query.excluded_terms) or not all(
             term.text.isascii() for term in query.terms
         )
         self._stems = [] if must_read_every_line else stems
         self._phrases = [Phrase(term.text) for term in query.terms if term.is_phrase]
-        self._excluded_phrases = [Phrase(term.text) for term in query.excluded if term.is_phrase]
+        self._excluded_phrases = [
+            Phrase(term.text) for term in query.excluded_terms if term.is_phrase
+        ]
 
     def build_hit(
         self, turn: MatchingTurn, location: _TurnLocation, lines: list[bytes], session: TeamSession
@@ -392,7 +394,7 @@ class _HitBuilder:
                 texts.append(
                     (
                         line_number + index,
-                        make_snippet(text, self._marker, SNIPPET_CHARACTERS),
+                        make_snippet(text, self._marker, MAX_SNIPPET_CHARACTERS),
                         text.folded,
                     )
                 )

@@ -117,7 +117,7 @@ class _Search:
 
     def __init__(self, query: Query, db: Database, scope: SearchScope, max_hits: int) -> None:
         self._db, self._scope, self._max_hits = db, scope, max_hits
-        self._has_phrases = any(term.is_phrase for term in (*query.terms, *query.excluded))
+        self._has_phrases = any(term.is_phrase for term in (*query.terms, *query.excluded_terms))
         if self._has_phrases:
             self._max_turns_per_member = _MAX_READ_TURNS // 2
         else:
@@ -267,7 +267,7 @@ def build_queries(query: Query) -> list[str]:
     """
     exclusions = "".join(
         f" & !({_build_term_query(term, quote_stem)})"
-        for term in query.excluded
+        for term in query.excluded_terms
         if not term.is_phrase
     )
     all_terms = [_build_term_query(term, quote_stem) for term in query.terms]

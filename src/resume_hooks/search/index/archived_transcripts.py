@@ -57,7 +57,7 @@ class ArchivedSessions:
             if (state := _manifest_state(session_id, where))
         }
 
-    def keep_folders(self, folders: Collection[str]) -> None:
+    def keep_only_folders(self, folders: Collection[str]) -> None:
         """Remove the sessions that are not in these project folders."""
         for session_id in tuple(self.states):
             archived = find_archived(session_id, self._where)
@@ -106,11 +106,11 @@ class TranscriptPaths:
 
 
 @contextlib.contextmanager
-def unpacked_temporarily(archived: ArchivedSession, where: Where) -> Iterator[str | None]:
-    """Yield the folder with an archived session's transcript, or None without a readable copy.
+def temporarily_unpacked_folder(archived: ArchivedSession, where: Where) -> Iterator[str | None]:
+    """Yield the folder with an archived session's transcript, or None if there is no readable copy.
 
-    If the block unpacks a session, the unpacked files are deleted after the block, so that many
-    sessions can be read one after the other without filling the disk.
+    If the session was not unpacked before the block, the unpacked files are deleted after the
+    block. So many sessions can be read one after the other without filling the disk.
     """
     session_folder = os.path.join(unpacked_folder(where), archived.session_id)
     was_unpacked = os.path.lexists(session_folder)

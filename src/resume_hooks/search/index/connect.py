@@ -35,7 +35,7 @@ from resume_hooks.search.index.database import (
     sqlite_errors,
     words_folder,
 )
-from resume_hooks.search.index.postings import LEVELS, Postings
+from resume_hooks.search.index.postings import INDEX_NAMES, Postings
 from resume_hooks.sessions.agents.registry import is_foreign, list_all_transcripts
 from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.storage import removal
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 LOCK_SECONDS = 10.0  # maximum number of seconds to wait while another command writes the index
 
-LARGE_UPDATE_BYTES = 32 * 1024 * 1024
+MIN_DIRECT_SEARCH_BYTES = 32 * 1024 * 1024
 """If more bytes than this must be indexed, the files are first searched directly for the words.
 
 Indexing fewer bytes takes no longer than that search.
@@ -60,9 +60,11 @@ _BACKGROUND_CODE = (
     "import sys; sys.path[:0] = sys.argv[1:]; from resume_hooks.search.index.connect import "
     "run_background_update; run_background_update()"
 )
-BACKGROUND_SECONDS = 240.0  # the time limit of the background process in seconds
+MAX_BACKGROUND_SECONDS = 240.0  # the time limit of the background process in seconds
 BACKGROUND_NICENESS = 10
-MIN_INDEX_SECONDS = 0.3  # additional seconds for indexing after the search in unindexed files
+MIN_INDEXING_SECONDS = (
+    0.3  # minimum number of seconds for indexing after the search in unindexed files
+)
 
 FileIdentity = tuple[
     int, int
@@ -122,7 +124,7 @@ def opened_index(
         # Some damage is found only when a search reads the damaged page. Deleting the index makes
         # the next search rebuild it.
         with contextlib.suppress(IndexUnusable):
-            forget_index(where)
+            delete_index(where)
         error.remedy = "Run the command again: the index is then rebuilt."
         raise
     finally:
@@ -179,10 +181,10 @@ def run_background_update() -> None:
     with contextlib.suppress(OSError, AttributeError):  # Windows has no os.nice.
         os.nice(BACKGROUND_NICENESS)
     with contextlib.suppress(ResumeHooksError):
-        update_stored_index(Where(), _Deadline(BACKGROUND_SECONDS))
+        update_stored_index(Where(), _Deadline(MAX_BACKGROUND_SECONDS))
 
 
-def forget_index(where: Where) -> None:
+def delete_index(where: Where) -> None:
     """Delete the index with all its words. The next search builds a new index.
 
     Raise IndexUnusable if the index cannot be deleted.
@@ -240,13 +242,13 @@ class _UpdateTask:
         from resume_hooks.search.index.update import update_files
 
         work, deleted_ids = find_changes(index.db, self.files, self.archived_sessions)
-        if sum(item.size for item in work) > LARGE_UPDATE_BYTES:
+        if sum(item.size for item in work) > MIN_DIRECT_SEARCH_BYTES:
             words_by_path = self._find_words_in_files(work)
         else:
             words_by_path = {}
         if is_writable:
             if words_by_path and isinstance(self.is_over, _Deadline):
-                self.is_over.extend(MIN_INDEX_SECONDS)
+                self.is_over.extend(MIN_INDEXING_SECONDS)
             relevances = relevance_by_file(words_by_path)
             work = [item._replace(relevance=relevances.get(item.file.path, 0.0)) for item in work]
             where, is_over = self.where, self.is_over
@@ -341,7 +343,7 @@ def _open_usable_index(
         note = f"{error.message.rstrip('.')}. A temporary index was used"
     if folder_names is not None:
         task.files = [file for file in task.files if file.folder in folder_names]
-        task.archived_sessions.keep_folders(folder_names)
+        task.archived_sessions.keep_only_folders(folder_names)
     index = OpenIndex(open_temporary_index(), Postings(None), UpdateOutcome(), [note])
     with _close_on_error(index):
         return task.update_index(index)
@@ -413,8 +415,8 @@ def _open_postings(where: Where, *, is_new: bool) -> Postings:
     folder = words_folder(where)
     try:
         make_private_folder(folder, where)
-        for level in LEVELS:
-            level_folder = os.path.join(folder, level)
+        for index_name in INDEX_NAMES:
+            level_folder = os.path.join(folder, index_name)
             if is_new and os.path.lexists(level_folder):
                 removal.remove_permanently(level_folder, where.state)
             make_private_folder(level_folder, where)
@@ -445,8 +447,8 @@ def _file_identity(path: str) -> FileIdentity | None:
 def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> None:
     """Delete the index file with this identity, but not a newer index that another command has created.
 
-    Wait while another command writes the index. Otherwise its words would get into the next index.
-    Raise IndexUnusable if the index cannot be deleted.
+    First wait until no other command writes the index, because the other command would add its
+    words to the next index. Raise IndexUnusable if the index cannot be deleted.
     """
     path = index_file(where)
     if identity is None and not os.path.lexists(words_folder(where)):

@@ -26,7 +26,7 @@ WORDS_FOLDER = "index"  # the subfolder of the state folder with the words
 # Suffixes of the files that SQLite creates next to the table's file.
 SQLITE_SUFFIXES = "-wal", "-shm", "-journal"
 BUSY_SECONDS = 5.0  # number of seconds that SQLite waits for another process that is writing
-_TABLES = f"""
+_TABLES_SQL = f"""
 CREATE TABLE about(version INTEGER NOT NULL);
 CREATE TABLE files(
   id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE,
@@ -143,8 +143,8 @@ def _prepare_table(db: sqlite3.Connection) -> sqlite3.Connection:
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(db.close)
         db.execute("PRAGMA journal_mode=WAL")
-        # The doubt marks in the table must be durable before the words change, because tantivy
-        # writes the words durably.
+        # An update marks each file that it will change as doubtful. The marks must be durable
+        # before the words change, because tantivy writes the words durably.
         db.execute("PRAGMA synchronous=FULL")
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create_tables(db)
@@ -164,7 +164,7 @@ def _create_tables(db: sqlite3.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")
         # Another command may have created the tables in the meantime.
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            for statement in _TABLES.split(";"):
+            for statement in _TABLES_SQL.split(";"):
                 db.execute(statement)
     # Move the contents of SQLite's log into the table now, because that would be impossible on a
     # full disk.

@@ -39,12 +39,12 @@ _OWN_CALL = re.compile(
 )
 """Matches a shell command that only calls our engine."""
 
-_OWN_TEXT = re.compile(
+_OWN_OUTPUT = re.compile(
     r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":'
 )
 # Matches the explanation of placeholders, which follows the lineage block in a trimmed child.
-_LEGEND = r"(?:\nText such as \[[^\n]*)?"
-_DIGEST = rf"^{re.escape(metadata_records.DIGEST_BEGINNING)}[^\n]*(?:\n[^\n]+)*"
+_PLACEHOLDER_LEGEND = r"(?:\nText such as \[[^\n]*)?"
+_DIGEST_PATTERN = rf"^{re.escape(metadata_records.DIGEST_BEGINNING)}[^\n]*(?:\n[^\n]+)*"
 """Matches the digest in a child. Its quotes are indexed in the parent."""
 
 _BLOCK_CONTENT = (
@@ -53,8 +53,8 @@ _BLOCK_CONTENT = (
 """Matches the content of a block up to the next marker. A text full of opening markers is therefore
 scanned only once."""
 
-_BLOCK = re.compile(
-    f"{re.escape(OPENING_MARKER)}{_BLOCK_CONTENT}{re.escape(CLOSING_MARKER)}{_LEGEND}|{_DIGEST}",
+_LINEAGE_BLOCK = re.compile(
+    f"{re.escape(OPENING_MARKER)}{_BLOCK_CONTENT}{re.escape(CLOSING_MARKER)}{_PLACEHOLDER_LEGEND}|{_DIGEST_PATTERN}",
     re.MULTILINE,
 )
 _OWN_CARD_STARTS = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
@@ -87,8 +87,8 @@ class TextExtractor:
     """Extracts the texts of one file's records, which must be passed in order.
 
     ``open_calls`` maps the ids of calls without an answer so far to their tools. If
-    ``omits_own_output`` is false, our own output is not removed. That is right for a record that
-    the index names, because such a record has none.
+    ``omits_own_output`` is false, our own output is not removed. Records that the index found need
+    no removal, because the index does not contain our own output.
     """
 
     def __init__(
@@ -220,9 +220,9 @@ class TextExtractor:
                 "",
                 _join_texts_without_blocks([*spoken_texts, *results, *plain_contents]),
             )
-        return self._extract_spoken_texts(record, _join_texts_without_blocks(spoken_texts))
+        return self._extract_message_text(record, _join_texts_without_blocks(spoken_texts))
 
-    def _extract_spoken_texts(self, record: Record, text: str) -> RecordTexts:
+    def _extract_message_text(self, record: Record, text: str) -> RecordTexts:
         """Return the text of a user record that is not a tool's answer.
 
         The text is a prompt, a sub-agent's task, a summary, or a text that the client inserted.
@@ -253,7 +253,8 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
             return None
         texts = [text for _, text in iterate_sent_texts(record)]
         if any(metadata_records.LATER_PART_BEGINNING in text for text in texts):
-            # The other texts are later parts of quotes. They are indexed where they come from.
+            # The other texts are continuations of quotes. They are indexed in the sessions that
+            # they quote.
             texts = list_hook_texts(record)
         text = _join_texts_without_blocks(texts)
         if sent_kind == QUEUED:
@@ -281,7 +282,7 @@ def _answer_texts(block: Record, *, omits_own_output: bool = True) -> Iterator[s
     """Yield the texts of a tool's answer. If ``omits_own_output``, leave out our own output."""
     for part in records.result_blocks(block):
         text = get_string(part, "text")
-        if text and not (omits_own_output and _OWN_TEXT.match(text)):
+        if text and not (omits_own_output and _OWN_OUTPUT.match(text)):
             yield text
 
 
@@ -289,5 +290,5 @@ def _join_texts_without_blocks(texts: list[str]) -> str:
     """Join texts after removing our placeholders and blocks from them."""
     own_texts = (text for text in texts if text and not is_placeholder(text))
     return "\n".join(
-        _BLOCK.sub(" ", text) if OPENING_MARKER in text else text for text in own_texts
+        _LINEAGE_BLOCK.sub(" ", text) if OPENING_MARKER in text else text for text in own_texts
     )

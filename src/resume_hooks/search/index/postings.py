@@ -119,7 +119,7 @@ def make_files_private(folder: str) -> None:
                     os.chmod(entry.path, PRIVATE_MODE)
 
 
-RECORDS, WINDOWS = LEVELS = "records", "windows"
+RECORD_INDEX, WINDOW_INDEX = INDEX_NAMES = "records", "windows"
 """The names of the two indexes, which are also the names of their folders."""
 
 WORDS_FIELD = "words"
@@ -132,7 +132,7 @@ _ID_FIELDS = ("key", "own")
 _INDEXED_FIELDS = ("file", "turn_key", "part_key", "role", *_ID_FIELDS, "turn_number")
 _ROW_FIELDS = ("line", "offset", "length", "time", "role", *_ID_FIELDS, "digest")
 _NUMBER_FIELDS = dict.fromkeys((*_INDEXED_FIELDS, *_ROW_FIELDS))
-_ANALYZER = "spaced"
+_ANALYZER_NAME = "spaced"
 # Number of words in a window of a turn. A window may contain words from several records.
 WINDOW_WORDS = 200
 # Maximum number of records to read when copies of the displayed records are looked up.
@@ -186,7 +186,7 @@ _POSTING_FIELDS = ("file", "turn_number", *_ROW_FIELDS)
 
 def _build_schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    builder.add_text_field(WORDS_FIELD, tokenizer_name=_ANALYZER, index_option="freq")
+    builder.add_text_field(WORDS_FIELD, tokenizer_name=_ANALYZER_NAME, index_option="freq")
     for name in LABEL_FIELDS:
         builder.add_text_field(
             name, stored=name == "tool", tokenizer_name="raw", index_option="basic"
@@ -262,7 +262,10 @@ class Postings:
     """
 
     def __init__(self, folder: str | None, *, is_new: bool = True) -> None:
-        self._folders = {level: os.path.join(folder, level) if folder else None for level in LEVELS}
+        self._folders = {
+            index_name: os.path.join(folder, index_name) if folder else None
+            for index_name in INDEX_NAMES
+        }
         self._is_new = is_new
         self._heap_bytes = SMALL_HEAP_BYTES
         self._has_changes = False  # whether there are changes that are not committed yet
@@ -271,22 +274,24 @@ class Postings:
         self._searchers: dict[str, tantivy.Searcher] = {}
 
     def load_latest_commit(self) -> None:
-        """Search the latest commit from now on. Raise IndexDamaged if an index is missing."""
+        """Let searches use the latest commit. Raise IndexDamaged if an index is missing."""
         with tantivy_errors():
             indexes: dict[str, tantivy.Index] = {}
-            for level, folder in self._folders.items() if not self._indexes else ():
+            for index_name, folder in self._folders.items() if not self._indexes else ():
                 if folder and not self._is_new and not tantivy.Index.exists(folder):
                     raise IndexDamaged(f"{folder} contains no index")
                 index = tantivy.Index(SCHEMA, path=folder)
                 # In any other mode, one of tantivy's threads would reload the index at an unknown
                 # time.
                 index.config_reader("manual")
-                index.register_tokenizer(_ANALYZER, _analyzer)
-                indexes[level] = index
+                index.register_tokenizer(_ANALYZER_NAME, _analyzer)
+                indexes[index_name] = index
             self._indexes = self._indexes or indexes
             for index in self._indexes.values():
                 index.reload()
-            self._searchers = {level: index.searcher() for level, index in self._indexes.items()}
+            self._searchers = {
+                index_name: index.searcher() for index_name, index in self._indexes.items()
+            }
 
     def verify_files(self) -> None:
         """Verify the checksums of all files on disk. Raise IndexDamaged if a file has changed."""
@@ -305,7 +310,7 @@ class Postings:
 
         Tantivy keeps deleted records until their whole segment is deleted.
         """
-        folder = self._folders[RECORDS]
+        folder = self._folders[RECORD_INDEX]
         segments = read_segments(folder) if folder and not self._is_new else []
         deleted_count = sum(segment.deleted_count for segment in segments)
         return deleted_count > MAX_DELETED_RECORDS and deleted_count * 2 > sum(
@@ -324,9 +329,9 @@ class Postings:
         self._delete_matching_documents(_number_query("part_key", turn_key(file, part)))
         writers = self._open_writers()
         with self._write_errors():
-            for level, level_documents in documents.items():
+            for index_name, level_documents in documents.items():
                 for document in level_documents:
-                    writers[level].add_json(document)
+                    writers[index_name].add_json(document)
 
     def delete_file(self, file: int) -> None:
         """Delete all documents of a file."""
@@ -360,17 +365,19 @@ class Postings:
         if not self._writers:
             self.load_latest_commit()
             with tantivy_errors():
-                for level, index in self._indexes.items():
-                    self._writers[level] = index.writer(heap_size=self._heap_bytes, num_threads=1)
+                for index_name, index in self._indexes.items():
+                    self._writers[index_name] = index.writer(
+                        heap_size=self._heap_bytes, num_threads=1
+                    )
         return self._writers
 
     def _delete_matching_documents(self, query: tantivy.Query) -> None:
         writers = self._open_writers()
         with self._write_errors():
-            for level, writer in writers.items():
+            for index_name, writer in writers.items():
                 # If the index is unreadable, this search raises an error. Without it, the error
                 # would occur in tantivy's thread and end the process.
-                self._searcher(level).search(query, limit=1)
+                self._searcher(index_name).search(query, limit=1)
                 writer.delete_documents_by_query(query)
 
     @contextlib.contextmanager
@@ -387,30 +394,30 @@ class Postings:
             self.verify_files()
             raise _unusable_error(error) from error
 
-    def _searcher(self, level: str) -> tantivy.Searcher:
+    def _searcher(self, index_name: str) -> tantivy.Searcher:
         if not self._searchers:
             self.load_latest_commit()
-        return self._searchers[level]
+        return self._searchers[index_name]
 
     @property
     def record_count(self) -> int:
         """The number of records in the index."""
-        return self._searcher(RECORDS).num_docs
+        return self._searcher(RECORD_INDEX).num_docs
 
-    def count_records_with(self, field: str, word: str) -> int:
+    def count_records_containing(self, field: str, word: str) -> int:
         """Return the number of records that contain a stemmed word, or a name in a field of names.
 
         The number may include records that were recently replaced.
         """
         with tantivy_errors():
-            return self._searcher(RECORDS).doc_freq(field, word)
+            return self._searcher(RECORD_INDEX).doc_freq(field, word)
 
     def words_with_prefix(
         self, field: str, prefix: str, max_words: int | None = None
     ) -> list[tuple[str, int]]:
         """Return the words or names in a field that begin with a prefix, each with its number of records."""
         with tantivy_errors():
-            return self._searcher(RECORDS).terms_with_prefix(field, prefix, limit=max_words)
+            return self._searcher(RECORD_INDEX).terms_with_prefix(field, prefix, limit=max_words)
 
     def find_records(
         self, query: tantivy.Query, max_records: int, order_by: str | None = None
@@ -419,7 +426,7 @@ class Postings:
 
         With ``order_by``, return the records with the highest values in that field, highest first.
         """
-        searcher = self._searcher(RECORDS)
+        searcher = self._searcher(RECORD_INDEX)
         with tantivy_errors():
             hits = searcher.search(
                 query, limit=max_records, count=False, order_by_field=order_by
@@ -439,7 +446,7 @@ class Postings:
 
         The result maps the key of each turn to the score of its best window.
         """
-        searcher = self._searcher(WINDOWS)
+        searcher = self._searcher(WINDOW_INDEX)
         with tantivy_errors():
             hits = searcher.search(query, limit=max_windows, count=False).hits
             keys = searcher.fast_field_values("turn_key", [address for _, address in hits])
@@ -482,7 +489,7 @@ class Postings:
     def tool_names(self, record: Posting) -> str:
         """Return the names of the tools that a record calls or answers."""
         with tantivy_errors():
-            return ", ".join(self._searcher(RECORDS).doc(record.address).get_all("tool"))
+            return ", ".join(self._searcher(RECORD_INDEX).doc(record.address).get_all("tool"))
 
 
 def _first_origin(key: int, origins: Mapping[int, int]) -> int:
@@ -512,11 +519,13 @@ def _number_query(field: str, number: int) -> tantivy.Query:
 class Documents:
     """The JSON documents of one part of a file. The part's records must be added in order.
 
-    ``by_level`` maps each index's name ("records" or "windows") to its documents.
+    ``documents_by_index`` maps each index's name ("records" or "windows") to its documents.
     """
 
     def __init__(self, file: int, part: int) -> None:
-        self.by_level: dict[str, list[str]] = {level: [] for level in LEVELS}
+        self.documents_by_index: dict[str, list[str]] = {
+            index_name: [] for index_name in INDEX_NAMES
+        }
         self._position_fields = {
             "file": file,
             "part_key": turn_key(file, part),
@@ -525,7 +534,7 @@ class Documents:
         }
         self._words: list[str] = []
 
-    def add(self, turn: int, words: str, fields: Mapping[str, object]) -> None:
+    def add_record(self, turn: int, words: str, fields: Mapping[str, object]) -> None:
         """Add a record of a turn.
 
         ``words`` are the record's words, separated by spaces. ``fields`` are the values of the
@@ -537,7 +546,7 @@ class Documents:
                 "turn_key": turn_key(self._position_fields["file"], turn),
                 "turn_number": turn,
             }
-        self.by_level[RECORDS].append(
+        self.documents_by_index[RECORD_INDEX].append(
             _encode_document({**self._position_fields, **fields, WORDS_FIELD: words})
         )
         self._words += words.split(" ")
@@ -550,7 +559,7 @@ class Documents:
     def _add_windows(self, end: int) -> None:
         for start in range(0, end, WINDOW_WORDS):
             words = " ".join(self._words[start : start + WINDOW_WORDS])
-            self.by_level[WINDOWS].append(
+            self.documents_by_index[WINDOW_INDEX].append(
                 _encode_document({**self._position_fields, WORDS_FIELD: words})
             )
         del self._words[:end]

@@ -48,7 +48,7 @@ MAX_OPEN_CALLS = (
 MAX_LABEL_CHARACTERS = 255
 # If a file has been unchanged for this number of seconds, its unfinished last line is not expected
 # to grow.
-SETTLED_SECONDS = 60.0
+MIN_UNCHANGED_SECONDS = 60.0
 PART_BYTES = 2 * 1024 * 1024
 """The approximate number of bytes in a part. A part ends with the line that reaches this size.
 
@@ -57,7 +57,7 @@ When a line is added, its whole part is read again.
 
 PART_WORDS_BYTES = 200_000  # a part also ends if its words reach this number of bytes
 
-_PRIME = 2**61 - 1
+_ID_MODULUS = 2**61 - 1
 """Ids are stored modulo this prime, so that they fit a column. Ids that differ in a single bit
 remain different."""
 
@@ -112,7 +112,7 @@ def read_parts(job: ReadJob) -> Iterator[Part | None]:
 
 def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     status = os.fstat(stream.fileno())
-    is_settled = abs(time.time() - status.st_mtime) > SETTLED_SECONDS
+    is_settled = abs(time.time() - status.st_mtime) > MIN_UNCHANGED_SECONDS
     stream.seek(start.offset)
     reader = _RecordReader(job, start)
     end, lines, is_full, is_torn = start.offset, start.lines, False, False
@@ -145,7 +145,7 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     session_facts = reader.cwd, reader.entrypoint, parent.session_id if parent else ""
     reader.documents.end_turn()
     return Part(
-        reader.documents.by_level,
+        reader.documents.documents_by_index,
         start,
         next_position,
         end,
@@ -204,7 +204,8 @@ class _RecordReader:
         # copies.
         if texts.role == "title":
             key, copied_id = (
-                int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace")) % _PRIME,
+                int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace"))
+                % _ID_MODULUS,
                 0,
             )
         words = weighted_words(texts)
@@ -227,11 +228,11 @@ class _RecordReader:
             else [],
             "path": texts.files,
         }
-        self.documents.add(self.turn, words.decode(), fields)
+        self.documents.add_record(self.turn, words.decode(), fields)
 
 
 def weighted_words(texts: RecordTexts) -> bytes:
-    """Return the words of a record. Words that the user or the model wrote are in it twice."""
+    """Return the words of a record. Words that the user or the model wrote occur twice in the result."""
     spoken_words = []
     for text in (texts.prompt, texts.reply):
         if text:
@@ -262,7 +263,7 @@ def _uuid_number(uuid: str) -> int:
     digits = uuid.replace("-", "")
     try:
         if len(digits) == 32:
-            return int(digits, 16) % _PRIME
+            return int(digits, 16) % _ID_MODULUS
         return 0
     except ValueError:
         return 0
@@ -275,8 +276,8 @@ MAX_PROCESSES = 8
 # continue to read while this process writes.
 PIPE_BYTES = 1024 * 1024
 MAX_WAITING_PARTS, MAX_WAITING_BYTES = 64, 64 * 1024 * 1024
-"""Maximum number of parts that wait until the parts before them are written, and their maximum size
-in bytes of transcripts."""
+"""Maximum number of parts that wait until earlier parts are written, and the maximum number of
+transcript bytes in the waiting parts."""
 
 TERMINATE_SECONDS = 1.0  # number of seconds to wait until a terminated process has ended
 

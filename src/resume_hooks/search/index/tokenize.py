@@ -22,7 +22,7 @@ MAX_TOKEN_BYTES = 64
 MAX_IDENTIFIER_BYTES = (
     256  # maximum size in bytes of an identifier that is also indexed by its parts
 )
-MAX_TOKENS = 100_000
+MAX_DISTINCT_TOKENS = 100_000
 """Maximum number of distinct tokens to index from a text.
 
 A text with more tokens is data. Indexing 60 MB of such tokens would take a minute.
@@ -49,8 +49,8 @@ _FIRST_LINE_NUMBER, _LATER_LINE_NUMBERS = re.compile(_LINE_NUMBER), re.compile(f
 
 _IDENTIFIER_PART = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _WORD = re.compile(r"\w+")
-_UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_SCRIPT_RUNS = f"[{_UNSPACED}]+|[^{_UNSPACED}]+"
+_UNSPACED_RANGES = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_SCRIPT_RUNS = f"[{_UNSPACED_RANGES}]+|[^{_UNSPACED_RANGES}]+"
 """Matches runs of letters in scripts without spaces between words (and in Korean, whose words take
 endings), and runs of all other letters."""
 
@@ -113,13 +113,15 @@ def distinct_words(text: str, *, has_line_numbers: bool = False) -> bytes:
         "utf-8", "replace"
     )
     tokens = text_bytes.translate(_WORD_TABLE).split()
-    return b" ".join(map(_forms_by_token.__getitem__, islice(dict.fromkeys(tokens), MAX_TOKENS)))
+    return b" ".join(
+        map(_forms_by_token.__getitem__, islice(dict.fromkeys(tokens), MAX_DISTINCT_TOKENS))
+    )
 
 
 def forms_of_word(word: str) -> list[list[str]]:
     """Return the indexed forms of a typed word, as a list of forms for each of its tokens.
 
-    A list begins with the whole token, which the parts of the token follow.
+    Each list begins with the whole token, followed by the token's parts.
     """
     word_bytes = word.encode("utf-8", "replace")
     tokens: list[list[str]] = []
@@ -176,7 +178,7 @@ def _non_ascii_words(token: str) -> list[str]:
     words: list[str] = []
     for word in _WORD.findall(fold_letters(token)):
         for run in re.findall(_SCRIPT_RUNS, word):
-            if re.match(f"[{_UNSPACED}]", run) and len(run) > 1:
+            if re.match(f"[{_UNSPACED_RANGES}]", run) and len(run) > 1:
                 words += (run[position : position + 2] for position in range(len(run) - 1))
             elif len(run.encode()) <= MAX_TOKEN_BYTES:
                 words.append(run)

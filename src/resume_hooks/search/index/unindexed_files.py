@@ -40,12 +40,14 @@ _ASCII_LIKE_LETTERS = (
     re.compile(rb"[\xc3-\xc9\xcc\xcd\xe1\xef]"),
     re.compile(rb"\\u(?:00[89a-f]|0[1-3]|1[de]|3[23]|a7f|d8|f[bf])"),
 )
-"""Match the first byte of a letter that ``fold_letters`` may convert to ASCII (an accented letter,
-a separate accent, a full-width letter), and the beginning of its JSON escape."""
+"""Two patterns for letters that ``fold_letters`` may convert to ASCII: accented letters, separate
+accents and full-width letters. The first matches the first byte of such a letter, and the second
+matches the beginning of the letter's JSON escape."""
 
 _ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
-"""Match the first byte of any non-ASCII letter, and the beginning of its JSON escape. Arrows,
-box-drawing characters and other symbols are not matched."""
+"""Two patterns for any non-ASCII letter. The first matches the letter's first byte, and the second
+matches the beginning of its JSON escape. Arrows, box-drawing characters and other symbols are not
+matched."""
 
 _RARE_LETTERS = re.compile(
     rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
@@ -68,7 +70,7 @@ _JSON_ESCAPES = re.compile(r"\\u([0-9a-f]{4})")
 _IRREGULAR_FORMS = {"die": "dying", "lie": "lying", "tie": "tying"}
 
 
-PLAIN_LINE_BYTES = 1024
+MAX_FULL_RELEVANCE_BYTES = 1024
 """Lines up to this number of bytes keep their full relevance."""
 
 _LENGTH_PENALTY, _OTHER_LINES_WEIGHT, _MAX_COUNTED_LINES = 0.2, 0.1, 5
@@ -166,7 +168,7 @@ class RawWordSearch:
         )
 
     def _find_complete_terms(self, needles: int) -> frozenset[int]:
-        """Return the numbers of the terms of which ``needles`` contains all needles."""
+        """Return the numbers of the terms whose needles are all in the set ``needles``."""
         needle_set = set()
         for number, needle in enumerate(self._needles):
             if needles >> number & 1:
@@ -245,7 +247,11 @@ def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
         for length in lengths:
             line_relevances.append(
                 weight
-                / (1 + _LENGTH_PENALTY * max(0.0, math.log2(max(1, length) / PLAIN_LINE_BYTES)))
+                / (
+                    1
+                    + _LENGTH_PENALTY
+                    * max(0.0, math.log2(max(1, length) / MAX_FULL_RELEVANCE_BYTES))
+                )
             )
     best_relevances = heapq.nlargest(_MAX_COUNTED_LINES, line_relevances)
     other_terms = words.term_numbers.difference(*words.lines)

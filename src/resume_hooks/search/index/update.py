@@ -19,7 +19,10 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 
 from resume_hooks.errors import IndexDamaged
 from resume_hooks.paths import Where
-from resume_hooks.search.index.archived_transcripts import path_in_folder, unpacked_temporarily
+from resume_hooks.search.index.archived_transcripts import (
+    path_in_folder,
+    temporarily_unpacked_folder,
+)
 from resume_hooks.search.index.changed_files import FileWork, UpdateOutcome
 from resume_hooks.search.index.extract import SEARCHER_AGENTS
 from resume_hooks.search.index.postings import Postings
@@ -140,7 +143,7 @@ class _FileUpdate:
     def _finish_update(self, deleted_ids: Collection[int], certain_ids: Iterable[int]) -> None:
         """Delete the words of removed files, and remove the doubt marks of files that were not read.
 
-        Files of which the index contains no words are deleted from the table.
+        A file without words in the index is also deleted from the table.
         """
         for number in self._dropped_ids:
             self._postings.delete_file(number)
@@ -169,7 +172,7 @@ class _FileUpdate:
             else:
                 local_files.append((item, item.file.path))
         yield from self._read_files(local_files)
-        for batch in _batches(foreign_files):
+        for batch in _split_into_batches(foreign_files):
             with contextlib.ExitStack() as opened_copies:
                 paths = []
                 for item in batch:
@@ -184,7 +187,7 @@ class _FileUpdate:
             ):  # The archived copy was just deleted. Reading the file reports that.
                 yield from self._read_files([(item, item.file.path) for item in items])
                 continue
-            with unpacked_temporarily(archived, self._where) as folder:
+            with temporarily_unpacked_folder(archived, self._where) as folder:
                 yield from self._read_files(
                     [
                         (
@@ -301,7 +304,7 @@ class _FileUpdate:
         self._uncommitted_bytes = 0
 
 
-def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
+def _split_into_batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
     """Yield batches of files to convert together. Each batch is large enough for several processes."""
     batch: list[FileWork] = []
     for item in work:
