@@ -8,6 +8,7 @@ Each verb first makes a plan, which is a value, and then writes this plan once. 
 the plan. One writer writes all children: it writes a file under a name that clients ignore, checks
 the bytes on disk, links the file to its final name, and records its parent.
 
-A handoff contains, in this order: a record for the model with the lineage and the next step, the
-digest, the answer to that record, which is a card for the user, and the metadata.
+The child of a handoff starts with a user record, which gives the model the lineage and the next
+step. A record with the digest follows. Then comes an answer record, which shows the user a card.
+The metadata is at the end.
 """

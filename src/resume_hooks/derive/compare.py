@@ -126,7 +126,8 @@ def break_even_turns(
 ) -> int | None:
     """Return the number of turns after which ``strategy`` costs less than ``baseline``.
 
-    ``baseline`` is the strategy to go on. Return None if ``strategy`` never costs less.
+    ``baseline`` is the strategy "go on", which keeps the session as it is. Return None if
+    ``strategy`` never costs less.
     """
     extra_first_cost = first_request_cost(strategy, rates) - first_request_cost(baseline, rates)
     saved_per_request = (baseline.tokens_after - strategy.tokens_after) * rates.read_rate
@@ -190,11 +191,12 @@ class Estimate(NamedTuple):
 
     ``tokens_after`` is the size of the context. ``uncached_tokens`` and ``next_turn_cost`` are for
     the next turn, without the cost of its answers. ``turns_to_pay_off`` is the number of turns
-    after which the strategy costs less than going on. It is None if the strategy never costs less,
-    and for going on itself.
+    after which the strategy costs less than the strategy "go on". It is None if the strategy never
+    costs less, and for "go on" itself.
 
     ``warm_cost`` and ``cold_cost`` are the costs of the strategy's first request if the API's cache
-    is warm or cold. They include the cost of a model's request before it.
+    is warm or cold. They include the cost of a request that a model answers before the first
+    request.
     """
 
     name: str
@@ -542,7 +544,7 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
 
 
 def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strategy]:
-    """Return all possible strategies, with going on as the first.
+    """Return all possible strategies. The first one is "go on".
 
     If ``warm`` is true, the cache contains at least the tokens with which every session starts.
     """

@@ -40,9 +40,10 @@ class CutTarget(NamedTuple):
     """The last record to keep.
 
     If ``keeps_results`` is true, the results of its calls are kept too. Otherwise the cut moves
-    back until no call lacks its result. ``remark`` tells the user how the record was chosen. If
-    ``ignores_preserved_records`` is true, the conversation from before the compaction is cut.
-    Without it, the live conversation would be cut if the compaction preserved the record.
+    back until no call lacks its result. ``remark`` tells the user how the record was chosen.
+
+    If ``ignores_preserved_records`` is true, the conversation from before the compaction is cut,
+    even if the compaction copied the record into the live conversation.
     """
 
     node: Node
@@ -294,8 +295,8 @@ class CutBeforeCompaction:
 def parse_cut(text: str) -> CutSelector | Reference:
     """Parse the value of ``--at``.
 
-    Return a selector for a record or message of this session, or a reference, which names its
-    session.
+    Return a ``CutSelector`` for a record or message of this session. If the text contains a colon,
+    as in ``1a2b3c4d:56``, return a ``Reference``, which also names a session.
     """
     if ":" in text:
         return parse_reference(text)

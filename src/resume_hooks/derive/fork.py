@@ -1,8 +1,8 @@
 """Plan a fork: a child with its parent's live conversation or a part of it.
 
 A fork in the same folder sends the same bytes as its parent, so it can use the API's cache. For
-this reason, no lineage precedes them. A fork in another folder starts with a lineage, because its
-system prompt differs and the cache cannot be used.
+this reason, the fork has no lineage before the conversation. A fork in another folder starts with a
+lineage, because its system prompt differs and the cache cannot be used.
 
 A fork for another agent contains the conversation as text: messages and shortened calls, but no
 thinking. The calls have the format in which an agent shows another agent's calls to its models.
@@ -96,9 +96,9 @@ class ForkPlan(ChildPlan):
 
 
 class _FirstFolderWatcher:
-    """An observer that checks the folder of the first record with a folder.
+    """An observer that checks that the first record with a folder names the session's new folder.
 
-    If the session moves, this must be the new folder.
+    If the session does not move, the check always passes.
     """
 
     def __init__(self, move: Relocation | None) -> None:

@@ -19,8 +19,8 @@ USUAL_SIZES = (1_000, 4_000, 12_000, 24_000)
 
 UNLIMITED_CHARACTERS = 10**9  # a number of characters that is larger than any session
 MAX_CALL_CHARACTERS = 4_000  # a number of characters that is larger than any call with its result
-# If a digest omits at most this number of characters, which are one or two rows of a list, it is
-# shown as whole.
+# If a digest omits at most this number of characters (one or two rows of a list), it is shown as
+# complete.
 NEGLIGIBLE_CHARACTERS = 400
 # An opening of at most this size contains the lists, the last answer and only a few other messages.
 MAX_LIST_TOKENS = 1_000

@@ -514,7 +514,7 @@ def find_unfinished_rollover(parent: Session, where: Where) -> Receipt | None:
         return None
     ends = agent_of_path(child.file, where).read_ends(child.file)
     if ends.has_own_turns:
-        return None  # This property of a fresh child is right even if the clock was wrong.
+        return None  # This check does not depend on times, so it also works if the clock was wrong.
     first_record = ends.first_records[0]
     if get_mapping(first_record, "continue_metadata").get("summary_included"):
         return None

@@ -122,7 +122,7 @@ def find_block_originals(record: Record, originals: Originals) -> dict[int, Reco
 
 
 class RestoreBlocks:
-    """An edit that restores the blocks of a record. If ``first_edit`` is given, it is applied before."""
+    """An edit that restores the blocks of a record. If ``first_edit`` is given, it is applied first."""
 
     def __init__(
         self, originals_by_block: Mapping[int, RecordLine], first_edit: Edit | None = None
@@ -173,10 +173,10 @@ def _find_original_block(block: Record, original: Record) -> Record | None:
 class TrimmedSession:
     """A scanned session with trimmed records in its live chain.
 
-    If the running client trimmed the session in place, ``transcript`` has the chain as it would be
-    without these trims. ``undone_trim_count`` is the number of these trims, ``restored_characters``
-    is the number of characters that return, and ``whole_tokens`` is the size of the resulting
-    context, or 0 if there were no such trims.
+    If the running client trimmed the session in place, ``transcript`` contains the chain from
+    before these trims. ``undone_trim_count`` is the number of trims in place, and
+    ``restored_characters`` is the number of characters that they removed. ``whole_tokens`` is the
+    size of the context without them, or 0 if there were none.
 
     ``earlier_record_count`` is the number of trimmed records before the last compaction.
     """
@@ -250,7 +250,11 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
 
 
 def _undo_trims(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
-    """Return the chain before the trims of a running client, the records after it, and the trims' number."""
+    """Undo the trims that a running client made.
+
+    Return the chain from before the first of these trims, the records that were added after the
+    trims, and the number of trims.
+    """
     chain: list[Node] = transcript.chain
     later_nodes: list[Node] = []
     trim_count = 0

@@ -68,7 +68,7 @@ def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
             _write_task_list(task_files, tasks_home, child)
     except OSError as error:
         reason = f"{error.filename or source}: {error.strerror}"
-        return [f"The task list could not be copied ({reason}); the parent's is unchanged."]
+        return [f"The task list could not be copied ({reason}); the parent's list is unchanged."]
     return []
 
 

@@ -48,7 +48,7 @@ OUTSIDE_PROJECT_WARNING = (
 # Children of another agent's sessions get this client version in their records: the oldest tested
 # version.
 FOREIGN_VERSION = "2.1.42"
-# If another agent continues a session, the child is of one of these kinds.
+# The kinds of children that can continue a session with another agent.
 CROSS_AGENT_KINDS = frozenset({"handoff", "rollover", "fork"})
 # the maximum number of characters to read from a prompt for a title
 MAX_TITLE_PROMPT_CHARACTERS = 8_192
@@ -277,8 +277,9 @@ def _require_usable_parent(
 ) -> None:
     """Raise UsageError if ``parent`` cannot have a child of this kind.
 
-    A sub-agent's transcript cannot have children. Another agent's session can only have children of
-    some kinds, until Claude Code has a child of it.
+    A sub-agent's transcript cannot have children. A session of another agent can have a child in
+    Claude Code only if the kind is in ``CROSS_AGENT_KINDS``. For other kinds, the user must first
+    fork the session to Claude Code.
     """
     if ends.is_sidechain:
         owner = f": {ends.starting_session_id}" if ends.starting_session_id else "."

@@ -126,7 +126,7 @@ class Relocation(NamedTuple):
 FOLDER_KINDS = (
     WORKTREE,
     RELOCATED,
-)  # Records of these kinds contain a session's folder, by which clients list sessions.
+)  # Records of these kinds contain a session's folder. Clients use this folder to list sessions.
 # A child takes over the last record of each of these kinds.
 COPIED_KINDS = (TAG, PR_LINK, MODE, *FOLDER_KINDS)
 

@@ -8,7 +8,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_with_name
 
-if TYPE_CHECKING:  # Imported only for types, because a comparison of strategies runs no checks.
+if TYPE_CHECKING:  # Imported only for types, so that a comparison of strategies does not load the checks.
     from resume_hooks.transcripts.invariants import Check
 
 FRESH_KINDS = frozenset(
@@ -23,10 +23,10 @@ class Receipt(NamedTuple):
     After a trim in place, the receipt names the trimmed session itself, and ``backup`` is the path
     of the copy of its former file.
 
-    If the verb wrote nothing, ``session_id`` and ``file`` are those of an unused child of an equal
-    request, or empty. If they are empty, the commands of the receipt continue the parent. They
-    do not name the parent, because a script that deletes ``file`` must not delete the user's own
-    session.
+    If the verb found an unused child of an earlier, equal request, it writes nothing, and
+    ``session_id`` and ``file`` name that child. After a dry run, both are empty, and the commands
+    of the receipt continue the parent. ``file`` does not name the parent in this case, because a
+    script that deletes ``file`` must not delete the user's own session.
     """
 
     session_id: str

@@ -76,7 +76,7 @@ The reason that the module gave follows this text.
 """
 
 BLOCKED_PROMPT_PREFIX = "UserPromptSubmit operation blocked by hook"
-"""The start of the record that the client writes for a card.
+"""The start of the record that the client writes if a hook blocks a prompt, for example for a card.
 
 The client never sends this record to the model.
 """
@@ -99,10 +99,10 @@ def collect_edits(
 ) -> dict[int, list[Edit]]:
     """Return the edits of each record, by line number. The edits are to be applied in order.
 
-    The requested edits are first. They address blocks by position, and later edits may remove
-    blocks: repairs, and the removal of calls and results that no API accepts. The first record of a
-    headless session is changed into a record of the interactive client, because clients would
-    otherwise not list the child.
+    The requested edits come first, because they find blocks by their index. The later edits may
+    remove blocks: they repair records, and remove calls and results that no API accepts. The first
+    record of a headless session is changed into a record of the interactive client, because clients
+    would otherwise not list the child.
     """
     by_record: dict[int, list[Edit]] = {}
     for node in chain.nodes:
@@ -130,7 +130,7 @@ def collect_edits(
 
 
 def _list_edits_for_kind(node: Node) -> list[Edit]:
-    """Return the edits that a record gets because of its kind. They remove the client's marks and notices."""
+    """Return the edits for records of this kind: they remove notices and fields that are wrong in a child."""
     edits: list[Edit] = []
     if node.is_boundary and node.kept_segment is not None:
         edits.append(_remove_segment_marks)
@@ -552,10 +552,7 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
 def _count_unlinked_answers(
     rewrite: ChainRewrite, transcript: Transcript, survey: WriteObserver
 ) -> int:
-    """Count the answers in the child that newly follow another answer directly.
-
-    In the parent, they are not linked to that other answer.
-    """
+    """Count the answers that directly follow another answer in the child, but not in the parent."""
 
     def is_kept(node: Node) -> bool:
         is_edited = (

@@ -52,8 +52,8 @@ _NAMING_STRINGS = (
     b'"original_session',
     b'"file-history-',
 )
-"""Strings of which at least one is in each line that names a session, a folder or copies of files.
-"""
+"""Each line that names a session, a folder or copies of files contains at least one of these
+strings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,8 @@ class WholeSessionPlan(ChildPlan):
     def run_checks(self, path: str) -> list[Check]:
         """Check that the written session contains all records of the bundle's session.
 
-        The checks of a child do not apply, because the session may contain records that a child
-        does not.
+        The checks of a child are not made, because a session may contain records that no child
+        contains.
         """
         old_id = self.bundled.head.session_id
         names = RecordWatcher(

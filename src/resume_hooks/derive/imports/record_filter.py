@@ -265,7 +265,9 @@ _THINKING_FIELDS = MappingProxyType(
 )
 _DIRECT_CALLER = {
     "type": "direct"
-}  # Client 2.1.329 writes this caller. Other callers refer to a run that does not exist here.
+# Client 2.1.329 writes this value into the field ``caller`` of a call. Other values name a run that
+# the imported session does not contain.
+}
 _VISIBLE_TYPES = MEDIA_TYPES | {TEXT}
 _ALLOWED_TYPES = MappingProxyType(
     {

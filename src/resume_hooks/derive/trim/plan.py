@@ -124,7 +124,7 @@ class Decision(NamedTuple):
 class TrimPlan(ChildPlan):
     """The plan of a trimmed child, with the savings that a preview shows to the user.
 
-    ``session_scan`` is the parent.
+    ``session_scan`` is the scan of the parent.
     """
 
     options: Options

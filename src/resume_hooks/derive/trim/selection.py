@@ -83,7 +83,8 @@ class Choice(NamedTuple):
 class Origins:
     """The original of each record of a session.
 
-    It is the record itself or, for a trimmed record, the record that the trim marks name.
+    A record is its own original. If it was trimmed, its original is the record that the fields of
+    the trim name.
     """
 
     _session_id: str

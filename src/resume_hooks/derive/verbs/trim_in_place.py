@@ -202,7 +202,7 @@ def _list_notes(plan: TrimPlan) -> list[str]:
 
 
 def _make_receipt(plan: TrimPlan, notes: Sequence[str]) -> Receipt:
-    """Return the receipt of a trim in place, as if the plan had not been written yet."""
+    """Return the receipt of a trim in place before the trim is written."""
     receipt, parent = make_planned_receipt(plan), plan.draft.parent
     if not plan.is_worthwhile:
         return receipt._replace(warnings=tuple(notes))
