@@ -10,7 +10,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from resume_hooks.derive.originals import Originals
+from resume_hooks.derive.originals import OriginalFinder
 from resume_hooks.transcripts.placeholders import Origin
 from tests.builders import (
     SESSION,
@@ -230,10 +230,10 @@ def test_an_error_suggests_restoring_a_deleted_original(
 ) -> None:
     """If a placeholder's original session is in the trash, the error names the command to restore it."""
     record = user("shortened", uuid="x") | Origin(SESSION, str(old_parent), "r0", 0).trim_fields(0)
-    assert "restore" not in Originals(config_home.where).describe_original_location(record)
+    assert "restore" not in OriginalFinder(config_home.where).describe_original_location(record)
     document("delete", SESSION, "--yes")
     assert (
-        Originals(config_home.where)
+        OriginalFinder(config_home.where)
         .describe_original_location(record)
         .endswith(f"resume-hooks restore {SESSION}")
     )

@@ -13,9 +13,9 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing_child import find_existing_child
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import (
-    DIGEST_LINE,
-    OPENING_LINE,
-    TITLE_LINE,
+    DIGEST_LINE_NUMBER,
+    OPENING_LINE_NUMBER,
+    TITLE_LINE_NUMBER,
     ChildContents,
     read_opening,
 )
@@ -32,7 +32,7 @@ from tests.builders import CWD, SESSION, VERSION, ConfigHome, session_bytes
 from tests.cli.conftest import Document
 from tests.reading.digest.talk import Talk, entry_texts, request_texts
 
-CARD_LINE = DIGEST_LINE + 1
+CARD_LINE = DIGEST_LINE_NUMBER + 1
 GENERATION_COUNT = 5
 FIRST_PROMPTS = [
     "Always keep the public names.",
@@ -153,7 +153,7 @@ def test_the_digest_of_a_0_2_0_child_has_old_and_new_prompts(config_home: Config
         ["two", f"{SESSION}:2", ""],
     ]
     sections = {"goal": goal, "last": [["All done.", f"{SESSION}:5", ""]]}
-    rows[DIGEST_LINE] = orjson.dumps(
+    rows[DIGEST_LINE_NUMBER] = orjson.dumps(
         {"type": metadata_records.DIGEST_KIND, "version": 1, "sections": sections}
     )
     child.write_bytes(b"\n".join(rows))
@@ -186,9 +186,9 @@ def test_a_listing_shows_the_title_despite_a_large_opening(config_home: ConfigHo
     _, plan = plan_large_handoff(config_home)
     receipt = write_child(plan, config_home.where)
     rows = Path(receipt.file).read_bytes().split(b"\n")
-    assert len(rows[OPENING_LINE]) > 3 * END_BYTES
-    assert json.loads(rows[TITLE_LINE])["customTitle"] == receipt.title
-    assert sum(len(row) + 1 for row in rows[: TITLE_LINE + 1]) < END_BYTES
+    assert len(rows[OPENING_LINE_NUMBER]) > 3 * END_BYTES
+    assert json.loads(rows[TITLE_LINE_NUMBER])["customTitle"] == receipt.title
+    assert sum(len(row) + 1 for row in rows[: TITLE_LINE_NUMBER + 1]) < END_BYTES
     ends = HeadTail(receipt.file)
     assert (ends.custom_title, ends.cwd, ends.version) == (receipt.title, CWD, VERSION)
     assert ends.was_continued is False

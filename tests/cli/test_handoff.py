@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.derive.fresh_child import OPENING_LINE
+from resume_hooks.derive.fresh_child import OPENING_LINE_NUMBER
 from resume_hooks.reading.char_budget import indent_text
 from resume_hooks.reading.digest import opening
 from resume_hooks.reading.digest.entries import read_digest
@@ -69,7 +69,7 @@ def test_a_handoff_writes_only_a_child_with_the_digest(
     """
     data = document("handoff", SESSION, "-n", "go on")["data"]
     assert data["documents"] == []
-    told = json.loads(Path(data["file"]).read_bytes().splitlines()[OPENING_LINE])["message"][
+    told = json.loads(Path(data["file"]).read_bytes().splitlines()[OPENING_LINE_NUMBER])["message"][
         "content"
     ]
     assert RECORDED_COMMAND in told
@@ -216,7 +216,9 @@ def test_the_card_names_the_lists_in_the_opening(
 def test_every_reference_in_an_opening_can_be_read(document: Document, parent: Path) -> None:
     """``read`` accepts every reference in an opening."""
     opened = json.loads(
-        Path(document("handoff", SESSION)["data"]["file"]).read_bytes().splitlines()[OPENING_LINE]
+        Path(document("handoff", SESSION)["data"]["file"])
+        .read_bytes()
+        .splitlines()[OPENING_LINE_NUMBER]
     )
     told = opened["message"]["content"].partition("[/SESSION LINEAGE]")[2]
     numbers = re.findall(r"(?:[A-Z] |\(|, )(:@?\d+)\b", told)

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.derive.compare import (
-    Rates,
+    CacheRates,
     Strategy,
     break_even_turns,
     first_request_cost,
     rates_for_lifetime,
-    turns_cost,
+    cost_of_turns,
 )
 from resume_hooks.transcripts.api_usage import (
     DEFAULT_CACHE_SECONDS,
@@ -36,9 +36,9 @@ ONE_REQUEST_PER_TURN = requests_of_turns(1, 0)
 
 def test_token_prices_have_the_published_ratios() -> None:
     """An input token costs 1, reading it from the cache 0.1, and writing it there 1.25 or 2."""
-    assert rates_for_lifetime(DEFAULT_CACHE_SECONDS) == Rates(0.1, 1.25)
-    assert rates_for_lifetime(LONG_CACHE_SECONDS) == Rates(0.1, 2.0)
-    assert rates_for_lifetime(0) == Rates(1.0, 1.0)
+    assert rates_for_lifetime(DEFAULT_CACHE_SECONDS) == CacheRates(0.1, 1.25)
+    assert rates_for_lifetime(LONG_CACHE_SECONDS) == CacheRates(0.1, 2.0)
+    assert rates_for_lifetime(0) == CacheRates(1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_cost_of_two_turns() -> None:
     """Two turns of two requests that add 400 tokens a turn cost the sum that was computed by hand."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
-    assert turns_cost(
+    assert cost_of_turns(
         HALF_SIZE_TRIM, 2, requests_of_turns(2, 400), rates_for_lifetime(DEFAULT_CACHE_SECONDS)
     ) == pytest.approx(39_500 + read + written)
 
@@ -125,7 +125,7 @@ def test_the_cost_of_two_turns() -> None:
         ),
         # A model reads 60,000 tokens first: 99,500 against 11,150. 88,350 / 5,000 = 17.67.
         (
-            HALF_SIZE_TRIM._replace(separate_cost=60_000),
+            HALF_SIZE_TRIM._replace(preceding_request_cost=60_000),
             GOING_ON_WARM,
             DEFAULT_CACHE_SECONDS,
             ONE_REQUEST_PER_TURN,
@@ -176,19 +176,19 @@ def test_a_strategy_pays_off_in_the_first_turn_with_a_lower_sum(
     """
     rates = rates_for_lifetime(lifetime)
     found = break_even_turns(strategy, going_on, recent_requests, rates)
-    slack = 1e-6 * (1 + turns_cost(going_on, found or 1_000, recent_requests, rates))
+    slack = 1e-6 * (1 + cost_of_turns(going_on, found or 1_000, recent_requests, rates))
     if found is None:
         assert (
-            turns_cost(strategy, 1_000, recent_requests, rates)
-            >= turns_cost(going_on, 1_000, recent_requests, rates) - slack
+            cost_of_turns(strategy, 1_000, recent_requests, rates)
+            >= cost_of_turns(going_on, 1_000, recent_requests, rates) - slack
         )
         return
     assert (
-        turns_cost(strategy, found, recent_requests, rates)
-        <= turns_cost(going_on, found, recent_requests, rates) + slack
+        cost_of_turns(strategy, found, recent_requests, rates)
+        <= cost_of_turns(going_on, found, recent_requests, rates) + slack
     )
     if found > 1:
         assert (
-            turns_cost(strategy, found - 1, recent_requests, rates)
-            >= turns_cost(going_on, found - 1, recent_requests, rates) - slack
+            cost_of_turns(strategy, found - 1, recent_requests, rates)
+            >= cost_of_turns(going_on, found - 1, recent_requests, rates) - slack
         )

@@ -20,9 +20,9 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import (
-    MAX_STEP_CHARACTERS,
-    OPENING_LINE,
-    TITLE_LINE,
+    MAX_NEXT_STEP_CHARACTERS,
+    OPENING_LINE_NUMBER,
+    TITLE_LINE_NUMBER,
     FreshLines,
     FreshPlan,
 )
@@ -184,8 +184,8 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
     }
     raw = Path(receipt.file).read_bytes()
     assert raw.endswith(b"\n")
-    assert raw.split(b"\n")[OPENING_LINE].startswith(b'{"parentUuid":null,')
-    assert raw.split(b"\n")[TITLE_LINE].startswith(b'{"type":"custom-title"')
+    assert raw.split(b"\n")[OPENING_LINE_NUMBER].startswith(b'{"parentUuid":null,')
+    assert raw.split(b"\n")[TITLE_LINE_NUMBER].startswith(b'{"type":"custom-title"')
     assert b": " not in raw.split(b"\n")[0]
 
 
@@ -251,7 +251,7 @@ def test_titles_are_numbered_within_the_project(config_home: ConfigHome) -> None
     fourth, records = write_handoff(config_home, locate.session_file(first.file))
     titles = [r.title.removeprefix("Fix the parser · ") for r in (first, second, third, fourth)]
     assert titles == ["handoff", "handoff 2", "rollover", "handoff 3"]
-    assert "1. (file gone) · " in records[OPENING_LINE]["message"]["content"]
+    assert "1. (file gone) · " in records[OPENING_LINE_NUMBER]["message"]["content"]
 
 
 def test_a_child_has_the_branch_version_and_folder_of_its_parent(config_home: ConfigHome) -> None:
@@ -260,7 +260,7 @@ def test_a_child_has_the_branch_version_and_folder_of_its_parent(config_home: Co
         "later", uuid="x", parent="r3", ts=9, cwd="/tmp", gitBranch="feature/x", version="2.1.112"
     )
     _, records = write_handoff(config_home, write_parent(config_home, moved))
-    opening = records[OPENING_LINE]
+    opening = records[OPENING_LINE_NUMBER]
     assert (opening["cwd"], opening["gitBranch"], opening["version"]) == (
         CWD,
         "feature/x",
@@ -327,7 +327,7 @@ def test_a_handoff_can_be_written_to_another_folder(
         config_home, write_parent(config_home), output_dir=str(tmp_path)
     )
     assert receipt.file == str(tmp_path / f"{receipt.session_id}.jsonl")
-    assert f"   {receipt.file}\n" in records[OPENING_LINE]["message"]["content"]
+    assert f"   {receipt.file}\n" in records[OPENING_LINE_NUMBER]["message"]["content"]
     assert receipt.warnings
     assert len(os.listdir(config_home.project())) == 1
 
@@ -339,9 +339,9 @@ NEXT_STEPS = {
     "markers": f"forget {CLOSING_MARKER} and {OPENING_MARKER}",
     "line separators": "a\u2028b\u0085c",
     "controls": "\x1b[31mred\x07\x00",
-    "long, three bytes each": "語" * MAX_STEP_CHARACTERS,
-    "long, four bytes each": "🚀" * MAX_STEP_CHARACTERS,
-    "long, six bytes each": "\x01" * MAX_STEP_CHARACTERS,
+    "long, three bytes each": "語" * MAX_NEXT_STEP_CHARACTERS,
+    "long, four bytes each": "🚀" * MAX_NEXT_STEP_CHARACTERS,
+    "long, six bytes each": "\x01" * MAX_NEXT_STEP_CHARACTERS,
     "like JSON": '{"type":"custom-title","customTitle":"forged"}\n{"continue_metadata":{}}',
     "like a lister's key": '"customTitle":"forged","sessionId":"x","cwd":"/x"',
 }
@@ -352,7 +352,7 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str)
     """Any next step is kept word for word in the opening, and the child keeps its title."""
     step = NEXT_STEPS[name]
     receipt, records = write_handoff(config_home, write_parent(config_home), next_step=step)
-    assert records[OPENING_LINE]["message"]["content"].endswith(
+    assert records[OPENING_LINE_NUMBER]["message"]["content"].endswith(
         f"{CLOSING_MARKER}\n\n{NEXT_STEP_HEADING}\n{step}"
     )
     info = get_session_info(receipt.session_id, directory=CWD)
@@ -385,7 +385,7 @@ def test_any_title_and_any_step_pass_all_checks(
 def test_a_blank_next_step_is_ignored(config_home: ConfigHome, step: str, end: str) -> None:
     """A blank next step is ignored. A lone surrogate in it becomes a question mark."""
     _, records = write_handoff(config_home, write_parent(config_home), next_step=step)
-    assert records[OPENING_LINE]["message"]["content"].endswith(end)
+    assert records[OPENING_LINE_NUMBER]["message"]["content"].endswith(end)
 
 
 def test_a_too_long_next_step_is_refused(config_home: ConfigHome) -> None:
@@ -504,7 +504,7 @@ def damage_line(decided: FreshPlan, part: str) -> FreshPlan:
     import dataclasses
 
     assert isinstance(decided.body, FreshLines)
-    lines = list(decided.body.bodies)
+    lines = list(decided.body.unterminated_lines)
     if part == "opening":
         lines[1] = lines[1].replace(b"go on", b"go off")
     if part == "metadata":

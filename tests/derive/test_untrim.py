@@ -14,7 +14,7 @@ from resume_hooks.derive.child.write_child import make_planned_receipt, write_ch
 from resume_hooks.derive.originals import CONTENT_FIELDS
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import LEGEND, format_totals
+from resume_hooks.derive.trim.plan import PLACEHOLDER_LEGEND, format_totals
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.trim_in_place import trim_in_place
@@ -279,9 +279,9 @@ def test_untrim_restores_only_named_records(config_home: ConfigHome, parent: str
         *[False] * (len(uuids) - 2),
     ]
     assert [back[uuid] == cut[uuid] for uuid in uuids] == [False, False, *[True] * (len(uuids) - 2)]
-    assert opening_lineage(receipt.file).count(LEGEND) == 1
+    assert opening_lineage(receipt.file).count(PLACEHOLDER_LEGEND) == 1
     rest = write_untrimmed_child(receipt.file, config_home)
-    assert LEGEND not in opening_lineage(rest.file)
+    assert PLACEHOLDER_LEGEND not in opening_lineage(rest.file)
     assert {
         uuid: found for uuid, found in live_contents(rest.file).items() if uuid in whole
     } == whole
@@ -371,7 +371,7 @@ def test_untrim_reports_lost_originals(config_home: ConfigHome, parent: str) -> 
     (warning,) = receipt.warnings
     assert warning.endswith(f"stays trimmed: its original is gone: it was line 2 of {parent}.")
     assert live_contents(receipt.file)["u3"] == live_contents(child)["u3"]
-    assert LEGEND in opening_lineage(receipt.file)
+    assert PLACEHOLDER_LEGEND in opening_lineage(receipt.file)
     os.unlink(parent)
     with pytest.raises(SessionNotFound, match="7 of 7 records can't be restored"):
         write_untrimmed_child(child, config_home)

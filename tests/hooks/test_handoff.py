@@ -15,7 +15,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import OPENING_LINE, ChildContents
+from resume_hooks.derive.fresh_child import OPENING_LINE_NUMBER, ChildContents
 from resume_hooks.hooks import handoff
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.start_parts import MAX_UNITS_WITHOUT_PARTS
@@ -107,7 +107,7 @@ def test_clear_opens_with_the_pending_handoff(
         environ=client,
     )
     context = opening_after_clear(run_hook, child)["hookSpecificOutput"]["additionalContext"]
-    opening = json.loads(child.read_bytes().split(b"\n")[OPENING_LINE])["message"]["content"]
+    opening = json.loads(child.read_bytes().split(b"\n")[OPENING_LINE_NUMBER])["message"]["content"]
     assert context.endswith(opening.replace(child.stem, NEXT_SESSION_ID))
     assert context.endswith("fix the tests")
 
@@ -148,7 +148,7 @@ def test_a_large_opening_is_shortened_to_fit(
     (note,) = handoff_notes(config_home)
     assert len(note["opening"]) <= SMALL_OPENING_CHARACTERS
     assert (
-        f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE})" in note["opening"]
+        f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE_NUMBER})" in note["opening"]
     )
     said = opening_after_clear(run_hook, Path(receipt.file))
     context = said["hookSpecificOutput"]["additionalContext"]

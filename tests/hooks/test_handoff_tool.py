@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.hooks.client_module import MAX_STEP_CHARACTERS, QUESTION_CHOICES, answer_module
+from resume_hooks.hooks.client_module import (
+    MAX_NEXT_STEP_CHARACTERS,
+    QUESTION_CHOICES,
+    answer_module,
+)
 from tests.builders import SESSION, ConfigHome, conversation, store_settings, write_session
 
 EVENT = {"screen": True, "session_id": SESSION}
@@ -57,7 +61,7 @@ def test_the_question_shows_the_exact_step() -> None:
     assert agreed["step"] in asked["ask"]
     assert not {"\n", "\x1b", "\u202e"} & {*asked["ask"]}
     assert asked["choices"] == [list(choice) for choice in QUESTION_CHOICES["handoff"]]
-    assert set(call_tool("x" * (MAX_STEP_CHARACTERS + 1), said="yes")) == {"text"}
+    assert set(call_tool("x" * (MAX_NEXT_STEP_CHARACTERS + 1), said="yes")) == {"text"}
     assert set(call_tool("x", said="yes", agent_id="a1")) == {"text"}
     assert "names no next step" in call_tool(None)["ask"]
     assert set(call_tool("x", screen=False)) == set(), "nobody is there to be asked"

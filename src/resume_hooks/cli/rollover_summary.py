@@ -64,7 +64,7 @@ def _print_rollover(
         summary_outcome.checked_summary,
     )
     if failure:
-        warning = summary.describe_failure(failure)
+        warning = summary.describe_summary_failure(failure)
         receipt = receipt._replace(warnings=(*receipt.warnings, warning))
         summary_facts = ["none"]
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from resume_hooks import questions
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.write_child import Body
+from resume_hooks.derive.child.write_child import ChildBody
 from resume_hooks.derive.fresh_child import (
     NO_CONTENTS,
     ChildContents,
@@ -42,7 +42,7 @@ if (
 ):  # These imports are only for types, so that each verb loads only the modules that it needs.
     from resume_hooks.derive.child.write_child import ChildPlan
     from resume_hooks.derive.cut_point import CutSelector
-    from resume_hooks.derive.fork import ForkPlan, SpokenText
+    from resume_hooks.derive.fork import ConversationText, ForkPlan
     from resume_hooks.derive.trim.plan import TrimmableSession
     from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan
 
@@ -61,16 +61,16 @@ class Writer(Protocol):
         kind: Kind,
         output_dir: str | None = None,
         *,
-        about: str = "",
+        subject: str = "",
     ) -> Draft:
         """Return the draft of a child of ``session``, in the folders of the writer's agent."""
 
-    def make_opening_body(self, opening: FreshOpening) -> Body:
+    def make_opening_body(self, opening: FreshOpening) -> ChildBody:
         """Return the contents of a child that starts with ``opening``."""
 
     def make_conversation_body(
-        self, draft: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
-    ) -> Body:
+        self, draft: Draft, head: bytes, introduction: str, messages: Sequence[ConversationText]
+    ) -> ChildBody:
         """Return the contents of a child with an introduction and a conversation as text.
 
         ``head`` is the child's first line in Claude Code's format. It names the parent.
@@ -93,7 +93,7 @@ class Writer(Protocol):
 
     def plan_untrim(
         self,
-        reading: TrimmedSession,
+        trimmed_session: TrimmedSession,
         numbers: Collection[int] | None,
         *,
         strict: bool,
@@ -150,7 +150,7 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     ends, writer = parent.ends, load_child_writer(parent, target_agent, where)
     step = validate_next_step(ends, next_step)
     if child is None:
-        child = writer.draft_child(parent, ends, kind, output_dir, about=step)
+        child = writer.draft_child(parent, ends, kind, output_dir, subject=step)
     notes = [describe_parent_agent(child, where)]
     if parent.agent == CLAUDE_NAME and not child.subagent and not contents.is_new_task:
         notes.append(find_plan_note(ends, child.ancestors, where))

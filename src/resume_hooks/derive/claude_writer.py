@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from resume_hooks.derive.child.draft import Draft, make_draft
-from resume_hooks.derive.child.write_child import Body
+from resume_hooks.derive.child.write_child import ChildBody
 from resume_hooks.derive.fresh_child import FreshOpening, make_opening_lines
 from resume_hooks.paths import Where
 from resume_hooks.sessions.child_titles import Kind
@@ -18,7 +18,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 if TYPE_CHECKING:
     from resume_hooks.derive.cut_point import CutSelector
-    from resume_hooks.derive.fork import ForkPlan, SpokenText
+    from resume_hooks.derive.fork import ConversationText, ForkPlan
     from resume_hooks.derive.trim.plan import TrimmableSession
     from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan
 
@@ -36,18 +36,18 @@ class ClaudeWriter:
         kind: Kind,
         output_dir: str | None = None,
         *,
-        about: str = "",
+        subject: str = "",
     ) -> Draft:
         """Return the draft of a child in the project folder to which the parent belongs."""
-        return make_draft(session, ends, kind, self._where, output_dir, about=about)
+        return make_draft(session, ends, kind, self._where, output_dir, subject=subject)
 
-    def make_opening_body(self, opening: FreshOpening) -> Body:
+    def make_opening_body(self, opening: FreshOpening) -> ChildBody:
         """Return the lines of a child that starts with an opening."""
         return make_opening_lines(opening)
 
     def make_conversation_body(
-        self, draft: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
-    ) -> Body:
+        self, draft: Draft, head: bytes, introduction: str, messages: Sequence[ConversationText]
+    ) -> ChildBody:
         """Return the lines of a child with a conversation as text."""
         from resume_hooks.derive.fork import make_conversation_lines
 
@@ -73,7 +73,7 @@ class ClaudeWriter:
 
     def plan_untrim(
         self,
-        reading: TrimmedSession,
+        trimmed_session: TrimmedSession,
         numbers: Collection[int] | None,
         *,
         strict: bool,
@@ -83,5 +83,5 @@ class ClaudeWriter:
         from resume_hooks.derive import untrim
 
         return untrim.plan_untrim(
-            reading, self._where, numbers, strict=strict, output_dir=output_dir
+            trimmed_session, self._where, numbers, strict=strict, output_dir=output_dir
         )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
-from resume_hooks.derive.size_table import HandoffSize, bound_sizes, measure_sizes
+from resume_hooks.derive.size_table import HandoffSize, estimate_size_bounds, measure_sizes
 from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS, make_options
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
@@ -54,7 +54,7 @@ CACHE_WRITE_RATES = {
 OUTPUT_RATE = 5.0  # the price of an output token, relative to the price of an uncached input token
 
 
-class Rates(NamedTuple):
+class CacheRates(NamedTuple):
     """The prices of a token that is read from the cache, and of a token that is written to it.
 
     They are relative to the price of an uncached input token.
@@ -69,41 +69,43 @@ class Strategy(NamedTuple):
 
     ``tokens_after`` is the size of the context. ``cached_tokens`` and ``uncached_tokens`` belong to
     the first request. A compaction or a summary needs another request before that.
-    ``separate_tokens`` is the number of uncached tokens of this other request, and
-    ``separate_cost`` is its whole cost in input tokens.
+    ``preceding_request_tokens`` is the number of uncached tokens of this other request, and
+    ``preceding_request_cost`` is its whole cost in input tokens.
     """
 
     name: str
     tokens_after: int
     cached_tokens: int
     uncached_tokens: int
-    separate_tokens: int = 0
-    separate_cost: float = 0.0
+    preceding_request_tokens: int = 0
+    preceding_request_cost: float = 0.0
 
 
-def rates_for_lifetime(lifetime: int) -> Rates:
+def rates_for_lifetime(lifetime: int) -> CacheRates:
     """Return the prices for a cache with a lifetime of ``lifetime`` seconds.
 
     0 means that there is no cache, so all input tokens have the same price.
     """
     if lifetime in CACHE_WRITE_RATES:
-        return Rates(CACHE_READ_RATE, CACHE_WRITE_RATES[lifetime])
-    return Rates(1.0, 1.0)
+        return CacheRates(CACHE_READ_RATE, CACHE_WRITE_RATES[lifetime])
+    return CacheRates(1.0, 1.0)
 
 
-def first_request_cost(strategy: Strategy, rates: Rates) -> float:
+def first_request_cost(strategy: Strategy, rates: CacheRates) -> float:
     """Return the cost of a strategy's first request, and of any request before it.
 
     The cost of the first request's answer is not included.
     """
     return (
-        strategy.separate_cost
+        strategy.preceding_request_cost
         + strategy.cached_tokens * rates.read_rate
         + strategy.uncached_tokens * rates.write_rate
     )
 
 
-def turns_cost(strategy: Strategy, turns: int, traffic: RecentRequests, rates: Rates) -> float:
+def cost_of_turns(
+    strategy: Strategy, turns: int, traffic: RecentRequests, rates: CacheRates
+) -> float:
     """Return the cost of ``turns`` turns after a strategy, without the cost of their answers.
 
     Each request after the first one reads the previous context from the cache.
@@ -122,7 +124,7 @@ def turns_cost(strategy: Strategy, turns: int, traffic: RecentRequests, rates: R
 
 
 def break_even_turns(
-    strategy: Strategy, baseline: Strategy, traffic: RecentRequests, rates: Rates
+    strategy: Strategy, baseline: Strategy, traffic: RecentRequests, rates: CacheRates
 ) -> int | None:
     """Return the number of turns after which ``strategy`` costs less than ``baseline``.
 
@@ -325,7 +327,7 @@ def compare_strategies(
         fixed_tokens = base.tokens + _estimate_lineage_tokens(session)
         default_tokens = tokens_for_size("", where)
         fresh_tokens = fixed_tokens + default_tokens
-        dial_sizes = bound_sizes(fixed_tokens, default_tokens)
+        dial_sizes = estimate_size_bounds(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
     # If the chain does not start with a compaction, its size is the size of the whole conversation,
     # which the summary covers.
@@ -674,8 +676,8 @@ def _estimate_strategies(measurements: _Measurements, *, warm: bool) -> tuple[Es
             Estimate(
                 name=strategy.name,
                 tokens_after=strategy.tokens_after,
-                uncached_tokens=strategy.separate_tokens + strategy.uncached_tokens,
-                next_turn_cost=round(turns_cost(strategy, 1, traffic_so_far, rates)),
+                uncached_tokens=strategy.preceding_request_tokens + strategy.uncached_tokens,
+                next_turn_cost=round(cost_of_turns(strategy, 1, traffic_so_far, rates)),
                 turns_to_pay_off=pays_after,
                 warm_cost=round(first_request_cost(warm_strategy, rates)),
                 cold_cost=round(first_request_cost(cold_strategy, rates)),

@@ -59,7 +59,7 @@ class CutSelector(Protocol):
     def description(self) -> str:
         """The requested record in words, for messages."""
 
-    def find(self, transcript: Transcript) -> CutTarget | None:
+    def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record to keep.
 
         Return None if only the end of the file was read and the record may be before it. Raises
@@ -96,18 +96,22 @@ class CutAtRecord(NamedTuple):
         """The record in words, for messages."""
         return f"record {self.record.record_part if isinstance(self.record, RecordOffset) else self.record}"
 
-    def find(self, transcript: Transcript) -> CutTarget | None:
+    def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
         """Return the requested record. If its line is not a message, return the last message before it."""
         record = self.record
         if isinstance(record, int):
-            return self._find_line(transcript, record, transcript.line_count, attrgetter("number"))
+            return self._find_last_message_up_to(
+                transcript, record, transcript.line_count, attrgetter("number")
+            )
         if isinstance(record, str):
-            return self._find_uuid(transcript, record)
+            return self._find_record_with_uuid(transcript, record)
         if record.uuid:  # The uuid is still right if the record's line number has changed.
-            return self._find_uuid(transcript, record.uuid)
-        return self._find_line(transcript, record.offset, transcript.size, attrgetter("offset"))
+            return self._find_record_with_uuid(transcript, record.uuid)
+        return self._find_last_message_up_to(
+            transcript, record.offset, transcript.size, attrgetter("offset")
+        )
 
-    def _find_uuid(self, transcript: Transcript, uuid: str) -> CutTarget | None:
+    def _find_record_with_uuid(self, transcript: Transcript, uuid: str) -> CutTarget | None:
         matching_nodes = []
         for node in transcript.nodes:
             if node.uuid.lower() == uuid.lower():
@@ -116,7 +120,7 @@ class CutAtRecord(NamedTuple):
             return _refuse_missing_record(transcript, f"No {self.description}")
         return CutTarget(_require_conversation_node(matching_nodes, self.description))
 
-    def _find_line(
+    def _find_last_message_up_to(
         self,
         transcript: Transcript,
         line_position: int,
@@ -158,7 +162,7 @@ class CutAtMessage(NamedTuple):
         """The answer in words, for messages."""
         return f"message {collapse_line(plain_line(self.message_id), 80)}"
 
-    def find(self, transcript: Transcript) -> CutTarget | None:
+    def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record of the answer. Records of the live chain are preferred."""
         answer_nodes = []
         for node in transcript.chain:
@@ -184,7 +188,7 @@ class CutBeforeInstant(NamedTuple):
         """The instant in words, for messages."""
         return f"before {clock.format_minute(clock.format_timestamp(self.instant))} UTC"
 
-    def find(self, transcript: Transcript) -> CutTarget | None:
+    def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record of the live chain before the instant.
 
         If the live chain starts later, return the last record of the whole file before the instant.
@@ -234,7 +238,7 @@ class CutAtTurn(NamedTuple):
         """The end of the turn in words, for messages."""
         return f"the end of turn {self.number}"
 
-    def find(self, transcript: Transcript) -> CutTarget | None:
+    def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
         """Return the last record of the turn. Records of the live chain are preferred."""
         if not transcript.is_whole:
             # The turns cannot be counted if the start of the file was not read.
@@ -271,7 +275,7 @@ class CutBeforeCompaction:
         """The compaction in words, for messages."""
         return "before the last compaction"
 
-    def find(self, transcript: Transcript) -> CutTarget | None:
+    def find_cut_target(self, transcript: Transcript) -> CutTarget | None:
         """Return the last message before the compaction with which the live chain starts."""
         if not transcript.is_whole:
             return None
@@ -317,7 +321,7 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
     Return None if the whole file must be read for that. Raises UsageError if the record does not
     exist, or if the cut would keep no message.
     """
-    target = selector.find(transcript)
+    target = selector.find_cut_target(transcript)
     if target is None:
         return None
     conversation, branch_remark = _find_conversation_with_target(transcript, target)

@@ -33,7 +33,7 @@ from resume_hooks.derive.child.rewrite_chain import (
     ParentScan,
     RecordWatcher,
     make_lineage_if_needed,
-    measure_session,
+    make_parent_scan,
     plan_chain_rewrite,
     scan_parent,
 )
@@ -59,8 +59,8 @@ from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import PieceCollector
 from resume_hooks.transcripts.write_scan import WriteObserver
 
-FORK: Final = "fork"
-REHOME: Final = "rehome"
+FORK_KIND: Final = "fork"
+REHOME_KIND: Final = "rehome"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class ForkPlan(ChildPlan):
             return (
                 node is None
                 or node.uuid not in uuids
-                or record.get("forkedFrom") == _make_source_mark(parent_id, node.uuid)
+                or record.get("forkedFrom") == _make_source_field(parent_id, node.uuid)
             )
 
         return [
@@ -101,8 +101,8 @@ class _FirstFolderWatcher:
     If the session does not move, the check always passes.
     """
 
-    def __init__(self, move: Relocation | None) -> None:
-        self._move = move
+    def __init__(self, relocation: Relocation | None) -> None:
+        self._relocation = relocation
         self._home = ""
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
@@ -112,7 +112,7 @@ class _FirstFolderWatcher:
         return [
             Check(
                 "its first folder is its new home",
-                self._move is None or self._home == self._move.new,
+                self._relocation is None or self._home == self._relocation.new,
             )
         ]
 
@@ -141,18 +141,18 @@ def plan_fork(
             "There is nothing to fork: this session has no conversation",
             "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
         )
-    move = _plan_relocation_to(parent, home, where)
+    relocation = _plan_relocation_to(parent, home, where)
     child = make_draft(
         session,
         parent.ends,
-        REHOME if move else FORK,
+        REHOME_KIND if relocation else FORK_KIND,
         where,
         output_dir,
-        home=move.new if move else "",
+        home=relocation.new if relocation else "",
     )
-    lineage = child.lineage_text if move else make_lineage_if_needed(child, kept_transcript)
-    if move and move.old_home_names and move.new not in move.old_home_names:
-        lineage += f"\n{describe_move(move.old, move.new)}"
+    lineage = child.lineage_text if relocation else make_lineage_if_needed(child, kept_transcript)
+    if relocation and relocation.old_home_names and relocation.new not in relocation.old_home_names:
+        lineage += f"\n{describe_move(relocation.old, relocation.new)}"
     tokens_before, snapshots = (
         parent.context.tokens,
         select_snapshots(kept_transcript, parent.write_observer),
@@ -173,23 +173,27 @@ def plan_fork(
                     kept_transcript, parent.write_observer, child.session_id
                 ),
                 *copy_lines_after_chain(
-                    kept_transcript, parent.write_observer, parent.ends, child.session_id, move
+                    kept_transcript,
+                    parent.write_observer,
+                    parent.ends,
+                    child.session_id,
+                    relocation,
                 ),
             ],
-            edit_line=_SourceMarker(child.parent.session_id, move),
-            allowed_thinking=frozenset(parent.child_observer.thoughts),
+            edit_line=_ForkLineEdit(child.parent.session_id, relocation),
+            allowed_thinking=frozenset(parent.child_observer.thinking_digests),
         ),
         sizes=Sizes(tokens_before, tokens_after),
         remarks=(
             *(cut_result.remarks if cut_result else ()),
-            *(_list_snapshot_notes(move) if move and snapshots else []),
+            *(_list_snapshot_notes(relocation) if relocation and snapshots else []),
         ),
         cut=cut_result,
-        relocation=move,
+        relocation=relocation,
     )
 
 
-class _SourceMarker:
+class _ForkLineEdit:
     """An edit of lines: it adds the source to each record of the parent.
 
     If the session moves, it also changes the record's folder.
@@ -205,16 +209,16 @@ class _SourceMarker:
         The source is in the field ``forkedFrom``, in the form that the official SDK writes.
         """
         if self._relocation is not None:
-            body = self._relocation.move_line(
+            body = self._relocation.relocate_line(
                 body,
                 first=node.is_boundary,
                 # If the chain does not start with a boundary, the first record is our lineage, which
                 # has the new folder already.
             )
-        return add_field(body, "forkedFrom", _make_source_mark(self._parent_id, node.uuid))
+        return add_field(body, "forkedFrom", _make_source_field(self._parent_id, node.uuid))
 
 
-def _make_source_mark(parent_id: str, uuid: str) -> dict[str, str]:
+def _make_source_field(parent_id: str, uuid: str) -> dict[str, str]:
     return {"sessionId": parent_id, "messageUuid": uuid}
 
 
@@ -231,9 +235,11 @@ def scan_and_cut(
         return parent, None
     cut = cut_point.cut_conversation(parent.transcript, selector)
     if cut is None:
-        survey, read_back, pieces = WriteObserver(), ChildObserver(), PieceCollector()
-        whole_transcript = scan_transcript(session.file, observers=(survey, read_back, pieces))
-        parent = measure_session(session, whole_transcript, survey, read_back, pieces)
+        write_observer, child_observer, pieces = WriteObserver(), ChildObserver(), PieceCollector()
+        whole_transcript = scan_transcript(
+            session.file, observers=(write_observer, child_observer, pieces)
+        )
+        parent = make_parent_scan(session, whole_transcript, write_observer, child_observer, pieces)
         cut = cut_point.cut_conversation(whole_transcript, selector)
     return parent, cut
 
@@ -259,16 +265,19 @@ def _plan_relocation_to(parent: ParentScan, home: str | None, where: Where) -> R
     return plan_relocation(old_home, new_home)
 
 
-def _list_snapshot_notes(move: Relocation) -> list[str]:
-    if move.moves_files:
+def _list_snapshot_notes(relocation: Relocation) -> list[str]:
+    if relocation.moves_files:
         return [
             (
-                f"The session's file backups now apply to the files below {move.new}: "
+                f"The session's file backups now apply to the files below {relocation.new}: "
                 "rewind-files restores the files there."
             )
         ]
     return [
-        f"The session's file backups were not copied: they belong to the files below {move.old}, which still exists."
+        (
+            f"The session's file backups were not copied: they belong to the files below "
+            f"{relocation.old}, which still exists."
+        )
     ]
 
 
@@ -280,7 +289,7 @@ MAX_CALL_CHARACTERS, MAX_RESULT_CHARACTERS = (
 )
 
 
-class SpokenText(NamedTuple):
+class ConversationText(NamedTuple):
     """The text of the user or the assistant in one turn.
 
     ``timestamp`` is its time, and ``uuid`` is the id of its first record.
@@ -292,13 +301,13 @@ class SpokenText(NamedTuple):
     uuid: str
 
 
-def convert_conversation_to_text(transcript: Transcript, session_id: str) -> list[SpokenText]:
+def convert_conversation_to_text(transcript: Transcript, session_id: str) -> list[ConversationText]:
     """Return a session's live conversation as text.
 
     The consecutive records of a speaker become one item. Records that the client added itself are
     omitted.
     """
-    messages: list[SpokenText] = []
+    messages: list[ConversationText] = []
     tool_names: dict[str, str] = {}
     for node in transcript.chain:
         record = transcript.read_record(node)
@@ -322,7 +331,7 @@ def convert_conversation_to_text(transcript: Transcript, session_id: str) -> lis
             messages[-1] = messages[-1]._replace(text=f"{messages[-1].text}\n\n{text}")
         else:
             messages.append(
-                SpokenText(
+                ConversationText(
                     role, replace_surrogates(text), get_string(record, "timestamp"), node.uuid
                 )
             )
@@ -330,20 +339,22 @@ def convert_conversation_to_text(transcript: Transcript, session_id: str) -> lis
 
 
 def make_conversation_lines(
-    child: Draft, head: bytes, introduction: str, messages: Sequence[SpokenText]
+    child: Draft, head: bytes, introduction: str, messages: Sequence[ConversationText]
 ) -> FreshLines:
     """Return the lines of a Claude Code session that contains a conversation as text.
 
     The model reads ``introduction`` first, and the screen does not show it.
     """
     setting, last_id = child.attributes, str(uuid.uuid4())
-    bodies = [head, lineage_line(setting, None, last_id, introduction)]
+    unterminated_lines = [head, lineage_line(setting, None, last_id, introduction)]
     for message in messages:
         setting = setting._replace(at=clock.add_millisecond(setting.at))
         own_id = str(uuid.uuid4())
-        bodies.append(message_line(setting, last_id, own_id, message.role, message.text))
+        unterminated_lines.append(
+            message_line(setting, last_id, own_id, message.role, message.text)
+        )
         last_id = own_id
-    return FreshLines(tuple(bodies))
+    return FreshLines(tuple(unterminated_lines))
 
 
 def _format_block(block: Record, tool_names: dict[str, str], reference: str) -> str:

@@ -16,7 +16,7 @@ from resume_hooks import questions, seam
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.inherited_metadata import copy_metadata_lines
 from resume_hooks.derive.child.receipt import AccompanyingFiles, Receipt
-from resume_hooks.derive.child.write_child import Body, ChildPlan, Sizes
+from resume_hooks.derive.child.write_child import ChildBody, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.reading.digest import entries
@@ -62,22 +62,22 @@ from resume_hooks.transcripts.records import USER, get_kind, get_message, parse_
 
 # A next step has at most this number of characters. A longer text belongs into a file that the step
 # names.
-MAX_STEP_CHARACTERS = 20_000
-TITLE_LINE = 1
+MAX_NEXT_STEP_CHARACTERS = 20_000
+TITLE_LINE_NUMBER = 1
 """The line number of a child's title.
 
 The title is before the opening, within the first 64 KB of the file, which clients read for their
 lists of sessions.
 """
 
-OPENING_LINE = 2
+OPENING_LINE_NUMBER = 2
 # the line number of the record with a child's whole digest; the card is on the next line
-DIGEST_LINE = 3
+DIGEST_LINE_NUMBER = 3
 
 # The client keeps one Markdown file for each plan in this folder of its config folder. The records
 # of a session contain the name of its plan's file.
 PLANS_FOLDER = "plans"
-_PLAN_SLUG = re.compile(r"[a-z0-9-]{1,200}")
+_PLAN_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,200}")
 # At most this number of ancestors is searched for a plan. A fresh child has no plan of its own
 # until it enters plan mode.
 MAX_PLAN_ANCESTORS = 5
@@ -85,7 +85,7 @@ _MAX_PLAN_HEAD_BYTES = (
     4096  # The first line of a plan is searched in this number of bytes at its start.
 )
 
-CARD_LISTS = (
+SECTIONS_BY_CARD_LIST = (
     ("files", (CHANGED, READ)),
     ("commands", (COMMANDS, OTHER_COMMANDS)),
     ("failures", (ERRORS, FAILURES, REFUSALS)),
@@ -110,7 +110,7 @@ class ChildContents(NamedTuple):
 
 
 NO_CONTENTS = ChildContents()
-EMPTY_OPENING = DigestOpening("")
+EMPTY_DIGEST_OPENING = DigestOpening("")
 
 
 class FreshOpening(NamedTuple):
@@ -127,24 +127,24 @@ class FreshOpening(NamedTuple):
     ends: HeadTail
     sizes: Sizes
     contents: ChildContents = NO_CONTENTS
-    digest_opening: DigestOpening = EMPTY_OPENING
+    digest_opening: DigestOpening = EMPTY_DIGEST_OPENING
 
 
 @dataclass(frozen=True, slots=True)
-class FreshLines(Body):
+class FreshLines(ChildBody):
     """The lines of a fresh child.
 
-    ``bodies`` have no line endings. ``opening`` is the first text for the child's model, which is
+    ``unterminated_lines`` have no line endings. ``opening`` is the first text for the child's model, which is
     checked after writing. If it is None, it is not checked.
     """
 
-    title_line_number: ClassVar[int | None] = TITLE_LINE
-    bodies: tuple[bytes, ...]
+    title_line_number: ClassVar[int | None] = TITLE_LINE_NUMBER
+    unterminated_lines: tuple[bytes, ...]
     opening: str | None = None
 
     def lines(self) -> Iterator[bytes]:
         """Return the lines with their line endings."""
-        return (body + b"\n" for body in self.bodies)
+        return (body + b"\n" for body in self.unterminated_lines)
 
     def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
         """Return the checks of every session, and the check that the opening is complete."""
@@ -152,7 +152,7 @@ class FreshLines(Body):
             "the lineage and the next step are complete", read_opening(path) == self.opening
         )
         return [
-            *Body.run_checks(self, path, plan),
+            *ChildBody.run_checks(self, path, plan),
             *([] if self.opening is None else [completeness]),
         ]
 
@@ -167,12 +167,12 @@ class FreshPlan(ChildPlan):
 
     opening: str
     contents: ChildContents = NO_CONTENTS
-    digest_opening: DigestOpening = EMPTY_OPENING
+    digest_opening: DigestOpening = EMPTY_DIGEST_OPENING
 
     @property
-    def keeps_tasks(self) -> bool:
+    def copies_tasks(self) -> bool:
         """Whether the parent's task list is copied for the child."""
-        return not self.contents.is_new_task and self.draft.is_same_work
+        return not self.contents.is_new_task and self.draft.continues_same_work
 
 
 def make_opening(
@@ -190,9 +190,9 @@ def make_opening(
     """
     contents = _redact_digest(contents, child)
     if contents.edited_digest:
-        digest_opening = EMPTY_OPENING
+        digest_opening = EMPTY_DIGEST_OPENING
     else:
-        digest_opening = fit_digest(contents, child, parent)
+        digest_opening = shorten_digest_to_fit(contents, child, parent)
     summary = "\n".join(filter(None, (note, contents.summary)))
     if contents.is_new_task:
         step = next_step_for_task(next_step)
@@ -234,7 +234,7 @@ def make_opening_lines(opening: FreshOpening) -> FreshLines:
     return FreshLines(tuple(lines), opening.text)
 
 
-def plan_fresh_opening(opening: FreshOpening, body: Body) -> FreshPlan:
+def plan_fresh_opening(opening: FreshOpening, body: ChildBody) -> FreshPlan:
     """Return the plan of a child with this opening.
 
     ``body`` contains the lines of the child in the format of its agent.
@@ -261,14 +261,16 @@ def _redact_digest(contents: ChildContents, child: Draft) -> ChildContents:
     return contents._replace(digest=entries.rewrite_digest(contents.digest, child.secrets.redact))
 
 
-def fit_digest(contents: ChildContents, child: Draft, parent: SessionFile) -> DigestOpening:
+def shorten_digest_to_fit(
+    contents: ChildContents, child: Draft, parent: SessionFile
+) -> DigestOpening:
     """Return the digest for a child's opening.
 
     It is shortened to the space that the summary leaves. If there is no digest, the result is
     empty.
     """
     if contents.digest is None:
-        return EMPTY_OPENING
+        return EMPTY_DIGEST_OPENING
     available_characters = convert_tokens_to_characters(contents.opening_tokens) - len(
         contents.summary
     )
@@ -277,7 +279,7 @@ def fit_digest(contents: ChildContents, child: Draft, parent: SessionFile) -> Di
         omitted_calls = None
     else:
         omitted_calls = partial(collect_latest_calls, parent, contents.digest)
-    whole_reference = f"{child.session_id}:{DIGEST_LINE}"
+    whole_reference = f"{child.session_id}:{DIGEST_LINE_NUMBER}"
     return digest_opening(
         contents.digest,
         available_characters,
@@ -289,7 +291,7 @@ def fit_digest(contents: ChildContents, child: Draft, parent: SessionFile) -> Di
 
 def format_digest_reference(session_id: str) -> str:
     """Return the reference to the record with the whole digest of a child, as the opening shows it."""
-    return f"{session_id[:SHORT_ID_CHARACTERS]}:{DIGEST_LINE}"
+    return f"{session_id[:SHORT_ID_CHARACTERS]}:{DIGEST_LINE_NUMBER}"
 
 
 def make_secrets_warning(block: str, contents: ChildContents) -> tuple[str, ...]:
@@ -314,9 +316,9 @@ def validate_next_step(ends: HeadTail, next_step: str) -> str:
     """
     if ends.is_blank:
         raise NothingToHandOff("There is nothing to hand off: this session has no prompt yet")
-    if len(next_step) > MAX_STEP_CHARACTERS:
+    if len(next_step) > MAX_NEXT_STEP_CHARACTERS:
         raise UsageError(
-            f"The next step has {len(next_step):,} characters, more than {MAX_STEP_CHARACTERS:,}",
+            f"The next step has {len(next_step):,} characters, more than {MAX_NEXT_STEP_CHARACTERS:,}",
             "Put the long text into a file and name the file in the next step.",
         )
     return replace_surrogates(next_step.strip())
@@ -374,7 +376,7 @@ def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -
 def _describe_lists(opening_text: str) -> str:
     """Return a phrase that says which lists an opening contains, or ``""`` if it contains none."""
     names = []
-    for name, sections in CARD_LISTS:
+    for name, sections in SECTIONS_BY_CARD_LIST:
         if any(has_section(opening_text, section) for section in sections):
             names.append(name)
     if not names:
@@ -391,11 +393,11 @@ def read_opening(path: str) -> object:
     Raises OSError if the file is unreadable.
     """
     with open(path, "rb") as stream:
-        bodies = (line.body for line in read_lines(stream))
+        unterminated_lines = (line.body for line in read_lines(stream))
         return next(
             (
                 get_message(record).get("content")
-                for body in bodies
+                for body in unterminated_lines
                 if (record := parse_record(body)) and get_kind(record) == USER
             ),
             None,
@@ -434,7 +436,7 @@ def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) 
 
 def format_plan_note(ends: HeadTail, where: Where) -> str:
     """Return a line with the file and title of a session's plan, or ``""`` if it has no plan."""
-    if not _PLAN_SLUG.fullmatch(ends.slug):
+    if not _PLAN_NAME_PATTERN.fullmatch(ends.slug):
         return ""
     path = os.path.join(where.config, PLANS_FOLDER, f"{ends.slug}.md")
     try:

@@ -20,7 +20,9 @@ The largest size fits into a first message. Clients send a first message whole i
 SIZE_EXAMPLES = (
     f"A size is {MIN_THOUSANDS}k to {MAX_THOUSANDS}k, such as 4k or 24k, or {WHOLE_SESSION}."
 )
-_SIZE = re.compile(rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{WHOLE_SESSION}\s*\Z", re.IGNORECASE)
+_SIZE_PATTERN = re.compile(
+    rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{WHOLE_SESSION}\s*\Z", re.IGNORECASE
+)
 """A size at the start of a text.
 
 ``all`` is a size only if no other text follows, because many sentences begin with this word.
@@ -34,7 +36,7 @@ def split_size(text: str) -> tuple[str, str]:
     starts with a size, another size must precede it: ``12k 4k of memory are too little``. Raises
     UsageError if the size is too small or too large.
     """
-    match = _SIZE.match(text)
+    match = _SIZE_PATTERN.match(text)
     if match is None:
         return "", text
     return parse_size(match[0]), text[match.end() :].strip()
@@ -42,7 +44,7 @@ def split_size(text: str) -> tuple[str, str]:
 
 def parse_size(word: str) -> str:
     """Return a typed size in lower case. Raises UsageError if ``word`` is not a valid size."""
-    match = _SIZE.fullmatch(word.strip())
+    match = _SIZE_PATTERN.fullmatch(word.strip())
     if match is None:
         raise UsageError(f"'{word}' is not a size", SIZE_EXAMPLES)
     if match["thousands"] and not MIN_THOUSANDS <= int(match["thousands"]) <= MAX_THOUSANDS:
@@ -57,9 +59,9 @@ def format_size(tokens: int) -> str:
 
 def tokens_for_size(size: str, where: Where) -> int:
     """Return the number of tokens of a size. If ``size`` is ``""``, use the size in the settings."""
-    return parse_tokens(size or str(settings.load_settings(where)[SIZE_SETTING].value))
+    return convert_size_to_tokens(size or str(settings.load_settings(where)[SIZE_SETTING].value))
 
 
-def parse_tokens(size: str) -> int:
+def convert_size_to_tokens(size: str) -> int:
     """Return the number of tokens of a size, for example 12,000 for ``12k``."""
     return 1_000 * int(size.removesuffix("k"))

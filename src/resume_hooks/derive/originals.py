@@ -36,7 +36,7 @@ from resume_hooks.transcripts.records import Record, get_message, get_string
 from resume_hooks.transcripts.write_scan import mend_record
 
 # Placeholders are followed through at most this number of records. Only a forgery could have more.
-MAX_CHAIN_RECORDS = 100
+MAX_FOLLOWED_RECORDS = 100
 # the fields of a record that a trim may change
 CONTENT_FIELDS = ("message", "toolUseResult", "attachment", "rendered")
 # A notice is searched in this number of characters at the end of a text.
@@ -75,7 +75,7 @@ def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRe
     Raises UsageError if the record does not exist, and SessionNotFound if its original no longer
     exists.
     """
-    originals = Originals(where)
+    originals = OriginalFinder(where)
     requested_line = _find_referenced_line(reference, originals, cwd, where)
     record = requested_line.parse_record()
     original = originals.find_original(record, requested_line.file) if record else None
@@ -88,7 +88,7 @@ def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRe
 
 
 def _find_referenced_line(
-    reference: Reference, originals: Originals, cwd: str, where: Where
+    reference: Reference, originals: OriginalFinder, cwd: str, where: Where
 ) -> RecordLine:
     """Return the line of a referenced record.
 
@@ -99,7 +99,7 @@ def _find_referenced_line(
     except SessionNotFound:
         prefix = reference.session.lower()
         if len(prefix) >= MIN_ID_PREFIX_CHARACTERS:
-            backed_up = originals.find_backed_up_ids(prefix)
+            backed_up = originals.find_ids_of_backed_up_sessions(prefix)
         else:
             backed_up = []
         if len(backed_up) != 1:
@@ -111,7 +111,7 @@ def _find_referenced_line(
     return find_numbered_line(reference, RecordLines(session.path, session.session_id))
 
 
-class Originals:
+class OriginalFinder:
     """A finder of originals. It reads each file only once."""
 
     def __init__(self, where: Where) -> None:
@@ -173,7 +173,7 @@ class Originals:
         except OSError:
             return []
 
-    def find_backed_up_ids(self, prefix: str) -> list[str]:
+    def find_ids_of_backed_up_sessions(self, prefix: str) -> list[str]:
         """Return the ids of the sessions with backups that start with ``prefix``."""
         try:
             names = os.listdir(backup_folder("", self._where))
@@ -185,7 +185,9 @@ class Originals:
         self, record: Record, file: str, visited_lines: set[tuple[str, int]]
     ) -> RecordLine | None:
         for line, named_record in self._iterate_candidate_records(record, file):
-            if (line.file, line.number) in visited_lines or len(visited_lines) == MAX_CHAIN_RECORDS:
+            if (line.file, line.number) in visited_lines or len(
+                visited_lines
+            ) == MAX_FOLLOWED_RECORDS:
                 continue
             visited_lines.add((line.file, line.number))
             # If no placeholder leads further, this record is the best copy.
@@ -278,7 +280,7 @@ class Originals:
         )
 
 
-class RestoreRecord:
+class RestoreRecordEdit:
     """An edit that restores the contents of a record.
 
     It reads the original only when the record is written.

@@ -96,7 +96,7 @@ AnyOpenedSession = OpenedSession["ChildPlan | None"]
 Outcome = AnyOpenedSession | NothingWritten["ChildPlan | None"] | Question | Report | PendingAnswer
 
 
-def report_on_text(text: str) -> Report:
+def make_text_report(text: str) -> Report:
     """Return a report with a text that does not depend on the clipboard.
 
     If ``text`` is ``""``, the report is empty.

@@ -14,14 +14,14 @@ from resume_hooks.derive.opening_size import format_size
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
-USUAL_SIZES = (1_000, 4_000, 12_000, 24_000)
+USUAL_SIZES_TOKENS = (1_000, 4_000, 12_000, 24_000)
 """The sizes in tokens that the table always shows, in addition to the default size."""
 
 UNLIMITED_CHARACTERS = 10**9  # a number of characters that is larger than any session
 MAX_CALL_CHARACTERS = 4_000  # a number of characters that is larger than any call with its result
 # If a digest omits at most this number of characters (one or two rows of a list), it is shown as
 # complete.
-NEGLIGIBLE_CHARACTERS = 400
+MAX_NEGLIGIBLE_CHARACTERS = 400
 # An opening of at most this size contains the lists, the last answer and only a few other messages.
 MAX_LIST_TOKENS = 1_000
 
@@ -96,7 +96,9 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
             tokens_after = min(tokens_after, default_after)
         missing_length = unlimited_length - length
         omitted_tokens = (
-            missing_length // CHARACTERS_PER_TOKEN if missing_length > NEGLIGIBLE_CHARACTERS else 0
+            missing_length // CHARACTERS_PER_TOKEN
+            if missing_length > MAX_NEGLIGIBLE_CHARACTERS
+            else 0
         )
         sizes.append(
             HandoffSize(
@@ -120,7 +122,7 @@ def _characters_for_calls(tokens: int, length: int) -> int:
     return min(available_characters - length, round(available_characters * CALLS_FRACTION))
 
 
-def bound_sizes(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ...]:
+def estimate_size_bounds(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ...]:
     """Return all sizes with upper bounds for the context after a handoff.
 
     ``fixed_tokens`` is the size of the context without a digest. ``default_tokens`` is the default
@@ -134,4 +136,4 @@ def bound_sizes(fixed_tokens: int, default_tokens: int) -> tuple[HandoffSize, ..
 
 def _list_sizes(default_tokens: int) -> Iterator[int]:
     """Yield the sizes of a digest in tokens, the smallest first."""
-    yield from sorted({*USUAL_SIZES, default_tokens})
+    yield from sorted({*USUAL_SIZES_TOKENS, default_tokens})

@@ -75,7 +75,7 @@ MAX_PART_BYTES = 240_000
 MAX_PARTS = 3
 # A text up to this many times the size of a part is not split. The contents that are shortened
 # instead are worth less than the cost of another call.
-MAX_ONE_PART_RATIO = 1.25
+MAX_UNSPLIT_RATIO = 1.25
 # Messages and tool outputs are cut after these numbers of characters.
 MAX_MESSAGE_CHARACTERS, MAX_OUTPUT_CHARACTERS = 6_000, 1_500
 
@@ -129,7 +129,7 @@ def make_digest_material(session_id: str) -> SummaryMaterial:
     return SummaryMaterial(session_id, 0, (SummaryPart("", frozenset()),))
 
 
-class _ShownRecord(NamedTuple):
+class _RecordText(NamedTuple):
     number: int
     turn: int
     piece: TextPiece
@@ -158,7 +158,7 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
     )
 
 
-def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[_ShownRecord]:
+def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[_RecordText]:
     """Yield the records as shortened text. Only one whole output is in memory at a time."""
     for row in reader.rows:
         for passage in reader.passages_of_rows([row], names):
@@ -167,7 +167,7 @@ def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[
                     MAX_MESSAGE_CHARACTERS if passage.is_spoken else MAX_OUTPUT_CHARACTERS
                 )
                 piece = passage.make_text_piece(names, max_characters, with_turn=True)
-                yield _ShownRecord(
+                yield _RecordText(
                     row.number,
                     row.turn,
                     piece._replace(body=cut_piece(piece, max_characters), cut_characters=0),
@@ -175,13 +175,13 @@ def _read_shown_records(reader: TurnReader, names: TranscriptNames) -> Iterator[
 
 
 def _split_records(
-    records: Sequence[_ShownRecord], max_characters: int
-) -> list[Sequence[_ShownRecord]]:
+    records: Sequence[_RecordText], max_characters: int
+) -> list[Sequence[_RecordText]]:
     """Split the records into parts. The last part contains as many of the latest records as fit.
 
     The older records are split into parts of about equal length.
     """
-    if sum(record.piece.length for record in records) <= MAX_ONE_PART_RATIO * max_characters:
+    if sum(record.piece.length for record in records) <= MAX_UNSPLIT_RATIO * max_characters:
         if records:
             return [records]
         return []
@@ -194,7 +194,7 @@ def _split_records(
     older_records, latest_records = records[:start], records[start:]
     total = sum(record.piece.length for record in older_records)
     count = min(MAX_PARTS - 1, -(-total // max_characters))
-    parts: list[list[_ShownRecord]] = [[] for _ in range(count)]
+    parts: list[list[_RecordText]] = [[] for _ in range(count)]
     length_before = 0
     for record in older_records:
         parts[length_before * count // total].append(record)
@@ -202,14 +202,14 @@ def _split_records(
     return [part for part in (*parts, latest_records) if part]
 
 
-def _make_part(records: Sequence[_ShownRecord], max_characters: int) -> SummaryPart:
+def _make_part(records: Sequence[_RecordText], max_characters: int) -> SummaryPart:
 
-    def gap_line(first: int, last: int) -> str:
+    def format_gap(first: int, last: int) -> str:
         count = format_count(last - first + 1, "record")
         return f"… {count} of turns {records[first].turn} to {records[last].turn} left out"
 
     text = fit_pieces(
-        MATERIAL_HEADING, [record.piece for record in records], max_characters, gap_line
+        MATERIAL_HEADING, [record.piece for record in records], max_characters, format_gap
     )
     lines = set(text.split("\n"))
     return SummaryPart(
@@ -564,7 +564,7 @@ def add_summary(
     )
 
 
-def describe_failure(failure: str) -> str:
+def describe_summary_failure(failure: str) -> str:
     """Return the message that tells the user that the summary failed."""
     return f"No summary: {failure}. The new session has only the digest."
 

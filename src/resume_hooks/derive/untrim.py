@@ -26,13 +26,13 @@ from resume_hooks.derive.child.rewrite_chain import Edit, find_opening, plan_cha
 from resume_hooks.derive.child.write_child import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import (
     CONTENT_FIELDS,
-    Originals,
-    RestoreRecord,
+    OriginalFinder,
+    RestoreRecordEdit,
     find_origins,
     is_marked_as_trimmed,
     list_call_result_pairs,
 )
-from resume_hooks.derive.trim.plan import LEGEND
+from resume_hooks.derive.trim.plan import PLACEHOLDER_LEGEND
 from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.record_references import SHORT_ID_CHARACTERS, RecordLine
@@ -68,7 +68,7 @@ from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
 _REFERENCE_AT_END = re.compile(
     r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
 )  # the end of a placeholder that we wrote
-_TRIM_MARKS = (
+_TRIMMED_RECORD_STRINGS = (
     b'"truncated"',
     b"See line ",
     b"; original: ",
@@ -104,7 +104,7 @@ def _list_block_texts(block: Record) -> Iterator[str]:
         yield get_string(block, "text")
 
 
-def find_block_originals(record: Record, originals: Originals) -> dict[int, RecordLine]:
+def find_block_originals(record: Record, originals: OriginalFinder) -> dict[int, RecordLine]:
     """Return the line with the original of each trimmed block, by the block's index.
 
     Raises SessionNotFound if an original no longer exists or does not fit.
@@ -121,7 +121,7 @@ def find_block_originals(record: Record, originals: Originals) -> dict[int, Reco
     return originals_by_block
 
 
-class RestoreBlocks:
+class RestoreBlocksEdit:
     """An edit that restores the blocks of a record. If ``first_edit`` is given, it is applied first."""
 
     def __init__(
@@ -175,7 +175,7 @@ class TrimmedSession:
 
     If the running client trimmed the session in place, ``transcript`` contains the chain from
     before these trims. ``undone_trim_count`` is the number of trims in place, and
-    ``restored_characters`` is the number of characters that they removed. ``whole_tokens`` is the
+    ``restored_characters`` is the number of characters that they removed. ``untrimmed_tokens`` is the
     size of the context without them, or 0 if there were none.
 
     ``earlier_record_count`` is the number of trimmed records before the last compaction.
@@ -190,7 +190,7 @@ class TrimmedSession:
     trimmed_nodes: tuple[Node, ...]
     undone_trim_count: int = 0
     restored_characters: int = 0
-    whole_tokens: int = 0
+    untrimmed_tokens: int = 0
     earlier_record_count: int = 0
 
     @property
@@ -209,8 +209,8 @@ class TrimmedSession:
 
 def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
     """Scan a session, and find the trimmed records of its live chain."""
-    pieces, survey, collector = PieceCollector(), WriteObserver(), _TrimmedRecordCollector()
-    transcript = scan_transcript(session.file, observers=(pieces, survey, collector))
+    pieces, write_observer, collector = PieceCollector(), WriteObserver(), _TrimmedRecordCollector()
+    transcript = scan_transcript(session.file, observers=(pieces, write_observer, collector))
     loaded_session, live_chain = Session.from_file(session, Where()), transcript.chain
     context, scale = loaded_session.measure_chain(live_chain, pieces)
     chain_before, later_nodes, undone = _undo_trims(transcript)
@@ -223,7 +223,7 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
             session,
             transcript,
             pieces,
-            survey,
+            write_observer,
             context,
             scale,
             trimmed,
@@ -238,14 +238,15 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
         session,
         transcript.with_chain(chain),
         pieces,
-        survey,
+        write_observer,
         context,
         scale,
         trimmed,
         undone,
         restored_characters=characters_without_trims
         - sum(node.character_count for node in live_chain),
-        whole_tokens=context_before.tokens + round(added_characters / scale.characters_per_token),
+        untrimmed_tokens=context_before.tokens
+        + round(added_characters / scale.characters_per_token),
     )
 
 
@@ -285,13 +286,13 @@ class _TrimmedRecordCollector:
         self.numbers: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        if node is None or not any(word in line.raw for word in _TRIM_MARKS):
+        if node is None or not any(word in line.raw for word in _TRIMMED_RECORD_STRINGS):
             return
         if is_marked_as_trimmed(record) or find_origins(record) or find_references(record):
             self.numbers.add(node.number)
 
 
-KIND: Final = "untrim"
+UNTRIM_KIND: Final = "untrim"
 
 MAX_LISTED_RECORDS = 10  # A message lists at most this number of single records.
 
@@ -327,7 +328,7 @@ class UntrimPlan(ChildPlan):
     ``context_after`` is the context that the client would send for the child. ``characters`` is the
     number of characters that return to the context. ``trimmed_count`` is the number of trimmed
     records. ``undone_trim_count`` is the number of trims by the running client that are undone.
-    ``digests`` maps the uuid of each restored record to the digest of its original contents.
+    ``original_digests`` maps the uuid of each restored record to the digest of its original contents.
     """
 
     restored_records: Sequence[object]
@@ -336,7 +337,7 @@ class UntrimPlan(ChildPlan):
     context_after: ContextSize
     characters: int
     undone_trim_count: int = 0
-    digests: Mapping[str, bytes] = field(default_factory=dict)
+    original_digests: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def facts(self) -> list[str]:
@@ -357,7 +358,7 @@ class UntrimPlan(ChildPlan):
 
     def watchers(self) -> Sequence[Watcher]:
         """Return an observer that checks that the restored contents equal the originals."""
-        return [_ContentsWatcher(self.digests)]
+        return [_ContentsWatcher(self.original_digests)]
 
 
 def plan_untrim(
@@ -375,18 +376,21 @@ def plan_untrim(
     or if ``strict`` is true and one original is missing.
     """
     requested_nodes = select_trimmed_nodes(trimmed_session, numbers)
-    restorations, missing = _find_restorations(trimmed_session, requested_nodes, Originals(where))
+    restorations, missing = _find_restorations(
+        trimmed_session, requested_nodes, OriginalFinder(where)
+    )
     if missing and (strict or not restorations):
         if restorations:
             strict_hint = " Without --strict the rest is restored."
         else:
             strict_hint = ""
         raise SessionNotFound(
-            describe_loss(missing, len(requested_nodes)), f"Nothing was written.{strict_hint}"
+            describe_missing_originals(missing, len(requested_nodes)),
+            f"Nothing was written.{strict_hint}",
         )
     session, transcript = trimmed_session.session, trimmed_session.transcript
     ends = HeadTail(session.file)
-    child = make_draft(session, ends, KIND, where, output_dir)
+    child = make_draft(session, ends, UNTRIM_KIND, where, output_dir)
     is_complete = len(restorations) == len(trimmed_session.trimmed_nodes)
     context_before, context_after = _estimate_sizes(
         trimmed_session, restorations, is_complete=is_complete
@@ -400,7 +404,8 @@ def plan_untrim(
         edits[restoration.node.number] = restoration.edit
     if (
         is_complete
-        and (legend := find_opening(f"\n{LEGEND}", transcript.chain, transcript)) is not None
+        and (legend := find_opening(f"\n{PLACEHOLDER_LEGEND}", transcript.chain, transcript))
+        is not None
     ):
         # If the child has no placeholders, the explanation of placeholders is removed.
         edits.setdefault(legend.number, _remove_legend)
@@ -414,7 +419,9 @@ def plan_untrim(
         transcript,
         trimmed_session.write_observer,
         head=child.make_first_line(size),
-        lineage=child.lineage_text if is_complete else f"{child.lineage_text}\n{LEGEND}",
+        lineage=child.lineage_text
+        if is_complete
+        else f"{child.lineage_text}\n{PLACEHOLDER_LEGEND}",
         edits=edits,
         metadata_lines=copy_lines_after_chain(
             transcript, trimmed_session.write_observer, ends, child.session_id
@@ -424,23 +431,23 @@ def plan_untrim(
             thoughts.union(*(restoration.thinking_digests for restoration in restorations))
         ),
     )
-    digests = {}
+    original_digests = {}
     for restoration in restorations:
         record = body.edit_record(restoration.node, transcript.read_record(restoration.node))
         if record is not None:
-            digests[restoration.node.uuid] = _compute_contents_digest(record)
+            original_digests[restoration.node.uuid] = _compute_contents_digest(record)
     return UntrimPlan(
         draft=child,
         body=body,
         sizes=Sizes(context_before.tokens, context_after.tokens),
-        remarks=tuple(list_losses(missing)),
+        remarks=tuple(list_missing_originals(missing)),
         restored_records=restorations,
         missing_originals=missing,
         trimmed_count=len(trimmed_session.trimmed_nodes),
         context_after=context_after,
         characters=trimmed_session.restored_characters
         + sum(restoration.characters for restoration in restorations),
-        digests=digests,
+        original_digests=original_digests,
         undone_trim_count=trimmed_session.undone_trim_count,
     )
 
@@ -489,7 +496,7 @@ def select_trimmed_nodes(
 
 
 def _find_restorations(
-    trimmed_session: TrimmedSession, requested_nodes: Sequence[Node], originals: Originals
+    trimmed_session: TrimmedSession, requested_nodes: Sequence[Node], originals: OriginalFinder
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
     """Return the edits for all requested records with an original, and the records without one."""
     media_tokens = Counter[int]()
@@ -524,26 +531,28 @@ def _find_restorations(
     return tuple(restorations), tuple(missing)
 
 
-def _find_edit(record: Record, file: str, originals: Originals) -> tuple[RecordLine, Edit]:
+def _find_edit(record: Record, file: str, originals: OriginalFinder) -> tuple[RecordLine, Edit]:
     """Return the line of a record's original, and the edit that restores the record.
 
     Raises SessionNotFound if the original no longer exists.
     """
     if not (is_marked_as_trimmed(record) or find_origins(record)):
         block_originals = find_block_originals(record, originals)
-        return next(iter(block_originals.values())), RestoreBlocks(block_originals)
+        return next(iter(block_originals.values())), RestoreBlocksEdit(block_originals)
     original = originals.find_original(record, file)
     if original is None:
         raise SessionNotFound(
             f"its original is gone: {originals.describe_original_location(record)}"
         )
-    edit = RestoreRecord(original)
+    edit = RestoreRecordEdit(original)
     restored_record = edit(record)
     if restored_record is not None and find_references(restored_record):
         with contextlib.suppress(
             SessionNotFound
         ):  # The originals of the blocks may no longer exist, but the original of the record does.
-            return original, RestoreBlocks(find_block_originals(restored_record, originals), edit)
+            return original, RestoreBlocksEdit(
+                find_block_originals(restored_record, originals), edit
+            )
     return original, edit
 
 
@@ -588,7 +597,7 @@ def _estimate_sizes(
     restored_tokens = max(0, round(sum(row.tokens for row in restorations)))
     context = trimmed_session.context
     if trimmed_session.undone_trim_count:
-        return context, context._replace(tokens=trimmed_session.whole_tokens + restored_tokens)
+        return context, context._replace(tokens=trimmed_session.untrimmed_tokens + restored_tokens)
     recorded_size = tokens.read_stated_size(trimmed_session.session.file)
     if (
         recorded_size is not None
@@ -640,11 +649,11 @@ def _was_counted_before_trim(trimmed_session: TrimmedSession) -> bool:
 
 
 def _remove_legend(record: Record) -> Record:
-    content = get_message(record)["content"].replace(f"\n{LEGEND}", "", 1)
+    content = get_message(record)["content"].replace(f"\n{PLACEHOLDER_LEGEND}", "", 1)
     return replace_content(record, content)
 
 
-def describe_loss(missing: Sequence[MissingOriginal], count: int) -> str:
+def describe_missing_originals(missing: Sequence[MissingOriginal], count: int) -> str:
     """Return a phrase that says how many records cannot be restored, and why the first one cannot."""
     first = missing[0]
     return (
@@ -653,7 +662,7 @@ def describe_loss(missing: Sequence[MissingOriginal], count: int) -> str:
     )
 
 
-def list_losses(missing: Sequence[MissingOriginal]) -> list[str]:
+def list_missing_originals(missing: Sequence[MissingOriginal]) -> list[str]:
     """Return a warning for each record that stays trimmed. Only the first few are listed individually."""
     sentences = []
     for row in missing[:MAX_LISTED_RECORDS]:

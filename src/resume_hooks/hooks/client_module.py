@@ -90,7 +90,7 @@ If the user chooses none, the last answer counts.
 
 # The maximum number of characters of a next step that the model wrote. The question that asks the
 # user must show the whole step.
-MAX_STEP_CHARACTERS = 400
+MAX_NEXT_STEP_CHARACTERS = 400
 
 HANDOFF_TOOL = {
     "name": "handoff",
@@ -102,7 +102,7 @@ HANDOFF_TOOL = {
         "properties": {
             "next_step": {
                 "type": "string",
-                "maxLength": MAX_STEP_CHARACTERS,
+                "maxLength": MAX_NEXT_STEP_CHARACTERS,
                 "description": "What to do next, in one sentence.",
             }
         },
@@ -349,9 +349,10 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
         return {"text": "The user has switched this off."}
     if hook_replies.text_field(event, "agent_id"):
         return {"text": "Only the main conversation can be handed off."}
-    if len(step) > MAX_STEP_CHARACTERS:
+    if len(step) > MAX_NEXT_STEP_CHARACTERS:
         return {
-            "text": f"next_step has {len(step):,} characters, but the question can show only {MAX_STEP_CHARACTERS}."
+            "text": f"next_step has {len(step):,} characters, but the question can show only "
+            f"{MAX_NEXT_STEP_CHARACTERS}."
         }
     if step and not _is_plain_step(step):
         return {

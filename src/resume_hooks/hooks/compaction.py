@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from resume_hooks import settings
-from resume_hooks.derive.opening_size import parse_tokens
+from resume_hooks.derive.opening_size import convert_size_to_tokens
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import ClientTrim, MessageRange, ShownMessage
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, IN_PLACE_WORD, parse_options
@@ -293,7 +293,9 @@ def _shrink_conversation(
     started = time.monotonic()
     is_handoff = method != TRIM_VALUE
     max_facts = (
-        convert_tokens_to_characters(parse_tokens(method)) if is_handoff else MAX_FACTS_CHARACTERS
+        convert_tokens_to_characters(convert_size_to_tokens(method))
+        if is_handoff
+        else MAX_FACTS_CHARACTERS
     )
     facts = describe_lost_facts(
         session.session_id, session.path, max_facts, DECISION_TIMEOUT_SECONDS / 2

@@ -14,7 +14,7 @@ from resume_hooks.derive.outcome import (
     OpenedSession,
     Outcome,
     Question,
-    report_on_text,
+    make_text_report,
 )
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.request import Request
@@ -49,22 +49,22 @@ def answer_request(request: Request) -> Outcome:
     if request.text == "yes":
         return _answer_with_repair(request)
     if REFUSED_STATUS not in request.text:
-        return report_on_text(
+        return make_text_report(
             f"The session was not changed. To continue later: {handoff_name}, or in a shell: "
             f"{request.command} --repair"
         )
     kinds = defects_causing_error(request.text)
     if not kinds:
-        return report_on_text("")
+        return make_text_report("")
     try:
         repair_plan = _plan_repair_of_request(request)
     except ResumeHooksError as error:
-        return report_on_text(
+        return make_text_report(
             f"The API refuses this session. It could not be checked: {error.message}. {handoff_hint}"
         )
     defects = findings_of_kinds(repair_plan.report, kinds)
     if not defects:
-        return report_on_text(
+        return make_text_report(
             "The API refuses this session, and its file has no defect that a repair "
             f"would fix. {handoff_hint}"
         )

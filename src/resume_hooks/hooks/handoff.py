@@ -12,8 +12,8 @@ import time
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import (
-    DIGEST_LINE,
-    OPENING_LINE,
+    DIGEST_LINE_NUMBER,
+    OPENING_LINE_NUMBER,
     read_opening,
 )
 from resume_hooks.derive.opening_size import WHOLE_SESSION, split_size
@@ -100,7 +100,7 @@ def offer_clear(receipt: Receipt) -> bool:
     pid = find_client_pid()
     if pid is None:
         return False
-    reference = f"{receipt.session_id[:SHORT_ID_CHARACTERS]}:{OPENING_LINE}"
+    reference = f"{receipt.session_id[:SHORT_ID_CHARACTERS]}:{OPENING_LINE_NUMBER}"
     try:
         opening = read_opening(receipt.file)
         size = os.path.getsize(receipt.file)
@@ -130,4 +130,5 @@ def _shorten_opening(receipt: Receipt, middle_text: str, max_characters: int) ->
     max_digest = max_characters - len(summary)
     if digest is None or not digest_head or max_digest < MIN_DIGEST_CHARACTERS:
         return ""
-    return f"{summary}{digest_opening(digest, max_digest, record_ref=f'{receipt.session_id}:{DIGEST_LINE}').text}"
+    reference = f"{receipt.session_id}:{DIGEST_LINE_NUMBER}"
+    return f"{summary}{digest_opening(digest, max_digest, record_ref=reference).text}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resume_hooks.clock import format_minute
-from resume_hooks.derive.outcome import Report, report_on_text
+from resume_hooks.derive.outcome import Report, make_text_report
 from resume_hooks.hooks.plain_cards import CARD_COLUMNS
 from resume_hooks.hooks.request import Request
 from resume_hooks.hooks.session_list.rows import cut_title
@@ -26,7 +26,9 @@ def answer_request(request: Request) -> Report:
     """Show the session's ancestors. Raise SessionNotFound if the session has no transcript."""
     session = request.session
     with time_limit(request.command):
-        return report_on_text(lineage_card(LineageFinder(request.where).find_lineage(session.path)))
+        return make_text_report(
+            lineage_card(LineageFinder(request.where).find_lineage(session.path))
+        )
 
 
 def lineage_card(rows: list[Ancestor]) -> str:

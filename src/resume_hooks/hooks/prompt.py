@@ -152,7 +152,7 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
 
 def run_trigger_module(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Outcome:
     """Run a trigger that reads a transcript, and return its outcome. Raise ResumeHooksError if it fails."""
-    from resume_hooks.derive.outcome import report_on_text
+    from resume_hooks.derive.outcome import make_text_report
     from resume_hooks.hooks.request import Request
     from resume_hooks.sessions.agents.registry import find_other_agents_session
 
@@ -161,7 +161,7 @@ def run_trigger_module(trigger: Trigger, session_id: str, event: dict[str, Any])
         not (row.argument and row.is_read_only) or trigger.verb == "resume"
     )
     if asks_usage and trigger.text.lower() in USAGE_WORDS:
-        return report_on_text(usage_card(trigger))
+        return make_text_report(usage_card(trigger))
     _require_session_id(session_id)
     module = importlib.import_module(row.module)
     where, in_subagent = Where(), bool(hook_replies.text_field(event, "agent_id"))

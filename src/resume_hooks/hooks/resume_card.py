@@ -25,7 +25,7 @@ from resume_hooks.derive.compare import (
     compare_strategies,
 )
 from resume_hooks.derive.opening_size import WHOLE_SESSION
-from resume_hooks.derive.outcome import Report, report_on_text
+from resume_hooks.derive.outcome import Report, make_text_report
 from resume_hooks.derive.size_table import HandoffSize
 from resume_hooks.derive.trim.options import MIN_WORTHWHILE_SAVINGS
 from resume_hooks.errors import UsageError
@@ -70,7 +70,7 @@ def answer_request(request: Request) -> Report:
                 unsent_text = f"\n\n  Your text was not sent: {trigger_without_option.text}"
             else:
                 unsent_text = ""
-            return report_on_text(f"This session has no prompt yet. Nothing needed.{unsent_text}")
+            return make_text_report(f"This session has no prompt yet. Nothing needed.{unsent_text}")
         return Report(
             lambda copied: session_card(session_id, copied, trigger_without_option),
             to_copy=session_id,

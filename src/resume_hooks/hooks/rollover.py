@@ -207,7 +207,7 @@ def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence
             f"to try again, {request.typed_name}{focus_words} {old_session}, or in a shell: "
             f"{request.command}{focus_option}"
         )
-        return [summary.describe_failure(outcome.failure), *costs, retry_fact]
+        return [summary.describe_summary_failure(outcome.failure), *costs, retry_fact]
     check_facts = [outcome.checked_summary.description] if outcome.checked_summary else []
     return [f"it contains a summary by {outcome.costs.model} and a digest", *check_facts, *costs]
 

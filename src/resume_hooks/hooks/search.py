@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 
 from resume_hooks.clock import format_minute
-from resume_hooks.derive.outcome import Report, report_on_text
+from resume_hooks.derive.outcome import Report, make_text_report
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import CARD_COLUMNS, MAX_TITLE_COLUMNS
 from resume_hooks.hooks.request import (
@@ -54,7 +54,9 @@ def answer_request(request: Request) -> Report:
         result = search_index(
             [words], scope, where, max_hits=MAX_CARD_HITS, max_seconds=MAX_UPDATE_SECONDS
         )
-    return report_on_text(search_card(result, request.typed_name, in_all_projects=in_all_projects))
+    return make_text_report(
+        search_card(result, request.typed_name, in_all_projects=in_all_projects)
+    )
 
 
 def _search_command(words: str, *, in_all_projects: bool, max_hits: int = 0) -> str:

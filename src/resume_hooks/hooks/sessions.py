@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from resume_hooks.clock import format_minute
-from resume_hooks.derive.outcome import Report, report_on_text
+from resume_hooks.derive.outcome import Report, make_text_report
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import MAX_TITLE_COLUMNS
 from resume_hooks.hooks.request import ALL_OPTION, Request, current_folder
@@ -45,7 +45,9 @@ def answer_request(request: Request) -> Report:
                 MAX_LISTED_SESSIONS + 1,
             )
         )
-    return report_on_text(sessions_card(rows, request.session_id, in_all_projects=in_all_projects))
+    return make_text_report(
+        sessions_card(rows, request.session_id, in_all_projects=in_all_projects)
+    )
 
 
 def sessions_card(rows: Sequence[ListedSession], current_id: str, *, in_all_projects: bool) -> str:

@@ -22,13 +22,13 @@ from resume_hooks.derive.outcome import (
     Outcome,
     Question,
     format_first_line,
-    report_on_text,
+    make_text_report,
 )
 from resume_hooks.derive.trim import in_client
-from resume_hooks.derive.trim.options import HELP, parse_options
+from resume_hooks.derive.trim.options import TRIM_OPTIONS_HELP, parse_options
 from resume_hooks.derive.trim.plan import (
-    Decision,
     SessionScan,
+    TrimDecision,
     TrimPlan,
     format_card,
     format_totals,
@@ -83,13 +83,13 @@ def answer_request(request: Request) -> Outcome:
         question = confirmations.find_question(request.session_id)
         is_open = question is not None and question.is_open
         if word == "help":
-            lines = [HELP]
+            lines = [TRIM_OPTIONS_HELP]
             if request.trigger.sign == BARE_SIGN:
                 for line in find_answers(questions.line_of_trim_help):
                     lines.append(line())
-            return report_on_text(help_card("\n".join(lines), request.trigger, is_open=is_open))
+            return make_text_report(help_card("\n".join(lines), request.trigger, is_open=is_open))
         confirmations.consume_question(request.session_id)
-        return report_on_text(cancelled_card(is_open=is_open))
+        return make_text_report(cancelled_card(is_open=is_open))
     if request.path is None and confirmations.find_question(request.session_id) is not None:
         raise NothingToTrim(
             "There is nothing to trim: this session's file was deleted after the question",
@@ -104,9 +104,9 @@ def answer_request(request: Request) -> Outcome:
 def _answer_untrim(request: Request) -> Outcome:
     """Create a child with the trimmed contents restored, if their originals still exist."""
     # Imported late because a trim does not need it.
-    from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim
+    from resume_hooks.derive.verbs.untrim import ALL_TRIMMED_RECORDS, untrim
 
-    return untrim(request.session, EVERYTHING, request.caller(f"{request.command} --all"))
+    return untrim(request.session, ALL_TRIMMED_RECORDS, request.caller(f"{request.command} --all"))
 
 
 def _ask_about_trim(parent: Session, request: Request) -> Outcome:
@@ -129,7 +129,7 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
     # Delete an older question, so that a yes to this one can't answer it.
     confirmations.consume_question(parent.session_id)
     if not trim_plan.is_worthwhile:
-        return report_on_text(
+        return make_text_report(
             not_worthwhile_card(format_card(trim_plan), request.trigger.name("handoff"))
         )
     store_error = ""
@@ -142,13 +142,13 @@ def _ask_about_trim(parent: Session, request: Request) -> Outcome:
     card = question_card(format_card(trim_plan), request.text, store_error, request.typed_name)
     in_place = _decide_in_place(trim_plan, request)
     if store_error:
-        return report_on_text(card)
+        return make_text_report(card)
     return Question(
         short_question(trim_plan, in_place), card, offers_trim_in_place=in_place is not None
     )
 
 
-def _decide_in_place(trim_plan: TrimPlan, request: Request) -> Decision | None:
+def _decide_in_place(trim_plan: TrimPlan, request: Request) -> TrimDecision | None:
     """Return the decision for a trim in place with the same options, for the client's dialog.
 
     Return None if this trim frees too little, or if the client can't trim in place.
@@ -188,7 +188,7 @@ def _confirm_trim(parent: Session, request: Request) -> Outcome:
         return add_savings(outcome, question.options)
     if not plan.is_worthwhile:
         confirmations.consume_question(parent.session_id)
-        return report_on_text(
+        return make_text_report(
             not_worthwhile_card(format_card(plan), request.trigger.name("handoff"))
         )
     # Another hook, in this client or another one, claimed the question first.
@@ -258,10 +258,10 @@ def _answer_without_question(
             return add_savings(outcome, question.options)
     if question is None or question.is_open:
         if question is not None or confirmations.is_question_claimed(parent.session_id):
-            return report_on_text(busy_card(request.typed_name))
-        return report_on_text(no_question_card(request.typed_name))
+            return make_text_report(busy_card(request.typed_name))
+        return make_text_report(no_question_card(request.typed_name))
     is_deleted = bool(question.child) and find_session(question.child, request.where) is None
-    return report_on_text(answered_card(question, request.typed_name, is_deleted=is_deleted))
+    return make_text_report(answered_card(question, request.typed_name, is_deleted=is_deleted))
 
 
 def add_savings(outcome: AnyOpenedSession, options: str) -> AnyOpenedSession:
@@ -319,7 +319,7 @@ def question_card(preview: str, options: str, store_error: str, trim: str) -> st
     )
 
 
-def short_question(trim_plan: TrimPlan, in_place: Decision | None) -> str:
+def short_question(trim_plan: TrimPlan, in_place: TrimDecision | None) -> str:
     """Return the question for the client's dialog, in at most four lines.
 
     ``in_place`` is the decision for a trim in place, if the dialog offers one.

@@ -105,12 +105,12 @@ def _is_single_tree(nodes: list[Node]) -> bool:
 class ChildObserver:
     """An observer that collects the calls and the thinking of a session.
 
-    ``thoughts`` are digests, which can be compared with those of the parent.
+    ``thinking_digests`` are digests, which can be compared with those of the parent.
     """
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
-        self.thoughts: set[int] = set()
+        self.thinking_digests: set[int] = set()
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:  # noqa: ARG002 - an observer's form
         """Collect the calls and the thinking of one record."""
@@ -119,7 +119,7 @@ class ChildObserver:
         self.calls.update(node.calls)
         for block in records.list_blocks(record):
             if block.get("type") == records.THINKING:
-                self.thoughts.add(hash_thought(block))
+                self.thinking_digests.add(hash_thought(block))
 
     def run_checks(
         self, planned_chain: LinearChain, parent_thoughts: AbstractSet[int]
@@ -132,7 +132,7 @@ class ChildObserver:
             )
         return [
             Check("no tool call was lost or added", self.calls == calls),
-            Check("thinking is unchanged or removed", self.thoughts <= parent_thoughts),
+            Check("thinking is unchanged or removed", self.thinking_digests <= parent_thoughts),
         ]
 
 

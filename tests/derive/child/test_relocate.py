@@ -26,20 +26,20 @@ MOVED_PATHS = {
 @pytest.mark.parametrize("path", MOVED_PATHS)
 def test_a_path_below_the_old_home_is_moved(path: str) -> None:
     """A path below the old folder is moved. A path that only begins with the same letters is kept."""
-    assert plan_relocation("/old/proj", "/new").move_path(path) == MOVED_PATHS[path]
+    assert plan_relocation("/old/proj", "/new").relocate_path(path) == MOVED_PATHS[path]
 
 
 @pytest.mark.parametrize("old", ["", "/", "relative", "/a\0b"])
 def test_an_unknown_old_home_moves_no_paths(old: str) -> None:
     """If the old folder is empty, relative, invalid or the root, no path is moved."""
-    assert plan_relocation(old, "/new").move_path("/home/user") == "/home/user"
-    assert plan_relocation(old, "/new").move_path("") == ""
+    assert plan_relocation(old, "/new").relocate_path("/home/user") == "/home/user"
+    assert plan_relocation(old, "/new").relocate_path("") == ""
 
 
 def test_a_home_on_windows_is_moved() -> None:
     """A Windows path with backslashes is moved."""
     move = plan_relocation("C:\\Users\\me\\proj", "/new")
-    assert move.move_path("C:\\Users\\me\\proj\\src\\a.py") == "/new/src/a.py"
+    assert move.relocate_path("C:\\Users\\me\\proj\\src\\a.py") == "/new/src/a.py"
 
 
 def test_a_linked_old_home_is_moved_by_its_real_path(tmp_path: Path) -> None:
@@ -48,8 +48,8 @@ def test_a_linked_old_home_is_moved_by_its_real_path(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     move = plan_relocation(str(tmp_path / "link"), "/new")
     assert (
-        move.move_path(str(tmp_path / "real" / "x"))
-        == move.move_path(str(tmp_path / "link" / "x"))
+        move.relocate_path(str(tmp_path / "real" / "x"))
+        == move.relocate_path(str(tmp_path / "link" / "x"))
         == "/new/x"
     )
 
@@ -71,7 +71,7 @@ MOVED_LINES = {
 def test_only_the_folder_of_a_line_changes(name: str) -> None:
     """Only the folder of the record itself is changed in a line, and all other bytes are kept."""
     before, after = MOVED_LINES[name]
-    assert plan_relocation("/old/proj", "/new").move_line(before) == after
+    assert plan_relocation("/old/proj", "/new").relocate_line(before) == after
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_only_the_folder_of_a_line_changes(name: str) -> None:
 def test_the_first_line_names_the_new_home(body: bytes) -> None:
     """The first line names the new folder, even if the line had no folder before."""
     assert (
-        json.loads(plan_relocation("/old/proj", "/new").move_line(body, first=True))["cwd"]
+        json.loads(plan_relocation("/old/proj", "/new").relocate_line(body, first=True))["cwd"]
         == "/new"
     )
 
@@ -111,4 +111,4 @@ MOVED_SNAPSHOTS: dict[str, tuple[Record, Record]] = {
 def test_a_snapshot_names_the_files_in_the_new_home(name: str) -> None:
     """A file snapshot names files in the new folder. A damaged snapshot is unchanged."""
     before, after = MOVED_SNAPSHOTS[name]
-    assert plan_relocation("/old/proj", "/new").move_snapshot(before) == after
+    assert plan_relocation("/old/proj", "/new").relocate_snapshot(before) == after

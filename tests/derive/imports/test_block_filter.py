@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from resume_hooks.derive.imports.record_filter import (
     MAX_IMAGE_CHARACTERS,
     filter_content,
-    make_valid_id,
+    make_valid_call_id,
 )
 from resume_hooks.system.text import plain_text
 from tests.builders import Record, call, result
@@ -130,14 +130,14 @@ def test_a_block_without_a_kind_is_replaced_by_a_note() -> None:
 @pytest.mark.parametrize("unfit", ["", "bad id/../x!", "toolu_1\n", "ü", "x" * 129])
 def test_an_invalid_id_is_replaced_in_call_and_result(unfit: str) -> None:
     """An invalid id of a call is replaced by a valid one, which is the same in the call's result."""
-    fit = make_valid_id(unfit)
+    fit = make_valid_call_id(unfit)
     assert re.fullmatch(r"toolu_[0-9a-f]{24}", fit)
     assert (
         filter_one_block(call(unfit), "assistant")["id"]
         == filter_one_block(result(unfit))["tool_use_id"]
         == fit
     )
-    assert make_valid_id(fit) == fit
+    assert make_valid_call_id(fit) == fit
     assert (
         filter_one_block({"type": "tool_use", "id": 5}, "assistant")["id"]
         == filter_one_block({"type": "tool_result"})["tool_use_id"]

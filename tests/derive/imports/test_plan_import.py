@@ -19,7 +19,7 @@ from resume_hooks.derive.child.write_child import write_child
 from resume_hooks.derive.fresh_child import ChildContents, read_opening
 from resume_hooks.derive.imports import plan_import as importing
 from resume_hooks.derive.imports.plan_import import ImportSource
-from resume_hooks.derive.imports.record_filter import make_valid_id
+from resume_hooks.derive.imports.record_filter import make_valid_call_id
 from resume_hooks.derive.outcome import NothingWritten, OpenedSession
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.import_ import ImportSpec, import_transcript
@@ -329,11 +329,11 @@ def test_invalid_ids_are_paired_like_valid_ones(
     receipt = import_records(config_home, target_folder, records)
     chain = scan_transcript(receipt.file).chain
     assert [node.calls for node in chain if node.calls] == [
-        (make_valid_id("a b"),),
-        (make_valid_id("c d"), make_valid_id("")),
+        (make_valid_call_id("a b"),),
+        (make_valid_call_id("c d"), make_valid_call_id("")),
     ]
     assert [node.results for node in chain if node.results] == [
-        (make_valid_id(name),) for name in ("a b", "c d", "")
+        (make_valid_call_id(name),) for name in ("a b", "c d", "")
     ]
 
 
@@ -341,14 +341,16 @@ def test_two_ids_that_become_equal_are_one_call(
     config_home: ConfigHome, target_folder: str
 ) -> None:
     """If the valid form of an invalid id exists already, only the first call and its result are kept."""
-    for ids in (("a b", make_valid_id("a b")), (make_valid_id("a b"), "a b")):
+    for ids in (("a b", make_valid_call_id("a b")), (make_valid_call_id("a b"), "a b")):
         records = [
             user("go", uuid="u0"),
             assistant([call(name) for name in ids], uuid="a0", parent="u0", ts=1),
             user([result(name) for name in ids], uuid="u1", parent="a0", ts=2),
         ]
         chain = scan_transcript(import_records(config_home, target_folder, records).file).chain
-        assert [node.calls + node.results for node in chain[2:]] == [(make_valid_id("a b"),)] * 2
+        assert [node.calls + node.results for node in chain[2:]] == [
+            (make_valid_call_id("a b"),)
+        ] * 2
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from resume_hooks.derive.model.headless import ClaudeHeadless, select_variables
+from resume_hooks.derive.model.headless import ClaudeHeadless, select_passed_variables
 from resume_hooks.derive.model.port import CallCosts, ModelCalls, Reply, make_fenced_prompt
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
@@ -113,7 +113,7 @@ def test_the_client_gets_only_needed_variables() -> None:
         "CLAUDE_CODE_CHILD_SESSION": "1", "CLAUDE_PLUGIN_ROOT": "/p", "CLAUDE_PROJECT_DIR": "/j", "NODE_OPTIONS": "x",
         "CLAUDE_CODE_MESSAGING_TOKEN": "t", "GITHUB_TOKEN": "g", "LD_PRELOAD": "l", "BASH_ENV": "b",
     }  # fmt: skip
-    assert select_variables(Where({**stays, **goes})) == stays
+    assert select_passed_variables(Where({**stays, **goes})) == stays
 
 
 def test_hooks_recognise_a_headless_run(tmp_path: Path) -> None:

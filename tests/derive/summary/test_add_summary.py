@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive import summary as summaries
-from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE
+from resume_hooks.derive.fresh_child import DIGEST_LINE_NUMBER, OPENING_LINE_NUMBER
 from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.summary import MAX_WISH_CHARACTERS, SummaryOutcome
 from resume_hooks.errors import HeadlessFailed, UsageError
@@ -36,7 +36,7 @@ from tests.builders import (
 from tests.crashes import kill_before_each_change
 from tests.derive.summary.models import MINIMAL_SUMMARY, Answer, ScriptedModel
 
-CARD_LINE = DIGEST_LINE + 1
+CARD_LINE = DIGEST_LINE_NUMBER + 1
 
 
 @pytest.fixture
@@ -263,7 +263,8 @@ def test_a_summary_may_refer_to_records_in_the_digest(
         config_home, parent, {**MINIMAL_SUMMARY, "done": [{"text": "It.", "records": [0, 4711]}]}
     )
     assert (
-        "  - It. (:0)\n" in file_records(outcome.receipt.file)[OPENING_LINE]["message"]["content"]
+        "  - It. (:0)\n"
+        in file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
     )
 
 
@@ -288,7 +289,7 @@ def test_each_sentence_of_a_summary_is_checked(config_home: ConfigHome) -> None:
     outcome, _ = roll_over(
         config_home, parent, {"goal": "Tabs in `src/parser.py`", "state": "Done.", "done": points}
     )
-    text = file_records(outcome.receipt.file)[OPENING_LINE]["message"]["content"]
+    text = file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
     assert "goal: Tabs in `src/parser.py` (:0)\nwhere the work stands: Done.\n" in text
     assert (
         "  - Mended `parse_line`. (:1) TabStopper is gone. (:0) [not in the transcript: TabStopper]\n"
@@ -325,7 +326,7 @@ def test_an_ancestors_records_count_as_evidence(config_home: ConfigHome, parent:
     with parent.open("ab") as stream:
         stream.write(line(assistant("this is answer 3", uuid="z", parent="r3", ts=50)) + b"\n")
     outcome, _ = roll_over(config_home, child, said)
-    text = file_records(outcome.receipt.file)[OPENING_LINE]["message"]["content"]
+    text = file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
     assert '  - The assistant said "this is answer 3". (11111111:5)\n' in text
     assert "  - `scripted` wrote it. [not in the transcript: scripted]\n" in text
 
@@ -336,7 +337,7 @@ def test_a_checked_sentence_shows_no_secret(config_home: ConfigHome, parent: Pat
     outcome, _ = roll_over(
         config_home, parent, {**MINIMAL_SUMMARY, "facts": [{"text": f"The token is {secret}."}]}
     )
-    text = file_records(outcome.receipt.file)[OPENING_LINE]["message"]["content"]
+    text = file_records(outcome.receipt.file)[OPENING_LINE_NUMBER]["message"]["content"]
     assert secret[:12] not in text
     assert "not in the transcript" in text
 

@@ -15,7 +15,7 @@ from resume_hooks.derive.child.write_child import make_planned_receipt, write_ch
 from resume_hooks.derive.originals import look_up_original
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import LEGEND, decide_trim
+from resume_hooks.derive.trim.plan import PLACEHOLDER_LEGEND, decide_trim
 from resume_hooks.derive.untrim import scan_trimmed_session
 from resume_hooks.errors import NothingToTrim
 from resume_hooks.sessions.lineage import LineageFinder
@@ -106,7 +106,7 @@ def test_the_first_trim_adds_a_lineage_block(config_home: ConfigHome) -> None:
     """The first trim adds the lineage as a hidden first record that explains placeholders."""
     child = trim_file(config_home, write_parser_session(config_home))
     (block,) = lineage_blocks(child)
-    assert block.endswith(f"{CLOSING_MARKER}\n{LEGEND}")
+    assert block.endswith(f"{CLOSING_MARKER}\n{PLACEHOLDER_LEGEND}")
     assert SESSION in block
     first = next(row for row in file_records(child) if "uuid" in row)
     assert (first["parentUuid"], first["isMeta"], join_text_blocks(first)) == (None, True, block)
@@ -117,7 +117,7 @@ def test_a_second_trim_renews_the_lineage_block(config_home: ConfigHome) -> None
     child = trim_file(config_home, write_parser_session(config_home))
     again = trim_file(config_home, child, threshold=200)
     (block,) = lineage_blocks(again)
-    assert block.count(LEGEND) == 1
+    assert block.count(PLACEHOLDER_LEGEND) == 1
     # The id of each session appears twice, because it is also in the file's name.
     assert [block.count(name) for name in (SESSION, child.stem)] == [2, 2]
     assert "· trimmed" in block

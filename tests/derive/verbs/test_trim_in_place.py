@@ -423,7 +423,7 @@ def test_a_trim_in_place_refuses_a_file_that_changes_meanwhile(
         made.append(path.read_bytes() if path.exists() else b"")
         return []
 
-    monkeypatch.setattr(trim_in_place, "_check_in_place", change_file)
+    monkeypatch.setattr(trim_in_place, "_check_trimmed_file", change_file)
     with pytest.raises(WriteFailed) as caught:
         trim(config_home, path)
     assert "Nothing was changed" in caught.value.remedy
@@ -569,7 +569,7 @@ def test_lines_appended_during_the_rewrite_are_kept(
     One of them was incomplete at first.
     """
     path = write_old_session(config_home, turns_with_reads(6))
-    content, real = path.read_bytes(), trim_in_place._check_in_place
+    content, real = path.read_bytes(), trim_in_place._check_trimmed_file
     late = [
         line(user("late", uuid="late1", parent="a5", ts=90)),
         line(assistant("yes", uuid="late2", parent="late1")),
@@ -583,7 +583,7 @@ def test_lines_appended_during_the_rewrite_are_kept(
         writing[0].start()
         return real(*given)
 
-    monkeypatch.setattr(trim_in_place, "_check_in_place", append_then_check)
+    monkeypatch.setattr(trim_in_place, "_check_trimmed_file", append_then_check)
     done = trim(config_home, path)
     writing[0].join()
     assert path.read_bytes().splitlines()[-2:] == late

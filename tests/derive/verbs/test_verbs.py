@@ -12,11 +12,11 @@ from resume_hooks.derive.outcome import NothingWritten, OpenedSession, Outcome
 from resume_hooks.derive.trim.options import make_options
 from resume_hooks.derive.trim.plan import TrimPlan
 from resume_hooks.derive.verbs.caller import Caller
-from resume_hooks.derive.verbs.fork import WHOLE, fork
+from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION, fork
 from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 from resume_hooks.derive.verbs.rollover import rollover_quick
 from resume_hooks.derive.verbs.trim import trim, write_trim
-from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim
+from resume_hooks.derive.verbs.untrim import ALL_TRIMMED_RECORDS, untrim
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.session import Session
 from tests.builders import SESSION, ConfigHome, conversation, write_session
@@ -29,7 +29,7 @@ VERB_CALLS: dict[str, Verb] = {
     "handoff": lambda session, caller: handoff(session, HandoffSpec("fix it"), caller),
     "handoff of all": lambda session, caller: handoff(session, HandoffSpec(size="all"), caller),
     "rollover": rollover_quick,
-    "fork": lambda session, caller: fork(session, WHOLE, caller),
+    "fork": lambda session, caller: fork(session, WHOLE_CONVERSATION, caller),
     "trim": lambda session, caller: trim(session, make_options(), caller),
 }
 """The tested calls of verbs, by name."""
@@ -128,7 +128,9 @@ def test_an_untrim_of_an_untrimmed_session_gives_a_reason(config_home: ConfigHom
     """An untrim of a session without trimmed content writes nothing and gives the reason."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
     outcome = untrim(
-        Session.open_path(str(path), config_home.where), EVERYTHING, Caller(config_home.where)
+        Session.open_path(str(path), config_home.where),
+        ALL_TRIMMED_RECORDS,
+        Caller(config_home.where),
     )
     assert isinstance(outcome, NothingWritten)
     assert outcome.reason is not None

@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, ChildContents
+from resume_hooks.derive.fresh_child import DIGEST_LINE_NUMBER, OPENING_LINE_NUMBER, ChildContents
 from resume_hooks.reading.digest import entries, opening
 from resume_hooks.reading.digest.entries import (
     Digest,
@@ -188,10 +188,10 @@ def write_child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 
 def test_a_child_contains_the_whole_digest(config_home: ConfigHome) -> None:
-    """A handoff stores the whole digest on the line ``DIGEST_LINE``, after its title."""
+    """A handoff stores the whole digest on the line ``DIGEST_LINE_NUMBER``, after its title."""
     child = write_child_of(talk_with_work(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
-    assert entries.parse_digest(parse_record(lines[DIGEST_LINE]) or {}) == talk_with_work().digest(
+    assert entries.parse_digest(parse_record(lines[DIGEST_LINE_NUMBER]) or {}) == talk_with_work().digest(
         config_home
     )
     assert entries.read_digest(child) == talk_with_work().digest(config_home)
@@ -209,7 +209,7 @@ def test_the_largest_digest_can_be_read(config_home: ConfigHome) -> None:
             f"make 빌드{number}", "실패 error: 오류"
         )
     child = write_child_of(talk, config_home)
-    before_opening = Path(child).read_bytes().split(b"\n")[:OPENING_LINE]
+    before_opening = Path(child).read_bytes().split(b"\n")[:OPENING_LINE_NUMBER]
     assert sum(map(len, before_opening)) < END_BYTES
     assert any(b'"custom-title"' in row for row in before_opening)
     found = entries.read_digest(child)

@@ -10,7 +10,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write_child import write_child
-from resume_hooks.derive.fresh_child import DIGEST_LINE, ChildContents
+from resume_hooks.derive.fresh_child import DIGEST_LINE_NUMBER, ChildContents
 from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.reading.digest import build
@@ -42,7 +42,7 @@ from tests.reading.digest.talk import (
 )
 
 CHILD_ID = session_id(2)
-CARD_LINE = DIGEST_LINE + 1
+CARD_LINE = DIGEST_LINE_NUMBER + 1
 
 
 def metadata_record(kind: str, parent: Path, parent_id: str = SESSION) -> Record:

@@ -190,7 +190,7 @@ def test_the_branch_of_the_last_git_output_is_shown(config_home: ConfigHome) -> 
     """The branch is the one that a git command printed last, not the field ``gitBranch`` of a record."""
     talk = Talk().prompt("go", gitBranch="Testing").runs("git branch --show-current", "fix/it")
     assert "branch fix/it, as last seen in the session" in present_state(talk.digest(config_home))
-    talk.runs("git show HEAD:docs/adr.md", "# ADR 8\n\n## Decision\n\nKeep it.")
+    talk.runs("git show HEAD:docs/adr.md", "# ADR 8\n\n## TrimDecision\n\nKeep it.")
     assert "branch fix/it, as last seen in the session" in present_state(talk.digest(config_home))
     talk.runs("git status -sb", "## main...origin/main\n M a.py")
     assert "branch main, as last seen in the session" in present_state(talk.digest(config_home))

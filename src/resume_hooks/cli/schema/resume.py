@@ -48,7 +48,7 @@ class TypicalTurn(StrictModel):
     )
 
 
-rates_field = FieldDeclarer[compare.Rates]()
+rates_field = FieldDeclarer[compare.CacheRates]()
 
 
 class RateTable(StrictModel):

@@ -42,13 +42,13 @@ MAX_TASKS = 1_000  # the maximum number of tasks in a task list; a longer list i
 MAX_TASK_BYTES = (
     1024 * 1024
 )  # the maximum size of one task file, in bytes; a list with a larger task is not copied
-_TASK_FILE_NAME = re.compile(r"[A-Za-z0-9_-]+\.json")
-_HIGH_WATER_FILE = (
+_TASK_FILE_PATTERN = re.compile(r"[A-Za-z0-9_-]+\.json")
+_HIGHEST_TASK_NUMBER_FILE = (
     # The client writes the highest number of a deleted task to this file, and does not reuse that
     # number.
     ".highwatermark"
 )
-_BACKUP_NAME_IN_LINE = re.compile(
+_BACKUP_NAME_PATTERN = re.compile(
     rb'"backupFileName":\s*"([^"\\/]+)"'
 )  # the name of a backup in a file snapshot record
 
@@ -76,15 +76,15 @@ def _read_task_files(folder: str) -> dict[str, bytes]:
     for path in (os.path.dirname(folder), folder):
         if os.path.islink(path):
             raise OSError(None, "it is a symbolic link", path)
-    names = sorted(name for name in os.listdir(folder) if _TASK_FILE_NAME.fullmatch(name))
+    names = sorted(name for name in os.listdir(folder) if _TASK_FILE_PATTERN.fullmatch(name))
     if len(names) > MAX_TASKS:
         raise OSError(None, f"it has more than {MAX_TASKS:,} tasks", folder)
     files = {}
     for name in names:
         files[name] = _read_file(os.path.join(folder, name))
-    high_water_path = os.path.join(folder, _HIGH_WATER_FILE)
+    high_water_path = os.path.join(folder, _HIGHEST_TASK_NUMBER_FILE)
     if files and os.path.lexists(high_water_path):
-        return files | {_HIGH_WATER_FILE: _read_file(high_water_path)}
+        return files | {_HIGHEST_TASK_NUMBER_FILE: _read_file(high_water_path)}
     return files
 
 
@@ -119,7 +119,7 @@ def find_backup_names(lines: Iterable[bytes]) -> frozenset[str]:
     return frozenset(
         name.decode("utf-8", "replace")
         for line in lines
-        for name in _BACKUP_NAME_IN_LINE.findall(line)
+        for name in _BACKUP_NAME_PATTERN.findall(line)
     )
 
 

@@ -76,7 +76,7 @@ class Draft(NamedTuple):
 
     ``parent_file`` is the path of the parent in the client's folder, which the child names even if
     only an archived copy of the parent exists. ``inode`` is the inode of the parent's file when it
-    was read. If ``makes_folder`` is true, the project folder may be missing and is created.
+    was read. If ``may_create_folder`` is true, the project folder may be missing and is created.
     ``ancestors`` are in order from the oldest, and ``lineage_text`` is the lineage as text. ``agent`` is
     the child's agent, and ``parent_agent`` is the parent's agent.
 
@@ -91,7 +91,7 @@ class Draft(NamedTuple):
     path: str
     root_title: str
     own_title: str | None = None
-    makes_folder: bool = True
+    may_create_folder: bool = True
     parent: SessionFile = NO_PARENT
     parent_file: str = ""
     subagent: str = ""
@@ -110,7 +110,7 @@ class Draft(NamedTuple):
         return self.attributes.session_id
 
     @property
-    def is_same_work(self) -> bool:
+    def continues_same_work(self) -> bool:
         """Whether the child continues its parent with the same agent, and does not continue a sub-agent."""
         return self.agent == self.parent_agent and not self.subagent
 
@@ -191,20 +191,20 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     output_dir: str | None = None,
     *,
     home: str = "",
-    about: str = "",
-    place: ChildLocation | None = None,
+    subject: str = "",
+    location: ChildLocation | None = None,
 ) -> Draft:
     """Return a draft of a child of ``parent``. Raises UsageError if ``parent`` cannot have this child.
 
     The child belongs to the project of the folder ``home``, a path without symbolic links. If
-    ``home`` is empty, the child belongs to its parent's project. ``about`` is the subject in the
+    ``home`` is empty, the child belongs to its parent's project. ``subject`` becomes part of the
     child's title. If it is empty, the title is made from the title of the first session.
 
-    If ``place`` is given, the child belongs to another agent. If ``output_dir`` is given, the
+    If ``location`` is given, the child belongs to another agent. If ``output_dir`` is given, the
     child's file is written there.
     """
     parent = Session.from_file(parent, where)
-    _require_usable_parent(parent, ends, kind, place, where)
+    _require_usable_parent(parent, ends, kind, location, where)
     subagent = subagent_name(parent.path) or ""
     owner = find_listed_session(parent)
     if subagent:
@@ -223,27 +223,27 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         version=ends.version if parent.agent == CLAUDE_NAME else FOREIGN_VERSION,
         at=clock.now(),
     )
-    lies_beside_parent = place is None and not home and parent.agent == CLAUDE_NAME
+    lies_beside_parent = location is None and not home and parent.agent == CLAUDE_NAME
     name = f"{attributes.session_id}.jsonl"
-    if place is not None:
-        folder, name = place.folder, place.make_file_name(attributes.session_id)
+    if location is not None:
+        folder, name = location.folder, location.make_file_name(attributes.session_id)
     elif lies_beside_parent:
         folder = project_folder_of_session(owner.path, where)
     else:
         folder = project_folder(attributes.cwd, where)
     path = os.path.join(os.path.abspath(output_dir or folder), name)
-    if not about and subagent:
-        about = title_of_transcript(parent.path)
-    elif not about:
-        about = _find_root_title(ancestors, {parent.session_id: ends, **titled_ends}, secrets)
-    root_title = secrets.redact(plain_line(secrets.redact(about)))
+    if not subject and subagent:
+        subject = title_of_transcript(parent.path)
+    elif not subject:
+        subject = _find_root_title(ancestors, {parent.session_id: ends, **titled_ends}, secrets)
+    root_title = secrets.redact(plain_line(secrets.redact(subject)))
     block = lineage_block.render_block(
         ancestors,
         title=child_title(root_title, kind),
         session_id=attributes.session_id,
         file=path,
         created_at=attributes.at,
-        has_searcher=place
+        has_searcher=location
         is None,  # Other agents do not have the sub-agent that searches sessions.
     )
     parent_file = client_path(owner.path, where)
@@ -257,7 +257,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         attributes=attributes,
         path=path,
         root_title=root_title,
-        makes_folder=output_dir is None and may_lack_folder,
+        may_create_folder=output_dir is None and may_lack_folder,
         parent=parent if owner == parent else owner._replace(path=parent.original_path),
         parent_file=parent_file,
         subagent=subagent,
@@ -265,7 +265,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         ancestors=ancestors,
         lineage_text=secrets.redact(block),
         warnings=() if is_found and output_dir is None else (OUTSIDE_PROJECT_WARNING,),
-        agent=place.agent if place else CLAUDE_NAME,
+        agent=location.agent if location else CLAUDE_NAME,
         parent_agent=parent.agent,
         window=measured_window(parent.session_id, where),
         secrets=secrets,
@@ -273,7 +273,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
 
 
 def _require_usable_parent(
-    parent: Session, ends: HeadTail, kind: Kind, place: ChildLocation | None, where: Where
+    parent: Session, ends: HeadTail, kind: Kind, location: ChildLocation | None, where: Where
 ) -> None:
     """Raise UsageError if ``parent`` cannot have a child of this kind.
 
@@ -286,7 +286,7 @@ def _require_usable_parent(
         raise UsageError(
             "This is a sub-agent's transcript", f"Name the session that it belongs to{owner}"
         )
-    if parent.agent != CLAUDE_NAME and place is None and kind not in CROSS_AGENT_KINDS:
+    if parent.agent != CLAUDE_NAME and location is None and kind not in CROSS_AGENT_KINDS:
         raise UsageError(
             f"{agent_with_name(parent.agent, where).label}'s sessions do not support {kind}",
             "Hand it over first: resume-hooks fork --to claude.",

@@ -21,7 +21,7 @@ from resume_hooks.transcripts.records import Record, get_kind, get_string, parse
 from resume_hooks.transcripts.transcript import Transcript
 from resume_hooks.transcripts.write_scan import Snapshot, WriteObserver
 
-_SEPARATORS = re.compile(r"[/\\]+")
+_PATH_SEPARATORS = re.compile(r"[/\\]+")
 
 
 def plan_relocation(old_home: str, new_home: str) -> Relocation:
@@ -53,18 +53,18 @@ class Relocation(NamedTuple):
     old_home_names: tuple[str, ...]
     moves_files: bool
 
-    def move_path(self, path: str) -> str:
+    def relocate_path(self, path: str) -> str:
         """Return a path in the old home folder as a path in the new one. Any other path is returned unchanged."""
         for root in self.old_home_names:
             if path == root:
                 return self.new
             if path.startswith(root) and path[len(root)] in "/\\":
                 return os.path.join(
-                    self.new, *(part for part in _SEPARATORS.split(path[len(root) :]) if part)
+                    self.new, *(part for part in _PATH_SEPARATORS.split(path[len(root) :]) if part)
                 )
         return path
 
-    def move_line(self, body: bytes, *, first: bool = False) -> bytes:
+    def relocate_line(self, body: bytes, *, first: bool = False) -> bytes:
         """Return a record's line with its working directory in the new home folder.
 
         If the line is the ``first`` one, its working directory always becomes the new home folder.
@@ -72,7 +72,7 @@ class Relocation(NamedTuple):
         """
         record = parse_record(body) or {}
         old_folder = get_string(record, "cwd")
-        new_folder = self.move_path(old_folder)
+        new_folder = self.relocate_path(old_folder)
         if first and new_folder == old_folder:
             new_folder = self.new
         if new_folder == old_folder:
@@ -81,7 +81,7 @@ class Relocation(NamedTuple):
             return add_field(body, "cwd", new_folder)
         return set_field(body, record, "cwd", new_folder) or add_field(body, "cwd", new_folder)
 
-    def move_snapshot(self, record: Record) -> Record:
+    def relocate_snapshot(self, record: Record) -> Record:
         """Return a record of file backups with the names of the files in the new home folder.
 
         The record is a file snapshot or a change of a snapshot. Client 2.1.329 records files in the
@@ -90,20 +90,20 @@ class Relocation(NamedTuple):
         """
         changed_record = dict(record)
         if isinstance(record.get("trackingPath"), str):
-            changed_record["trackingPath"] = self._move_tracked_name(record["trackingPath"])
+            changed_record["trackingPath"] = self._relocate_tracked_name(record["trackingPath"])
         if "backup" in record:
-            changed_record["backup"] = self._move_backup(record["backup"])
+            changed_record["backup"] = self._relocate_backup(record["backup"])
         snapshot = record.get("snapshot")
         if isinstance(snapshot, dict) and isinstance(
             files := snapshot.get("trackedFileBackups"), dict
         ):
             moved_backups = {}
             for path, backup in files.items():
-                moved_backups[self._move_tracked_name(path)] = self._move_backup(backup)
+                moved_backups[self._relocate_tracked_name(path)] = self._relocate_backup(backup)
             changed_record["snapshot"] = {**snapshot, "trackedFileBackups": moved_backups}
         return changed_record
 
-    def _move_tracked_name(self, name: str) -> str:
+    def _relocate_tracked_name(self, name: str) -> str:
         """Return a tracked file's name after the move.
 
         A name that starts with ``..`` is outside the old home folder. That file did not move, so
@@ -111,24 +111,24 @@ class Relocation(NamedTuple):
         """
         if name.startswith(("../", "..\\")):
             return os.path.normpath(os.path.join(self.old, name))
-        return self.move_path(name)
+        return self.relocate_path(name)
 
-    def _move_backup(self, backup: Any) -> Any:
+    def _relocate_backup(self, backup: Any) -> Any:
         if isinstance(backup, dict):
             folder = backup.get("realParentDir")
         else:
             folder = None
         if isinstance(folder, str):
-            return {**backup, "realParentDir": self.move_path(folder)}
+            return {**backup, "realParentDir": self.relocate_path(folder)}
         return backup
 
 
-FOLDER_KINDS = (
+FOLDER_RECORD_KINDS = (
     WORKTREE,
     RELOCATED,
 )  # Records of these kinds contain a session's folder. Clients use this folder to list sessions.
 # A child takes over the last record of each of these kinds.
-COPIED_KINDS = (TAG, PR_LINK, MODE, *FOLDER_KINDS)
+COPIED_RECORD_KINDS = (TAG, PR_LINK, MODE, *FOLDER_RECORD_KINDS)
 
 
 def copy_metadata_lines(
@@ -149,10 +149,10 @@ def copy_metadata_lines(
         record = parse_record(body) if body.startswith(b'{"type":"') else None
         if (
             record is not None
-            and get_kind(record) in COPIED_KINDS
-            and not (leaves_folder and get_kind(record) in FOLDER_KINDS)
+            and get_kind(record) in COPIED_RECORD_KINDS
+            and not (leaves_folder and get_kind(record) in FOLDER_RECORD_KINDS)
         ):
-            if redactor and get_kind(record) not in FOLDER_KINDS:
+            if redactor and get_kind(record) not in FOLDER_RECORD_KINDS:
                 body = redactor.redact_line(body)[0]
             last_bodies[get_kind(record)] = body
     return [
@@ -164,41 +164,43 @@ def copy_metadata_lines(
 
 def copy_lines_after_chain(
     transcript: Transcript,
-    survey: WriteObserver,
+    write_observer: WriteObserver,
     ends: HeadTail,
     session_id: str,
-    move: Relocation | None = None,
+    relocation: Relocation | None = None,
 ) -> list[bytes]:
     """Return the lines that follow the chain in a child: the file snapshots and the metadata.
 
-    If ``move`` is given but does not move files, the snapshots are omitted.
+    If ``relocation`` is given but does not move files, the snapshots are omitted.
     """
-    if move is None or move.moves_files:
-        snapshots = select_snapshots(transcript, survey)
+    if relocation is None or relocation.moves_files:
+        snapshots = select_snapshots(transcript, write_observer)
     else:
         snapshots = []
     rows = _copy_lines(
         transcript, [(snapshot.offset, snapshot.length) for snapshot in snapshots], session_id
     )
-    if move is not None:
-        rows = [_move_paths(row, move) for row in rows]
-    return [*rows, *copy_metadata_lines(ends, session_id, leaves_folder=move is not None)]
+    if relocation is not None:
+        rows = [_relocate_paths(row, relocation) for row in rows]
+    return [*rows, *copy_metadata_lines(ends, session_id, leaves_folder=relocation is not None)]
 
 
-def select_snapshots(transcript: Transcript, survey: WriteObserver) -> list[Snapshot]:
+def select_snapshots(transcript: Transcript, write_observer: WriteObserver) -> list[Snapshot]:
     """Return the file snapshots that belong to the messages of the live chain."""
     message_ids = {node.uuid for node in transcript.chain}
-    return [snapshot for snapshot in survey.snapshots if snapshot.message_uuid in message_ids]
+    return [
+        snapshot for snapshot in write_observer.snapshots if snapshot.message_uuid in message_ids
+    ]
 
 
 def copy_shortened_result_lines(
-    transcript: Transcript, survey: WriteObserver, session_id: str
+    transcript: Transcript, write_observer: WriteObserver, session_id: str
 ) -> list[bytes]:
     """Return the records that list the tool results that the client shortens when it sends them.
 
     These records are valid only in a child in which all these results are unchanged.
     """
-    return _copy_lines(transcript, survey.shortened_result_lines, session_id)
+    return _copy_lines(transcript, write_observer.shortened_result_lines, session_id)
 
 
 def _copy_lines(
@@ -215,9 +217,9 @@ def _copy_lines(
         return [set_session_id(line.body, session_id) for line in lines]
 
 
-def _move_paths(body: bytes, move: Relocation) -> bytes:
+def _relocate_paths(body: bytes, relocation: Relocation) -> bytes:
     record = parse_record(body) or {}
-    moved_record = move.move_snapshot(record)
+    moved_record = relocation.relocate_snapshot(record)
     if moved_record == record:
         return body
     return encode_record(moved_record)

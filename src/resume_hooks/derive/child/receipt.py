@@ -8,10 +8,12 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_with_name
 
-if TYPE_CHECKING:  # Imported only for types, so that a comparison of strategies does not load the checks.
+if (
+    TYPE_CHECKING
+):  # Imported only for types, so that a comparison of strategies does not load the checks.
     from resume_hooks.transcripts.invariants import Check
 
-FRESH_KINDS = frozenset(
+FRESH_CHILD_KINDS = frozenset(
     {"handoff", "rollover"}
 )  # Children of these kinds do not contain records of their parent.
 

@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks import clock
 from resume_hooks.derive.child.copy_files import copy_sidecars, find_backup_names
 from resume_hooks.derive.child.draft import NO_PARENT, Draft
-from resume_hooks.derive.child.write_child import Body, ChildPlan
+from resume_hooks.derive.child.write_child import ChildBody, ChildPlan
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions import lineage_block
@@ -81,7 +81,7 @@ BLOCKED_PROMPT_PREFIX = "UserPromptSubmit operation blocked by hook"
 The client never sends this record to the model.
 """
 
-CHILD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
+CHILD_CARD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
 """Lines that only the card of a new child contains. The second line is from version 0.2.0.
 
 They identify the card even if the card does not name this plugin.
@@ -94,7 +94,7 @@ MAX_OPENING_RECORDS = 4
 def collect_edits(
     chain: LinearChain,
     transcript: Transcript,
-    survey: WriteObserver,
+    write_observer: WriteObserver,
     requested_edits: Mapping[int, Edit],
 ) -> dict[int, list[Edit]]:
     """Return the edits of each record, by line number. The edits are to be applied in order.
@@ -109,7 +109,7 @@ def collect_edits(
         edits: list[Edit] = []
         if node.number in requested_edits:
             edits.append(requested_edits[node.number])
-        if node.number in survey.records_to_mend:
+        if node.number in write_observer.records_to_mend:
             edits.append(mend_record)
         if node.number in chain.dropped_calls:
             edits.append(_CallRemover(chain.dropped_calls[node.number]))
@@ -133,11 +133,11 @@ def _list_edits_for_kind(node: Node) -> list[Edit]:
     """Return the edits for records of this kind: they remove notices and fields that are wrong in a child."""
     edits: list[Edit] = []
     if node.is_boundary and node.kept_segment is not None:
-        edits.append(_remove_segment_marks)
+        edits.append(_remove_preserved_message_fields)
     if node.subtype == "informational":
         edits.append(_drop_notice)
     if node.kind == ATTACHMENT:
-        edits.append(_drop_cold_notice)
+        edits.append(_drop_cold_cache_notice)
     return edits
 
 
@@ -184,29 +184,29 @@ def _drop_notice(record: Record) -> Record | None:
     cache.
     """
     text = get_string(record, "content")
-    is_our_notice = "resume-hooks" in text or any(line in text for line in CHILD_LINES)
+    is_our_notice = "resume-hooks" in text or any(line in text for line in CHILD_CARD_LINES)
     if is_our_notice and text.startswith(BLOCKED_PROMPT_PREFIX):
         return None
     if text in (
         DROPPED_PROMPT_PREFIX + PROMPT_HELD_MESSAGE,
         DROPPED_PROMPT_PREFIX + PROMPT_IN_LIST_MESSAGE,
-    ) or _is_cold_notice(text):
+    ) or _is_cold_cache_notice(text):
         return None
     return record
 
 
-def _drop_cold_notice(record: Record) -> Record | None:
+def _drop_cold_cache_notice(record: Record) -> Record | None:
     """Return None for a hook's notice that the cache is cold, and any other record unchanged."""
-    if _is_cold_notice(get_string(get_mapping(record, "attachment"), "content")):
+    if _is_cold_cache_notice(get_string(get_mapping(record, "attachment"), "content")):
         return None
     return record
 
 
-def _is_cold_notice(text: str) -> bool:
+def _is_cold_cache_notice(text: str) -> bool:
     return text.startswith(f"{PLUGIN}: ") and COLD_SENTENCE in text
 
 
-def _remove_segment_marks(record: Record) -> Record:
+def _remove_preserved_message_fields(record: Record) -> Record:
     """Return a compaction's boundary record without the fields that name preserved messages.
 
     In a child, the preserved messages are part of the chain.
@@ -239,7 +239,7 @@ def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcri
     return None
 
 
-def renew_lineage_block(record: Record, lineage: str) -> Record:
+def replace_lineage_block(record: Record, lineage: str) -> Record:
     """Return the record of our opening with a new lineage block. The text after the block is unchanged."""
     _, _, after_block = lineage.partition(lineage_block.CLOSING_MARKER)
     _, _, rest = get_message(record)["content"].partition(lineage_block.CLOSING_MARKER)
@@ -248,7 +248,7 @@ def renew_lineage_block(record: Record, lineage: str) -> Record:
 
 # The year 2100 in milliseconds. A later time is invalid, because no new record could have a later
 # time.
-LATEST_TIME_MS = 4_102_444_800_000
+MAX_VALID_TIME_MS = 4_102_444_800_000
 
 LOST_RECORDS_WARNING = (
     "{count} directly after another: the records between them are lost, and the API treats them "
@@ -291,17 +291,17 @@ class ParentScan(NamedTuple):
 
 def scan_parent(session: SessionFile) -> ParentScan:
     """Scan the live part of a session before a child is made from its records."""
-    transcript, (survey, read_back, pieces) = scan_live_part(
+    transcript, (write_observer, child_observer, pieces) = scan_live_part(
         session.file, lambda: (WriteObserver(), ChildObserver(), PieceCollector())
     )
-    return measure_session(session, transcript, survey, read_back, pieces)
+    return make_parent_scan(session, transcript, write_observer, child_observer, pieces)
 
 
-def measure_session(
+def make_parent_scan(
     session: SessionFile,
     transcript: Transcript,
-    survey: WriteObserver,
-    read_back: ChildObserver,
+    write_observer: WriteObserver,
+    child_observer: ChildObserver,
     pieces: PieceCollector,
 ) -> ParentScan:
     """Combine the results of a scan with the session's measured size."""
@@ -310,8 +310,8 @@ def measure_session(
     return ParentScan(
         session,
         transcript,
-        survey,
-        read_back,
+        write_observer,
+        child_observer,
         loaded_session.head_tail,
         context,
         scale.characters_per_token,
@@ -358,7 +358,7 @@ class ClosingTexts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ChainRewrite(Body):
+class ChainRewrite(ChildBody):
     """The lines of a child, made from the live chain of the file ``source``.
 
     ``edits`` maps a line number in ``source`` to the edits of that record, in the order in which
@@ -386,7 +386,7 @@ class ChainRewrite(Body):
     closing: ClosingTexts | None
     edit_line: LineEdit | None
     allowed_thinking: frozenset[int] | None
-    unlinked_answers: int
+    unlinked_answer_count: int
     """The number of answers that directly follow another answer because records are lost.
 
     The lost records were between the two answers. The API treats two consecutive answers as one
@@ -435,11 +435,13 @@ class ChainRewrite(Body):
         They are the invariants of every session, the pairs of calls and results, the conditions of
         the plan's watchers, and that all thinking is from the parent.
         """
-        read_back, watchers = ChildObserver(), plan.watchers()
-        checks = check_session(path, plan.draft.session_id, [read_back, *watchers])
-        checks += read_back.run_checks(
+        child_observer, watchers = ChildObserver(), plan.watchers()
+        checks = check_session(path, plan.draft.session_id, [child_observer, *watchers])
+        checks += child_observer.run_checks(
             self.linear_chain,
-            read_back.thoughts if self.allowed_thinking is None else self.allowed_thinking,
+            child_observer.thinking_digests
+            if self.allowed_thinking is None
+            else self.allowed_thinking,
         )
         return checks + [check for watcher in watchers for check in watcher.run_checks()]
 
@@ -454,9 +456,11 @@ class ChainRewrite(Body):
     @property
     def warnings(self) -> tuple[str, ...]:
         """A warning about lost records between two answers, if there are any."""
-        if self.unlinked_answers:
+        if self.unlinked_answer_count:
             return (
-                LOST_RECORDS_WARNING.format(count=format_count(self.unlinked_answers, "answer")),
+                LOST_RECORDS_WARNING.format(
+                    count=format_count(self.unlinked_answer_count, "answer")
+                ),
             )
         return ()
 
@@ -490,7 +494,7 @@ class ChainRewrite(Body):
 def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     draft: Draft,
     transcript: Transcript,
-    survey: WriteObserver,
+    write_observer: WriteObserver,
     *,
     head: bytes,
     lineage: str = "",
@@ -508,14 +512,14 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     without token counts: the counts from before a compaction belong to a larger context.
     """
     chain = linearize_chain(transcript.chain)
-    by_record = collect_edits(chain, transcript, survey, edits or {})
+    by_record = collect_edits(chain, transcript, write_observer, edits or {})
     if lineage:
         older_opening = find_opening(lineage_block.CLOSING_MARKER, chain.nodes, transcript)
     else:
         older_opening = None
     if older_opening is not None:
         by_record.setdefault(older_opening.number, []).append(
-            lambda record: renew_lineage_block(record, lineage)
+            lambda record: replace_lineage_block(record, lineage)
         )
     lineage_index = 0
     if (
@@ -544,20 +548,23 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
         closing=closing,
         edit_line=edit_line,
         allowed_thinking=allowed_thinking,
-        unlinked_answers=0,
+        unlinked_answer_count=0,
     )
-    return replace(rewrite, unlinked_answers=_count_unlinked_answers(rewrite, transcript, survey))
+    return replace(
+        rewrite,
+        unlinked_answer_count=_count_newly_adjacent_answers(rewrite, transcript, write_observer),
+    )
 
 
-def _count_unlinked_answers(
-    rewrite: ChainRewrite, transcript: Transcript, survey: WriteObserver
+def _count_newly_adjacent_answers(
+    rewrite: ChainRewrite, transcript: Transcript, write_observer: WriteObserver
 ) -> int:
     """Count the answers that directly follow another answer in the child, but not in the parent."""
 
     def is_kept(node: Node) -> bool:
         is_edited = (
             node.number in rewrite.linear_chain.dropped_calls
-            or node.number in survey.records_to_mend
+            or node.number in write_observer.records_to_mend
         )
         return not is_edited or rewrite.edit_record(node, transcript.read_record(node)) is not None
 
@@ -598,7 +605,7 @@ class _ChainWriter:
     def make_lineage_line(self, node: Node) -> bytes:
         self._time = max(self._time, _get_time_ms(node))
         self.introduced = True
-        return self._write_own_record(
+        return self._make_own_line(
             lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage)
         )
 
@@ -606,7 +613,7 @@ class _ChainWriter:
         """Yield a result for each call that has none at the end of the chain, and the child's closing records."""
         for call in self._child.linear_chain.open_calls:
             self._time += 1
-            yield self._write_own_record(partial(missing_result_line, call=call))
+            yield self._make_own_line(partial(missing_result_line, call=call))
         closing_texts = self._child.closing
         if closing_texts is None:
             return
@@ -650,7 +657,7 @@ class _ChainWriter:
             new_fields["uuid"] = node.uuid
         return set_fields(body, {key: record.get(key) for key in new_fields}, new_fields)
 
-    def _write_own_record(
+    def _make_own_line(
         self, write_record: Callable[[ChildAttributes, str | None, str], bytes]
     ) -> bytes:
         own_id = str(uuid.uuid4())
@@ -665,6 +672,6 @@ class _ChainWriter:
 
 def _get_time_ms(node: Node) -> int:
     """Return a record's time in milliseconds, or 0 if the record has no valid time."""
-    if node.time_ms is not None and 0 < node.time_ms < LATEST_TIME_MS:
+    if node.time_ms is not None and 0 < node.time_ms < MAX_VALID_TIME_MS:
         return node.time_ms
     return 0

@@ -63,7 +63,7 @@ class Watcher(Protocol):
         """Return the checks after all records were read."""
 
 
-class Body:
+class ChildBody:
     """The contents of a child in the format of its agent. The methods here are defaults for Claude Code."""
 
     __slots__ = ()
@@ -105,7 +105,7 @@ class ChildPlan:
     """The plan of a child, from which the child is written."""
 
     draft: Draft
-    body: Body
+    body: ChildBody
     sizes: Sizes
     remarks: tuple[str, ...] = ()
 
@@ -115,9 +115,9 @@ class ChildPlan:
         return (*self.draft.warnings, *self.remarks, *self.body.warnings)
 
     @property
-    def keeps_tasks(self) -> bool:
+    def copies_tasks(self) -> bool:
         """Whether the parent's task list is copied for the child."""
-        return self.draft.kind != SCRUB_KIND and self.draft.is_same_work
+        return self.draft.kind != SCRUB_KIND and self.draft.continues_same_work
 
     @property
     def is_pointless(self) -> bool:
@@ -133,7 +133,7 @@ class ChildPlan:
         return ()
 
     def write_sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:
-        """Write the child's files outside its transcript, as ``Body.write_sidecars`` does."""
+        """Write the child's files outside its transcript, as ``ChildBody.write_sidecars`` does."""
         return self.body.write_sidecars(self.draft, where)
 
 
@@ -166,10 +166,10 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
             invariants.require_all_checks(passed_checks, draft.path)
 
         create_session(draft.path, lines(), check_file)
-        _require_same_parent(draft, where)
+        _require_unreplaced_parent(draft, where)
     warnings = [*failures]
     if draft.parent is not NO_PARENT:
-        if plan.keeps_tasks:
+        if plan.copies_tasks:
             warnings += copy_tasks(draft.parent.session_id, draft.session_id, where)
         warnings += _link_to_parent(draft, where)
     return make_receipt(plan, title, passed_checks, warnings)
@@ -277,7 +277,7 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
     return [*warnings, *archive_ancestors(draft.ancestors, where, draft.loaded_parent)]
 
 
-def _require_same_parent(draft: Draft, where: Where) -> None:
+def _require_unreplaced_parent(draft: Draft, where: Where) -> None:
     """Remove the child and raise WriteFailed if the parent's file was replaced meanwhile.
 
     A scrub replaces the file, and does not know about this child.
@@ -301,12 +301,12 @@ def _require_same_parent(draft: Draft, where: Where) -> None:
 def _ensure_project_folder(draft: Draft, where: Where) -> Iterator[None]:
     """Create the project folder if it is missing. Remove it after the block if it is still empty."""
     folder = draft.folder
-    if draft.makes_folder and os.path.islink(folder):
+    if draft.may_create_folder and os.path.islink(folder):
         raise WriteFailed(
             f"{folder} is a symbolic link, which could lead anywhere, so nothing was written",
             "Replace it with a real folder.",
         )
-    if not draft.makes_folder or os.path.isdir(folder):
+    if not draft.may_create_folder or os.path.isdir(folder):
         yield
         return
     try:

@@ -28,7 +28,7 @@ from resume_hooks.derive.imports.record_filter import (
     has_valid_content,
     is_conversation,
     is_hidden,
-    make_valid_id,
+    make_valid_call_id,
 )
 from resume_hooks.errors import NotATranscript
 from resume_hooks.paths import Where, canonical_path
@@ -56,14 +56,14 @@ from resume_hooks.transcripts.records import Record, get_kind
 from resume_hooks.transcripts.transcript import Transcript, scan_transcript
 from resume_hooks.transcripts.write_scan import WriteObserver
 
-KIND: Final = "import"
-WEB_PAGE_HEAD_BYTES = (
+IMPORT_KIND: Final = "import"
+WEB_PAGE_SEARCH_BYTES = (
     1_024  # A web page is recognized by this number of bytes at the start of a file.
 )
 
 INCOMPLETE_FILE_WARNING = "The file ends in the middle of a record: the file may be incomplete."
 
-_VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
+_CLIENT_VERSION_PATTERN = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
 
 class ImportSource(NamedTuple):
@@ -131,26 +131,28 @@ def plan_import(
     source: ImportSource, home: str, where: Where, *, force: bool = False
 ) -> ImportPlan:
     """Plan the import of ``source`` as a session of the folder ``home``. Raises NotATranscript."""
-    survey, read_back, collector, ends = (
+    write_observer, child_observer, collector, ends = (
         WriteObserver(),
         ChildObserver(),
         _ConversationCollector(),
         HeadTail(source.path),
     )
-    transcript = _read_source(source, survey, read_back, collector)
-    version = ends.version if _VERSION.fullmatch(ends.version) else ""
+    transcript = _read_source(source, write_observer, child_observer, collector)
+    version = ends.version if _CLIENT_VERSION_PATTERN.fullmatch(ends.version) else ""
     attributes = ChildAttributes(str(uuid.uuid4()), canonical_path(home), "", version, clock.now())
     folder = project_folder(attributes.cwd, where)
     title, tag = (
         root_title_of(plain_line(ends.title)),
         collapse_line(plain_line(ends.tag), MAX_TITLE_CHARACTERS),
     )
-    child = Draft(KIND, attributes, os.path.join(folder, f"{attributes.session_id}.jsonl"), title)
+    child = Draft(
+        IMPORT_KIND, attributes, os.path.join(folder, f"{attributes.session_id}.jsonl"), title
+    )
     chain = linearize_chain(transcript.chain)
     body = plan_chain_rewrite(
         child,
         transcript,
-        survey,
+        write_observer,
         head=make_import_line(source, attributes.at),
         lineage=_format_introduction(source, attributes.at),
         edits=dict.fromkeys((node.number for node in chain.nodes), ConversationFilter(attributes)),
@@ -158,7 +160,7 @@ def plan_import(
         if tag
         else (),
         clears_token_counts=True,
-        allowed_thinking=frozenset(read_back.thoughts),
+        allowed_thinking=frozenset(child_observer.thinking_digests),
     )
     kept_numbers = []
     for node in chain.nodes:
@@ -221,8 +223,8 @@ def make_import_line(source: ImportSource, imported_at: str) -> bytes:
 
 def _read_source(
     source: ImportSource,
-    survey: WriteObserver,
-    read_back: ChildObserver,
+    write_observer: WriteObserver,
+    child_observer: ChildObserver,
     collector: _ConversationCollector,
 ) -> Transcript:
     if is_web_page(source.path):
@@ -231,7 +233,9 @@ def _read_source(
             "Give the raw file, or a page from resume-hooks share: a page from export has no session.",
         )
     try:
-        transcript = scan_transcript(source.path, observers=(survey, read_back, collector))
+        transcript = scan_transcript(
+            source.path, observers=(write_observer, child_observer, collector)
+        )
     except NotATranscript as error:
         raise NotATranscript(
             f"{source.name} is a Codex rollout, not a Claude Code transcript", error.remedy
@@ -247,11 +251,11 @@ def _read_source(
     for node in transcript.chain:
         # The import changes the ids of calls, so the nodes get the new ids too.
         node.calls, node.results = (
-            tuple(map(make_valid_id, node.calls)),
-            tuple(map(make_valid_id, node.results)),
+            tuple(map(make_valid_call_id, node.calls)),
+            tuple(map(make_valid_call_id, node.results)),
         )
         if len({*node.calls, *node.results}) < len(node.calls) + len(node.results):
-            survey.records_to_mend.add(
+            write_observer.records_to_mend.add(
                 node.number
             )  # An id in the source can be equal to the new form of another id.
         if node.time_ms is not None and node.time_ms > now:
@@ -264,7 +268,7 @@ def _read_source(
 def is_web_page(path: str) -> bool:
     """Check by its first bytes whether a file is a web page."""
     with open(path, "rb") as stream:
-        return stream.read(WEB_PAGE_HEAD_BYTES).removeprefix(BOM).lstrip().startswith(b"<")
+        return stream.read(WEB_PAGE_SEARCH_BYTES).removeprefix(BOM).lstrip().startswith(b"<")
 
 
 def _format_introduction(source: ImportSource, imported_at: str) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.inherited_metadata import Relocation, plan_relocation
 from resume_hooks.derive.child.rewrite_chain import RecordWatcher
-from resume_hooks.derive.child.write_child import Body, ChildPlan, Sizes
+from resume_hooks.derive.child.write_child import ChildBody, ChildPlan, Sizes
 from resume_hooks.derive.imports.read_bundle import BundledSession
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, find_session, make_private_folder
@@ -44,7 +44,7 @@ INCOMPLETE_FOLDER_SUFFIX = (
     ".part"  # While a folder is being written, its name ends with this suffix.
 )
 
-_NAMING_STRINGS = (
+_ID_LINE_STRINGS = (
     b'"sessionId"',
     b'"cwd"',
     b'_metadata"',
@@ -57,7 +57,7 @@ strings."""
 
 
 @dataclass(frozen=True, slots=True)
-class _RelocatedLines(Body):
+class _RelocatedLines(ChildBody):
     """The lines of a bundled session as they are written to the file ``path``.
 
     ``new_ids`` maps each session id in the bundle to the id of the imported session.
@@ -75,7 +75,7 @@ class _RelocatedLines(Body):
 
     def _relocate_line(self, line: Line) -> bytes:
         body = line.body
-        if not any(naming_string in body for naming_string in _NAMING_STRINGS):
+        if not any(naming_string in body for naming_string in _ID_LINE_STRINGS):
             return body + b"\n"
         record = parse_record(body) or {}
         if get_kind(record) in SNAPSHOT_KINDS:
@@ -83,14 +83,14 @@ class _RelocatedLines(Body):
         new_values = {}
         for key in record:
             if key in _ID_FIELDS:
-                new_values[key] = self._rename_value(key, record[key])
+                new_values[key] = self._relocate_value(key, record[key])
         for key, name in new_values.items():
             if name != record[key]:
                 body = set_field(body, record, key, name) or encode_record({**record, key: name})
                 record[key] = name
-        return (self.relocation.move_line(body) if record.get("cwd") else body) + b"\n"
+        return (self.relocation.relocate_line(body) if record.get("cwd") else body) + b"\n"
 
-    def _rename_value(self, key: str, value: object) -> object:
+    def _relocate_value(self, key: str, value: object) -> object:
         if isinstance(value, str):
             if _ID_FIELDS[key] is str:
                 return self._replace_id(value)
@@ -213,10 +213,10 @@ def plan_whole_session(
     """
     transcript = scan_transcript(bundled.path)
     own_id, folder = bundled.head.session_id, project_folder(home, where)
-    move = plan_relocation(bundled.head.cwd or HeadTail(bundled.path).cwd, home)
+    relocation = plan_relocation(bundled.head.cwd or HeadTail(bundled.path).cwd, home)
     size = measure_chain(bundled.path, transcript.chain)[0].tokens
 
-    def plan_at(
+    def make_plan(
         file: str, session_id: str, existing: SessionFile | None = None
     ) -> WholeSessionPlan:
         return WholeSessionPlan(
@@ -227,7 +227,7 @@ def plan_whole_session(
                 "",
                 own_title=bundled.head.title,
             ),
-            body=_RelocatedLines(bundled.path, file, move, {**new_ids, own_id: session_id}),
+            body=_RelocatedLines(bundled.path, file, relocation, {**new_ids, own_id: session_id}),
             sizes=Sizes(size, size),
             bundled=bundled,
             existing=existing,
@@ -240,23 +240,23 @@ def plan_whole_session(
         and not os.path.lexists(free_path)
         and _can_use_folder(free_path.removesuffix(".jsonl"), bundled)
     ):
-        return plan_at(free_path, own_id)
+        return make_plan(free_path, own_id)
     if (
         existing_path is not None
         and not force
-        and _has_same_lines(existing_path, plan_at(existing_path, own_id).body)
+        and _has_same_lines(existing_path, make_plan(existing_path, own_id).body)
     ):
-        return plan_at(existing_path, own_id, session_file(existing_path))
+        return make_plan(existing_path, own_id, session_file(existing_path))
     new_id = str(uuid.uuid4())
-    size = sum(map(len, plan_at("", new_id).body.lines()))
+    size = sum(map(len, make_plan("", new_id).body.lines()))
     for session in (
         [] if force else sessions_in_project_folder(folder)
     ):  # An earlier import of the session may have used another id.
         if session.size == size and _has_same_lines(
-            session.path, plan_at(session.path, session.session_id).body
+            session.path, make_plan(session.path, session.session_id).body
         ):
-            return plan_at(session.path, session.session_id, session)
-    return plan_at(os.path.join(folder, f"{new_id}.jsonl"), new_id)
+            return make_plan(session.path, session.session_id, session)
+    return make_plan(os.path.join(folder, f"{new_id}.jsonl"), new_id)
 
 
 def _can_use_folder(own_folder: str, bundled: BundledSession) -> bool:

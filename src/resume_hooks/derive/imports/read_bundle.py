@@ -49,13 +49,13 @@ from resume_hooks.transcripts.lines import BOM
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-Value = TypeVar("Value")
+ValidatedPart = TypeVar("ValidatedPart")
 
 # A bundle that another program reformatted is recognized by this number of bytes at its start.
 SIGNATURE_SEARCH_BYTES = 4_096
-EXPORT_AGAIN = "Export it again, and copy the file as it is."
+EXPORT_AGAIN_ADVICE = "Export it again, and copy the file as it is."
 
-_NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
+_FILE_NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
 _AGENT_FILE_PATTERN = re.compile(
     rf"agent-[A-Za-z0-9_-]{{1,100}}(?:\.jsonl|{re.escape(ABOUT_SUFFIX)})"
 )
@@ -91,7 +91,7 @@ def is_bundle(path: str) -> bool:
         return True
     if b'"%s"' % BUNDLE_KEY.encode() in head and not head.startswith(b'{"type"'):
         raise ImportFailed(
-            "Another program reformatted this bundle and lost its lines", EXPORT_AGAIN
+            "Another program reformatted this bundle and lost its lines", EXPORT_AGAIN_ADVICE
         )
     return False
 
@@ -215,7 +215,7 @@ class _BundleReader:
         """
         line = self._stream.readline()
         if not line.endswith(b"\n"):
-            raise ImportFailed("The bundle ends too early", EXPORT_AGAIN)
+            raise ImportFailed("The bundle ends too early", EXPORT_AGAIN_ADVICE)
         return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
@@ -232,7 +232,7 @@ def _parse_head(line: bytes) -> BundleHead:
     )
 
 
-def _validate_part(validator: TypeAdapter[Value], row: object, part: str) -> Value:
+def _validate_part(validator: TypeAdapter[ValidatedPart], row: object, part: str) -> ValidatedPart:
     """Return a part of the bundle, parsed by its validator.
 
     ``part`` names it in the message of ImportFailed, which is raised if ``row`` is not valid.
@@ -285,9 +285,11 @@ def is_valid_name(file_name: object) -> bool:
         folder, _, name = file_name.partition("/")
     else:
         folder, _, name = ("", "", "")
-    name_pattern = {TOOL_RESULTS: _NAME_PATTERN, SUBAGENTS_FOLDER: _AGENT_FILE_PATTERN}.get(folder)
+    name_pattern = {TOOL_RESULTS: _FILE_NAME_PATTERN, SUBAGENTS_FOLDER: _AGENT_FILE_PATTERN}.get(
+        folder
+    )
     return name_pattern is not None and name_pattern.fullmatch(name) is not None
 
 
 def _make_damage_error(damage: str) -> ImportFailed:
-    return ImportFailed(f"The {damage} of this bundle are damaged", EXPORT_AGAIN)
+    return ImportFailed(f"The {damage} of this bundle are damaged", EXPORT_AGAIN_ADVICE)

@@ -53,16 +53,16 @@ The API refuses larger images, as its guide to vision says.
 MAX_IMAGE_SIDE_PIXELS = 8_000
 # the maximum number of characters in a document, which is the maximum size of a request to the API
 MAX_DOCUMENT_CHARACTERS = 32 * 1024 * 1024
-MAX_NOTE_WORD_CHARACTERS = (
+MAX_NOTE_QUOTE_CHARACTERS = (
     200  # A note quotes at most this number of characters from the imported file.
 )
 # The API accepts only ids and names of tools that match this pattern.
-_VALID_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
-_TAG_START = re.compile(
+_VALID_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_INVALID_ID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
+_TAG_START_PATTERN = re.compile(
     "[<\uff1c\ufe64]"
 )  # the character that starts a tag, and its Unicode variants
-_REMINDER = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
+_REMINDER_TAG_PATTERN = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
 _PDF_SIGNATURE_SEARCH_BYTES = (
     1_024  # A PDF file has its signature within this number of bytes from its start.
 )
@@ -87,17 +87,17 @@ def escape_reminder_tags(text: str) -> str:
     Tags with Unicode variants of ``<`` are changed too. A model would believe that text in such
     tags comes from the client, and a screen may hide the text.
     """
-    if not _TAG_START.search(text):
+    if not _TAG_START_PATTERN.search(text):
         return text
-    return replace_matches(text, ((_REMINDER, TAG_BRACKET),))
+    return replace_matches(text, ((_REMINDER_TAG_PATTERN, TAG_BRACKET),))
 
 
-def make_valid_id(call: str) -> str:
+def make_valid_call_id(call: str) -> str:
     """Return a call's id if the API accepts it, or else an id derived from it.
 
     Equal ids have equal results, so a call and its result still have the same id.
     """
-    if _VALID_ID.fullmatch(call):
+    if _VALID_ID_PATTERN.fullmatch(call):
         return call
     return f"toolu_{hashlib.sha256(call.encode('utf-8', 'replace')).hexdigest()[:24]}"
 
@@ -109,7 +109,7 @@ def _filter_blocks(blocks: list[object], allowed_types: frozenset[str]) -> list[
 def _filter_block(block: Record, allowed_types: frozenset[str]) -> Record:
     kind = get_string(block, "type")
     if kind not in allowed_types:
-        shown_kind = plain_line(kind)[:MAX_NOTE_WORD_CHARACTERS]
+        shown_kind = plain_line(kind)[:MAX_NOTE_QUOTE_CHARACTERS]
         return _make_omission_note(
             f"A block of the kind {shown_kind}" if shown_kind else "A block without a kind"
         )
@@ -139,10 +139,10 @@ def _filter_thinking(block: Record) -> Record:
 
 def _filter_call(block: Record) -> Record:
     name, call_input = get_string(block, "name"), block.get("input")
-    if _VALID_ID.fullmatch(name):
+    if _VALID_ID_PATTERN.fullmatch(name):
         valid_name = name
     else:
-        valid_name = _INVALID_CHARACTER.sub("_", name)[:64] or "unnamed"
+        valid_name = _INVALID_ID_CHARACTER.sub("_", name)[:64] or "unnamed"
     if isinstance(call_input, dict):
         arguments = call_input
     elif call_input is None:
@@ -151,7 +151,7 @@ def _filter_call(block: Record) -> Record:
         arguments = {"input": call_input}
     row = {
         "type": CALL,
-        "id": make_valid_id(get_string(block, "id")),
+        "id": make_valid_call_id(get_string(block, "id")),
         "name": valid_name,
         "input": arguments,
     }
@@ -161,7 +161,10 @@ def _filter_call(block: Record) -> Record:
 
 
 def _filter_result(block: Record) -> Record:
-    row: Record = {"type": RESULT, "tool_use_id": make_valid_id(get_string(block, "tool_use_id"))}
+    row: Record = {
+        "type": RESULT,
+        "tool_use_id": make_valid_call_id(get_string(block, "tool_use_id")),
+    }
     content, error = block.get("content"), block.get("is_error")
     if isinstance(content, list):
         filtered_blocks = _filter_blocks(content, _ALLOWED_TYPES["result"])
@@ -234,7 +237,7 @@ def _describe_source(source: Record) -> str:
     """
     place = get_string(source, "url") or get_string(source, "file_id")
     if place:
-        return f"from {plain_line(place)[:MAX_NOTE_WORD_CHARACTERS]}"
+        return f"from {plain_line(place)[:MAX_NOTE_QUOTE_CHARACTERS]}"
     return "in a form that can't be sent"
 
 
@@ -265,8 +268,8 @@ _THINKING_FIELDS = MappingProxyType(
 )
 _DIRECT_CALLER = {
     "type": "direct"
-# Client 2.1.329 writes this value into the field ``caller`` of a call. Other values name a run that
-# the imported session does not contain.
+    # Client 2.1.329 writes this value into the field ``caller`` of a call. Other values name a run that
+    # the imported session does not contain.
 }
 _VISIBLE_TYPES = MEDIA_TYPES | {TEXT}
 _ALLOWED_TYPES = MappingProxyType(
@@ -296,7 +299,7 @@ _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxy
 
 # The command mode of a prompt that the user queued. Queued prompts with other modes are reports of
 # tasks of the original client.
-PROMPT_MODE = "prompt"
+QUEUED_PROMPT_MODE = "prompt"
 
 CONVERSATION_SUBTYPES = frozenset({"compact_boundary", "local_command"})
 """The subtypes of system records that belong to a conversation.
@@ -315,7 +318,7 @@ HIDING_FLAGS = frozenset(
     {"isMeta", "isVisibleInTranscriptOnly"}
 )  # The model reads a message with one of these flags, but no screen shows it.
 # the origin of a message that a client wrote as a user's message
-NOTIFICATION = {"kind": "task-notification"}
+NOTIFICATION_ORIGIN = {"kind": "task-notification"}
 
 ALLOWED_FIELDS = frozenset(
     {
@@ -342,7 +345,7 @@ def is_conversation(record: Record) -> bool:
         # imported text must not have that role.
         return (
             attachment_kind(record) == QUEUED
-            and record["attachment"].get("commandMode", PROMPT_MODE) == PROMPT_MODE
+            and record["attachment"].get("commandMode", QUEUED_PROMPT_MODE) == QUEUED_PROMPT_MODE
         )
     return record_kind in {"user", "assistant"} or (
         record_kind == "system" and get_string(record, "subtype") in CONVERSATION_SUBTYPES
@@ -357,8 +360,8 @@ def is_hidden(record: Record) -> bool:
 class ConversationFilter:
     """An edit that returns a record as it appears in an imported session, or None to omit it."""
 
-    def __init__(self, setting: ChildAttributes) -> None:
-        self._setting = setting
+    def __init__(self, attributes: ChildAttributes) -> None:
+        self._setting = attributes
 
     def __call__(self, record: Record) -> Record | None:
         """Return the filtered record, or None if it does not belong to the conversation."""
@@ -414,7 +417,7 @@ def _filter_message(record: Record) -> Record:
             inner_message = {
                 "type": QUEUED,
                 "prompt": _filter_queued_content(record),
-                "commandMode": PROMPT_MODE,
+                "commandMode": QUEUED_PROMPT_MODE,
             }
             return {"attachment": inner_message}
     content = escape_reminder_tags(get_string(record, "content"))
@@ -463,7 +466,7 @@ def _filter_queued_content(record: Record) -> str | list[Record]:
 
 
 def _make_notification_origin(record: Record) -> Record:
-    is_notification = get_mapping(record, "origin").get("kind") == NOTIFICATION["kind"]
+    is_notification = get_mapping(record, "origin").get("kind") == NOTIFICATION_ORIGIN["kind"]
     if is_notification:
-        return {"origin": NOTIFICATION}
+        return {"origin": NOTIFICATION_ORIGIN}
     return {}

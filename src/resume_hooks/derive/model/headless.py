@@ -55,7 +55,7 @@ With these and the names above, the client can reach its provider. It does not g
 the running session.
 """
 
-_QUIET_VARIABLES = {
+_RESTRICTING_VARIABLES = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
@@ -70,7 +70,9 @@ In client 2.1.329 ``MAX_THINKING_TOKENS`` has no effect: the amount of thinking 
 effort.
 """
 
-_SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env": _QUIET_VARIABLES})
+_CLIENT_SETTINGS = json.dumps(
+    {"disableAllHooks": True, "outputStyle": "default", "env": _RESTRICTING_VARIABLES}
+)
 """The settings for the client.
 
 They repeat the variables, because ``env`` in the user's settings overrides the environment, but
@@ -141,8 +143,8 @@ class ClaudeHeadless:
                 os.mkdir(empty_folder)
                 os.mkdir(scratch_folder)
                 environ = {
-                    **select_variables(self.where),
-                    **_QUIET_VARIABLES,
+                    **select_passed_variables(self.where),
+                    **_RESTRICTING_VARIABLES,
                     port.NESTED_RUN_VARIABLE: "1",
                     "TMPDIR": scratch_folder,
                 }
@@ -160,7 +162,7 @@ def make_headless_model(where: Where, name: str) -> ClaudeHeadless:
     return ClaudeHeadless(where, name or str(settings.load_settings()["summary_model"].value))
 
 
-def select_variables(where: Where) -> dict[str, str]:
+def select_passed_variables(where: Where) -> dict[str, str]:
     """Return the environment variables that are passed to the client."""
     variables = {}
     for name, value in where.environ.items():
@@ -196,7 +198,7 @@ def _make_client_options(name: str, schema: str) -> list[str]:
         "--setting-sources",
         "user",
         "--settings",
-        _SETTINGS,
+        _CLIENT_SETTINGS,
         "--system-prompt",
         port.SYSTEM_PROMPT,
         "--json-schema",

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from resume_hooks.derive.trim.options import MIN_SAVINGS, MIN_WORTHWHILE_SAVINGS, Options
-from resume_hooks.derive.trim.plan import Decision, SessionScan, make_decision
+from resume_hooks.derive.trim.plan import SessionScan, TrimDecision, make_decision
 from resume_hooks.derive.trim.rules import OfferedPiece
 from resume_hooks.derive.trim.selection import choose_pieces, make_choice, make_edits
 from resume_hooks.errors import PlanOutdated
@@ -30,11 +30,11 @@ from resume_hooks.transcripts.trimmable_pieces import (
     THINKING_PIECE,
 )
 
-FIXED_KINDS = frozenset({PROMPT_PIECE, ATTACHMENT_PIECE})
+KEPT_PIECE_KINDS = frozenset({PROMPT_PIECE, ATTACHMENT_PIECE})
 """Contents of these kinds stay in a running client: the user's messages, and their attachments."""
 
 
-MAX_DIFFERENCE_FRACTION = 0.1
+MAX_SAVINGS_DIFFERENCE = 0.1
 """If the savings of a trimmed copy and of a trim in place differ by more than this fraction of the
 larger number, both numbers are shown."""
 
@@ -82,7 +82,7 @@ class ClientTrim(NamedTuple):
     results: Mapping[str, str]
     inputs: Mapping[str, Any]
     unpaired_calls: tuple[str, ...]
-    decision: Decision
+    decision: TrimDecision
 
 
 def plan_trim_in_client(
@@ -135,13 +135,13 @@ def plan_trim_in_client(
         messages=(
             *_group_messages(messages_shown, range(start, end), silent_handles),
             *_group_messages(
-                messages_shown, range(end, len(messages_shown)), set(), thinks=has_thinking
+                messages_shown, range(end, len(messages_shown)), set(), keeps_answers=has_thinking
             ),
         ),
         texts=texts,
         results=results,
         inputs=inputs,
-        unpaired_calls=_find_unpaired_calls(messages_shown[start:]),
+        unpaired_calls=_list_unpaired_calls(messages_shown[start:]),
         decision=decision,
     )
 
@@ -159,7 +159,7 @@ def _require_same_messages(messages: Sequence[ShownMessage], nodes: Mapping[str,
             )
 
 
-def _find_unpaired_calls(messages: Sequence[ShownMessage]) -> tuple[str, ...]:
+def _list_unpaired_calls(messages: Sequence[ShownMessage]) -> tuple[str, ...]:
     """Return the ids of calls without results, and of results without calls."""
     called: set[str] = set()
     answered: set[str] = set()
@@ -169,7 +169,9 @@ def _find_unpaired_calls(messages: Sequence[ShownMessage]) -> tuple[str, ...]:
     return tuple(sorted(called ^ answered))
 
 
-def decide_trim_in_client(session_scan: SessionScan, options: Options, where: Where) -> Decision:
+def decide_trim_in_client(
+    session_scan: SessionScan, options: Options, where: Where
+) -> TrimDecision:
     """Choose the pieces for a trim of all messages, and count the savings.
 
     The result is that of ``plan_trim_in_client`` for a client whose messages are those of its file.
@@ -182,7 +184,7 @@ def decide_trim_in_client(session_scan: SessionScan, options: Options, where: Wh
     return _make_decision(session_scan, options, where, rebuilt_numbers)
 
 
-def is_worthwhile_in_client(decision: Decision, options: Options) -> bool:
+def is_worthwhile_in_client(decision: TrimDecision, options: Options) -> bool:
     """Check whether a trim in place saves enough tokens.
 
     It must save more than a trimmed copy, because afterwards no part of the conversation is in the
@@ -197,12 +199,12 @@ def is_worthwhile_in_client(decision: Decision, options: Options) -> bool:
 
 def savings_differ(copy: int, in_place: int) -> bool:
     """Check whether a preview must show the savings of a copy and of a trim in place separately."""
-    return abs(copy - in_place) > MAX_DIFFERENCE_FRACTION * max(copy, in_place)
+    return abs(copy - in_place) > MAX_SAVINGS_DIFFERENCE * max(copy, in_place)
 
 
 def _make_decision(
     session_scan: SessionScan, options: Options, where: Where, numbers: set[int]
-) -> Decision:
+) -> TrimDecision:
     """Choose the pieces to remove from the records with these line numbers, and count the savings.
 
     The rules choose pieces. In addition, all thinking and media are removed, because rebuilt
@@ -214,7 +216,10 @@ def _make_decision(
     )
     choices = []
     for choice_by_rule in chosen:
-        if choice_by_rule.piece.number in numbers and choice_by_rule.piece.kind not in FIXED_KINDS:
+        if (
+            choice_by_rule.piece.number in numbers
+            and choice_by_rule.piece.kind not in KEPT_PIECE_KINDS
+        ):
             choices.append(choice_by_rule)
     chosen_keys = {(choice.piece.number, choice.piece.address) for choice in choices}
     for piece in trimmable.pieces:
@@ -244,17 +249,17 @@ def _group_messages(
     indexes: range,
     silent_handles: set[str],
     *,
-    thinks: bool = False,
+    keeps_answers: bool = False,
 ) -> Iterator[int | tuple[int, ...]]:
     """Yield the new messages: the index of a message to keep, or the indexes of messages to join.
 
-    User's messages are kept. Answers are also kept if ``thinks`` is true. Other consecutive
+    User's messages are kept. Answers are also kept if ``keeps_answers`` is true. Other consecutive
     messages of the same role are joined. Messages with a handle in ``silent_handles`` are omitted.
     """
     rows = [index for index in indexes if shown_messages[index].handle not in silent_handles]
 
     def is_kept(message: ShownMessage) -> bool:
-        return message.is_user_message or (thinks and message.role == records.ASSISTANT)
+        return message.is_user_message or (keeps_answers and message.role == records.ASSISTANT)
 
     for (is_unchanged, _), group in groupby(
         rows, key=lambda index: (is_kept(shown_messages[index]), shown_messages[index].role)

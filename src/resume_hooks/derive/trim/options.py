@@ -57,7 +57,7 @@ IN_PLACE_WORD = "here"  # the word after ``/trim`` that requests a trim in place
 NUMBER_OPTIONS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
 LIST_OPTIONS = {"tools", "only", "skip"}
 _RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_DESCRIPTIONS.items())
-HELP = f"""options, in any order:
+TRIM_OPTIONS_HELP = f"""options, in any order:
   --tools Read,Bash     only these tools (patterns: mcp__*)
   --threshold 300       trim outputs longer than this (characters); Bash=2000 for one tool
   --keep-recent 3       turns at the end that stay as they are

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple, Protocol
 from resume_hooks.derive.child.draft import Draft, make_draft
 from resume_hooks.derive.child.inherited_metadata import copy_lines_after_chain
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, plan_chain_rewrite
-from resume_hooks.derive.child.write_child import Body, ChildPlan, Sizes
-from resume_hooks.derive.originals import Originals
+from resume_hooks.derive.child.write_child import ChildBody, ChildPlan, Sizes
+from resume_hooks.derive.originals import OriginalFinder
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT, RULE_DESCRIPTIONS, Options
 from resume_hooks.derive.trim.rules import TrimMaterial, collect_material
 from resume_hooks.derive.trim.selection import (
     Choice,
-    Origins,
+    RecordOrigins,
     Savings,
     SavingsRow,
-    add_screen_edits,
+    add_screen_copy_edits,
     choose_pieces,
     count_savings,
     make_edits,
@@ -50,7 +50,7 @@ from resume_hooks.transcripts.trimmable_pieces import (
 )
 from resume_hooks.transcripts.write_scan import WriteObserver
 
-LEGEND = (
+PLACEHOLDER_LEGEND = (
     "Text such as [Results from Read tool suppressed - ...; original: 1a2b3c4d:56] stands for contents that were "
     "trimmed from this conversation; `resume-hooks read 1a2b3c4d:56` prints an original."
 )
@@ -59,7 +59,7 @@ LEGEND = (
 USER, ASSISTANT, EARLIER_SUMMARY = "the user", "the assistant", "summary of what came before"
 
 
-class SpokenMessage(NamedTuple):
+class ConversationMessage(NamedTuple):
     """A message of the conversation.
 
     ``position`` is its index among the records or pieces of the session. ``beginning`` is the start
@@ -90,24 +90,26 @@ class TrimmableSession(Protocol):
     def collect_material(self, options: Options) -> TrimMaterial:
         """Return the pieces that can be trimmed."""
 
-    def find_origins(self, where: Where) -> Origins:
+    def find_origins(self, where: Where) -> RecordOrigins:
         """Return the originals of the session's records."""
 
     def read_contents(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """Yield the content of each piece."""
 
-    def read_messages(self) -> Iterator[SpokenMessage]:
+    def read_messages(self) -> Iterator[ConversationMessage]:
         """Yield the messages of the user and of the assistant, oldest first."""
 
-    def make_body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> Body:
+    def make_body(
+        self, child: Draft, head: bytes, options: Options, decision: TrimDecision
+    ) -> ChildBody:
         """Return the contents of a trimmed child. ``head`` is the child's first line."""
 
 
-class Decision(NamedTuple):
+class TrimDecision(NamedTuple):
     """The pieces that a trim replaces, and the effect of the trim.
 
     ``context_before`` and ``context_after`` are the sizes of the context that the client would
-    send. ``thoughts`` are digests of the thinking that remains. ``unknown_tools`` are tools that
+    send. ``thinking_digests`` are digests of the thinking that remains. ``unknown_tools`` are tools that
     the options name, but that were never called.
     """
 
@@ -115,8 +117,8 @@ class Decision(NamedTuple):
     savings: Savings
     context_before: ContextSize
     context_after: ContextSize
-    thoughts: frozenset[int]
-    origins: Origins
+    thinking_digests: frozenset[int]
+    origins: RecordOrigins
     unknown_tools: tuple[str, ...]
 
 
@@ -128,7 +130,7 @@ class TrimPlan(ChildPlan):
     """
 
     options: Options
-    decision: Decision
+    decision: TrimDecision
     session_scan: TrimmableSession
 
     @property
@@ -169,7 +171,7 @@ class TrimPlan(ChildPlan):
         return round(len(self.draft.lineage_text) / tokens.CHARACTERS_PER_TOKEN)
 
 
-def decide_trim(session_scan: TrimmableSession, options: Options, where: Where) -> Decision:
+def decide_trim(session_scan: TrimmableSession, options: Options, where: Where) -> TrimDecision:
     """Choose the pieces to trim, and count the savings.
 
     Raises UsageError if the options name an unknown rule.
@@ -186,8 +188,8 @@ def make_decision(
     options: Options,
     trimmable: TrimMaterial,
     choices: Sequence[Choice],
-    origins: Origins,
-) -> Decision:
+    origins: RecordOrigins,
+) -> TrimDecision:
     """Return the decision to trim these ``choices``, with their savings.
 
     Rules or a model chose them among the pieces of ``trimmable``.
@@ -195,21 +197,21 @@ def make_decision(
     before = session_scan.context
     savings = count_savings(choices, origins, session_scan.scale, before.tokens)
     trimmed_keys = {(choice.piece.number, choice.piece.address) for choice in choices}
-    thoughts = set()
+    thinking_digests = set()
     for piece in trimmable.pieces:
         if piece.kind == THINKING_PIECE and (piece.number, piece.address) not in trimmed_keys:
-            thoughts.add(piece.digest)
+            thinking_digests.add(piece.digest)
     called_tools = {call.tool.lower() for call in trimmable.calls.values()}
     unknown_tools = []
     for name in options.tools:
         if not any(fnmatchcase(tool, name) for tool in called_tools):
             unknown_tools.append(name)
-    return Decision(
+    return TrimDecision(
         choices=tuple(choices),
         savings=savings,
         context_before=before,
         context_after=before._replace(tokens=before.tokens - savings.tokens),
-        thoughts=frozenset(thoughts),
+        thinking_digests=frozenset(thinking_digests),
         origins=origins,
         unknown_tools=tuple(unknown_tools),
     )
@@ -229,11 +231,11 @@ def plan_trim(
     """
     decision = decide_trim(scanned, options, where)
     child = make_draft(scanned.session, scanned.ends, "trim", where, output_dir)
-    return plan_chosen_trim(scanned, child, options, decision, method)
+    return plan_decided_trim(scanned, child, options, decision, method)
 
 
-def plan_chosen_trim(
-    scanned: TrimmableSession, child: Draft, options: Options, decision: Decision, method: str
+def plan_decided_trim(
+    scanned: TrimmableSession, child: Draft, options: Options, decision: TrimDecision, method: str
 ) -> TrimPlan:
     """Plan a trimmed child from a finished decision.
 
@@ -297,14 +299,14 @@ class SessionScan:
         """Return the pieces of the live chain that can be trimmed."""
         return collect_material(self.transcript, self.pieces, options, self.ends.folders)
 
-    def find_origins(self, where: Where) -> Origins:
+    def find_origins(self, where: Where) -> RecordOrigins:
         """Return the originals of the session's records.
 
         If the original that a record names does not exist any more, the record itself is its
         original.
         """
         nodes = {node.number: node for node in self.transcript.chain}
-        originals = Originals(where)
+        originals = OriginalFinder(where)
 
         def is_reference_alive(number: int) -> bool:
             return (
@@ -316,7 +318,7 @@ class SessionScan:
 
         uuids = {number: node.uuid for number, node in nodes.items()}
         client_file = client_path(self.session.path, where)
-        return Origins(
+        return RecordOrigins(
             self.session.session_id, client_file, self.pieces.origins, uuids, is_reference_alive
         )
 
@@ -335,7 +337,7 @@ class SessionScan:
                 value = value[key]
             yield value
 
-    def read_messages(self) -> Iterator[SpokenMessage]:
+    def read_messages(self) -> Iterator[ConversationMessage]:
         """Yield the prompts, answers and summaries of the live chain, read from the transcript."""
         for index, node in enumerate(self.transcript.chain):
             if node.is_prompt or node.kind == records.ASSISTANT or node.is_summary:
@@ -350,17 +352,17 @@ class SessionScan:
                     text = records.prompt_text(record)
                 else:
                     text = records.join_text_blocks(record)
-                yield SpokenMessage(
+                yield ConversationMessage(
                     index, speaker, text, extract_first_words(record) if node.is_prompt else text
                 )
 
     def make_body(
-        self, child: Draft, head: bytes, options: Options, decision: Decision
+        self, child: Draft, head: bytes, options: Options, decision: TrimDecision
     ) -> ChainRewrite:
         """Return the contents of the child: the live chain with its trimmed records."""
         edits = make_edits(decision.choices, decision.origins)
         if options.max_screen_record_bytes:
-            edits |= add_screen_edits(
+            edits |= add_screen_copy_edits(
                 edits, self.transcript.chain, decision.origins, options.max_screen_record_bytes
             )
         return plan_chain_rewrite(
@@ -368,13 +370,13 @@ class SessionScan:
             self.transcript,
             self.write_observer,
             head=head,
-            lineage=f"{child.lineage_text}\n{LEGEND}",
+            lineage=f"{child.lineage_text}\n{PLACEHOLDER_LEGEND}",
             edits=edits,
             metadata_lines=copy_lines_after_chain(
                 self.transcript, self.write_observer, self.ends, child.session_id
             ),
             clears_token_counts=True,
-            allowed_thinking=decision.thoughts,
+            allowed_thinking=decision.thinking_digests,
         )
 
 
@@ -384,10 +386,10 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
     Raises NothingToTrim if the session has no conversation.
     """
     if reads_whole_file:
-        pieces, survey = PieceCollector(), WriteObserver()
-        transcript = scan_transcript(session.file, observers=(pieces, survey))
+        pieces, write_observer = PieceCollector(), WriteObserver()
+        transcript = scan_transcript(session.file, observers=(pieces, write_observer))
     else:
-        transcript, (pieces, survey) = scan_live_part(
+        transcript, (pieces, write_observer) = scan_live_part(
             session.file, lambda: (PieceCollector(), WriteObserver())
         )
     if not any(node.is_in_conversation for node in transcript.chain):
@@ -398,7 +400,7 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
     loaded_session = Session.from_file(session, Where())
     context, scale = loaded_session.measure_chain(transcript.chain, pieces)
     return SessionScan(
-        session, transcript, pieces, survey, loaded_session.head_tail, context, scale
+        session, transcript, pieces, write_observer, loaded_session.head_tail, context, scale
     )
 
 

@@ -48,7 +48,7 @@ class TrimMaterial:
     calls: calls with a result, calls with an error, and calls whose inputs must stay.
 
     ``trimmed_answer_count`` is the number of answers that an earlier trim replaced.
-    ``silent_records`` are the line numbers of answers that contain only thinking.
+    ``thinking_only_records`` are the line numbers of answers that contain only thinking.
     """
 
     pieces: tuple[Piece, ...]
@@ -58,9 +58,9 @@ class TrimMaterial:
     calls: dict[str, ToolCall]
     answered_calls: frozenset[str]
     failed_calls: frozenset[str]
-    needed_calls: frozenset[str] = frozenset()
+    calls_with_needed_inputs: frozenset[str] = frozenset()
     trimmed_answer_count: int = 0
-    silent_records: frozenset[int] = frozenset()
+    thinking_only_records: frozenset[int] = frozenset()
     prompt_indexes: tuple[int, ...] = ()
 
     def find_turn_number(self, chain_index: int) -> int:
@@ -70,14 +70,14 @@ class TrimMaterial:
         """
         return bisect_right(self.prompt_indexes, chain_index)
 
-    def find_tool(self, piece: Piece) -> str:
+    def find_tool_name(self, piece: Piece) -> str:
         """Return the name of the tool to whose call a piece belongs, or ``""`` if it belongs to no call."""
         call = self.calls.get(piece.call)
         if call:
             return call.tool
         return ""
 
-    def find_target(self, piece: Piece) -> str:
+    def find_call_target(self, piece: Piece) -> str:
         """Return the file or command of the call to which a piece belongs, or ``""`` if it is unknown."""
         call = self.calls.get(piece.call)
         if call:
@@ -139,16 +139,16 @@ def collect_material(
         calls=calls,
         answered_calls=answered_calls,
         failed_calls=answered_calls & pieces.failed_calls,
-        needed_calls=find_restored_writes(
+        calls_with_needed_inputs=find_restored_writes(
             calls, answered_calls - pieces.failed_calls, times, folders
         ),
-        silent_records=_find_silent_answers(pieces, chain_indexes),
+        thinking_only_records=_find_thinking_only_answers(pieces, chain_indexes),
         trimmed_answer_count=sum(number in chain_indexes for number in pieces.placeholder_answers),
         prompt_indexes=tuple(prompts),
     )
 
 
-def _find_silent_answers(
+def _find_thinking_only_answers(
     pieces: PieceCollector, chain_indexes: Mapping[int, int]
 ) -> frozenset[int]:
     """Return the lines with thinking whose answers have no other content in the chain."""
@@ -242,7 +242,7 @@ class OfferedPiece(NamedTuple):
 Rule = Callable[[TrimMaterial, Options], Iterator[OfferedPiece]]
 
 
-def _offer_superseded(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001 - the form of every rule
+def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001 - the form of every rule
     """Offer outputs of file reads that are outdated.
 
     An output is outdated if a later call changed the file, read the whole file, or read the same
@@ -308,11 +308,11 @@ def _list_covering_extents(read_call: ToolCall) -> tuple[tuple[object, ...], ...
     return (read_call.extent,)
 
 
-def _offer_repeats(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
+def _offer_repeated_outputs(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
     """Offer outputs that equal a later output of the same tool. The last of these outputs stays."""
     results = []
-    for piece in _select_kind(RESULT_PIECE, material):
-        results.append((piece, (material.find_tool(piece), piece.characters, piece.digest)))
+    for piece in _select_pieces_of_kind(RESULT_PIECE, material):
+        results.append((piece, (material.find_tool_name(piece), piece.characters, piece.digest)))
     last_pieces = {content: piece for piece, content in results}
     for piece, content in results:
         if last_pieces[content] is not piece:
@@ -349,9 +349,9 @@ def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[Offere
     The API refuses changed thinking, and needs the thinking of the last turn. Answers that contain
     only thinking are not offered: clients do not send them, but would send them if they were empty.
     """
-    for piece in _select_kind(THINKING_PIECE, material):
+    for piece in _select_pieces_of_kind(THINKING_PIECE, material):
         if (
-            piece.number not in material.silent_records
+            piece.number not in material.thinking_only_records
             and material.chain_indexes[piece.number] < material.last_turn_start
         ):
             yield OfferedPiece(piece)
@@ -364,9 +364,9 @@ def _make_length_rule(kind: str, threshold_multiple: int = 1) -> Rule:
     """
 
     def offer_long_contents(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
-        for piece in _select_kind(kind, material):
+        for piece in _select_pieces_of_kind(kind, material):
             if piece.characters > threshold_multiple * options.threshold_of_tool(
-                material.find_tool(piece)
+                material.find_tool_name(piece)
             ):
                 yield OfferedPiece(piece)
 
@@ -381,7 +381,7 @@ def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedP
     for pick in _make_length_rule(INPUT_PIECE)(material, options):
         if (
             pick.piece.call in material.answered_calls
-            and pick.piece.call not in material.needed_calls
+            and pick.piece.call not in material.calls_with_needed_inputs
         ):
             yield pick
 
@@ -400,17 +400,17 @@ def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[Offered
         yield from long_answers[:end]
 
 
-def _select_kind(kind: str, material: TrimMaterial) -> Iterator[Piece]:
+def _select_pieces_of_kind(kind: str, material: TrimMaterial) -> Iterator[Piece]:
     return (piece for piece in material.pieces if piece.kind == kind)
 
 
 RULES: dict[str, Rule] = {
-    "superseded": _offer_superseded,
-    "repeats": _offer_repeats,
+    "superseded": _offer_superseded_outputs,
+    "repeats": _offer_repeated_outputs,
     "failures": _offer_superseded_failures,
     "thinking": _offer_thinking,
     "attachments": _make_length_rule(ATTACHMENT_PIECE),
-    "media": lambda material, _: map(OfferedPiece, _select_kind(MEDIA_PIECE, material)),
+    "media": lambda material, _: map(OfferedPiece, _select_pieces_of_kind(MEDIA_PIECE, material)),
     "results": _make_length_rule(RESULT_PIECE),
     "inputs": _offer_inputs,
     "pasted": _make_length_rule(PROMPT_PIECE, PASTE_THRESHOLD_MULTIPLE),

@@ -80,7 +80,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(slots=True)
-class Origins:
+class RecordOrigins:
     """The original of each record of a session.
 
     A record is its own original. If it was trimmed, its original is the record that the fields of
@@ -112,7 +112,7 @@ class Origins:
 
 
 def choose_pieces(
-    material: TrimMaterial, options: Options, origins: Origins, scale: TokenScale, tokens: int
+    material: TrimMaterial, options: Options, origins: RecordOrigins, scale: TokenScale, tokens: int
 ) -> list[Choice]:
     """Return the pieces to trim, oldest first.
 
@@ -137,7 +137,7 @@ def choose_pieces(
 
 
 def _choose_by_rules(
-    material: TrimMaterial, options: Options, origins: Origins, scale: TokenScale
+    material: TrimMaterial, options: Options, origins: RecordOrigins, scale: TokenScale
 ) -> Iterator[Choice]:
     chosen_keys: set[tuple[int, tuple[str | int, ...]]] = set()
     for name in options.rules():
@@ -180,14 +180,14 @@ def is_trimmable(material: TrimMaterial, options: Options, piece: Piece, rule: s
         return False
     if not piece.call:
         return not options.tools or rule in options.only
-    return options.allows_tool(material.find_tool(piece))
+    return options.allows_tool(material.find_tool_name(piece))
 
 
 def make_choice(
-    material: TrimMaterial, pick: OfferedPiece, rule: str, origins: Origins
+    material: TrimMaterial, pick: OfferedPiece, rule: str, origins: RecordOrigins
 ) -> Choice | None:
     """Return the choice to trim an offered piece, or None if the placeholder would not be shorter."""
-    piece, tool = pick.piece, material.find_tool(pick.piece)
+    piece, tool = pick.piece, material.find_tool_name(pick.piece)
     text = _make_placeholder(piece, tool, origins, pick.reason)
     kept_characters = {
         PROMPT_PIECE: KEPT_PROMPT_CHARACTERS,
@@ -195,10 +195,10 @@ def make_choice(
     }.get(piece.kind, 0)
     if len(text) + kept_characters >= piece.characters + 4 * piece.tokens:
         return None
-    return Choice(piece, rule, tool, material.find_target(piece), text, kept_characters)
+    return Choice(piece, rule, tool, material.find_call_target(piece), text, kept_characters)
 
 
-def _make_placeholder(piece: Piece, tool: str, origins: Origins, reason: str) -> str:
+def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: str) -> str:
     original = origins.origin_of_record(piece.number).reference
     if piece.kind == RESULT_PIECE:
         return placeholders.result_placeholder(tool, piece.characters, original, reason)
@@ -219,7 +219,7 @@ def _make_placeholder(piece: Piece, tool: str, origins: Origins, reason: str) ->
     return makers[piece.kind](piece.characters, original, reason)
 
 
-def make_edits(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
+def make_edits(choices: Sequence[Choice], origins: RecordOrigins) -> dict[int, Edit]:
     """Return the edit of each record that is trimmed, by line number."""
     by_record: defaultdict[int, list[Choice]] = defaultdict(list)
     for choice in choices:
@@ -264,21 +264,23 @@ class TrimEdit:
         }
 
 
-def add_screen_edits(
-    edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, max_record_bytes: int
+def add_screen_copy_edits(
+    edits: Mapping[int, Edit], chain: Iterable[Node], origins: RecordOrigins, max_record_bytes: int
 ) -> dict[int, Edit]:
     """Return edits that also remove the screen's copy of a result from large records.
 
     A record is large if it has more than ``max_record_bytes`` bytes.
     """
     return {
-        node.number: _ScreenEdit(edits.get(node.number), origins.origin_of_record(node.number))
+        node.number: _RemoveScreenCopyEdit(
+            edits.get(node.number), origins.origin_of_record(node.number)
+        )
         for node in chain
         if node.results and node.length > max_record_bytes
     }
 
 
-class _ScreenEdit:
+class _RemoveScreenCopyEdit:
     """An edit that applies another edit first, and then removes ``toolUseResult``.
 
     If there is no other edit, it also adds fields that name the original of the record.
@@ -362,7 +364,7 @@ class Savings(NamedTuple):
 
 
 def count_savings(
-    choices: Sequence[Choice], origins: Origins, scale: TokenScale, max_tokens: int
+    choices: Sequence[Choice], origins: RecordOrigins, scale: TokenScale, max_tokens: int
 ) -> Savings:
     """Count the savings of ``choices``.
 

@@ -40,7 +40,7 @@ class ForkSpec(NamedTuple):
     target_agent: str = ""
 
 
-WHOLE = ForkSpec()
+WHOLE_CONVERSATION = ForkSpec()
 
 
 def fork(
@@ -57,7 +57,11 @@ def fork(
 
 
 def plan_fork(
-    session: SessionFile, where: Where, spec: ForkSpec = WHOLE, *, output_dir: str | None = None
+    session: SessionFile,
+    where: Where,
+    spec: ForkSpec = WHOLE_CONVERSATION,
+    *,
+    output_dir: str | None = None,
 ) -> ForkPlan:
     """Plan a fork with the writer of the target agent.
 

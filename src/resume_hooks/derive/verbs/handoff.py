@@ -23,7 +23,7 @@ from resume_hooks.derive.fresh_child import (
 from resume_hooks.derive.opening_size import WHOLE_SESSION, tokens_for_size
 from resume_hooks.derive.outcome import AnyOpenedSession, NothingWritten, OpenedSession
 from resume_hooks.derive.verbs.caller import Caller
-from resume_hooks.derive.verbs.fork import WHOLE, fork
+from resume_hooks.derive.verbs.fork import WHOLE_CONVERSATION, fork
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import build_digest
@@ -43,11 +43,11 @@ MAX_EDITED_CHARACTERS = 200_000
 
 EDITOR_NOTE = """\
 # The digest of the work so far. The new session reads it after its lineage and before your next step.
-# Edit it and save. These lines at the top, which begin with #, and blank lines are removed.
+# EditDigest it and save. These lines at the top, which begin with #, and blank lines are removed.
 # To cancel, delete the rest and save, or quit the editor with an error: then no session is made.
 """
 
-Edit = Callable[[str], AbstractContextManager[str]]
+EditDigest = Callable[[str], AbstractContextManager[str]]
 WriteFiles = Callable[[Receipt | None], AccompanyingFiles]
 
 
@@ -67,7 +67,7 @@ class HandoffSpec(NamedTuple):
     size: str = ""
     is_new_task: bool = False
     target_agent: str = ""
-    edit: Edit | None = None
+    edit: EditDigest | None = None
     writes_files: bool = True
     part_options: object = None
 
@@ -83,7 +83,7 @@ def handoff(
         if caller.reuses_child:
             stack.enter_context(lock_parent(parent, caller.where))
         if spec.size == WHOLE_SESSION:
-            return fork(parent, WHOLE, caller)
+            return fork(parent, WHOLE_CONVERSATION, caller)
         with caller.time_limit():
             if caller.reuses_child:
                 existing = find_existing_handoff(parent, spec, caller.where)
@@ -96,8 +96,8 @@ def handoff(
             # This fails if a file is not writable, so it runs before the user edits the digest.
             write_files = _make_file_writer(plan, spec, caller)
         if spec.edit is not None:
-            return _edit_and_write(parent, plan, spec, spec.edit, caller)
-        return _write(plan, write_files, spec, caller)
+            return _edit_and_write_handoff(parent, plan, spec, spec.edit, caller)
+        return _write_handoff(plan, write_files, spec, caller)
 
 
 def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> Receipt | None:
@@ -131,8 +131,8 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
     )
 
 
-def _edit_and_write(
-    parent: Session, first_plan: FreshPlan, spec: HandoffSpec, edit: Edit, caller: Caller
+def _edit_and_write_handoff(
+    parent: Session, first_plan: FreshPlan, spec: HandoffSpec, edit: EditDigest, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     """Write a handoff whose digest the user edits first.
 
@@ -201,7 +201,7 @@ def _plan_again_and_write(
         target_agent=spec.target_agent,
     )
     write_files = _make_file_writer(plan, spec, caller)
-    return _write(plan, write_files, spec, caller)
+    return _write_handoff(plan, write_files, spec, caller)
 
 
 def _make_file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> WriteFiles:
@@ -210,7 +210,7 @@ def _make_file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> Wri
     return lambda _: AccompanyingFiles()
 
 
-def _write(
+def _write_handoff(
     plan: FreshPlan, write_files: WriteFiles, spec: HandoffSpec, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
     receipt = write_if_worthwhile(plan, caller.where, dry_run=caller.dry_run)

@@ -28,7 +28,7 @@ from resume_hooks.derive.trim.plan import (
     plan_trim,
     scan_session,
 )
-from resume_hooks.derive.trim.selection import Origins, make_edits
+from resume_hooks.derive.trim.selection import RecordOrigins, make_edits
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.trim import TrimOutcome
 from resume_hooks.errors import SessionOpen, UsageError, WriteFailed
@@ -58,7 +58,7 @@ COMPACTION_NOTE = "Clients up to 2.1.112 use those counts and may compact this s
 STILL_OPEN_NOTE = (
     "A program still has the old file open: its further output is not in the session. End it."
 )
-OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
+MAY_BE_OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
 
 
 def trim_in_place(
@@ -78,7 +78,7 @@ def trim_in_place(
         plan = plan_trim(scan_session(session), where, options)
         notes = _list_notes(plan)
         if why := describe_open_session(session, where):
-            notes.insert(0, OPEN_NOTE.format(why=why))
+            notes.insert(0, MAY_BE_OPEN_NOTE.format(why=why))
         return NothingWritten(_make_receipt(plan, notes), plan)
     if not force and (why := describe_open_session(session, where)):
         raise SessionOpen(
@@ -98,7 +98,7 @@ def trim_in_place(
         passed_checks: list[Check] = []
 
         def check_file(path: str) -> None:
-            passed_checks.extend(_check_in_place(scanned, edits, origins, path))
+            passed_checks.extend(_check_trimmed_file(scanned, edits, origins, path))
             invariants.require_all_checks(passed_checks, session.path)
 
         remove_links(session.path, where)
@@ -153,8 +153,8 @@ def _edit_line(line: Line, edit: Edit) -> bytes:
     return before + encode_record(edited) + after
 
 
-def _check_in_place(
-    scanned: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str
+def _check_trimmed_file(
+    scanned: SessionScan, edits: Mapping[int, Edit], origins: RecordOrigins, path: str
 ) -> list[Check]:
     pieces = PieceCollector()
     new_transcript, old_transcript = scan_transcript(path, observers=[pieces]), scanned.transcript
@@ -162,11 +162,11 @@ def _check_in_place(
         *check_same_structure(old_transcript, new_transcript),
         Check(
             "untrimmed lines have the same bytes",
-            _is_rest_unchanged(old_transcript.path, path, edits),
+            _are_unedited_lines_equal(old_transcript.path, path, edits),
         ),
         Check(
             "thinking is unchanged or removed",
-            _count_thoughts(pieces) <= _count_thoughts(scanned.pieces),
+            _count_thinking_digests(pieces) <= _count_thinking_digests(scanned.pieces),
         ),
         Check(
             "every trimmed record names its original",
@@ -176,7 +176,7 @@ def _check_in_place(
     ]
 
 
-def _is_rest_unchanged(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
+def _are_unedited_lines_equal(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
     with (
         open(old, "rb", buffering=BUFFER_BYTES) as before,
         open(new, "rb", buffering=BUFFER_BYTES) as after,
@@ -187,7 +187,7 @@ def _is_rest_unchanged(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
         )
 
 
-def _count_thoughts(pieces: PieceCollector) -> Counter[int]:
+def _count_thinking_digests(pieces: PieceCollector) -> Counter[int]:
     return Counter(piece.digest for piece in pieces.pieces if piece.kind == THINKING_PIECE)
 
 

@@ -26,7 +26,7 @@ class UntrimSpec(NamedTuple):
     strict: bool = False
 
 
-EVERYTHING = UntrimSpec()
+ALL_TRIMMED_RECORDS = UntrimSpec()
 
 
 def untrim(

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from resume_hooks.derive.originals import Originals, is_marked_as_trimmed
+from resume_hooks.derive.originals import OriginalFinder, is_marked_as_trimmed
 from resume_hooks.maintenance.fsck.findings import Defect, DefectKind
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import records
@@ -120,7 +120,7 @@ def defects_of_originals(
     """
     if not trimmed_records.by_origin:
         return
-    originals = Originals(where)
+    originals = OriginalFinder(where)
     for numbered_records in list(trimmed_records.by_origin.values())[:MAX_ORIGIN_FILES]:
         if _has_original(originals, numbered_records[0][1], path):
             continue
@@ -131,7 +131,7 @@ def defects_of_originals(
                 yield Defect(MISSING_ORIGINAL, message, number, get_string(record_fields, "uuid"))
 
 
-def _has_original(originals: Originals, record_fields: Record, path: str) -> bool:
+def _has_original(originals: OriginalFinder, record_fields: Record, path: str) -> bool:
     """Check whether the original of a trimmed record can be found.
 
     If the record found is itself trimmed, the original is missing.

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.write_child import Body, ChildPlan
+from resume_hooks.derive.child.write_child import ChildBody, ChildPlan
 from resume_hooks.derive.fresh_child import FreshOpening
 from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.history import ORIGINAL_ID_KEY, History
@@ -64,7 +64,7 @@ MAX_CONFIG_BYTES = 1024 * 1024  # Maximum number of bytes to read from Codex's s
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutBody(Body):
+class RolloutBody(ChildBody):
     """The content of a new Codex session, and the items that the model must receive from it.
 
     ``encoded_lines`` are the lines of its file. ``drops_goal`` is true if the parent has a goal,

@@ -19,9 +19,20 @@ import orjson
 from resume_hooks import settings
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import ASSISTANT, EARLIER_SUMMARY, USER, Decision, SpokenMessage
+from resume_hooks.derive.trim.plan import (
+    ASSISTANT,
+    EARLIER_SUMMARY,
+    USER,
+    ConversationMessage,
+    TrimDecision,
+)
 from resume_hooks.derive.trim.rules import TrimMaterial, find_protected_start
-from resume_hooks.derive.trim.selection import HEAD_CHARACTERS, TAIL_CHARACTERS, Choice, Origins
+from resume_hooks.derive.trim.selection import (
+    HEAD_CHARACTERS,
+    TAIL_CHARACTERS,
+    Choice,
+    RecordOrigins,
+)
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.rollout import RolloutBody, build_body, build_item_record
 from resume_hooks.parts.codex.transcripts import items as codex_items
@@ -166,7 +177,7 @@ class CodexThread:
             prompt_indexes=tuple(prompts),
         )
 
-    def find_origins(self, where: Where) -> Origins:  # noqa: ARG002 - as of any session
+    def find_origins(self, where: Where) -> RecordOrigins:  # noqa: ARG002 - as of any session
         """Return the origin of each item.
 
         The origin of a trimmed item was recorded by the trim. The origin of another item is its own
@@ -178,7 +189,9 @@ class CodexThread:
         origins = {}
         for index, uuid in uuids.items():
             origins[index] = Origin(session_id, file, uuid, line_numbers.get(uuid, 0))
-        return Origins(session_id, file, origins | self.trimmed_origins, uuids, lambda _: True)
+        return RecordOrigins(
+            session_id, file, origins | self.trimmed_origins, uuids, lambda _: True
+        )
 
     def read_contents(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """Yield the content of each piece."""
@@ -191,7 +204,7 @@ class CodexThread:
                     value = value[step]
             yield value
 
-    def read_messages(self) -> Iterator[SpokenMessage]:
+    def read_messages(self) -> Iterator[ConversationMessage]:
         """Yield the prompts, the answers and the summaries of compactions, in their order."""
         for index, item in enumerate(self.items):
             if speaker := _item_speaker(item.payload):
@@ -199,7 +212,7 @@ class CodexThread:
                     text = codex_items.request_text(item.payload)
                 else:
                     text = codex_items.item_text(item.payload)
-                yield SpokenMessage(
+                yield ConversationMessage(
                     index,
                     speaker,
                     text,
@@ -213,7 +226,7 @@ class CodexThread:
         child: Draft,
         head: bytes,
         options: Options,  # noqa: ARG002
-        decision: Decision,
+        decision: TrimDecision,
     ) -> RolloutBody:
         """Return the content of a trimmed child. Placeholders replace the pieces that ``decision`` contains."""
         choices_by_item: defaultdict[int, list[Choice]] = defaultdict(list)

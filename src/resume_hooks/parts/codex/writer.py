@@ -19,17 +19,17 @@ import orjson
 
 from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.draft import ChildLocation, Draft, make_draft
-from resume_hooks.derive.child.receipt import FRESH_KINDS
+from resume_hooks.derive.child.receipt import FRESH_CHILD_KINDS
 from resume_hooks.derive.child.write_child import ChildPlan, Sizes
 from resume_hooks.derive.cut_point import Cut, CutSelector
-from resume_hooks.derive.fork import ForkPlan, SpokenText
+from resume_hooks.derive.fork import ConversationText, ForkPlan
 from resume_hooks.derive.fresh_child import FreshOpening
 from resume_hooks.derive.untrim import (
     MissingOriginal,
     TrimmedSession,
     UntrimPlan,
-    describe_loss,
-    list_losses,
+    describe_missing_originals,
+    list_missing_originals,
     select_trimmed_nodes,
 )
 from resume_hooks.errors import NotATranscript, NothingToFork, SessionNotFound, UsageError
@@ -97,7 +97,7 @@ class CodexWriter:
         kind: Kind,
         output_dir: str | None = None,
         *,
-        about: str = "",
+        subject: str = "",
     ) -> Draft:
         """Return the draft of a child. Its file will be in the folder for today's date.
 
@@ -115,12 +115,12 @@ class CodexWriter:
             AGENT_NAME, day_folder, lambda session_id: format_rollout_name(session_id, start_time)
         )
         draft = make_draft(
-            session, ends, kind, self._where, output_dir, about=about, place=child_location
+            session, ends, kind, self._where, output_dir, subject=subject, location=child_location
         )
         sibling_count = 1 + sum(row.kind == kind for row in draft.ancestors)
         return draft._replace(
             own_title=child_title(draft.root_title, kind, sibling_count)
-            if kind in FRESH_KINDS
+            if kind in FRESH_CHILD_KINDS
             else ends.title
         )
 
@@ -129,7 +129,7 @@ class CodexWriter:
         return build_opening_body(opening, self._build_meta(opening.child))
 
     def make_conversation_body(
-        self, draft: Draft, head: bytes, opening_text: str, spoken_texts: Sequence[SpokenText]
+        self, draft: Draft, head: bytes, opening_text: str, spoken_texts: Sequence[ConversationText]
     ) -> RolloutBody:
         """Return the content of a child with ``opening_text`` as first message.
 
@@ -308,7 +308,8 @@ class CodexWriter:
             edited_items[index] = {**unmarked_record, "payload": original}
         if missing_originals and (strict or not edited_items):
             raise SessionNotFound(
-                describe_loss(missing_originals, len(item_indexes)), "Nothing was written."
+                describe_missing_originals(missing_originals, len(item_indexes)),
+                "Nothing was written.",
             )
         restored_size = sum(
             codex_items.count_item_characters(record["payload"])
@@ -324,7 +325,7 @@ class CodexWriter:
             draft=child,
             body=parent.make_child_body(child, head, edited_items),
             sizes=Sizes(context.tokens, restored_context.tokens),
-            remarks=tuple(list_losses(missing_originals)),
+            remarks=tuple(list_missing_originals(missing_originals)),
             restored_records=tuple(edited_items),
             missing_originals=tuple(missing_originals),
             trimmed_count=len(trimmed_origins),

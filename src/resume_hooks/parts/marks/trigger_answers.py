@@ -14,7 +14,7 @@ from resume_hooks.derive.outcome import (
     OpenedSession,
     Outcome,
     Report,
-    report_on_text,
+    make_text_report,
 )
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
@@ -38,7 +38,7 @@ def answer_request(request: Request) -> Outcome:
         raise InSubagent
     if request.trigger.verb == "back":
         if request.path is None:
-            return report_on_text(cards.format_no_mark_card(request.trigger))
+            return make_text_report(cards.format_no_mark_card(request.trigger))
         with lock_parent(request.session, request.where):
             return _go_back(request)
     if request.path is None:
@@ -64,7 +64,7 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
             )
         except OSError as error:
             storage_error = confirmations.describe_storage_error(error)
-        return report_on_text(
+        return make_text_report(
             cards.format_question_card(
                 active_mark, placed_mark.mark.goal, storage_error, request.trigger
             )
@@ -73,7 +73,7 @@ def _set_mark(session: SessionFile, request: Request) -> Report:
         state.save_mark(placed_mark.mark)
     else:
         placed_mark = placed_mark._replace(mark=active_mark)
-    return report_on_text(
+    return make_text_report(
         cards.format_set_card(
             placed_mark, request.trigger, has_replaced=False, is_already_set=active_mark is not None
         )
@@ -91,7 +91,7 @@ def _cancel_mark(session: SessionFile, request: Request) -> Report:
     active_mark = state.find_mark(session.session_id)
     if not had_question:
         state.clear_mark(session.session_id)
-    return report_on_text(
+    return make_text_report(
         cards.format_cancelled_card(active_mark, request.trigger, had_question=had_question)
     )
 
@@ -104,7 +104,7 @@ def _replace_mark(session: SessionFile, request: Request) -> Report:
     question = confirmations.find_question(session.session_id, QUESTION_KIND)
     if question is None or not question.is_open:
         active_mark = state.find_mark(session.session_id)
-        return report_on_text(
+        return make_text_report(
             cards.format_no_question_card(
                 active_mark, request.trigger, is_expired=question is not None
             )
@@ -112,7 +112,7 @@ def _replace_mark(session: SessionFile, request: Request) -> Report:
     placed_mark = _place_mark(session, question.options, request)
     state.save_mark(placed_mark.mark)
     confirmations.consume_question(session.session_id, QUESTION_KIND)
-    return report_on_text(
+    return make_text_report(
         cards.format_set_card(placed_mark, request.trigger, has_replaced=True, is_already_set=False)
     )
 
@@ -136,7 +136,7 @@ def _go_back(request: Request) -> AnyOpenedSession | Report:
             mark = find_fork_point(request.session, request.where)
         if mark is None:
             existing_child = _find_existing_answer(request)
-            return existing_child or report_on_text(cards.format_no_mark_card(request.trigger))
+            return existing_child or make_text_report(cards.format_no_mark_card(request.trigger))
     # Imported here because only ``back`` needs it.
     from resume_hooks.parts.marks import plan_back
 

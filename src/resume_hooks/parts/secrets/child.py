@@ -17,7 +17,7 @@ from resume_hooks.derive.child.inherited_metadata import (
     copy_lines_after_chain,
     copy_shortened_result_lines,
 )
-from resume_hooks.derive.child.rewrite_chain import Edit, measure_session, plan_chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import Edit, make_parent_scan, plan_chain_rewrite
 from resume_hooks.derive.child.write_child import SCRUB_KIND, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner
@@ -128,7 +128,7 @@ def plan_scrubbed_child(
             "There is nothing to copy: this session has no conversation",
             "To rewrite its file anyway: resume-hooks scrub --in-place",
         )
-    measured_parent = measure_session(session, transcript, survey, read_back, trimmed_pieces)
+    measured_parent = make_parent_scan(session, transcript, survey, read_back, trimmed_pieces)
     child = make_draft(session, measured_parent.ends, SCRUB_KIND, where, output_dir)
     child = child._replace(
         root_title=cleaner.clean_program_text(child.root_title),
@@ -162,7 +162,7 @@ def plan_scrubbed_child(
         edits=thinking_edits.edits,
         metadata_lines=[clean_line(row) for row in metadata],
         edit_line=clean_line,
-        allowed_thinking=frozenset(read_back.thoughts),
+        allowed_thinking=frozenset(read_back.thinking_digests),
     )
     return ScrubPlan(
         draft=child,

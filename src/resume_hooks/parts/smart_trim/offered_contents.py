@@ -16,7 +16,7 @@ from typing import NamedTuple
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimmableSession
 from resume_hooks.derive.trim.rules import RULES, TrimMaterial
-from resume_hooks.derive.trim.selection import Choice, Origins, choose_pieces, is_trimmable
+from resume_hooks.derive.trim.selection import Choice, RecordOrigins, choose_pieces, is_trimmable
 from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text
 from resume_hooks.system.text import format_count, plain_text
@@ -93,7 +93,7 @@ class Offer:
     trimmable: TrimmableSession
     options: Options
     material: TrimMaterial
-    origins: Origins
+    origins: RecordOrigins
     rule_choices: tuple[Choice, ...]
     candidates: tuple[Candidate, ...]
     unshown_count: int
@@ -196,7 +196,8 @@ def _select_offerable_pieces(
         ):
             continue
         if piece.kind == INPUT_PIECE and (
-            piece.call not in material.answered_calls or piece.call in material.needed_calls
+            piece.call not in material.answered_calls
+            or piece.call in material.calls_with_needed_inputs
         ):
             continue
         if is_trimmable(material, options, piece, MODEL_RULE):
@@ -220,7 +221,7 @@ def _build_candidates(
     for number, (piece, value) in enumerate(
         zip(pieces, trimmable.read_contents(pieces), strict=True), 1
     ):
-        position, target = material.chain_indexes[piece.number], material.find_target(piece)
+        position, target = material.chain_indexes[piece.number], material.find_call_target(piece)
         failure_note = "failed" if piece.call in material.failed_calls else ""
         if target:
             later_turns = []
@@ -250,7 +251,7 @@ def _build_candidates(
         yield Candidate(
             number=number,
             piece=piece,
-            tool=material.find_tool(piece),
+            tool=material.find_tool_name(piece),
             target=target,
             turn=material.find_turn_number(position),
             tokens=round(trimmable.scale.tokens_of_piece(piece)),

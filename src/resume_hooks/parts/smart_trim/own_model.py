@@ -20,7 +20,7 @@ from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.forked import PROGRESS_TEXT, ForkedModel
-from resume_hooks.derive.outcome import Outcome, PendingAnswer, Question, Report, report_on_text
+from resume_hooks.derive.outcome import Outcome, PendingAnswer, Question, Report, make_text_report
 from resume_hooks.derive.trim.plan import TrimPlan, format_card, format_totals, list_remarks
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import confirmations
@@ -159,7 +159,7 @@ def _show_choices(request: Request, model: ForkedModel, offer: Offer) -> Questio
         offer, [*build_rule_verdicts(offer), *result.verdicts], request.where
     )
     if not smart_plan.trim_plan.is_worthwhile:
-        return report_on_text(
+        return make_text_report(
             not_worthwhile_card(
                 "\n".join([format_card(smart_plan.trim_plan), *usage_notes]),
                 request.trigger.name("handoff"),

@@ -21,7 +21,7 @@ from resume_hooks.derive.trim.plan import (
     TrimmableSession,
     TrimPlan,
     make_decision,
-    plan_chosen_trim,
+    plan_decided_trim,
 )
 from resume_hooks.derive.trim.rules import OfferedPiece
 from resume_hooks.derive.trim.selection import Choice, make_choice
@@ -200,7 +200,7 @@ def plan_smart_trim(
     trimmable, options = offer.trimmable, offer.options
     choices = [choice for _, choice in rows]
     decision = make_decision(trimmable, options, offer.material, choices, offer.origins)
-    trim_plan = plan_chosen_trim(
+    trim_plan = plan_decided_trim(
         trimmable,
         agents.draft_child(trimmable.session, CHILD_KIND, where, output_dir),
         options,

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from resume_hooks.derive.compare import CACHE_READ_RATE, CACHE_WRITE_RATES, OUTPUT_RATE
-from resume_hooks.derive.opening_size import parse_tokens
+from resume_hooks.derive.opening_size import convert_size_to_tokens
 from resume_hooks.derive.trim.options import DEFAULT_KEEP_RECENT
 from resume_hooks.hooks.compaction import (
     MAX_RESULT_FRACTION,
@@ -22,7 +22,7 @@ from resume_hooks.parts.stats.count import ApiRequest
 from resume_hooks.settings import DEFAULT_HANDOFF_SIZE
 from resume_hooks.transcripts.tokens import USUAL_CACHED_TOKENS
 
-HANDOFF_TOKENS = parse_tokens(DEFAULT_HANDOFF_SIZE)
+HANDOFF_TOKENS = convert_size_to_tokens(DEFAULT_HANDOFF_SIZE)
 THRESHOLD_TOKENS = (200_000, 150_000, 100_000)
 FREED_FRACTION = 0.5
 """The fraction of a session's growth that a trim removes. According to docs/figures.md, it is
