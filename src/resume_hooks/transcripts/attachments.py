@@ -87,8 +87,9 @@ def list_hook_texts(record: Record) -> list[str]:
 def read_hook_output(record: Record) -> str:
     """Return the text for the model in the output of one hook, or ``""``.
 
-    All these outputs are repeated in one later record, for which ``list_hook_texts`` is made.
-    This function is for readers of the start of a file, which may not contain the later record.
+    One later record repeats the outputs of all hooks, and ``list_hook_texts`` reads that record.
+    Use this function if only the start of the file was read, because the later record may be
+    missing there.
     """
     if attachment_kind(record) != HOOK_SUCCESS:
         return ""

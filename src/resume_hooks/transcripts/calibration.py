@@ -99,7 +99,8 @@ def calibrate_tokens(
 
     If the chain is too short to have its own ratio, ``default_ratio`` is used.
     """
-    # Contents that were trimmed in place later had another size when the API counted them.
+    # If a content was trimmed in place, the API counted it with its former size. Gaps with such a
+    # content are skipped.
     gaps = []
     for gap in _iterate_gaps(chain, pieces):
         if not any(node.number in pieces.origins for node in gap.nodes):

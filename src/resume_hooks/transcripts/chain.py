@@ -187,7 +187,7 @@ def find_last_message(graph: RecordGraph, checkpoint: Checkpoint) -> Node | None
     checkpoint_node = graph.nodes.get(checkpoint.uuid)
     if (
         checkpoint_node is not None and checkpoint_node.is_sidechain
-    ):  # Clients since 2.1.112 reject such a checkpoint. It is ignored, so that a child is valid.
+    ):  # Clients since 2.1.112 reject a checkpoint on a side chain, so it is ignored.
         checkpoint_node = None
     if not graph.has_inserted_messages or (checkpoint.is_explicit and checkpoint_node):
         chosen_node = _select_checkpoint(graph, checkpoint, checkpoint_node, last_node)

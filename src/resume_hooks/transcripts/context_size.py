@@ -82,7 +82,7 @@ def measure_chain(
     if not counted_tokens:
         return _measure_without_count(file, chain, stated_size, window), scale
     added_tokens = later_tokens + scale.uncounted_tokens
-    # The start of the file is known only if the whole file was scanned, as it is with pieces.
+    # If pieces are given, the whole file was scanned, so the start of the file is known.
     tokens_before = 0 if pieces is None else _count_tokens_before_file(file, chain)
     count = counted_tokens + added_tokens - tokens_before
     is_cleared = any(node.subtype == records.OUTPUTS_CLEARED for node in chain)

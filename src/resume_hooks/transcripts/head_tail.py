@@ -323,8 +323,8 @@ class HeadTail:
     def cwd(self) -> str:
         """The working directory of the first record that has one.
 
-        In later records, the working directory may be another, because the model can change it by
-        ``cd``.
+        Later records may have other working directories, because the model can change its directory
+        with ``cd``.
         """
         return self._find_first_field("cwd") or self._read_raw_field("cwd")
 

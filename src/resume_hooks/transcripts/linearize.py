@@ -1,4 +1,4 @@
-"""Put the records of a conversation into one line, so that every client reads all of them.
+"""Arrange the records of a conversation in one sequence, so that every client reads all of them.
 
 Clients before 2.1.112 read only one of several parallel calls unless the calls follow each other.
 In the result, every call has one result. The functions compute with nodes and read no files.
@@ -15,10 +15,10 @@ from resume_hooks.transcripts.records import ASSISTANT, USER
 
 
 class LinearChain(NamedTuple):
-    """The records of a conversation in one line.
+    """The records of a conversation in one sequence.
 
     ``dropped_calls`` maps line numbers of records to the ids of their calls and results that no API
-    accepts. ``open_calls`` are the calls without a result at the end.
+    accepts. ``open_calls`` are the ids of the calls at the end that have no result.
     """
 
     nodes: tuple[Node, ...]
@@ -27,7 +27,7 @@ class LinearChain(NamedTuple):
 
 
 def linearize_chain(chain: Sequence[Node]) -> LinearChain:
-    """Put the records of a chain into one line, in which each result follows its call."""
+    """Arrange the records of a chain in one sequence, in which each result follows its call."""
     nodes = tuple(_group_answers(chain))
     call_matcher = _CallMatcher()
     for node in nodes:

@@ -24,8 +24,8 @@ from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
 SEARCH_CHUNK_BYTES = 256 * 1024  # A search reads this number of bytes at a time.
-# This number of bytes before the end of the part that was read is compared. If these bytes are
-# unchanged, a program only appended to the file.
+# Before a file is read further, this number of bytes at the end of the part that was read is
+# compared. If these bytes are unchanged, a program only appended to the file.
 COMPARED_BYTES = 1_024
 STEP_BYTES = (
     64 * 1024

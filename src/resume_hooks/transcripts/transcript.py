@@ -131,7 +131,8 @@ class Transcript:
     def contains_record(self, uuid: str) -> bool:
         """Check whether a record with this id was read already.
 
-        The set of ids is computed here, because only files with queued prompts need it.
+        The set of ids is computed at the first call, because only files with queued prompts need
+        it.
         """
         self._ids.update(node.uuid for node in self.nodes[self._counted :])
         self._counted = len(self.nodes)
@@ -451,7 +452,8 @@ def build_certain_chain(tail: Transcript) -> list[Node]:
     for node in tail.nodes:
         if not node.is_sidechain and not node.is_broken and node.kind != PROGRESS:
             main_nodes.append(node)
-    # If an earlier compaction kept messages, the live branch may be another one than the last.
+    # If an earlier compaction kept messages, the client may choose another branch than the last
+    # one.
     is_certain = (
         tail.checkpoint.is_explicit
         or _find_last_boundary_line(tail) >= 0

@@ -94,7 +94,8 @@ def mend_record(record: Record) -> Record | None:
         if isinstance(content_before, str) and record.get("type") == records.USER
         else kept_blocks
     )
-    # This id was not used in the parent, but a reader of the copy would use it.
+    # The field ``sentAsUuid`` is omitted. Readers of the parent do not use this id, but readers of
+    # the copy would.
     other_fields = {}
     for key, value in record.items():
         if key != "sentAsUuid":
