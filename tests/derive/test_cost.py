@@ -10,9 +10,9 @@ from resume_hooks.derive.compare import (
     CacheRates,
     Strategy,
     break_even_turns,
+    cost_of_turns,
     first_request_cost,
     rates_for_lifetime,
-    cost_of_turns,
 )
 from resume_hooks.transcripts.api_usage import (
     DEFAULT_CACHE_SECONDS,

@@ -148,7 +148,8 @@ def test_a_large_opening_is_shortened_to_fit(
     (note,) = handoff_notes(config_home)
     assert len(note["opening"]) <= SMALL_OPENING_CHARACTERS
     assert (
-        f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE_NUMBER})" in note["opening"]
+        f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE_NUMBER})"
+        in note["opening"]
     )
     said = opening_after_clear(run_hook, Path(receipt.file))
     context = said["hookSpecificOutput"]["additionalContext"]

@@ -93,7 +93,7 @@ LINE_BYTES = st.lists(
 def _read_in_small_steps() -> object:
     """Read a few bytes at a time, so that a line spans several reads."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(lines, "STEP_BYTES", 4)
+    patch.setattr(lines, "LINE_COUNT_STEP_BYTES", 4)
     patch.setattr(lines, "SEARCH_CHUNK_BYTES", 16)
     yield
     patch.undo()

@@ -50,7 +50,7 @@ def test_turn_ranges_are_parsed(text: str, count: int, numbers: list[int]) -> No
 
     A range beyond the end is shortened.
     """
-    assert list(parse_turns(text).numbers_among(count)) == numbers
+    assert list(parse_turns(text).list_turn_numbers(count)) == numbers
 
 
 @pytest.mark.parametrize(
@@ -75,5 +75,5 @@ def test_invalid_turn_ranges_are_refused(text: str) -> None:
 def test_missing_turns_are_reported(text: str, count: int, there: str) -> None:
     """A turn that does not exist raises ``UsageError`` with the existing turns."""
     with pytest.raises(UsageError) as caught:
-        parse_turns(text).numbers_among(count)
+        parse_turns(text).list_turn_numbers(count)
     assert caught.value.remedy == there

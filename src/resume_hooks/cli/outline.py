@@ -26,7 +26,7 @@ def show_outline(options: OutlineOptions) -> None:
     with scan_progress(session.path, quiet=options.as_json) as observers:
         session_outline = make_outline(session, observers=observers)
     if requested_turns:
-        turn_range = requested_turns.numbers_among(session_outline.turn_count)
+        turn_range = requested_turns.list_turn_numbers(session_outline.turn_count)
     else:
         turn_range = range(session_outline.turn_count + 1)
     turns = []

@@ -328,7 +328,7 @@ def _print_record_with_neighbours(
 def _describe_shown_part(
     turns: TurnRange | None, turn_count: int, kind: str, found_count: int
 ) -> str:
-    turn_range = turns.numbers_among(turn_count) if turns else range(1, turn_count + 1)
+    turn_range = turns.list_turn_numbers(turn_count) if turns else range(1, turn_count + 1)
     if len(turn_range) > 1:
         span = f"{turn_range[0]}-{turn_range[-1]}"
     elif turn_range:

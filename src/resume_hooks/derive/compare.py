@@ -40,7 +40,7 @@ from resume_hooks.transcripts.tokens import (
     ContextSize,
     FirstRequest,
 )
-from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES, is_live_part_within
+from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES, is_live_part_at_most
 
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
@@ -309,7 +309,7 @@ def compare_strategies(
     if max_live_bytes == MAX_QUICK_BYTES:
         trim_estimated = session.is_quick_to_read
     else:
-        trim_estimated = is_live_part_within(session.file, max_live_bytes)
+        trim_estimated = is_live_part_at_most(session.file, max_live_bytes)
     trim_estimate = _estimate_trim(session, where) if trim_estimated else None
     context = trim_estimate.context_before if trim_estimate else session.context
     traffic_so_far = traffic.read_recent_requests(session.file)
@@ -400,7 +400,7 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
 
     The numbers are 0 if no content can be trimmed, or if the live part would take too long to read.
     """
-    if not is_live_part_within(path, MAX_QUICK_BYTES):
+    if not is_live_part_at_most(path, MAX_QUICK_BYTES):
         return FreedTokens(0, 0)
     # Imported here because only a session that is quick to read needs it.
     from resume_hooks.derive.trim import in_client, plan
@@ -417,7 +417,7 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
 
 
 def _estimate_quick_trim(path: str, where: Where) -> _TrimEstimate | None:
-    if is_live_part_within(path, MAX_QUICK_BYTES):
+    if is_live_part_at_most(path, MAX_QUICK_BYTES):
         return _estimate_trim(session_file(path), where)
     return None
 

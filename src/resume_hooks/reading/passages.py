@@ -543,7 +543,7 @@ class TurnReader:
 
     def _find_turn_numbers(self, requested_turns: TurnRange | None) -> range:
         if requested_turns:
-            return requested_turns.numbers_among(self.turns)
+            return requested_turns.list_turn_numbers(self.turns)
         return range(self.turns + 1)
 
     def entry_of_row(self, row: RecordRow) -> RecordLine:

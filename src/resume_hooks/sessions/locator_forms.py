@@ -248,7 +248,7 @@ def find_sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[Se
 
 def titles_of(ends: HeadTail) -> frozenset[str]:
     """Return the titles by which a session can be found: its custom title, and the title in lists."""
-    return frozenset({"" if ends.is_carried_over else ends.custom_title, ends.title}) - {""}
+    return frozenset({"" if ends.is_title_carried_over else ends.custom_title, ends.title}) - {""}
 
 
 def _read_titles(path: str) -> frozenset[str]:

@@ -45,8 +45,8 @@ class RecentRequests(NamedTuple):
     tokens in the cache while it is warm.
 
     A typical turn consists of ``requests_per_turn`` requests, and adds ``tokens_per_turn`` tokens
-    to the context. Both numbers are medians of ``turn_count`` turns. ``tokens_per_turn`` is 0 if it
-    is unknown.
+    to the context. Both numbers are medians. ``tokens_per_turn`` is the median of ``turn_count``
+    turns, or 0 if it is unknown.
     """
 
     last_ms: int | None

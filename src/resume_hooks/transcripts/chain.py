@@ -375,7 +375,7 @@ def _get_node_time(node: Node) -> int:
     return node.time_ms
 
 
-MAX_BRIDGE_MS = (
+MAX_SUBSTITUTE_AGE_MS = (
     # If a parent is missing, the client searches a substitute up to this number of milliseconds
     # before the child.
     5_000
@@ -467,7 +467,7 @@ def _find_substitute_parent(
     dated_nodes = graph.nodes_by_time[node.is_sidechain]
     for index in range(bisect_right(dated_nodes, node.time_ms, key=_get_node_time) - 1, -1, -1):
         candidate = dated_nodes[index]
-        if node.time_ms - _get_node_time(candidate) > MAX_BRIDGE_MS:
+        if node.time_ms - _get_node_time(candidate) > MAX_SUBSTITUTE_AGE_MS:
             return None
         if candidate.uuid not in walked_nodes:
             return candidate

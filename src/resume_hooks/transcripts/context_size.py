@@ -52,7 +52,7 @@ NEVER_COUNTED = "no answer was counted"
 
 # In files of old clients, a clearing of outputs is searched in this number of bytes at the end.
 SEARCHED_END_BYTES = 4 * 1024 * 1024
-MIN_SOUND_VERSION = (2, 1, 112)
+MIN_VERSION_WITH_CLEARING_RECORDS = (2, 1, 112)
 """Older clients may have cleared outputs without a record, or omitted the parents of records."""
 
 _PARENT_FIELD = re.compile(rb'"parentUuid":"([^"]+)"')
@@ -60,7 +60,7 @@ _UUID_FIELD = re.compile(rb'"uuid":"([^"]+)"')
 
 # If the first count is larger than the usual first request times this ratio, the start of the file
 # is missing.
-MIN_FOREIGN_RATIO = 1.5
+MIN_MISSING_START_RATIO = 1.5
 
 
 def measure_chain(
@@ -105,7 +105,7 @@ def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
     there and contains a token count or a compaction. The whole file is read for unusual files: if a
     branch was chosen farther up, or if outputs were cleared near the end.
     """
-    if records.OUTPUTS_CLEARED.encode() in _read_searched_end(HeadTail(file)):
+    if records.OUTPUTS_CLEARED.encode() in _read_end_of_old_client(HeadTail(file)):
         return measure_chain(file, scan_transcript(file).chain, window=window)[0]
     for tail_bytes in tokens.TAIL_SIZES_BYTES:
         tail = scan_transcript(file, tail_bytes)
@@ -159,7 +159,7 @@ def may_change_in_middle(ends: HeadTail) -> bool:
     Old clients cleared outputs. They also wrote records without their parents, and a resume stops
     at such a gap.
     """
-    region = _read_searched_end(ends)
+    region = _read_end_of_old_client(ends)
     if records.OUTPUTS_CLEARED.encode() in region:
         return True
     # The parent of the first record may be before the searched end.
@@ -168,14 +168,14 @@ def may_change_in_middle(ends: HeadTail) -> bool:
     return len(missing_parents) > allowed_missing
 
 
-def _read_searched_end(ends: HeadTail) -> bytes:
+def _read_end_of_old_client(ends: HeadTail) -> bytes:
     """Return the end of a file in which an old client may have cleared outputs or omitted parents.
 
     For files of newer clients, return ``b""``.
     """
     if ends.is_whole_file:
         return ends.head
-    if parse_version(ends.first_version) >= MIN_SOUND_VERSION:
+    if parse_version(ends.first_version) >= MIN_VERSION_WITH_CLEARING_RECORDS:
         return b""
     with open_transcript(ends.file) as stream:
         stream.seek(max(0, ends.size - SEARCHED_END_BYTES))
@@ -223,7 +223,7 @@ def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
         return 0
     first_request_size = read_first_request(HeadTail(file))
     base_tokens = first_request_size.tokens if first_request_size else USUAL_BASE_TOKENS
-    if tokens_before > MIN_FOREIGN_RATIO * base_tokens:
+    if tokens_before > MIN_MISSING_START_RATIO * base_tokens:
         return tokens_before - base_tokens
     return 0
 

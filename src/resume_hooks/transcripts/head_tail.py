@@ -36,7 +36,7 @@ from resume_hooks.transcripts.metadata_records import (
     SUMMARY,
     TAG,
     VALUE_FIELDS,
-    kind_after_clear,
+    detect_start_kind,
 )
 
 END_BYTES = (
@@ -49,7 +49,7 @@ MAX_TITLE_CHARACTERS = 80
 # The modification time of a file may be this number of seconds earlier than times in the file.
 _TIME_RESOLUTION_SECONDS = 2
 # The first line of a child of ours contains this text.
-_CHILD_MARK = b'"continue_metadata"'
+_CHILD_FIRST_LINE_KEY = b'"continue_metadata"'
 _MAX_TITLE_SOURCE_CHARACTERS = (
     8_192  # A title is made from at most this number of characters of a text.
 )
@@ -72,7 +72,10 @@ class HeadTail:
         with open_transcript(file) as stream:
             status = os.fstat(stream.fileno())
             self.head = stream.read(END_BYTES)
-            if len(self.head) == END_BYTES and _CHILD_MARK in self.head.partition(b"\n")[0]:
+            if (
+                len(self.head) == END_BYTES
+                and _CHILD_FIRST_LINE_KEY in self.head.partition(b"\n")[0]
+            ):
                 self.head += stream.readline(
                     WIDE_END_BYTES
                 )  # The opening of a child may be longer than 64 KB.
@@ -174,7 +177,7 @@ class HeadTail:
 
     def make_title(self, clean: Callable[[str], str]) -> str:
         """Return the title of the session. ``clean`` is applied to the source text before it is shortened."""
-        if (self.is_carried_over or not self.custom_title) and (
+        if (self.is_title_carried_over or not self.custom_title) and (
             handoff_title := self._handoff_title
         ):
             return collapse_line(clean(handoff_title), MAX_TITLE_CHARACTERS)
@@ -184,8 +187,8 @@ class HeadTail:
             or remove_insertions(self._find_last_value(LAST_PROMPT))
             or "(no prompt yet)"
         )
-        if self.is_carried_over:
-            kind_suffix = f" · {kind_after_clear(self.head)}"
+        if self.is_title_carried_over:
+            kind_suffix = f" · {detect_start_kind(self.head)}"
         else:
             kind_suffix = ""
         return (
@@ -196,7 +199,7 @@ class HeadTail:
         )
 
     @cached_property
-    def is_carried_over(self) -> bool:
+    def is_title_carried_over(self) -> bool:
         """Whether the title is that of the previous session.
 
         The client copies the title after ``/clear``. The result is false if the user has changed it
@@ -206,11 +209,11 @@ class HeadTail:
         is_carried_title = records.get_kind(first_record) == CUSTOM_TITLE and records.get_string(
             first_record, VALUE_FIELDS[CUSTOM_TITLE]
         )
-        return is_carried_title == self.custom_title and bool(kind_after_clear(self.head))
+        return is_carried_title == self.custom_title and bool(detect_start_kind(self.head))
 
     @property
     def _handoff_title(self) -> str:
-        if kind_after_clear(self.head) != "handoff":
+        if detect_start_kind(self.head) != "handoff":
             return ""
         title_row = re.compile(
             rf"^\d+\. (.+) · {re.escape(session_id_from_path(self.path) or '')} · ", re.MULTILINE
@@ -420,7 +423,7 @@ class HeadTail:
         """
         prompt_records = filter(
             records.is_prompt,
-            self._records_within_reach if self.all_records is None else self.all_records,
+            self._head_and_tail_records if self.all_records is None else self.all_records,
         )
         return len(
             {
@@ -456,7 +459,7 @@ class HeadTail:
     def pull_requests(self) -> frozenset[str]:
         """The numbers, and the addresses in lower case, of the pull requests that head and tail link."""
         links = []
-        for record in self._records_within_reach:
+        for record in self._head_and_tail_records:
             if records.get_kind(record) == PR_LINK:
                 links.append(record)
         numbers = (record.get("prNumber") for record in links)
@@ -473,7 +476,7 @@ class HeadTail:
 
         The middle of the file is read only if no record of head and tail does.
         """
-        if any(condition(record) for record in self._records_within_reach):
+        if any(condition(record) for record in self._head_and_tail_records):
             return True
         if self.is_whole_file:
             return False
@@ -525,12 +528,12 @@ class HeadTail:
     def folders(self) -> list[str]:
         """The working directories in head and tail, in the order in which they first appear."""
         recorded_folders = []
-        for record in self._records_within_reach:
+        for record in self._head_and_tail_records:
             recorded_folders.append(records.get_string(record, "cwd"))
         return list(dict.fromkeys(folder for folder in (self.cwd, *recorded_folders) if folder))
 
     @property
-    def _records_within_reach(self) -> list[records.Record]:
+    def _head_and_tail_records(self) -> list[records.Record]:
         if self.is_whole_file:
             return self.first_records
         return [*self.first_records, *self.last_records]

@@ -15,7 +15,7 @@ from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Observer, Transcript, scan_transcript
-from resume_hooks.transcripts.trimmable_pieces import hash_thought
+from resume_hooks.transcripts.trimmable_pieces import hash_thinking_block
 from resume_hooks.transcripts.write_scan import needs_mending
 
 
@@ -119,10 +119,10 @@ class ChildObserver:
         self.calls.update(node.calls)
         for block in records.list_blocks(record):
             if block.get("type") == records.THINKING:
-                self.thinking_digests.add(hash_thought(block))
+                self.thinking_digests.add(hash_thinking_block(block))
 
     def run_checks(
-        self, planned_chain: LinearChain, parent_thoughts: AbstractSet[int]
+        self, planned_chain: LinearChain, parent_thinking_digests: AbstractSet[int]
     ) -> list[Check]:
         """Check that the calls are those of the planned chain, and that all thinking is from the parent."""
         calls: Counter[str] = Counter()
@@ -132,7 +132,9 @@ class ChildObserver:
             )
         return [
             Check("no tool call was lost or added", self.calls == calls),
-            Check("thinking is unchanged or removed", self.thinking_digests <= parent_thoughts),
+            Check(
+                "thinking is unchanged or removed", self.thinking_digests <= parent_thinking_digests
+            ),
         ]
 
 

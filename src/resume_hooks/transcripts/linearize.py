@@ -37,7 +37,7 @@ def linearize_chain(chain: Sequence[Node]) -> LinearChain:
         not (node.results or node.is_remark) for node in nodes_since_answer
     ):  # A prompt follows the last answer, so the open calls can no longer get a result.
         call_matcher.drop_pending_calls()
-    return LinearChain(nodes, call_matcher.dropped, tuple(call_matcher.pending_calls))
+    return LinearChain(nodes, call_matcher.dropped_calls, tuple(call_matcher.pending_calls))
 
 
 def largest_valid_count(linear_chain: LinearChain, end: int) -> int:
@@ -173,7 +173,7 @@ class _CallMatcher:
         self._heard = False
 
     @property
-    def dropped(self) -> Mapping[int, frozenset[str]]:
+    def dropped_calls(self) -> Mapping[int, frozenset[str]]:
         """The ids of calls and results that violate the rule, by the line number of their record."""
         return {number: frozenset(calls) for number, calls in self._dropped.items()}
 

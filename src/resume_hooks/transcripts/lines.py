@@ -26,8 +26,8 @@ BOM = b"\xef\xbb\xbf"
 SEARCH_CHUNK_BYTES = 256 * 1024  # A search reads this number of bytes at a time.
 # Before a file is read further, this number of bytes at the end of the part that was read is
 # compared. If these bytes are unchanged, a program only appended to the file.
-COMPARED_BYTES = 1_024
-STEP_BYTES = (
+APPEND_CHECK_BYTES = 1_024
+LINE_COUNT_STEP_BYTES = (
     64 * 1024
     # Nearby lines are read in steps of this number of bytes. A line count is stored after each
     # step.
@@ -110,7 +110,7 @@ class SharedFile:
                 yield own_stream
             return
         if self._stream is None:
-            self._stream = open(self.path, "rb", buffering=4 * STEP_BYTES)  # noqa: SIM115 - closed with this
+            self._stream = open(self.path, "rb", buffering=4 * LINE_COUNT_STEP_BYTES)  # noqa: SIM115 - closed with this
         self._is_in_use = True
         try:
             self._stream.seek(0)
@@ -162,7 +162,7 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
     later_lines: list[
         bytes
     ] = []  # Parts of the line whose start was not read yet, the last part first.
-    step_bytes = STEP_BYTES
+    step_bytes = LINE_COUNT_STEP_BYTES
     while end > 0:
         start = max(0, end - step_bytes)
         chunk = read_exactly(stream, start, end - start)
@@ -200,7 +200,7 @@ def find_last_line_with(stream: BinaryIO, needle: bytes, end: int, start_limit: 
 
 def find_line_start(stream: BinaryIO, position: int) -> int:
     """Return the offset of the line that contains the byte at ``position``."""
-    step_bytes = STEP_BYTES
+    step_bytes = LINE_COUNT_STEP_BYTES
     while position > 0:
         start = max(0, position - step_bytes)
         line_feed = read_exactly(stream, start, position - start).rfind(b"\n")
@@ -231,7 +231,7 @@ class LineNumbers:
     def number_at(self, stream: BinaryIO, offset: int) -> int:
         """Return the number of the line at ``offset``, counted from 0."""
         self._count_lines(stream, offset)
-        step, rest_bytes = divmod(offset, STEP_BYTES)
+        step, rest_bytes = divmod(offset, LINE_COUNT_STEP_BYTES)
         rest = read_exactly(stream, offset - rest_bytes, rest_bytes)
         return self._before[step] + _count_line_feeds(rest)
 
@@ -247,24 +247,28 @@ class LineNumbers:
             return -1
         step = bisect_left(self._before, number) - 1
         chunk = read_exactly(
-            stream, step * STEP_BYTES, min(STEP_BYTES, self._size - step * STEP_BYTES)
+            stream,
+            step * LINE_COUNT_STEP_BYTES,
+            min(LINE_COUNT_STEP_BYTES, self._size - step * LINE_COUNT_STEP_BYTES),
         )
         line_feed = -1
         for _ in range(number - self._before[step]):
             line_feed = chunk.index(b"\n", line_feed + 1)
-        start = step * STEP_BYTES + line_feed + 1
+        start = step * LINE_COUNT_STEP_BYTES + line_feed + 1
         if start < self._size:
             return start
         return -1
 
     @property
     def _lines_counted(self) -> int:
-        return min((len(self._before) - 1) * STEP_BYTES, self._size)
+        return min((len(self._before) - 1) * LINE_COUNT_STEP_BYTES, self._size)
 
     def _count_lines(self, stream: BinaryIO, end: int) -> None:
         while self._lines_counted < min(end, self._size):
             chunk = read_exactly(
-                stream, self._lines_counted, min(STEP_BYTES, self._size - self._lines_counted)
+                stream,
+                self._lines_counted,
+                min(LINE_COUNT_STEP_BYTES, self._size - self._lines_counted),
             )
             self._before.append(self._before[-1] + _count_line_feeds(chunk))
 
@@ -287,7 +291,7 @@ def read_bytes_before(stream: BinaryIO, end: int) -> bytes:
 
     If they are unchanged later, a program only appended to the file.
     """
-    start = max(0, end - COMPARED_BYTES)
+    start = max(0, end - APPEND_CHECK_BYTES)
     stream.seek(start)
     return stream.read(end - start)
 

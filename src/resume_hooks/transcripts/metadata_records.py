@@ -67,7 +67,7 @@ LATER_PART_BEGINNING = "More of what this session starts with"
 """The start of each part of a hook's text after the first. ``parted_text`` joins the parts."""
 
 
-def kind_after_clear(head: bytes) -> str:
+def detect_start_kind(head: bytes) -> str:
     """Return how a session started, according to the first bytes of its file.
 
     The result is ``handoff`` if ``/clear`` started it after a handoff, ``clear`` if ``/clear``

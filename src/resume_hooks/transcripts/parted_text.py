@@ -46,7 +46,7 @@ def split_into_parts(text: str) -> list[str]:
         return [text]
     pieces = _split_by_lines(text)
     if len(pieces) > MAX_PARTS:
-        pieces = _split_into_fewest(text)
+        pieces = _split_into_fewest_pieces(text)
     first, *others = pieces
     line, end, rest = first.partition("\n")
     if not end:  # The first line is longer than a part.
@@ -96,12 +96,12 @@ def _split_by_lines(text: str) -> list[str]:
             pieces[-1] += line
             remaining_units -= utf16_length(line)
         else:
-            pieces += _split_into_fewest(line)
+            pieces += _split_into_fewest_pieces(line)
             remaining_units = _MAX_PIECE_UNITS - utf16_length(pieces[-1])
     return pieces
 
 
-def _split_into_fewest(text: str) -> list[str]:
+def _split_into_fewest_pieces(text: str) -> list[str]:
     """Split a text into as few pieces as possible."""
     pieces = []
     while utf16_length(text) > _MAX_PIECE_UNITS:

@@ -18,7 +18,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, SharedFile
 from resume_hooks.transcripts.records import Record, get_string
 
-_KIND = re.compile(r"[a-z][a-z_-]{0,30}")
+_KIND_PATTERN = re.compile(r"[a-z][a-z_-]{0,30}")
 
 # At most this number of bytes is read of a first line. Metadata may have been merged into a long
 # record.
@@ -56,7 +56,7 @@ class ChildSize(NamedTuple):
     window: int = 0
 
 
-class BackTimes(NamedTuple):
+class RewindTimes(NamedTuple):
     """The time at which a mark was set, and the time at which the user went back to it."""
 
     started_at: str
@@ -96,7 +96,7 @@ def make_first_line(  # noqa: PLR0913 - what a first line may tell
     has_summary: bool = False,
     size: ChildSize | None = None,
     trim: TrimRecord | None = None,
-    rewind_times: BackTimes | None = None,
+    rewind_times: RewindTimes | None = None,
     subagent: str = "",
     opening_tokens: int = 0,
 ) -> bytes:
@@ -183,7 +183,7 @@ def current_kind_name(kind: str) -> str:
 
     The name is shown to users, so an invalid name is replaced by ``""``.
     """
-    if not _KIND.fullmatch(kind):
+    if not _KIND_PATTERN.fullmatch(kind):
         return ""
     if kind == "rewind":
         return "back"

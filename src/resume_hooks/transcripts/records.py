@@ -81,7 +81,7 @@ SANDBOX_FIELD = "sandbox"
 It occurs in transcripts that were converted from another agent.
 """
 
-FILE_KEYS = (
+FILE_PATH_INPUTS = (
     "file_path",
     "notebook_path",
 )  # The inputs of the client's tools that contain the path of a file.
@@ -336,7 +336,7 @@ def result_text(block: Record) -> str:
 
 def file_from_input(tool_input: Record) -> str:
     """Return the path of a file in the input of a call, or ``""``."""
-    return next((path for key in FILE_KEYS if (path := get_string(tool_input, key))), "")
+    return next((path for key in FILE_PATH_INPUTS if (path := get_string(tool_input, key))), "")
 
 
 def is_error(block: Record) -> bool:

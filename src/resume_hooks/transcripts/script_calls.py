@@ -49,7 +49,7 @@ def add_result_text(record: Record) -> Record:
     result_blocks = records.list_results(record)
     if not _is_empty_result(result_blocks):
         return record
-    note_text = _format_note(record.get("toolUseResult"))
+    note_text = _format_tool_output(record.get("toolUseResult"))
     if not note_text:
         return record
     content = []
@@ -63,7 +63,7 @@ def _is_empty_result(result_blocks: list[Record]) -> bool:
     return len(result_blocks) == 1 and result_blocks[0].get("content") == ""
 
 
-def _format_note(note: object) -> str:
+def _format_tool_output(note: object) -> str:
     """Return the output of a tool as text.
 
     For a file that was written, return ``""``, because the call already contains the file.

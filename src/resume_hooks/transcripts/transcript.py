@@ -357,7 +357,7 @@ def scan_live_part(
     return scan_transcript(file, observers=live_observers), live_observers
 
 
-def is_live_part_within(file: str | SharedFile, max_bytes: int) -> bool:
+def is_live_part_at_most(file: str | SharedFile, max_bytes: int) -> bool:
     """Check whether a session has at most ``max_bytes`` bytes since its last compaction.
 
     Only the end of the file is read.

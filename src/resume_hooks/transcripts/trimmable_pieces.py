@@ -168,7 +168,7 @@ class PieceCollector:
                 self.thinking_characters.get(node.number, 0) + visible
             )
             self.answers_of_thinking[node.number] = node.message_id or node.uuid
-            yield Piece(node.number, at, THINKING_PIECE, size, digest=hash_thought(block))
+            yield Piece(node.number, at, THINKING_PIECE, size, digest=hash_thinking_block(block))
         elif kind in records.MEDIA_TYPES:
             yield Piece(node.number, at, MEDIA_PIECE, 0, media_tokens(block))
         elif kind == records.TEXT:
@@ -287,6 +287,6 @@ def _iterate_input_strings(value: object, at: Address) -> Iterator[tuple[Address
                     yield (*at, index, key), text
 
 
-def hash_thought(block: Record) -> int:
+def hash_thinking_block(block: Record) -> int:
     """Return a number that is equal for equal thinking blocks in this process."""
     return hash((get_string(block, "thinking"), get_string(block, "signature")))

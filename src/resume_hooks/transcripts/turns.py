@@ -40,7 +40,7 @@ class TurnRange(NamedTuple):
     last: int | None
     last_count: int = 0
 
-    def numbers_among(self, count: int) -> range:
+    def list_turn_numbers(self, count: int) -> range:
         """Return the numbers of the requested turns in a session with ``count`` turns.
 
         The number 0 is for the records before the first prompt. Raises UsageError if no requested

@@ -191,9 +191,9 @@ def test_a_child_contains_the_whole_digest(config_home: ConfigHome) -> None:
     """A handoff stores the whole digest on the line ``DIGEST_LINE_NUMBER``, after its title."""
     child = write_child_of(talk_with_work(), config_home, "go on")
     lines = Path(child).read_bytes().split(b"\n")
-    assert entries.parse_digest(parse_record(lines[DIGEST_LINE_NUMBER]) or {}) == talk_with_work().digest(
-        config_home
-    )
+    assert entries.parse_digest(
+        parse_record(lines[DIGEST_LINE_NUMBER]) or {}
+    ) == talk_with_work().digest(config_home)
     assert entries.read_digest(child) == talk_with_work().digest(config_home)
     assert HeadTail(child).custom_title
 

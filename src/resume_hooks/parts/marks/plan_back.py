@@ -50,7 +50,7 @@ from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.linearize import largest_valid_count, linearize_chain
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.provenance import BackTimes
+from resume_hooks.transcripts.provenance import RewindTimes
 from resume_hooks.transcripts.records import USER, Record, get_message
 from resume_hooks.transcripts.transcript import Transcript
 
@@ -303,7 +303,7 @@ def plan_back(
     sizes = Sizes(parent.context.tokens, tokens_after)
     head = child.make_first_line(
         parent.make_child_size(tokens_after),
-        rewind_times=BackTimes(mark.started_at, child.attributes.at),
+        rewind_times=RewindTimes(mark.started_at, child.attributes.at),
     )
     fresh_opening = FreshOpening(child, head, *closing, parent.ends, sizes)
     if child.agent != CLAUDE_NAME:

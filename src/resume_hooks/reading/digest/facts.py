@@ -18,9 +18,9 @@ from resume_hooks.reading.digest.prose import keep_typed_text, mark_pastes
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import is_placeholder
-from resume_hooks.transcripts.records import FILE_KEYS, Record, get_string, list_objects
+from resume_hooks.transcripts.records import FILE_PATH_INPUTS, Record, get_string, list_objects
 
-_PATH_KEYS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
+_PATH_KEYS = (*FILE_PATH_INPUTS, "path", "destination", "relative_path", "target_file", "filename")
 # The number of characters that are kept at the start and at the end of a long output.
 MAX_END_CHARACTERS = 2_000
 OMITTED_MIDDLE = "[... the middle of the output is left out ...]"

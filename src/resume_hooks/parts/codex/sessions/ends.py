@@ -180,7 +180,7 @@ class RolloutEnds(HeadTail):
 
     def has_record(self, wanted: Callable[[Record], bool]) -> bool:
         """Check whether any record of the newest file matches ``wanted``."""
-        if any(wanted(record) for record in self._records_within_reach):
+        if any(wanted(record) for record in self._head_and_tail_records):
             return True
         return not self.is_whole_file and any(
             wanted(record) for record in self._convert_lines(read_rollout_lines(self.path))
