@@ -439,7 +439,7 @@ def test_doctor_reports_sessions_that_cannot_be_linked(
     assert (len(tried), link_counts(config_home)) == (link_sessions.MAX_FAILED_LINKS, {})
     said = [each.detail for each in doctor.check_installation(CWD) if each.code == "vault-unheld"]
     assert len(said) == 1
-    assert "120 sessions not held" in said[0]
+    assert "120 sessions not protected" in said[0]
 
 
 def test_no_links_are_made_in_an_external_state_folder(
