@@ -1,4 +1,4 @@
-"""Tests of the other forms of a locator, and of their order.
+"""Tests of a locator's other forms, such as ``latest`` and ``#72``, and of their precedence.
 
 Ids, prefixes, paths and exact titles are tested in test_locate.py.
 """
@@ -63,7 +63,7 @@ def find_number(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) ->
 
 
 class SessionToWrite(NamedTuple):
-    """A session to write.
+    """A session that a test writes.
 
     ``more`` are records after its turns; ``cwd`` and ``fields`` apply to all its records.
     """
@@ -272,7 +272,7 @@ LOCATOR_CASES: dict[
 
 @pytest.mark.parametrize("case", LOCATOR_CASES)
 def test_each_form_of_a_locator_finds_its_session(config_home: ConfigHome, case: str) -> None:
-    """Each form of a locator finds its session, in the order that the cases describe.
+    """Each locator of a case finds the expected session or raises the expected error.
 
     A session with a higher number is older.
     """
@@ -289,7 +289,7 @@ def test_each_form_of_a_locator_finds_its_session(config_home: ConfigHome, case:
 
 
 def test_an_address_names_the_import_command(config_home: ConfigHome) -> None:
-    """A web address raises an error with the import command, without the address's secret."""
+    """A web address raises an error that shows the import command but no secret of the address."""
     with pytest.raises(UsageError) as caught:
         find_number(config_home, "https://example.org/a.jsonl?key=secret")
     assert (caught.value.remedy, caught.value.exit_code) == ("curl URL | resume-hooks import -", 2)
@@ -339,7 +339,7 @@ def test_many_candidates_are_counted(config_home: ConfigHome) -> None:
 
 
 def test_locators_work_in_a_models_shell(config_home: ConfigHome) -> None:
-    """The forms of a locator work the same in a shell of the model."""
+    """In a shell that the model runs, locators find the same session as in the user's shell."""
     write_numbered_talk(
         config_home, 1, custom_title("Fix the parser"), tag_record("wip"), pull_request_record(72)
     )
@@ -348,7 +348,7 @@ def test_locators_work_in_a_models_shell(config_home: ConfigHome) -> None:
 
 
 def test_resolvers_can_be_added_and_reordered(config_home: ConfigHome) -> None:
-    """``resolve_locator`` accepts other resolvers, in any order."""
+    """``resolve_locator`` uses the given resolvers, which may be custom, instead of its own."""
     path = write_numbered_talk(config_home, 1, custom_title("mine"))
 
     def find_by_nickname(words: str, around: LocatorScope) -> SessionFile | None:

@@ -41,7 +41,10 @@ def file_edit(
 
 
 def writer_of_line(text: str, line: str, *edits: FileEdit[int], nth: int = 0) -> int | None:
-    """Return the number of the edit that wrote the nth line with the text ``line``."""
+    """Return the number of the edit that wrote a line with the text ``line``.
+
+    If several lines have this text, ``nth`` selects one of them, counted from 0.
+    """
     lines = text.removesuffix("\n").split("\n")
     places = [number for number, each in enumerate(lines, 1) if each == line]
     return find_writing_edit(lines, places[nth], edits).record
@@ -196,7 +199,8 @@ def test_an_edit_without_the_whole_file_counts_if_it_is_the_first() -> None:
     )
 
 
-# The editor (0 is a person), the place, the number of deleted lines, and that of new ones.
+# Four numbers describe an edit: its author (0 is a person), its line number, and the counts of
+# deleted and new lines.
 RandomEdit = tuple[int, int, int, int]
 RANDOM_EDITS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 4), st.integers(0, 4)),
@@ -290,7 +294,10 @@ def changes_of_call(
     ],
 )
 def test_an_edit_changes_the_whole_file(given: Record, details: Record, hunk: EditHunk) -> None:
-    """The change of an Edit covers the whole file if the client recorded it, and else the edited text."""
+    """The change of an Edit covers the whole file if the client recorded the file's content.
+
+    Otherwise the change covers only the edited text.
+    """
     whole = {"file_path": FILE, "old_string": "b", "new_string": "c", **given}
     assert changes_of_call("Edit", whole, details) == [FileChange(FILE, (hunk,))]
 
@@ -341,7 +348,10 @@ def test_only_reads_and_edits_give_changes() -> None:
 
 
 def test_here_documents_count_as_changes() -> None:
-    """A here-document that a command writes to a file is a change, in the folder that it enters."""
+    """A here-document that a command writes to a file is a change of that file.
+
+    A relative path belongs to the folder that the command has entered with ``cd``.
+    """
     command = "cd sub\ncat > a <<'E'\nx\n\nE\ncat << F >> '/b c'\ny\nF\ncat > d <<G\n$z\nG\n"
     assert changes_of_call("Bash", {"command": command}) == [
         FileChange("sub/a", (EditHunk("", "x\n\n", is_whole_file=True),), is_content_unknown=True),

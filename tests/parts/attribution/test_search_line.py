@@ -51,7 +51,10 @@ def test_search_finds_the_session_and_record_of_a_line(
 def test_a_line_search_accepts_relative_and_absolute_paths(
     repo: Repository, find_writer: FindWriter, tmp_path: Path
 ) -> None:
-    """The path of a line may be relative, absolute or a link; in another project it needs ``--all``."""
+    """The path of a line may be relative, absolute or behind a link.
+
+    A line of another project is found only with ``--all``.
+    """
     own = repo.session(1, repo.write("src/sums.py", FIRST_VERSION))
     (tmp_path / "link").symlink_to(repo.root)
     assert find_writer("sums.py:1", cwd=repo.root / "src") == f"{own}:1"
@@ -240,7 +243,7 @@ def test_a_here_document_over_a_known_file_proves_nothing(
 def test_edits_count_in_every_worktree(
     repo: Repository, find_writer: FindWriter, git: Any, tmp_path: Path
 ) -> None:
-    """An edit in one worktree is found in the others."""
+    """An edit in one worktree of a repository is found in the repository's other worktrees."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(tmp_path, "init", "-q", "main")
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
@@ -386,16 +389,15 @@ def test_a_line_search_reads_archived_copies(repo: Repository, find_writer: Find
 def test_the_note_counts_sessions_not_indexed_yet(
     repo: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the index is incomplete, the result counts the sessions that may contain more.
+    """While the index is incomplete, the result counts the sessions that are not indexed yet.
 
-    A session counts if it contains the name of the file.
+    Only sessions that contain the file's name are counted.
     """
     repo.session(1, repo.write("sums.py", FIRST_VERSION))
     repo.session(2, repo.write("elsewhere.txt", "something else\n"))
     with monkeypatch.context() as patch:
-        patch.setattr(
-            connect, "lock_descriptor", lambda *_: False
-        )  # Another command seems to use the index.
+        # Another command seems to use the index.
+        patch.setattr(connect, "lock_descriptor", lambda *_: False)
         patch.setattr(connect, "index_in_background", lambda *_: None)
         early = search_line(repo, "sums.py:2", limit=0)
     assert (early.hits, early.unindexed_count, early.is_complete) == ([], 1, False)
@@ -443,7 +445,7 @@ def test_a_codex_patch_counts_as_an_edit(repo: Repository, code: int, named: boo
 def test_a_line_search_reveals_no_files_outside_projects(
     repo: Repository, cli: Cli, tmp_path: Path
 ) -> None:
-    """The search for a line reveals nothing about files outside the projects to a model.
+    """If a model searches for a line, the answer reveals nothing about files outside the projects.
 
     Models may run the search without permission.
     """

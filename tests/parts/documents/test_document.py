@@ -146,7 +146,10 @@ HOSTILE_TITLES = {
 
 @pytest.mark.parametrize("title", HOSTILE_TITLES.values(), ids=HOSTILE_TITLES)
 def test_hostile_text_does_not_change_the_structure(config_home: ConfigHome, title: str) -> None:
-    """Hostile text adds no key and no heading to the document, and no Markdown reader would load it."""
+    """Hostile text adds no key and no heading to the document.
+
+    A Markdown parser finds no HTML, image or link in the document.
+    """
     words = title.replace("\ud800", "?")  # A digest contains no lone surrogates.
     entries = {
         "todos": (DigestEntry(words, f"{SESSION}:1"), DigestEntry(f"# {words}", note=words)),

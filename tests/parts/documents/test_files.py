@@ -137,7 +137,10 @@ def test_a_relative_folder_stays_inside_the_project(
 def test_an_unwritable_document_is_a_warning(
     config_home: ConfigHome, project: Path, kind: str
 ) -> None:
-    """A document that cannot be written gives a warning, and only one folder would be created."""
+    """If a document cannot be written, the result has a warning and no document.
+
+    No part of the document's path is created.
+    """
     if kind == "file":
         (project / "a").write_text("x")
     folder = "/proc/b" if kind == "/proc" else "a/b"
@@ -167,7 +170,7 @@ def test_a_foreign_transcript_gets_no_document(
 
 
 def test_a_missing_project_gets_no_document(config_home: ConfigHome, project: Path) -> None:
-    """If the project's folder is missing, a warning is given, and the folder is not created."""
+    """If the project's folder is missing, the result has a warning, and the folder is not created."""
     project.rmdir()
     files = write_child_and_documents(config_home, project, handoff_dir="_handoffs")
     assert "is not here" in files.warnings[0]

@@ -145,7 +145,10 @@ def test_a_verb_that_needs_a_transcript_refuses_a_lost_session(
 def test_a_slightly_longer_history_is_not_read_again(
     lost_and_present_sessions: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a history that grew, only the new lines are read; a rewritten one is read again."""
+    """If lines were appended to the client's history, only these lines are read.
+
+    A history that was rewritten is read again as a whole.
+    """
 
     def lost_sessions() -> dict[str, Path]:
         found = store_of_agents(config_home.where, "prompts").sessions()
@@ -221,7 +224,7 @@ def test_a_start_hook_does_not_read_a_large_history(
 def test_the_message_about_a_single_lost_prompt_is_singular(
     lost_and_present_sessions: Path, config_home: ConfigHome
 ) -> None:
-    """The message has the singular for a single prompt."""
+    """The message about one lost prompt says "1 prompt" and "exists"."""
     lost_and_present_sessions.write_text(history_line(LOST_SESSION, "One only", LOST_AT) + "\n")
     assert describe_lost_prompts(config_home.where) == "1 prompt of 1 lost session still exists"
 
@@ -261,9 +264,8 @@ def test_a_lost_session_can_be_chosen_in_the_picker(terminal_home: TerminalHome)
     screen.wait_for(r"> prompts only · why does the zebra loop")
     screen.key("Enter")
     screen.wait_for("Only its prompts are left")
-    screen.wait_for(
-        "handoff " + r"\s*".join(session_id(7))
-    )  # The terminal may break the long line anywhere.
+    # The terminal may break the long line anywhere.
+    screen.wait_for("handoff " + r"\s*".join(session_id(7)))
     assert screen.wait_for_end() == 2
     named = terminal_home.run("resume", session_id(7))
     named.wait_for("Only its prompts are left")

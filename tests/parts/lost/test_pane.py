@@ -22,7 +22,7 @@ def test_the_pane_lists_a_lost_session(
 ) -> None:
     """The pane lists a lost session last, marks it, and finds it by its prompts.
 
-    It cannot be opened or forked, but handed off.
+    A lost session cannot be opened or forked, but a handoff of it can be made.
     """
     lost = session_id(7)
     said = {

@@ -70,7 +70,7 @@ def test_an_unsaved_mark_is_reported(
     for answer in answers:
         assert answer
         assert "resume-hooks failed" not in answer
-    if name != "vanishing":  # Some writes succeed with the error "vanishing".
+    if name != "vanishing":  # If the folder is removed repeatedly, some writes succeed.
         assert "could not be saved" in answers[0]
     assert Path(session_in_client).read_bytes() == before
 

@@ -22,9 +22,9 @@ def make_rewind(parent: locate.SessionFile, home: ConfigHome) -> str:
 
 
 def test_the_newest_rewind_is_found(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """``find_existing_child`` finds the child of a rewind, but not a handoff in its place.
+    """``find_existing_child`` finds a rewind's child only if it searches for a rewind.
 
-    For a handoff it does not find the rewind.
+    It does not return the child of a handoff at the same position instead.
     """
     write_handoff(parent, config_home, "")
     assert find_existing_child(load_parent(parent, config_home), "back", config_home.where) is None

@@ -64,7 +64,7 @@ def fork_session_file(document: Document, *words: str) -> Path:
 def test_four_parallel_rewinds_of_a_fork_make_one_child(
     parent: Path, document: Document, run_hook: RunHook
 ) -> None:
-    """Four parallel ``>back`` in a fork make one child, which each reply names."""
+    """Four parallel ``>back`` prompts in a fork make one child, and each reply names that child."""
     fork = fork_session_file(document, SESSION)
     continue_session(fork, at=-6)
     event = {
@@ -227,7 +227,7 @@ def test_back_in_a_fork_of_a_fork_returns_to_the_first_fork(
 
 
 def test_back_in_a_fork_returns_to_an_earlier_turn(parent: Path, document: Document) -> None:
-    """``back`` in a fork at an earlier turn returns to that turn and warns of the parent's later turns."""
+    """``back`` in a fork of the first turn returns to that turn, and warns of the parent's later turns."""
     fork = fork_session_file(document, SESSION, "--turn", "1")
     continue_session(fork, after="r1")
     found = document("back", fork.stem)
@@ -330,9 +330,8 @@ def test_the_client_command_back_opens_one_child(
     """``/back`` in a fork opens a child, and the same ``/back`` again opens the same child."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     fork = fork_session_file(document, SESSION)
-    continue_session(
-        fork, at=-20
-    )  # The time is in the past, because a continued fork would get another child.
+    # The times are in the past, because a fork that is continued later would get a second child.
+    continue_session(fork, at=-20)
     back = ask_module("back", session_id=fork.stem)
     assert back["fill"] == ""
     assert live_texts(fork.with_name(f"{back['open']}.jsonl"))[:4] == live_texts(parent)

@@ -114,7 +114,7 @@ COMMAND_RECORDS = [
 
 
 def test_a_mark_after_a_client_command_is_complete(tmp_path: Path) -> None:
-    """A mark after a command of the client does not wait for an answer."""
+    """A mark after a command of the client is placed after the command's output, without a model's answer."""
     found = place_mark(tmp_path, [*conversation(2), *COMMAND_RECORDS])
     assert (found.mark.uuid, found.is_step_unfinished) == ("o", False)
 

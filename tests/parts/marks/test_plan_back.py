@@ -82,7 +82,10 @@ def live_records(receipt: Receipt) -> list[Record]:
 
 
 def explored_session() -> list[Record]:
-    """Return two turns, and the exploration after them with a call. The mark is at ``r3``."""
+    """Return a session of two turns, followed by an exploration with a call.
+
+    The tests place the mark at ``r3``, the end of the second turn.
+    """
     return [
         *conversation(2),
         system("informational", uuid="i", parent="r3", ts=5),
@@ -143,7 +146,7 @@ def test_the_first_line_has_times_and_size(config_home: ConfigHome) -> None:
 
 
 def test_the_size_is_the_count_at_the_mark_plus_the_report(config_home: ConfigHome) -> None:
-    """The child's size is the count at the mark plus the report."""
+    """The child's size is the client's token count at the mark plus the tokens of the report."""
     made = write_rewind(config_home, explored_session(), "r3")
     assert made.tokens_before == 9_000
     assert 1_300 < made.tokens_after < 3_000
@@ -163,7 +166,7 @@ def test_an_older_lineage_block_stays_unchanged(config_home: ConfigHome) -> None
 
 
 def test_a_rewind_without_later_messages_has_the_report(config_home: ConfigHome) -> None:
-    """A rewind to the last message omits no record, and its card says so."""
+    """A rewind to the last message omits no record, and its card says that nothing followed the mark."""
     decided = plan_rewind(config_home, conversation(2), "r3")
     assert decided.omitted_records is None
     made = write_child(decided.child, Where())

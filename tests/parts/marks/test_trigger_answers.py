@@ -203,7 +203,10 @@ def test_a_confirmation_without_a_question_sets_no_mark(
 def test_the_old_trigger_name_still_works(
     type_prompt: TypePrompt, parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The names of 0.2.0, ``>checkpoint`` and ``>rewind``, still work and can be turned off."""
+    """The triggers' names of version 0.2.0, ``>checkpoint`` and ``>rewind``, still work.
+
+    ``RESUME_HOOKS_TRIGGERS_OFF`` accepts these names, too.
+    """
     text = type_prompt(">checkpoint try it")
     assert "back to here   >back what" in text
     assert "checkpoint" not in text
@@ -237,9 +240,9 @@ def test_back_with_an_empty_report_is_refused(
 def test_a_mark_in_a_sub_agent_is_refused(
     type_prompt: TypePrompt, parent: Path, prompt: str
 ) -> None:
-    """``mark`` and ``back`` are refused in a sub-agent, which the event's ``agent_id`` shows.
+    """``mark`` and ``back`` are refused in a sub-agent, which is recognized by the event's ``agent_id``.
 
-    The agent's type alone does not show it, since a whole session may run as an agent.
+    The event's ``agent_type`` is not enough, since a whole session may run as an agent.
     """
     text = type_prompt(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
     assert "A sub-agent has no marks" in text
@@ -275,7 +278,7 @@ def test_a_second_back_shows_the_existing_child(type_prompt: TypePrompt, parent:
 def test_a_mark_during_a_turn_is_placed_at_the_last_complete_step(
     type_prompt: TypePrompt, parent: Path
 ) -> None:
-    """A mark that is set during a turn is after the last complete step, and the card says so."""
+    """A mark that is set during a turn is placed after the last complete step, and the card says so."""
     with parent.open("ab") as stream:
         stream.write(line(tool_use("c", uuid="t", parent="r3", ts=60)) + b"\n")
     text = type_prompt(">mark x")
@@ -303,7 +306,10 @@ def test_back_to_a_lost_mark_warns(type_prompt: TypePrompt, parent: Path) -> Non
 def test_parallel_back_commands_make_one_child(
     type_prompt: TypePrompt, run_hook: RunHook, parent: Path
 ) -> None:
-    """Four parallel ``>back`` make one child; the others find no mark or report that it is made."""
+    """Four parallel ``>back`` prompts make one child.
+
+    The other three replies say that no mark is active or that another process is going back.
+    """
     type_prompt(">mark x")
     continue_session(parent)
     event = {"session_id": SESSION, "prompt": ">back it was slower"}
@@ -394,7 +400,7 @@ def test_a_failed_second_mark_keeps_the_first(
 def test_the_receipt_of_back_names_rewind_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """The receipt of ``back`` shows the command of ``rewind-files`` if files can be restored.
 
-    It works without ``resume-hooks`` on PATH.
+    If ``resume-hooks`` is not on PATH, the command has the full path of the engine.
     """
     kept = OmittedRecords(TranscriptNames(SESSION, "11111111"), 5, 6, "e1")
     assert f"    resume-hooks rewind-files {SESSION} --to e1" in format_unchanged_lines(

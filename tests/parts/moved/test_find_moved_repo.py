@@ -39,7 +39,7 @@ def repository(tmp_path: Path, git: Any) -> Path:
 def traces_in_deleted_folder(
     folder: object, *, commits: tuple[str, ...] = (), files: tuple[str, ...] = ()
 ) -> FolderMentions:
-    """Return the traces of a session in a deleted folder."""
+    """Return the traces of a session whose folder ``folder`` was deleted."""
     return FolderMentions(str(folder), commits, files)
 
 
@@ -117,7 +117,7 @@ def test_the_repository_of_a_removed_worktree_is_found(repository: Path, git: An
 
 
 def test_the_likeliest_folder_is_first(repository: Path, tmp_path: Path, git: Any) -> None:
-    """A folder with a commit of the session precedes one that only has a file of the same name."""
+    """A folder with a commit of the session comes before a folder that only has a file of the same name."""
     commit = git(repository, "rev-parse", "HEAD")
     like = tmp_path / "like"
     like.mkdir()

@@ -157,7 +157,10 @@ def test_a_killed_rehome_can_be_repeated(config_home: ConfigHome) -> None:
 
 
 def test_parallel_rehomes_copy_each_session_once(config_home: ConfigHome) -> None:
-    """Of four parallel ``rehome``, one copies the sessions, and the others find the copies."""
+    """Four ``rehome`` commands that run in parallel copy each session once.
+
+    One command copies the sessions, and the others find the copies.
+    """
     old, new = str(config_home.root / "old"), str(config_home.root / "new")
     Path(new).mkdir()
     for number in (1, 2):

@@ -74,9 +74,9 @@ class TestMissingFolder:
         config_home: ConfigHome,
         words: tuple[str, ...],
     ) -> None:
-        """``resume --print`` fails with the command that re-homes the session, and writes nothing.
+        """``resume --print`` fails with the command that re-homes the session, and writes no file.
 
-        ``resume --fork`` and ``continue`` do the same.
+        ``resume --fork`` and ``continue`` fail in the same way.
         """
         done = cli(words[0], session_id(5), *words[1:])
         assert (done.returncode, done.stdout) == (1, b"")

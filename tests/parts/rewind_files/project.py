@@ -73,7 +73,7 @@ def write_call(path: str, content: str, *, uuid: str, parent: str) -> list[Recor
 
 
 class Project:
-    """A project folder of the test, its config home, and the client's backups of its files."""
+    """A project folder for a test, the config home, and the client's backups of the project's files."""
 
     def __init__(self, home: ConfigHome, folder: Path) -> None:
         self.home = home

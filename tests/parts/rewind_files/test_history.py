@@ -151,7 +151,10 @@ def test_too_many_files_are_refused(project: Project, monkeypatch: pytest.Monkey
 
 
 def test_the_digest_of_an_edit_is_of_the_resulting_text(project: Project) -> None:
-    """The digest of an edit is that of the file after it; "" if the result does not show the text."""
+    """The digest of an edit is the digest of the file after the edit.
+
+    The digest is ``""`` if the call's result does not show the new text.
+    """
     records = write_call("/p/a", "one\r\n", uuid="e1", parent="a1")
     changed = write_call("/p/b", "", uuid="e2", parent="a1")
     changed[1]["toolUseResult"] = {
@@ -281,7 +284,7 @@ def test_a_prompt_without_a_state_uses_the_previous_state(project: Project) -> N
 
 
 def test_a_state_is_valid_until_the_next_edit(project: Project) -> None:
-    """A state also applies to an earlier prompt if no edit is between them.
+    """A state also applies to an earlier prompt if no file was edited between the two prompts.
 
     Newer clients record no state for a very short turn.
     """
@@ -294,7 +297,10 @@ def test_a_state_is_valid_until_the_next_edit(project: Project) -> None:
 
 
 def test_a_prompt_before_the_first_state_has_none(project: Project) -> None:
-    """A prompt before an edit and the first state has none, and the error names the first one."""
+    """A prompt has no state if a file was edited between the prompt and the first recorded state.
+
+    The error names the turn of the first recorded state.
+    """
     with pytest.raises(NoFileHistory, match="at or before turn 1") as caught:
         state_at_prompt(
             project,
@@ -320,10 +326,10 @@ def branched_prompts() -> list[object]:
 
 @pytest.mark.parametrize(("to", "tracked"), [("1", {"b", "c"}), ("2", {"b"}), ("3", {"c"})])
 def test_states_of_another_branch_are_ignored(project: Project, to: str, tracked: set[str]) -> None:
-    """States on other branches than the prompt's are ignored.
+    """States of prompts on other branches than the chosen prompt are ignored.
 
-    States on all branches after the prompt count, because a file's first backup has its content at
-    the prompt.
+    All states after the chosen prompt are used, even if their branches differ. A file's first
+    backup has the content that the file had at the prompt.
     """
     assert {
         path

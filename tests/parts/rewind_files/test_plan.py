@@ -98,7 +98,7 @@ def test_a_file_tracked_later_is_restored_to_its_first_backup(project: Project) 
 
 
 def test_a_file_without_a_first_backup_is_left_alone(project: Project) -> None:
-    """A file whose first version has no backup is reported as missing."""
+    """A file that was first backed up as version 2 is reported as missing."""
     session = project.write_session(
         [
             *turns_on_one_chain(2),
@@ -216,7 +216,7 @@ def test_a_missing_project_is_refused(project: Project) -> None:
 def test_a_session_without_a_folder_is_refused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session that names no folder raises ``CantRestore``, even in the current project."""
+    """A session that names no folder raises ``CantRestore``, even if the user is in the project."""
     monkeypatch.setenv("PWD", str(project.folder))
     lost = [
         {key: value for key, value in record.items() if key != "cwd"}
@@ -234,7 +234,10 @@ def test_a_session_without_a_folder_is_refused(
 
 
 def test_a_session_without_an_id_is_refused(project: Project) -> None:
-    """A session without an id raises ``CantRestore``, because the file's name could be ``..``."""
+    """A session without an id raises ``CantRestore``.
+
+    The id cannot be taken from the transcript's file name, because that name could be ``..``.
+    """
     session = project.session_with_backups({"a": project.write_backup("a", "old\n")})
     path = Path(session.path).with_name("...jsonl")
     path.write_bytes(Path(session.path).read_bytes().replace(b'"sessionId"', b'"was"'))
@@ -363,7 +366,8 @@ def test_changes_since_the_last_edit_are_marked(
 ) -> None:
     """A change notes that the file was changed after the last edit of the current turn.
 
-    The result of the edit shows its content, since no state has it yet.
+    No state has the file's content after this edit yet, so the content is taken from the edit's
+    result.
     """
     path = project.write_file("a", there)
     records = [
@@ -404,7 +408,10 @@ def test_only_backups_of_the_session_are_used(project: Project) -> None:
 
 
 def test_a_child_does_not_use_its_parents_backups(project: Project) -> None:
-    """A child does not use its parent's backups, because the same name may have another content."""
+    """A child does not use its parent's backups.
+
+    A backup of the parent may have the same name and another content.
+    """
     project.write_file("a", "new\n")
     session = project.session_with_backups({"a": project.write_backup("a", "old\n")})
     child = write_child(fork.plan_fork(session, project.home.where), project.home.where)
@@ -466,13 +473,16 @@ def test_hostile_paths_are_refused(path: str) -> None:
     ],
 )
 def test_paths_below_the_project_are_accepted(path: str, inner: str) -> None:
-    """A path below the project is accepted, relative or with either name of the project."""
+    """A path inside the project is accepted if it is relative or starts with the project's path.
+
+    The project's path may be given with its links or with the links resolved.
+    """
     place = ProjectRoot("/named", "/real").resolve_path(path)
     assert (place.path, place.parts, place.refusal_reason) == (inner, tuple(inner.split("/")), "")
 
 
 def test_the_root_is_the_target_of_the_link(tmp_path: Path) -> None:
-    """``from_folder`` keeps the project's name and the folder to which its links lead."""
+    """``from_folder`` stores the folder's path as it was given and its path with links resolved."""
     (tmp_path / "real").mkdir()
     os.symlink(tmp_path / "real", tmp_path / "named")
     root = ProjectRoot.from_folder(f"{tmp_path}/named/", Where({"HOME": "/nowhere"}))

@@ -1,6 +1,7 @@
 """Tests of writing restored files.
 
-Either all files are written or none, earlier files are copied, and a run can be undone.
+Either all files are written or none. The files are copied before they are overwritten, and an undo
+restores the copies.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def plan_four_changes(project: Project) -> FilesPlan:
 
 
 def old_contents() -> dict[str, bytes]:
-    """Return the contents of the project after a complete restore."""
+    """Return the contents that the project's files have after a complete restore."""
     return {name: content.encode() for name, content in OLD_CONTENTS.items() if content is not None}
 
 
@@ -135,7 +136,8 @@ def test_a_run_without_a_manifest_is_ignored(project: Project) -> None:
     (Path(kept).parent / "9999").mkdir()
     (Path(kept).parent / "9999" / "manifest.json.new").write_text("{")
     with (Path(kept) / "manifest.json").open("a") as stream:
-        stream.write(" " * 2 * 1024 * 1024)  # A manifest of thousands of files is as long.
+        # A manifest that lists thousands of files has this size, too.
+        stream.write(" " * 2 * 1024 * 1024)
     assert len(restore_files.plan_undo(SESSION, project.home.where).changes_to_write) == 4
 
 

@@ -163,7 +163,7 @@ def test_contradictory_options_are_refused(
 def test_one_refused_file_prevents_all_writes_without_partial(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If a file is refused, no file is written; with ``--partial`` the others are.
+    """If one file is refused, no file is written. With ``--partial``, the other files are written.
 
     The exit code is 1 in both cases.
     """

@@ -87,7 +87,7 @@ def test_a_secret_in_a_folder_name_is_reported_once(config_home: ConfigHome) -> 
 
 
 def test_secrets_in_names_of_plans_and_models_are_redacted() -> None:
-    """Secrets in the names of plans and models are removed, because they link no records."""
+    """Secrets in the names of plans and models are removed, because these names link no records."""
     line = session_bytes(
         [
             {
@@ -112,7 +112,7 @@ def test_the_audit_state_contains_no_secret(
 
 
 def test_only_appended_bytes_are_read(config_home: ConfigHome, session_with_secret: Path) -> None:
-    """A second audit reads no bytes, and after an append only the new ones."""
+    """A second audit reads no bytes, and an audit after an append reads only the appended bytes."""
     first = audit_everything(config_home)
     assert first.bytes_read == first.total_bytes == session_with_secret.stat().st_size
     assert audit_everything(config_home).bytes_read == 0
@@ -252,7 +252,7 @@ def test_a_deleted_file_is_removed_from_the_audit_state(
 
 
 def test_archived_sessions_are_scanned(config_home: ConfigHome, session_with_secret: Path) -> None:
-    """An audit searches archived sessions once, until they change."""
+    """An audit finds secrets in archived sessions, and reads an archived session only once."""
     archive_session(session_file(str(session_with_secret)), config_home.where)
     found = audit_everything(config_home)
     places = {leak.place: leak for leak in found.leaks}
@@ -351,7 +351,7 @@ PRINTED_SECRET = "vkWqzTe482Q"
 
 
 def session_that_prints_a_secret() -> list[dict[str, Any]]:
-    """Return a session with a command that prints a password, and with its output."""
+    """Return a session whose command prints a password, together with the command's output."""
     command = {"command": "printenv DB_PASSWORD"}
     return [
         user("the database refuses us", uuid="a", parent=None),
@@ -361,7 +361,7 @@ def session_that_prints_a_secret() -> list[dict[str, Any]]:
 
 
 def test_a_printed_secret_is_found_by_its_command(config_home: ConfigHome) -> None:
-    """A printed password is found in the output, because the command names it."""
+    """A password in a command's output is found, because the command names a password's variable."""
     path = Path(write_session(config_home.project(), SESSION, session_that_prints_a_secret()))
     (leak,) = audit_everything(config_home).leaks
     assert (leak.uuid, leak.line, leak.length) == ("c", 2, len(PRINTED_SECRET))
@@ -370,7 +370,7 @@ def test_a_printed_secret_is_found_by_its_command(config_home: ConfigHome) -> No
 
 
 def test_an_output_appended_after_a_scan_is_found(config_home: ConfigHome) -> None:
-    """A printed password is found if the output was appended after the last audit."""
+    """A password in an output is found even if the output was appended after the audit read its command."""
     path = Path(write_session(config_home.project(), SESSION, session_that_prints_a_secret()[:2]))
     assert not audit_everything(config_home).leaks
     with path.open("ab") as stream:

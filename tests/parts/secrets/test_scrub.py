@@ -37,9 +37,10 @@ def session_with_secret(config_home: ConfigHome) -> Path:
 def test_scrub_lists_the_places_that_still_contain_secrets(
     session_with_secret: Path, document: Document
 ) -> None:
-    """``scrub`` makes a child without secrets.
+    """``scrub`` writes a child without secrets.
 
-    It lists the places that still contain them, with the command that removes them there.
+    It lists each place that still contains a secret, with the command that removes the secret
+    there.
     """
     found = document("scrub", SESSION)
     data = found["data"]
@@ -136,7 +137,7 @@ def test_scrub_removes_a_secret_from_standard_input(
 def test_an_unscrubbed_place_sets_the_exit_code(
     session_with_secret: Path, document: Document, cli: Cli
 ) -> None:
-    """``scrub`` fails if a place of the session still contains a secret."""
+    """``scrub`` fails if a file of the session still contains a secret."""
     picture = write_old_file(
         session_with_secret.with_suffix("") / "tool-results" / "a.bin",
         b"\0" + FIRST_SECRET.encode(),

@@ -119,7 +119,7 @@ def test_export_prints_only_the_document(
 def test_an_unredacted_export_says_so(
     cli: Cli, document: Document, session_with_secret: Path, current_folder: Path
 ) -> None:
-    """``export --no-redact`` warns that nothing was removed, also in the document."""
+    """``export --no-redact`` warns that no secret was removed, and writes the warning to the document."""
     answer = document("export", SESSION, "--no-redact", "-o", "raw.md")
     assert answer["data"]["redacted"] is None
     assert answer["warnings"] == [
@@ -133,7 +133,7 @@ def test_an_unredacted_export_says_so(
 def test_export_writes_a_lineage(
     document: Document, session_with_secret: Path, current_folder: Path, config_home: ConfigHome
 ) -> None:
-    """``export --lineage`` starts with the oldest session and has copied records once."""
+    """``export --lineage`` exports the oldest session first, and each copied record only once."""
     told = {
         "parent_session_file": str(session_with_secret),
         "parent_session_id": SESSION,

@@ -37,7 +37,7 @@ def list_all_files(home: ConfigHome) -> list[str]:
 
 
 def test_import_reads_standard_input(document: Document, config_home: ConfigHome) -> None:
-    """``import -`` reads standard input and makes a session of the current folder.
+    """``import -`` reads standard input and adds the session to the project of the current folder.
 
     No other file is written.
     """
@@ -82,7 +82,7 @@ def test_import_reads_a_file(cli: Cli, config_home: ConfigHome, tmp_path: Path) 
 def test_import_home_chooses_the_folder(
     document: Document, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """``import --home`` makes a session of that folder, and refuses a missing folder."""
+    """``import --home`` adds the session to the project of that folder, and refuses a missing folder."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(TRANSCRIPT_BYTES)
     data = document("import", str(path), "--home", str(tmp_path))["data"]
@@ -94,7 +94,7 @@ def test_import_home_chooses_the_folder(
 def test_a_dry_run_imports_nothing(
     cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path
 ) -> None:
-    """``import --dry-run`` shows the same numbers and writes no file."""
+    """``import --dry-run`` prints the number of records, but no session id, and writes no file."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(TRANSCRIPT_BYTES)
     data = document("import", str(path), "--dry-run")["data"]
@@ -304,7 +304,10 @@ def test_import_lists_the_sessions_of_a_bundle(
 
 
 def test_import_prints_how_to_continue_a_bundle(cli: Cli, bundle_of_two_sessions: Path) -> None:
-    """The import of a bundle prints how to continue, and a second import finds the sessions."""
+    """The import of a bundle prints the commands that continue its sessions.
+
+    A second import reports that both sessions are known.
+    """
     done = cli("import", str(bundle_of_two_sessions))
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()

@@ -37,13 +37,19 @@ from tests.redaction.examples import examples
 from tests.redaction.planted import FORMS, Form
 
 FORBIDDEN_RUN = 3
-"""Number of consecutive characters of a secret that may not be in an output."""
+"""Number of consecutive characters of a secret that may not be in an output.
+
+The number applies to characters of which at least one is neither a letter nor a digit.
+"""
 
 RECOGNIZED_LENGTH = 8
-"""Number of characters of a secret that are recognized at the end or the start of a text."""
+"""Number of a secret's last or first characters by which a shortened secret is recognized."""
 
 FORBIDDEN_LETTER_RUN = 6
-"""The same number for a secret of common letters, since three of them may occur by chance."""
+"""Number of consecutive characters of a secret, of any kind, that may not be in an output.
+
+This number is larger than ``FORBIDDEN_RUN``, since three letters may be in an output by chance.
+"""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """The id of a session or record, whose characters are random, too."""
@@ -59,7 +65,7 @@ TESTED_FORMS = [
 def records_with_secret(form: Form, secret: str) -> list[Record]:
     """Return a session with a secret in every field, for example titles, calls and file names.
 
-    The secret is also encoded. A long one is split between two messages.
+    Some fields have the secret in an encoded form. A long secret is split between two messages.
     """
     told = form.words.format(secret)
     half = len(secret) // 2 if len(secret) >= 2 * RECOGNIZED_LENGTH else len(secret)
@@ -124,9 +130,10 @@ def attachment_record(file: str, text: str) -> Record:
 
 
 def remaining_runs(text: str, secret: str, without: str) -> list[str]:
-    """Return the parts of a secret that a text contains.
+    """Return the parts of ``secret`` that ``text`` contains.
 
-    Parts that are also in ``without``, the same text about another secret, are omitted.
+    Parts that ``without`` contains are omitted. ``without`` is the same output of a session with
+    another secret.
     """
     runs = {
         secret[at : at + FORBIDDEN_LETTER_RUN]
@@ -202,7 +209,7 @@ def secrets_of_rules() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("part", range(4))
 def test_no_output_contains_the_secret_of_a_rule(config_home: ConfigHome, part: int) -> None:
-    """No output contains the secret of a rule, even where it occurs without its context."""
+    """No output contains the secret of a rule, even in an answer that has the secret alone."""
     secrets = secrets_of_rules()[part::4]
     records = [user("please deploy", uuid="u", parent=None, ts=0, cwd="/srv")]
     for number, (text, value) in enumerate(secrets):

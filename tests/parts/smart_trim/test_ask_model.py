@@ -124,7 +124,10 @@ def test_the_costs_of_all_calls_are_added(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("good", [0, 1])
 def test_a_failed_call_fails_the_whole_request(config_home: ConfigHome, good: int) -> None:
-    """If one call fails, the whole request fails, with the cost so far and the other command."""
+    """If one call fails, the whole request fails.
+
+    The error has the cost of the earlier calls and names the command without a model.
+    """
     with pytest.raises(HeadlessFailed) as failed:
         choices_of_model(
             FailingModel(good), offer_of_file(session_with_outputs(config_home, 90), config_home)

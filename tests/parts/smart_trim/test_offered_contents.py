@@ -93,7 +93,10 @@ def test_the_last_long_text_of_each_turn_stays(config_home: ConfigHome) -> None:
 
 
 def test_contents_of_recent_turns_are_not_offered(config_home: ConfigHome) -> None:
-    """Contents of recent turns are not offered; by default the setting has their number."""
+    """Contents of recent turns are not offered.
+
+    ``keep`` is the number of recent turns; if it is None, the setting applies.
+    """
     chain = (
         Chain()
         .ask("one")
@@ -139,7 +142,7 @@ def test_the_model_judges_all_contents_but_thinking_if_the_user_has_wishes(
 
 
 def test_an_offered_content_has_notes_on_its_outcome(config_home: ConfigHome) -> None:
-    """An offered content has notes on failures and on later calls with the same file or command."""
+    """An offered content has notes on failures and on later calls for the same file or command."""
     chain = Chain().ask("go").tool("t1", "Bash", LONG_OUTPUT, command="make", error=True)
     chain.ask("again").tool("t2", "Bash", LONG_OUTPUT + "2", command="make", error=True)
     found = offer_of_file(write_project_session(config_home, chain), config_home)

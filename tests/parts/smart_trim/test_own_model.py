@@ -59,7 +59,10 @@ def module_reply(args: str = "--smart", **more: Any) -> dict[str, Any]:
 
 
 def reply_in_warm_client(args: str = "--smart", **forked: Any) -> dict[str, Any]:
-    """Return the engine's reply to a waiting module, which reports on the session's own model."""
+    """Return the engine's reply to ``/trim`` while the module waits for an answer of the session's model.
+
+    ``forked`` has the fields of the module's report on that model.
+    """
     return module_reply(args, waiting=True, forked={"model": OWN_MODEL, **forked})
 
 
@@ -70,9 +73,10 @@ def reply_after_choices(*rows: dict[str, Any], args: str = "--smart") -> dict[st
 
 
 def test_a_yes_writes_the_shown_plan(warm_session: Path) -> None:
-    """After a yes, the child is written exactly as the question showed; before, only a note is.
+    """After a yes, the child is written exactly as the question showed it.
 
-    The parent is unchanged, and a second yes opens the same child.
+    Before the yes, no child is written. The parent is unchanged, and a second yes opens the same
+    child.
     """
     before = warm_session.read_bytes()
     assert set(module_reply()) == {"wait"}
@@ -203,7 +207,7 @@ def test_a_session_changed_meanwhile_makes_no_child(warm_session: Path, when: st
 
 
 def test_text_after_the_offered_contents_is_harmless(warm_session: Path) -> None:
-    """Records that follow the offered contents don't matter, and the child includes them."""
+    """The child also includes records that were added after the model was asked."""
     reply_in_warm_client()
     with warm_session.open("ab") as stream:
         stream.write(line({"type": "system", "subtype": "note", "sessionId": SESSION}) + b"\n")
@@ -214,7 +218,7 @@ def test_text_after_the_offered_contents_is_harmless(warm_session: Path) -> None
 
 
 def test_a_yes_answers_the_newest_preview(warm_session: Path) -> None:
-    """A yes answers the newest question, and none is open while the model is asked."""
+    """A yes answers the newest question, and no question is open while the model is asked."""
     module_reply("--threshold 100")
     reply_in_warm_client()
     assert "nothing to confirm" in module_reply("yes")["text"]
@@ -256,7 +260,10 @@ def test_without_the_module_the_shell_command_is_shown(
 def test_unknown_options_are_refused(
     warm_session: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool
 ) -> None:
-    """``/trim --smart`` refuses options after it; without this part, ``--smart`` itself is unknown."""
+    """``/trim --smart`` refuses other options after ``--smart``.
+
+    If the part ``smart_trim`` is not installed, ``--smart`` itself is refused as unknown.
+    """
     monkeypatch.setattr(seam, "is_installed", lambda _: there)
     said = "takes plain words, not options" if there else "'--smart' is not an option of /trim"
     assert said in module_reply("--smart --keep-recent 3" if there else "--smart")["text"]

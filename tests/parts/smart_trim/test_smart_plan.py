@@ -240,7 +240,7 @@ def test_a_plan_is_refused_after_its_contents_changed(
 
 
 def test_a_stored_plan_gives_the_same_child(config_home: ConfigHome) -> None:
-    """The verdicts of a plan give the same plan again without a model."""
+    """A plan that is built again from its stored verdicts is the same, without another model call."""
     path = session_with_outputs(config_home)
     planned = plan_with_model(
         offer_of_file(path, config_home), model_that_drops_everything(), config_home
@@ -290,7 +290,10 @@ def check_smart_trim(
     model: FakeModel,
     rules: Sequence[str] = RULES_WITHOUT_INSTRUCTIONS,
 ) -> None:
-    """Check that a smart trim is complete, can be restored, and offers the trimmed contents no more."""
+    """Check that a smart trim is complete and can be restored.
+
+    The trimmed contents may not be offered again in the child.
+    """
     what = offer_of_file(path, home, rules=rules)
     planned = plan_with_model(what, model, home, folder=str(home.project()))
     receipt = plan.write_smart_trim(planned, home.where)
@@ -432,7 +435,10 @@ def test_any_text_becomes_a_description(text: str) -> None:
 
 
 def test_the_description_is_in_the_placeholder(config_home: ConfigHome) -> None:
-    """The description is quoted at the end of the placeholder; without one, it is that of ``trim``."""
+    """The placeholder ends with the quoted description.
+
+    Without a description, the placeholder is the same as in a plain ``trim``.
+    """
     what = offer_of_file(session_with_equal_outputs(config_home), config_home)
     rows = match_verdicts(
         what,

@@ -69,9 +69,9 @@ def test_deleted_sessions_still_count(config_home: ConfigHome) -> None:
 
 
 def test_counts_of_an_older_version_are_renewed(config_home: ConfigHome) -> None:
-    """Counts of an older version are renewed if the file exists, and kept otherwise.
+    """Counts of an older version are renewed if the transcript still exists, and kept otherwise.
 
-    The older counts lack the calls before the first edit.
+    Counts of an older version do not include the calls before the first edit.
     """
     project = config_home.project()
     path = write_session(project, SESSION, conversation(2))
@@ -133,11 +133,14 @@ def fresh_child(kind: str, parent: str, at: float) -> list[Any]:
 
 
 def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
-    """A child's saving is its parent's size at that time minus the size of its first request."""
+    """A child's saving is the difference between two sizes.
+
+    The first is the size of the parent when the child was made, and the second is that of the
+    child's first request.
+    """
     project = config_home.project()
-    write_session(
-        project, SESSION, conversation(3)
-    )  # The parent has 1,500 tokens at its end, and 1,300 after four seconds.
+    # The parent has 1,500 tokens at its end, and 1,300 after four seconds.
+    write_session(project, SESSION, conversation(3))
     own = [
         user("go on", uuid="p", parent="o", ts=20, session_id=OTHER_ID),
         assistant("yes", uuid="q", parent="p", ts=21, session_id=OTHER_ID, tokens=400),
@@ -155,7 +158,7 @@ def test_the_saving_of_a_child_is_measured(config_home: ConfigHome) -> None:
 
 
 def test_an_unused_child_has_no_saving(config_home: ConfigHome) -> None:
-    """A child that was not continued has no saving, and neither has one whose parent is unknown."""
+    """A child has no saving if it was not continued or if its parent is unknown."""
     write_session(config_home.project(), SESSION, conversation(3))
     write_session(config_home.project(), OTHER_ID, fresh_child("handoff", SESSION, 9))
     (saving,) = statistics_of_all_projects(gather_counts(config_home.where)).savings
@@ -258,7 +261,7 @@ def test_the_number_of_counted_deleted_transcripts_is_limited(
 def test_a_percentile_is_a_measured_duration(
     durations: dict[int, int], percent: int, value: int
 ) -> None:
-    """A compute_percentile is one of the measured durations."""
+    """A percentile is one of the measured durations."""
     assert compute_percentile(durations, percent) == value
 
 
@@ -315,7 +318,7 @@ def test_the_entries_of_the_state_folder_are_measured(
 def test_a_session_opened_by_clear_counts_as_handoff(config_home: ConfigHome) -> None:
     """A session that ``/clear`` opened with a handoff counts as a handoff.
 
-    The child that it replaced is not counted.
+    The child that this session replaced is not counted.
     """
     project, where = config_home.project(), config_home.where
     rows = [user("go", uuid="u"), assistant("done", uuid="a", parent="u", tokens=90_000)]

@@ -119,7 +119,8 @@ def test_a_subagent_has_no_turns(tmp_path: Path) -> None:
 def test_calls_before_the_first_edit_are_counted(tmp_path: Path) -> None:
     """The calls before the first edit are counted after a start and after each compaction.
 
-    A stretch without an edit is counted separately, and a sub-agent has no stretches.
+    If no edit follows, ``NO_EDIT_CALLS`` is counted instead. For a sub-agent, these calls are not
+    counted.
     """
 
     def calls_with_first_edit(*names: str, at: int) -> list[dict[str, Any]]:

@@ -31,9 +31,10 @@ def prices_by_setting(found: list[Price]) -> dict[tuple[str, int], Price]:
 
 
 def test_without_a_threshold_the_price_is_the_actual_one() -> None:
-    """Without a threshold, the price is the actual one.
+    """Without a threshold, the simulated cost is the actual cost.
 
-    Tokens that are read from the cache cost 0.1, written ones 1.25 or 2, and answers 5.
+    The cost of a token, in input tokens, is 0.1 if it was read from the cache, 1.25 or 2 if it was
+    written to the cache, and 5 if it is part of an answer.
     """
     for lifetime, rate in ((DEFAULT_CACHE_SECONDS, 1.25), (LONG_CACHE_SECONDS, 2)):
         (paid, *rest) = price_thresholds([requests_of_turns(3, lifetime=lifetime), []], "")
@@ -43,9 +44,9 @@ def test_without_a_threshold_the_price_is_the_actual_one() -> None:
 
 
 def test_a_simulated_trim_halves_the_context() -> None:
-    """A simulated trim halves the context at the end of the first turn above the threshold.
+    """After the first turn above the threshold, a simulated trim removes half of the context's growth.
 
-    The next request writes the remaining tokens to the cache, except for the shared base.
+    The next request writes the remaining tokens to the cache, except those that all sessions share.
     """
     paid, found = (
         price_thresholds([requests_of_turns(9)], "")[0],
@@ -103,7 +104,7 @@ def test_since_limits_the_priced_requests() -> None:
 def test_stats_print_the_threshold_table(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``stats --threshold`` prints a table with its assumptions, without sub-agents."""
+    """``stats --threshold`` prints a table with its assumptions, and leaves out sub-agents."""
     rows = [
         user("a", uuid="u1", ts=1),
         assistant("b", uuid="a1", parent="u1", ts=2, tokens=40_000),

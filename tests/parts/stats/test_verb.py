@@ -46,7 +46,7 @@ def sessions_of_two_projects(config_home: ConfigHome) -> None:
 
 @pytest.mark.usefixtures("sessions_of_two_projects")
 def test_stats_cover_one_project_or_all(cli: Cli, document: Document) -> None:
-    """``stats`` covers the current project, ``--all`` all projects, and ``--project`` one."""
+    """``stats`` covers the current project, ``--all`` all projects, and ``--project`` the named project."""
     data = document("stats")["data"]
     assert (data["sessions"], data["months"][0]["turns"]) == (1, 2)
     assert data["hooks"] == [
@@ -96,7 +96,7 @@ def used_handoff(parent: str, name: str, tokens: int) -> list[Record]:
 
 
 def test_savings_cover_only_measured_children(config_home: ConfigHome, cli: Cli) -> None:
-    """Of two children that were continued, only the one with a known parent is in the sums."""
+    """Only children with a known parent are in the sums of savings, even if others were continued, too."""
     folder = config_home.project()
     write_session(folder, SESSION, conversation(3))
     for number, parent in ((2, SESSION), (3, session_id(9))):

@@ -136,7 +136,7 @@ def test_a_handoff_names_the_sub_agent(shared_subagent: Path, document: Document
     assert "\nlast request, USER :0\n  find the leak\n" in opening
     assert "prompt 0" not in opening
     assert "find the leak" in document("read", f"{SESSION[:8]}/{SUBAGENT_NAME}:0")["data"]["text"]
-    # The sub-agent is named by its path here.
+    # This handoff names the sub-agent by its path.
     made = document("handoff", str(shared_subagent), "-n", "fix it")["data"]
     first = orjson.loads(Path(made["file"]).read_bytes().partition(b"\n")[0])["continue_metadata"]
     assert (first["parent_session_id"], first["subagent"]) == (SESSION, SUBAGENT_NAME)

@@ -92,7 +92,7 @@ def test_an_empty_list_of_sub_agents_suggests_all(cli: Cli) -> None:
 
 
 def test_two_sub_agents_in_one_file_have_separate_records(config_home: ConfigHome) -> None:
-    """The records of two sub-agents in one file are separated by their links or ids."""
+    """If one file has the records of two sub-agents, the records are separated by their links or ids."""
     first, second = inline_subagent(1, "one"), inline_subagent(2, "two", agentId="abc")
     hostile = inline_subagent(3, "three", agentId="../[x]\n" + "y" * 300)
     torn = {**first[1], "uuid": "x", "parentUuid": "gone"}

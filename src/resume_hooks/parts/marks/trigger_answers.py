@@ -97,9 +97,10 @@ def _cancel_mark(session: SessionFile, request: Request) -> Report:
 
 
 def _replace_mark(session: SessionFile, request: Request) -> Report:
-    """Set a mark at the current end of the session, because the user answered yes.
+    """Replace the session's mark by a mark at its current end, after the user typed ``>mark yes``.
 
-    The goal is that of the question.
+    The new mark has the goal that the question showed. If no question is open, the mark stays, and
+    the report says so.
     """
     question = confirmations.find_question(session.session_id, QUESTION_KIND)
     if question is None or not question.is_open:

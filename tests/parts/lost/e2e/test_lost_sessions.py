@@ -175,7 +175,7 @@ def test_sessions_of_removed_worktrees_can_continue(
 ) -> None:
     """Sessions of removed worktrees are listed in the main checkout and can continue.
 
-    One worktree is git's own, and one was made by the client.
+    Git created one of the worktrees, and the client created the other.
     """
     begin_repository(home)
     (home.config / "resume-hooks" / "pending").mkdir(parents=True, mode=0o700)

@@ -46,7 +46,7 @@ def test_a_rewound_fork_sends_the_parents_conversation(
 ) -> None:
     """After ``back`` in a fork, the client sends the parent's conversation and a digest of the fork.
 
-    It sends no later turn of the parent.
+    The client sends no turn that was added to the parent after the fork.
     """
     client = every_client
     api.script = ["ALPHA noted"]

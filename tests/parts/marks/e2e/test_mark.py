@@ -31,8 +31,8 @@ from tests.needs import corpus, one_in
 
 GOAL, REPORT = "try the other parser", "the other one is slower, so we stay"
 SHORT_SAMPLE = [SAMPLE_SESSIONS[place] for place in (0, 1, 3, 6, 7)]
-"""Sessions of an old client, with a compaction, with parallel calls, a large one, and one that
-begins with an answer."""
+"""Five sessions: one of an old client, one with a compaction, one with parallel calls, a large one,
+and one that begins with an answer."""
 
 SKIP_PERMISSIONS = ["--dangerously-skip-permissions"]
 
@@ -48,9 +48,8 @@ def messages_of_request(request: Request) -> list[tuple[str, Any]]:
             for block in blocks
         ]
         found.append((message["role"], plain))
-    return [
-        (role, blocks) for role, blocks in found if blocks
-    ]  # Client 2.1.329 sends empty messages after the first one.
+    # Client 2.1.329 sends empty messages after the first one.
+    return [(role, blocks) for role, blocks in found if blocks]
 
 
 def position_of_report(sent: list[tuple[str, Any]]) -> int:
@@ -138,7 +137,7 @@ def test_mark_and_back_work_in_one_client(tui: Tui, plugin: Path, xserver: XServ
 
 @pytest.mark.wide
 def test_a_mark_during_a_turn_is_after_the_last_complete_step(tui: Tui, plugin: Path) -> None:
-    """A mark that is set during a turn is after the last complete step."""
+    """A mark that is set during a turn is placed after the last complete step."""
     tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV | {"RESUME_HOOKS_CLIPBOARD": "none"})
     tui.submit("remember ALPHA")
     tui.wait_for("Mock reply 1")
@@ -267,9 +266,8 @@ def assert_rewinds_match_the_client(
         )
         went_back = messages_of_request(resume_request(client, home, api, made.session_id, []))
         if cut[0][0] == "assistant":
-            went_back = went_back[
-                1:
-            ]  # Skip the lineage, which is first because a conversation begins with a user.
+            # Skip the lineage. It is in the first message because a conversation must begin with a user.
+            went_back = went_back[1:]
         place = position_of_report(went_back)
         assert went_back[:place] == cut[:place]
         assert [role for role, _ in went_back[place + 2 :]] == [role for role, _ in cut[place:]], (

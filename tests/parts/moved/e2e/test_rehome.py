@@ -1,7 +1,7 @@
 """Tests of re-homed sessions in the real client.
 
-After a move of their folder, they resume, are listed and rewind files. A fork rewinds files without
-its parent.
+A session whose folder was moved can be resumed, is listed, and rewinds files. A fork rewinds files
+even if its parent was deleted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def move_project(home: ClientHome) -> Path:
 def fork_into_current_folder(
     parent: Path, home: ClientHome, cut: CutSelector | None = None, *, rehomed: bool = True
 ) -> Receipt:
-    """Fork the session into the folder in which the client starts now."""
+    """Fork the session into the folder in which the client starts now.
+
+    If ``rehomed`` is false, the fork stays in the folder that the session names.
+    """
     environ = client_environ(home)
     where = str(home.cwd) if rehomed else None
     return write_child(
@@ -75,7 +78,7 @@ def remove_parent(parent: Path, home: ClientHome) -> None:
 def assert_rewinds_after_a_move(client: ClientVersion, home: ClientHome, api: MockApi) -> str:
     """Re-home a session of a moved folder, rewind its files to each prompt, and resume it.
 
-    Return its title.
+    Return the session's title.
     """
     parent = edit_twice(client, home, api)
     first, second = prompt_ids(parent)
@@ -133,8 +136,8 @@ def test_a_fork_can_rewind_its_files(client: ClientVersion, home: ClientHome, ap
 def test_work_in_a_fork_keeps_the_parents_backups(home: ClientHome, api: MockApi) -> None:
     """Work in a fork does not change the parent's file backups.
 
-    Old clients write the next version into the backup file of the same name. They also find no
-    session of another folder.
+    Old clients overwrite a backup file that has the name of the next version. Old clients also find
+    no session of another folder.
     """
     oldest = find_client(OLDEST)
     parent = edit_twice(oldest, home, api)

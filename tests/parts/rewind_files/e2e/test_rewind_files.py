@@ -106,7 +106,7 @@ def project_after_client_rewind(
 
 
 def project_after_our_rewind(home: ClientHome, *arguments: str, code: int = 0) -> FilesByPath:
-    """Run ``rewind-files`` and return the project's files."""
+    """Run ``rewind-files`` in the project and return the project's files after it."""
     done = subprocess.run(
         [sys.executable, "-m", "resume_hooks", "rewind-files", *arguments, "--yes"],
         cwd=home.cwd,

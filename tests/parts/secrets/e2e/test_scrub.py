@@ -30,7 +30,8 @@ SAMPLE_TRANSCRIPTS = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/759d0644-d434-4a88-94fb-d7821cb06853.jsonl",
     "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
 )
-"""Sessions with a compaction that kept messages, and with several kinds of calls and results."""
+"""Two real sessions: the first has a compaction that kept messages, and the second has several
+kinds of calls and results."""
 
 SECRET_PLACEHOLDER = "[secret removed: github-pat]"
 
@@ -79,9 +80,9 @@ def scan_idle_session(home: ClientHome, path: Path) -> ScrubFindings:
 def assert_requests_match_after_scrub(
     content: bytes, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Check that a session sends the same after a scrub, except for the secrets.
+    """Check that a session sends the same requests after a scrub, except for the secrets.
 
-    The scrubbed child and the session that was scrubbed in place are checked.
+    Both the scrubbed child and the session that was scrubbed in place are checked.
     """
     path = home.install_session(content, str(uuid.uuid4()))
     # A client writes to the session that it resumes, so a copy is resumed.
@@ -108,9 +109,8 @@ def assert_requests_match_after_scrub(
         row.location.path for row in scan_idle_session(home, path).locations_to_change
     }
     assert resume_request(client, home, api, path.stem) == request_without_secrets(whole)
-    messages = api.main_requests()[0][
-        "messages"
-    ]  # The client's own message that sets the effort is empty.
+    # The message with which the client sets the effort is empty.
+    messages = api.main_requests()[0]["messages"]
     assert all(message["content"] for message in messages if "output_config" not in message)
 
 
@@ -118,7 +118,7 @@ def assert_requests_match_after_scrub(
 def test_scrubbed_real_sessions_send_the_same_without_secrets(
     name: str, client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """Real sessions send the same after a scrub, except for the secrets."""
+    """Real sessions send the same requests after a scrub, except for the secrets."""
     assert_requests_match_after_scrub(
         session_full_of_secrets((corpus() / name).read_bytes()), client, home, api
     )

@@ -45,7 +45,8 @@ from tests.builders import (
 
 LONG_AGO = 1_000_000_000.0
 OTHER_ID = session_id(77)
-"""The id of a session that has the secret but is not related to the planted one."""
+"""The id of a session that contains a secret but is not related to the session of
+``plant_secrets``."""
 
 THINKING_BLOCK = {"type": "thinking", "signature": "c2lnbmVk" * 8}
 
@@ -274,7 +275,7 @@ def _write_children(home: ConfigHome, path: Path) -> Iterator[Path]:
 
 
 def places_of_secrets(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
-    """Return the secrets that each file and each part of a pack contains, by its path.
+    """Return the secrets in each file and in each part of a pack, keyed by the file's path.
 
     A file with two names is listed once.
     """
@@ -302,7 +303,7 @@ def _unpacked_files(kept: manifest.ArchivedSession) -> Iterator[tuple[str, bytes
 def _contains_secret(text: str, content: bytes) -> bool:
     """Check whether the bytes contain a secret in any form.
 
-    The forms are lower case, as in the index, escapes and base64.
+    The index stores a secret in lower case, and other files store it escaped or in base64.
     """
     lowered = content.lower()
     cores = [

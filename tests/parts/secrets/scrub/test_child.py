@@ -98,7 +98,7 @@ def test_a_scrubbed_child_has_the_parents_chain(
 ) -> None:
     """A scrubbed child has all records of the parent's chain except thinking with a secret.
 
-    Its records name its own outputs.
+    The child's records name the child's copies of large outputs, not the parent's.
     """
     file = write_scrubbed_child(config_home, session_with_secrets)
     made, old = scan_transcript(str(file)), scan_transcript(str(session_with_secrets))

@@ -1,6 +1,6 @@
 """Tests of removing secrets from lines and texts.
 
-Secrets are removed in every form, and all else is unchanged.
+Secrets are removed in every form, and all other bytes are unchanged.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def test_a_secret_of_several_lines_is_removed() -> None:
 def test_common_words_are_not_searched_as_secrets() -> None:
     """``is_distinctive`` is false for common words, ids and placeholders.
 
-    They are removed only where a rule finds them.
+    A secret that is a common word is removed only where a rule finds it.
     """
     told = [
         value
@@ -173,7 +173,7 @@ def test_an_invalid_secret_is_refused_without_printing_it(given: bytes) -> None:
 
 
 def test_a_shortened_secret_is_removed_with_its_word() -> None:
-    """A secret that a title shows only in part is removed with all its letters elsewhere."""
+    """If a title shows only the start of a secret, the secret's whole word is removed elsewhere."""
     key = "sk-ant-api03-" + "Ab3dE" * 18 + "xxAA"
     raw = line({"type": "ai-title", "aiTitle": f"kiwi token {key}"[:80] + "…"})
     (found,) = Cleaner().clean_record(raw).removed_secrets
@@ -205,7 +205,7 @@ def test_any_secret_is_found_in_all_its_forms(text: str) -> None:
 
 @given(st.binary(max_size=200), st.sampled_from(SECRETS))
 def test_all_bytes_around_a_secret_stay(rest: bytes, value: str) -> None:
-    """Any bytes before a secret are unchanged."""
+    """The bytes before a removed secret are unchanged, whatever they are."""
     known = Cleaner(literals=Literals(dict.fromkeys(SECRETS, "k")), scanning=False)
     body = rest.replace(b"\n", b"").replace(b"\r", b"")
     cleaned = known.clean_record(b"#" + body + b" " + value.encode() + b"\n")
@@ -251,7 +251,7 @@ def test_each_line_of_a_key_is_a_secret() -> None:
     "text", list(hostile_texts(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
 )
 def test_the_cost_of_any_text_is_limited(text: str) -> None:
-    """Cleaning a hostile text makes at most twice the calls of redacting it, and one for each byte."""
+    """Cleaning a text makes at most ``2 * MAX_CALLS_PER_BYTE + 1`` calls for each byte."""
     dirty = record_of_text(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
     assert count_calls(lambda: Cleaner().clean_record(dirty)) <= (2 * MAX_CALLS_PER_BYTE + 1) * len(
         dirty

@@ -1,6 +1,6 @@
 """Tests of other processes that write copies of a secret during a scrub in place.
 
-The copies are found or refused.
+The scrub removes or reports each copy, and a child that was planned before the scrub is refused.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def session_with_secrets(config_home: ConfigHome) -> Path:
 
 
 def scrub_in_place(path: Path, environ: Mapping[str, str]) -> list[LocationWithSecrets]:
-    """Scrub a session in place and return its places."""
+    """Scrub a session in place and return the locations of its secrets."""
     return purge_secrets(
         findings.search_everywhere(session_file(str(path)), Where(environ)), Where(environ)
     )
@@ -157,7 +157,7 @@ def test_a_session_archived_during_a_scrub_is_scrubbed(
 def test_a_long_running_archive_command_is_reported(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If an archive command runs too long, the scrub reports the copy instead of waiting."""
+    """If another command holds the lock of an archived copy too long, the scrub reports the copy."""
     monkeypatch.setattr(noting, "MAX_LOCK_SECONDS", 0.0)
     monkeypatch.setattr(noting.lock_archived.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
     with noting.lock_archived(SESSION, config_home.where):
@@ -170,7 +170,7 @@ def test_a_long_running_archive_command_is_reported(
 def test_a_scrub_ends_although_new_copies_appear(
     config_home: ConfigHome, session_with_secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A scrub during which new copies appear again and again ends and reports the last one."""
+    """A scrub during which new copies appear again and again ends, and reports the newest copy."""
     said = session_bytes(
         [user(SECRETS[0], uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})]
     )

@@ -74,9 +74,9 @@ FULL_REACH = ScrubReach(
 )
 
 INDEX_FOLDER = ".claude/resume-hooks/index"
-"""The beginning of the paths of the index.
+"""The start of the paths of the index's files.
 
-It has the words of all sessions, also of those that still contain the secret.
+The index has the words of all sessions, and other sessions still contain the secret.
 """
 
 
@@ -97,7 +97,7 @@ def scrub_in_place(
     wanted: ScrubReach = FULL_REACH,
     values: Mapping[str, str] | None = None,
 ) -> list[LocationWithSecrets]:
-    """Scrub a session in place and return its places."""
+    """Scrub a session in place and return the locations of its secrets."""
     found = findings.search_everywhere(
         session_file(str(path)), home.where, reach=wanted, named_secrets=values
     )
@@ -107,7 +107,8 @@ def scrub_in_place(
 def test_no_secret_is_left_anywhere(planted_home: PlantedHome) -> None:
     """After a scrub with all options, only the client's settings contain a secret.
 
-    The report contains none. A deleted session whose note lacks digests is searched again.
+    The scrub's report contains no secret. A deleted session is searched even if its manifest has no
+    digests.
     """
     home, before = planted_home.home, places_of_secrets(planted_home.home)
     assert len(before) > 30
@@ -146,9 +147,9 @@ def test_no_secret_is_left_anywhere(planted_home: PlantedHome) -> None:
 
 
 def test_hard_links_do_not_keep_a_secret(planted_home: PlantedHome) -> None:
-    """A scrub removes the hard links to rewritten files.
+    """After a scrub, no hard link in the plugin's folder leads to the secret.
 
-    A linked file that the client has deleted is rewritten.
+    The folder's last copy of a file that the client deleted is rewritten.
     """
     home, top = planted_home.home, Path(held_links.links_folder(planted_home.home.where))
     lost = top / home.project().name / SESSION / "subagents" / "agent-3.jsonl"
@@ -250,7 +251,7 @@ def test_a_scrub_of_a_child_keeps_the_parent(planted_home: PlantedHome) -> None:
 
 
 def test_an_open_child_is_reported_and_not_changed(planted_home: PlantedHome) -> None:
-    """A scrub does not change a child that is open, and names the command for it."""
+    """A scrub does not change a child that is open, and prints the command that scrubs this child."""
     live = planted_home.children[1]
     with live.open("ab") as stream:
         stream.write(
@@ -413,7 +414,7 @@ def test_a_printed_secret_is_removed_from_every_record(config_home: ConfigHome) 
 
 @pytest.fixture(scope="module", name="ways_to_clean")
 def ways_to_clean() -> list[CleanText]:
-    """Return the functions that clean lines with and without escapes, and texts."""
+    """Return three functions: two clean lines, with and without escapes, and one cleans texts."""
     return [
         lambda text: clean_in_record(
             text, lambda line: Cleaner().clean_record(line).raw, ascii_only=True
@@ -426,7 +427,7 @@ def ways_to_clean() -> list[CleanText]:
 
 
 SAMPLE_INTERVAL = 149
-"""Each 149th step is tested; with RUN_ALL=1, each step is."""
+"""Every 149th step is tested, or every step if the variable ``RUN_ALL`` is 1."""
 
 
 def scrub_planted_session(home: ConfigHome) -> list[str]:
@@ -515,7 +516,7 @@ def scrub_one_session(home: ConfigHome, path: Path) -> list[LocationWithSecrets]
 def test_a_link_without_a_note_is_removed(
     config_home: ConfigHome, session_with_secret: Path
 ) -> None:
-    """A file in the vault without a manifest is deleted, because no program can find it."""
+    """A file in the vault without a manifest is deleted, because no program could find it."""
     os.unlink(os.path.join(archive_folder(ARCHIVED_ID, config_home.where), "manifest.json"))
     assert scrub_one_session(config_home, session_with_secret) == []
     assert places_of_secrets(config_home) == {}
@@ -630,9 +631,9 @@ def deny_listing(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
 
 
 def test_a_secret_in_a_folder_name_is_kept_and_reported(config_home: ConfigHome) -> None:
-    """A secret in the name of a session's folder is kept and reported as remaining.
+    """A secret in the name of a session's folder is kept in the records and reported as remaining.
 
-    The client finds a session by its folder.
+    The client finds a session by the folder that the records name.
     """
     secret = SECRETS[0]
     rows = [{**user(f"use {secret}", uuid="u0", parent=None), "cwd": f"/x/{secret}"}]

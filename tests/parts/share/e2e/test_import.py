@@ -1,6 +1,6 @@
 """Tests of imported sessions in the real client.
 
-They send the original conversation and do not change the client's settings.
+Imported sessions send the original conversation and do not change the client's settings.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def test_an_imported_session_does_not_need_its_source(
 
 
 def without_home_paths(words: str, home: ClientHome) -> str:
-    """Return the text with home folders replaced, in paths and in names of project folders."""
+    """Return ``words`` with "H" in place of each home folder, also in names of project folders."""
     return re.sub(
         rf"{re.escape(str(home.root))}|/home/user|~",
         "H",

@@ -76,7 +76,7 @@ See [the docs](https://example.com/pool) and `close()`."""
 
 
 def link_records(records: list[Record]) -> list[Record]:
-    """Return the records linked one after the other, with uuids and message ids."""
+    """Link the records to one chain, and give each a uuid and a message id."""
     rows = []
     for place, record in enumerate(records):
         ids = {
@@ -90,7 +90,10 @@ def link_records(records: list[Record]) -> list[Record]:
 
 
 def records_of_every_kind() -> list[Record]:
-    """Return a session with content of every kind, in three turns, the first before a compaction."""
+    """Return a session of three turns with content of every kind.
+
+    A compaction follows the first turn.
+    """
     todos = [
         {"content": "find it", "status": "completed"},
         {"content": "fix it", "status": "in_progress"},
@@ -155,7 +158,10 @@ def session_of_every_kind(config_home: ConfigHome) -> Path:
 def document_of_session(
     path: str | os.PathLike[str], home: ConfigHome, form: str = HTML, **choice: object
 ) -> Document:
-    """Return the document of a session; ``choice`` replaces fields of ``DocumentOptions``."""
+    """Return the document of a session.
+
+    The keywords in ``choice`` replace fields of ``DocumentOptions``.
+    """
     fields = {
         "format": form,
         "redact": True,

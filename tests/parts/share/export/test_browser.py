@@ -145,9 +145,9 @@ def test_turns_fold_and_unfold(open_page: OpenPage, session_with_many_turns: Pat
 def test_the_search_of_a_page_marks_every_hit(
     open_page: OpenPage, session_with_many_turns: Path
 ) -> None:
-    """The search counts hits, unfolds and marks them, and moves between them.
+    """The search counts hits, unfolds the turns that contain them, and moves from hit to hit.
 
-    It also finds highlighted code.
+    The search also finds words in highlighted code.
     """
     page, troubles = open_page(session_with_many_turns)
     page.keyboard.press("/")
@@ -190,7 +190,11 @@ def test_the_theme_follows_the_system(
 
 
 def test_a_link_to_a_turn_unfolds_it(open_page: OpenPage, session_with_many_turns: Path) -> None:
-    """A link to a turn unfolds it: in the address, in the table of contents and in the turn's number."""
+    """A link to a turn unfolds the turn.
+
+    The test follows a link in the page's address, one in the table of contents, and one in the
+    turn's heading.
+    """
     page, troubles = open_page(session_with_many_turns, "#t3")
     assert page.locator("#t3").get_attribute("open") is not None
     assert page.locator("#t2").get_attribute("open") is None
@@ -259,7 +263,7 @@ def test_a_shared_page_lists_the_removed_secrets_first(
     tmp_path: Path,
     scripts: bool,
 ) -> None:
-    """A shared page says at its top that it contains the session.
+    """A shared page says at its top that the file also contains the session.
 
     The session data in the page is not shown, not found by the search, and not run.
     """
@@ -347,7 +351,8 @@ def test_a_hostile_transcript_is_shown_as_text(
         for one in found["links"]
         if not one.startswith(("#", "data:image/png;base64,", "https://"))
     ]
-    assert page.locator("footer").is_visible()  # No text has hidden the end of the page.
+    # The footer is visible, so no text of the transcript hides the end of the page.
+    assert page.locator("footer").is_visible()
 
 
 def test_pages_of_real_sessions_open_without_errors(open_page: OpenPage) -> None:

@@ -21,7 +21,7 @@ from resume_hooks.storage import atomic
 
 
 def test_a_new_document_is_private(tmp_path: Path) -> None:
-    """A new document has mode 0600, and the returned digest is that of its bytes."""
+    """A new document has mode 0600, and the returned digest is the digest of its bytes."""
     path = tmp_path / "a.html"
     done = write_document(str(path), iter([b"one", b"two"]), None)
     assert path.read_bytes() == b"onetwo"
@@ -107,6 +107,6 @@ def test_a_failed_write_keeps_the_existing_file(
     ],
 )
 def test_document_names_fit_every_file_system(title: str, name: str) -> None:
-    """The name of a document has words of the title and the id, and fits every file system."""
+    """A document's name contains words of the title and the session's id, and fits every file system."""
     assert format_file_name(title, "1a2b3c4d-0000-4000-8000-000000000000", "html") == name
     assert len(name.encode()) < 200

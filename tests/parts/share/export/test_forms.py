@@ -38,7 +38,7 @@ from tests.parts.share.export.conftest import (
 
 
 def test_calls_of_a_script_have_their_output(tmp_path: Path, export_text: ExportText) -> None:
-    """A document shows the output of calls that a script made, without secrets.
+    """A document shows the output of each call that a script made, with secrets removed.
 
     The client stores this output beside an empty result.
     """
@@ -69,9 +69,10 @@ def test_edits_of_one_call_are_one_difference(tmp_path: Path, export_text: Expor
 def test_a_document_contains_the_whole_session(
     session_of_every_kind: Path, export_text: ExportText
 ) -> None:
-    """A document has the facts of the session, and its turns, calls, results and sub-agents in order.
+    """A document starts with the session's id and project, and lists its turns in order.
 
-    It ends with the number of removed secrets.
+    Each turn has its calls, results and sub-agents. The document ends with the number of removed
+    secrets.
     """
     text = export_text(session_of_every_kind, MARKDOWN)
     wanted = [

@@ -60,9 +60,8 @@ def test_text_is_escaped_in_markup() -> None:
     )
     assert made == '<p title="&quot;&gt;&lt;script&gt;" class="x" hidden>&lt;i&gt;<b>&amp;</b></p>'
     assert join_markup(["<", Html("<br>")]) == "&lt;<br>"
-    assert (
-        escape_html(f"{Html('<b>')}") == "&lt;b&gt;"
-    )  # A string that was made from markup is not markup.
+    # An f-string returns a plain string, which is escaped.
+    assert escape_html(f"{Html('<b>')}") == "&lt;b&gt;"
     assert build_start_tag("a", data_x="1") == '<a data-x="1">'
     assert build_element("br") == "<br>"
 
@@ -171,7 +170,7 @@ def test_long_code_is_not_highlighted() -> None:
 def test_a_difference_shows_changed_lines() -> None:
     """A difference shows changed lines with a few lines around them.
 
-    A mark replaces the other lines.
+    A gap marker replaces the lines between two changes.
     """
     old = "\n".join([f"line {n}" for n in range(40)])
     new = old.replace("line 3\n", "<new>\n").replace("line 30\n", "")

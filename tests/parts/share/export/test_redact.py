@@ -56,7 +56,7 @@ def test_home_folders_are_redacted(text: str, shown: str) -> None:
 
 
 def test_each_secret_is_counted_once() -> None:
-    """A secret is removed everywhere, and counted only in texts, not in titles."""
+    """A secret is removed from a text and from a title, but only the secret in the text is counted."""
     found = make_redactor()
     assert GITHUB_TOKEN not in found.redact_and_cut_text(f"token {GITHUB_TOKEN} here")
     assert sum(found.removed_secrets.values()) == 1
@@ -115,7 +115,7 @@ def test_no_part_of_a_secret_remains_before_a_cut(before: int) -> None:
 
 
 def test_short_placeholders_do_not_extend_the_shown_text() -> None:
-    """A text with placeholders is cut no later than a text without them.
+    """A text whose secrets became short placeholders is cut no later than a text without secrets.
 
     So text that was not searched for secrets is never shown.
     """

@@ -26,7 +26,10 @@ def selected_lines(path: Path | str, what: str = CONVERSATION) -> list[int]:
 
 
 def test_the_whole_conversation_includes_compacted_turns(session_of_every_kind: Path) -> None:
-    """A document has the turns before a compaction by default; with ``LIVE_ONLY`` it starts after it."""
+    """A document includes the turns before a compaction by default.
+
+    With ``LIVE_ONLY`` the document starts after the compaction.
+    """
     assert selected_lines(session_of_every_kind) == list(range(20))
     assert selected_lines(session_of_every_kind, LIVE_ONLY) == list(range(5, 20))
     found = select_conversation(session_file(str(session_of_every_kind)), CONVERSATION, set())
@@ -53,9 +56,9 @@ def test_an_abandoned_branch_is_marked(config_home: ConfigHome) -> None:
 
 
 def test_copied_records_are_not_exported_again(config_home: ConfigHome) -> None:
-    """Records that a child copied are not exported again after those of its parent.
+    """Records that a child copied from its parent are not exported a second time.
 
-    They have the same uuids, or name the old ones in ``forkedFrom``.
+    A copied record has a new uuid and names the original's uuid in ``forkedFrom``.
     """
     parent = write_session(config_home.project(), SESSION, records_of_every_kind())
     known = set[str]()

@@ -73,10 +73,10 @@ def has_requests(tui: Tui, count: int) -> bool:
 def test_the_models_choice_is_trimmed(
     modern_tui: Tui, plugin: Path, size: tuple[int, int] | None
 ) -> None:
-    """A copy without the contents that the model chose opens after a yes.
+    """After a yes, the client opens a copy of the session without the contents that the model chose.
 
-    The model gets the last request, its answer and our prompt. Typed options instead of a choice
-    ask the model again.
+    The model gets the last request again, its own answer and our prompt. If the user types new
+    options instead of a yes, the model is asked again.
     """
     if size:
         modern_tui.columns, modern_tui.rows = size
@@ -135,7 +135,8 @@ def test_the_models_choice_is_trimmed(
 def test_without_an_answer_no_child_is_made(tui: Tui, plugin: Path) -> None:
     """Without an answer of the model, no child is made, and the reason and the shell command are shown.
 
-    The model is not asked while its cache is cold. Esc leaves neither a copy nor a question.
+    The model is not asked while its cache is cold. After Esc, no copy is made, and no question is
+    open.
     """
     parent = open_session(tui, plugin)
     named = rf"trim\s+--smart\s+{parent.stem}"

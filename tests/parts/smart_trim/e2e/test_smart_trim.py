@@ -51,7 +51,7 @@ def choose_odd_numbers(request: Request) -> Any:
     """Return the API's answer with a call of the client's answer tool for each shown odd number."""
     numbers = [int(number) for number in NUMBER_PATTERN.findall(last_user_text(request))]
     if not numbers:
-        return None  # Old clients send another request with the result of that tool.
+        return None  # After the choices, old clients send another request, which has the tool's result.
     rows = [
         {"number": n, "description": f"piece [{n}]\n", "rationale": "done with"}
         for n in numbers
@@ -94,8 +94,8 @@ def assert_smart_trim(client: ClientVersion, home: ClientHome, api: MockApi) -> 
     assert "not shown to it" in json.loads(done.stdout)["warnings"][0]
 
     twin = home.install_session(corpus() / SOURCE_SESSION, str(uuid.uuid4()), set_cwd=True)
-    # Client 2.1.42 drops parallel results of the parent, which a child has in one line, so the
-    # newest client's request is compared.
+    # Client 2.1.42 drops parallel results of the parent, but sends those of the child, which are in
+    # one line. So the newest client's request for the parent is compared.
     whole, cut = (
         resume_request(find_client(NEWEST), home, api, twin.stem),
         resume_request(client, home, api, child.stem),

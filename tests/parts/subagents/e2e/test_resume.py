@@ -40,7 +40,7 @@ def child_of_verb(home: ClientHome, *words: str) -> Path:
 
 
 def is_from_subagent(request: Request) -> bool:
-    """Check whether a request comes from the sub-agent."""
+    """Check whether a request comes from the sub-agent that ``model_that_starts_a_subagent`` starts."""
     return SUBAGENT_TASK in text_of_request({"messages": request["messages"][:1]})
 
 
@@ -71,7 +71,7 @@ def test_a_fork_sends_the_sub_agents_conversation(
 ) -> None:
     """A fork of a sub-agent sends the sub-agent's task, calls, results and answer.
 
-    A handoff of it sends all results, too.
+    A handoff of the sub-agent sends the task and the answer.
     """
     client = every_client
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
@@ -149,7 +149,7 @@ def test_a_fork_sends_a_sub_agent_in_the_sessions_file(
 def test_a_fork_sends_a_sub_agent_beside_its_session(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A fork of a sub-agent beside its session works, as client 2.0.76 stored it."""
+    """A sub-agent whose file is beside the session's file, as client 2.0.76 wrote it, can be forked."""
     source = corpus() / FOLDER_WITH_SUBAGENTS / "a282734a-4845-4796-9000-170faa81ba03.jsonl"
     parent = home.install_session(source, source.stem)
     (parent.parent / "agent-af40f37.jsonl").write_bytes(
