@@ -59,7 +59,7 @@ def rows_of(opening: str) -> list[Row]:
 
 
 def rows_of_prose(text: str) -> list[Row]:
-    """Return the lines of any other text as prose."""
+    """Return the lines of a text without sections, each as a row of prose."""
     return [Row("", line) for line in text.split("\n")]
 
 
@@ -123,8 +123,8 @@ def _contains_most_words(row: str, words: set[str]) -> bool:
 def _names_file(row: Row, path: str) -> bool:
     """Check whether a row names a file.
 
-    In a section, one of the two paths must be the end of the other. In prose, the file's name is
-    enough.
+    In a section, the path in the row must end with ``path``, or ``path`` with the path in the row.
+    In prose, the file's bare name is enough.
     """
     path = path.strip("\"'")
     if not row.section:

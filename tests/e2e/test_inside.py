@@ -69,7 +69,7 @@ CLIENT_CALLS = [
     "$.session.model", "$.session.surfaces", "$.session.usage", "$.tool.register", "$.turn.abort", "$.ui.ask",
     "$.ui.close", "$.ui.invalidate", "$.ui.log", "$.ui.open", "$.ui.panes", "$.ui.resolve", "$.ui.status",
 ]  # fmt: skip
-"""All calls of the client that the module makes, as the client lists them."""
+"""Every call that the module makes to the client, as listed by the client."""
 
 
 def model_that_summarises_slowly(request: Request) -> Reply | None:

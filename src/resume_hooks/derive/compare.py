@@ -196,9 +196,9 @@ class Estimate(NamedTuple):
     after which the strategy costs less than the strategy "go on". It is None if the strategy never
     costs less, and for "go on" itself.
 
-    ``warm_cost`` and ``cold_cost`` are the costs of the strategy's first request if the API's cache
-    is warm or cold. They include the cost of a request that a model answers before the first
-    request.
+    ``warm_cost`` and ``cold_cost`` are the costs of the strategy's first request with a warm and
+    with a cold API cache. If a model has to be called before that request, for example for a
+    summary, they include the cost of this call.
     """
 
     name: str

@@ -386,7 +386,7 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
 def _is_plain_step(step: str) -> bool:
     """Check whether /handoff reads the whole text as a next step.
 
-    If it does not, the user would confirm another text than the one in the input box.
+    If it does not, the text that the user confirms would differ from the text in the input box.
     """
     # Imported late because other commands do not need it.
     from resume_hooks.hooks.handoff import parse_handoff_words

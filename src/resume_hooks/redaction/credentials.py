@@ -146,7 +146,7 @@ def driver_address_spans(raw: bytes, position: int) -> Generator[Span, None, Non
 
 
 def registry_auth_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the value of ``_auth`` or ``_authToken`` at ``position`` in the settings of npm.
+    """Yield the value of ``_auth`` or ``_authToken`` at ``position`` in npm's settings.
 
     The value of ``_authToken`` may be a UUID.
     """

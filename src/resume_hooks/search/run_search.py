@@ -140,8 +140,8 @@ class Searcher:
             or self._terms.look_up_strictly(term).is_in_index
             for term in terms
         ):
-            # If a term was found nowhere, it may be misspelled. A file without any of the terms may
-            # contain its correct form.
+            # If a term was found nowhere, it may be misspelled. Then a file that contains none of
+            # the terms may contain the correct spelling.
             checked_files = [file for file in checked_files if file.term_numbers]
         return len(self._index.unindexed_files) - len(checked_files)
 

@@ -140,8 +140,9 @@ class ExpiryCalculator:
 def is_archived(session_id: str, last_write: float, where: Where) -> bool:
     """Check whether the vault's copy of a session was made after ``last_write``.
 
-    Only the manifest's time is compared. If that time is in the future, because a clock was wrong
-    or the time was changed, the times in the manifest are compared instead.
+    Usually only the modification time of the manifest file is compared. If that time is in the
+    future, because a clock was wrong or the time was changed, the archiving times that the manifest
+    contains are compared instead.
     """
     try:
         manifest_time = os.lstat(

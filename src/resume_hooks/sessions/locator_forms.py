@@ -616,7 +616,7 @@ def typed_path(words: str, scope: LocatorScope) -> str | None:
 
 
 def absolute_path(words: str, cwd: str) -> str:
-    """Return the absolute path of a path that was typed in ``cwd``, with ``~`` expanded."""
+    """Return the absolute form of a path that was typed in the folder ``cwd``, with ``~`` expanded."""
     try:
         return os.path.join(cwd, os.path.expanduser(words))
     except ValueError:  # A path with ~ contains a NUL character.

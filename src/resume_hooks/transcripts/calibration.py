@@ -1,8 +1,9 @@
-"""Calibrate the size of pieces in tokens, by the API's token counts of consecutive answers.
+"""Calibrate the token sizes of a session's records with the token counts that the API reports.
 
 Between two requests, the input grows by the content that was added between them. This growth is
-divided among the records between the two requests, so the sum of savings equals the tokens that
-were paid. If the API counted no request, the session's own ratio of characters per token is used.
+divided among the records between the two requests. The sizes of the records therefore add up to the
+number of tokens that were paid for. If the API reported no counts, the session's own ratio of
+characters per token is used.
 
 Some tokens are counted in one request and missing in a later one. They belonged to thinking, which
 the API drops after a turn, or to outputs that the client cleared from its memory. The client sends

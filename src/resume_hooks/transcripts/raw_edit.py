@@ -59,8 +59,9 @@ def _encode_value(value: object, uuid: str = "") -> bytes:
 def set_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
     """Return ``body`` with the values of top-level fields changed from ``old`` to ``new``.
 
-    ``old`` must contain the current values. The record is encoded again only if the text of a field
-    may belong to a nested object, or if another program wrote the line with other spaces.
+    ``old`` must contain the current values. Usually only the bytes of these fields are replaced.
+    The whole record is encoded again if the same bytes also occur in a nested object, or if another
+    program wrote the line with different spaces.
     """
     changed_body = body
     for key, value in new.items():

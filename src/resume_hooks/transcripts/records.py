@@ -279,7 +279,7 @@ def list_uuids(record: Record) -> list[str]:
 
 
 def get_message(record: Record) -> Record:
-    """Return the API's message in a record of the user or the assistant, or ``{}``."""
+    """Return the API message that a user or assistant record contains, or ``{}``."""
     return get_mapping(record, "message")
 
 

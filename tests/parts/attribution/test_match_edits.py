@@ -122,7 +122,10 @@ def test_neighbors_distinguish_a_new_line_from_an_equal_old_one() -> None:
 
 
 def test_a_repeated_line_with_another_indent_is_ambiguous() -> None:
-    """A repeated line with another indent names no writer, because a formatter may have changed it."""
+    """A repeated line with a different indent is not attributed to a writer.
+
+    A formatter may have changed its indent.
+    """
     text = "if first_of_all:\n    call_something()\n        call_something()\n"
     assert (
         writer_of_line(

@@ -1,6 +1,6 @@
-"""Draw the rows of a list of sessions as text with an exact width in columns, even with wide letters.
+"""Format the rows of the session list as text with an exact width in columns.
 
-This module has no other effects.
+Wide characters count as two columns. The functions of this module have no side effects.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _answer_compaction(event: hook_replies.Event) -> Record:
 def is_started_by_trigger(event: hook_replies.Event, where: Where) -> bool:
     """Check whether the prompt that leads to a compaction is certainly a trigger of this plugin.
 
-    The prompt must be the only prompt of the session at the start of the turn.
+    This is certain only if the session contained no other prompt when the turn started.
     """
     turn_start = _find_turn_start(event)
     if not turn_start:

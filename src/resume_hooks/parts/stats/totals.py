@@ -34,12 +34,12 @@ class MonthSummary(NamedTuple):
 
 
 class SavingSummary(NamedTuple):
-    """The children of one kind that were created in a month.
+    """Totals of the children of one kind that were created in one month.
 
-    ``made_count`` is their number, and ``continued_count`` the number of those that were continued.
-    For ``measured_count`` of them, two sizes are known: the context of the parent when the user
-    left it, and the first request of the child. ``tokens_before`` and ``tokens_after`` are the sums
-    of these sizes.
+    ``made_count`` is the number of these children, and ``continued_count`` the number of those that
+    were continued. For ``measured_count`` of them, two sizes are known: the size of the parent when
+    its user made the child, and the size of the child's first request. ``tokens_before`` and
+    ``tokens_after`` are the sums of these sizes.
     """
 
     month: str

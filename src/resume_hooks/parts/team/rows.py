@@ -100,7 +100,7 @@ class Database:
         return self.connection.closed
 
     def close(self) -> None:
-        """Close the connection, even while an answer arrives."""
+        """Close the connection, even if an answer is still arriving."""
         self.connection.close()
 
     def transaction(self) -> contextlib.AbstractContextManager[object]:

@@ -162,7 +162,7 @@ class LineageFacts:
         self._branches = Branches()
         self._copy_detector = CopyDetector()
         self.last_call_order = 0
-        """The order of the record with the last call."""
+        """The sequence number of the record with the last call."""
         self._order = 0
 
     @property

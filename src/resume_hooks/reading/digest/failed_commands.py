@@ -39,7 +39,7 @@ MAX_COMMANDS_TO_REPLACEMENT = 12
 MAX_ERROR_TURNS = 3  # The number of latest turns whose errors may still be relevant.
 # The maximum number of characters shown of a failed command, before its output.
 MAX_FAILED_COMMAND_CHARACTERS = 120
-# The maximum number of characters that are read of a tool's error.
+# The maximum number of characters to read from a tool's error message.
 MAX_TOOL_ERROR_CHARACTERS = 1_000
 # The maximum number of characters shown of the parts of a failed chain that passed later.
 MAX_PASSED_PART_CHARACTERS = 80

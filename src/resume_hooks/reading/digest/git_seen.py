@@ -45,9 +45,11 @@ class SessionGit(NamedTuple):
 
     ``branch`` is the last branch that git or the client named, or ``""``. ``checkouts`` are the
     folders whose branch is known, the latest first. ``commit`` and ``push`` are the positions of
-    the last commit and the last push. ``switch_order`` is the order of the command that last
-    changed the branch, or 0. ``left_branch`` is the last branch that a command showed if the client
-    later recorded another branch and no git command switched to it, else ``""``.
+    the last commit and the last push. ``switch_order`` is the sequence number of the command that
+    last changed the branch, or 0.
+
+    ``left_branch`` is usually ``""``. It is set if the client recorded a different branch although
+    no git command had switched to it. Then it is the last branch that a command showed.
     """
 
     branch: str
@@ -215,9 +217,9 @@ def find_run_folder(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> st
 
 
 def find_removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:
-    """Yield the folders that commands removed, each with the order of the command that removed it.
+    """Yield the folders that commands removed, each with the sequence number of the command.
 
-    Only worktrees and folders removed with ``rm -r`` are found.
+    Only worktrees, and folders removed with ``rm -r``, are found.
     """
     for run, parts in commands:
         if run.failed or not ("worktree" in run.command or "rm " in run.command):

@@ -317,7 +317,7 @@ def _find_last_prompt_order(facts: LineageFacts) -> int:
 
 
 def _list_running_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
-    """Yield the background sub-agents and commands that started after the last prompt and still run."""
+    """Yield the background sub-agents and commands of the last turn that are still running."""
     prompt_order = _find_last_prompt_order(facts)
     running_agents = [
         quote

@@ -1,7 +1,7 @@
 """Find the calls on which a continued session must act.
 
-These are the unanswered call, and the last call that the user refused. The arguments of these calls
-become messages, because an edit, a plan or a question does not fit into one line.
+There are two kinds: an unanswered call, and the last call that the user refused. The arguments of
+these calls become messages, because an edit, a plan or a question does not fit into one line.
 """
 
 from __future__ import annotations

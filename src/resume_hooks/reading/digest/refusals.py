@@ -95,7 +95,10 @@ def _has_run_later(refused_command: str, later_commands: Sequence[ShellCommand])
 
 @lru_cache(maxsize=MAX_CACHED_COMMANDS)
 def _list_changing_commands(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return the words of the simple commands that do more than read, without messages and folders."""
+    """Return the words of each simple command that does more than read files.
+
+    Commit messages and folder arguments are omitted from the words.
+    """
     calls: list[tuple[str, ...]] = []
     for part in parts:
         if find_program((part,)):

@@ -97,7 +97,7 @@ _STOP_WORDS = frozenset({
 # Two sentences about the same subject have at least this number of words in common.
 MIN_SHARED_WORDS = 2
 MIN_SAME_SUBJECT_FRACTION = 0.75  # The minimum fraction of common words if only a value differs.
-# The minimum fraction of common words if the later sentence announces a change.
+# The minimum fraction of words that two sentences must share if the later one announces a change.
 MIN_SIMILAR_SUBJECT_FRACTION = 0.4
 # The number of latest statements that are compared with each other.
 MAX_COMPARED_STATEMENTS = 300

@@ -135,7 +135,7 @@ _PREFERENCE = compile_lazily(
     """,
     re.VERBOSE,
 )
-"""Statements that bind later work although they do not have the words of a demand."""
+"""Statements that constrain later work, although they are not worded as instructions."""
 
 _STYLE = compile_lazily(
     r"\b(?:be|more|explain|extremely|keep\s+(?:it|this|them|answers))\s+(?:\w+\s+){0,3}"

@@ -190,8 +190,8 @@ class RolloutEnds(HeadTail):
     def first_prompt(self) -> str:
         """The text of the first prompt.
 
-        Long instructions can precede the prompt, so it is searched in the first megabyte of the
-        file. The lines after the prompt are not converted.
+        Long instructions can precede the prompt, so the whole first megabyte of the file is
+        searched for it. The lines after the prompt are not converted.
         """
         prompt = find_first_prompt(self._convert_lines(_parse_lines(self.head, self.path)))
         if prompt or self.is_whole_file:
