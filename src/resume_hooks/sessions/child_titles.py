@@ -20,13 +20,13 @@ from resume_hooks.storage.locks import lock_descriptor
 from resume_hooks.system.text import collapse_line
 from resume_hooks.transcripts.head_tail import END_BYTES, MAX_TITLE_CHARACTERS, HeadTail
 
-# Maximum number of digits of the number in a title. A longer number belongs to the user's own
-# title.
+# Maximum number of digits in the number at the end of a title. A number with more digits is part of
+# the user's own title.
 MAX_COUNTER_DIGITS = 4
-# Maximum number of characters of a title that we may have made. A longer title is the user's own.
+# Maximum number of characters in a title that we made. A longer title was chosen by the user.
 MAX_CHILD_TITLE_CHARACTERS = 1_000
-# Number of seconds to wait while another process has locked the titles of a folder. Checking a
-# large child takes a few seconds.
+# Number of seconds to wait for the lock on a folder's titles. The process that has the lock may
+# take a few seconds to check a large child.
 TITLE_LOCK_SECONDS = 10.0
 Kind = Literal[
     "back", "fork", "handoff", "import", "rehome", "repair", "rollover", "scrub", "smart-trim", "trim", "untrim"
@@ -74,11 +74,11 @@ def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
 def unused_title(
     root_title: str, kind: Kind, folder: str, known_ends: HeadTail | None = None
 ) -> str:
-    """Return a title with the first number that no session of the folder uses yet.
+    """Return a title with the next unused number among the sessions in the folder.
 
-    Call this function in the block of ``lock_titles``, so that no other process chooses the same
-    title. ``known_ends`` are the beginning and the end of one of the sessions, if they were already
-    read.
+    Call this function inside ``with lock_titles(folder)``, so that no other process chooses the
+    same title. ``known_ends`` are the beginning and the end of one of the sessions, if they were
+    already read.
     """
     prefix = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode(
         "utf-8", "replace"
@@ -87,8 +87,8 @@ def unused_title(
     taken_numbers = set()
     for session in sessions_in_project_folder(
         folder
-        # All sessions are searched, because the client copies a title when it clears or branches a
-        # session.
+        # All sessions are searched, because the client also copies a title when it clears or
+        # branches a session.
     ):
         if known_ends is not None and known_ends.path == session.path:
             tail = known_ends.tail[-END_BYTES:]
@@ -110,8 +110,8 @@ def lock_titles(folder: str) -> Iterator[None]:
     """Prevent other processes from choosing a title in a folder until the new session exists.
 
     The folder itself is locked, so no lock file is written. If the lock is not available within
-    ``TITLE_LOCK_SECONDS``, or if the volume has no locks, the block runs without the lock. Two
-    sessions may then get the same title.
+    ``TITLE_LOCK_SECONDS``, or if the volume does not support locks, the block runs without the
+    lock. Two sessions may then get the same title.
     """
     descriptor = -1
     with contextlib.suppress(OSError):

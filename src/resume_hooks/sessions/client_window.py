@@ -1,7 +1,7 @@
 """Determine the size of a client's context window.
 
-The window is that of the client's model, as the client reported it, or a smaller window from the
-client's settings.
+The window is the one that the client reported for its model, or a smaller one from the client's
+settings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NEW_CLIENT_MILLION_MODELS = re.compile(r"claude-opus-4-[78](?=\Z|[-@])")
 _REQUESTED_MILLION_MODELS = re.compile(
     r"claude-(?:opus-4-6|sonnet-4(?:-[56])?)(?=[@-]\d{8}|[-@]v\d|\Z)"
 )
-"""Match names of models, as listed in client 2.1.332.
+"""Patterns for the names of models, as listed in client 2.1.332.
 
 ``_NATIVE_MILLION_MODELS`` always have a window of a million tokens. ``_NEW_CLIENT_MILLION_MODELS``
 have a million tokens in new clients, and 200,000 in older clients unless the user requests a
@@ -35,20 +35,20 @@ million. ``_REQUESTED_MILLION_MODELS`` have a million tokens only if the user re
 """
 
 MIN_NEW_CLIENT_VERSION = (2, 1, 329)
-"""The oldest client that is known to give ``_NEW_CLIENT_MILLION_MODELS`` a million tokens.
+"""The oldest client that is known to give ``_NEW_CLIENT_MILLION_MODELS`` a million tokens by default.
 
-Client 2.1.112 gave them a million tokens only on request.
+Client 2.1.112 gave these models a million tokens only on request.
 """
 
 _SMALL_WINDOW_MODELS = re.compile(r"claude-(?:3-|(?:haiku-4-5|opus-4(?:-[015])?)(?=\Z|[@-]\d{8}))")
-"""Matches names of models that never have a window of a million tokens, as listed in client 2.1.330.
+"""Matches names of models that never have a window of a million tokens, as in client 2.1.330.
 
-Any other model may have such a window.
+Models that the pattern does not match may have a window of a million tokens.
 """
 
 
 def measured_window(session_id: str, where: Where) -> int:
-    """Return the window that the plugin's module in the session's client last reported, or 0."""
+    """Return the window that the plugin last reported from inside the session's client, or 0."""
     return parse_positive_count(
         read_json_object(
             os.path.join(where.state, "pending", f"{WINDOW_FILE_PREFIX}{session_id}.json")
@@ -65,9 +65,10 @@ def session_window(session_id: str, where: Where) -> int:
 
 
 def window_limit(ends: HeadTail, window: int, where: Where) -> int:
-    """Return the upper limit for a session's window from the client's settings, or 0.
+    """Return the upper limit for a session's window from the client's settings, or 0 if there is no limit.
 
-    If ``window`` is 0, it is unknown. The small window of the session's model is then also a limit.
+    If the window is unknown (``window`` is 0) and the session's model always has a small window,
+    that window is a limit, too.
     """
     if not window and _SMALL_WINDOW_MODELS.search(ends.model):
         model_limit = DEFAULT_WINDOW_TOKENS
@@ -94,7 +95,7 @@ def model_window(ends: HeadTail) -> int:
 
 
 def apply_window(context: ContextSize, ends: HeadTail, max_tokens: int) -> ContextSize:
-    """Return a context with the model's window, if its window was unknown.
+    """Return the context with its window replaced by the model's window, if its window was unknown.
 
     The window is at most ``max_tokens`` (0: no limit). If the context is larger than its model's
     window, the window is marked as unknown.

@@ -83,7 +83,7 @@ class SessionExpiry(NamedTuple):
         return None
 
     def next_expiry(self, moment: float) -> float | None:
-        """Return the first time from ``moment`` on at which a file expires, or None."""
+        """Return the first time at which a file expires that is not before ``moment``, or None."""
         expiry_times = (mtime + self.period for mtime in (self.session.mtime, *self.file_times))
         return min(
             (expiry_time for expiry_time in expiry_times if expiry_time >= moment), default=None
@@ -140,9 +140,9 @@ class ExpiryCalculator:
 def is_archived(session_id: str, last_write: float, where: Where) -> bool:
     """Check whether the vault's copy of a session was made after ``last_write``.
 
-    Usually only the modification time of the manifest file is compared. If that time is in the
-    future, because a clock was wrong or the time was changed, the archiving times that the manifest
-    contains are compared instead.
+    Usually, only the modification time of the manifest file is compared with ``last_write``. If
+    this time is in the future because a clock was wrong, the modification times of the session's
+    files, which are listed in the manifest, are compared instead.
     """
     try:
         manifest_time = os.lstat(

@@ -20,7 +20,7 @@ def links_folder(where: Where) -> str:
 def links_without_client_file(where: Where) -> Iterator[str]:
     """Yield the path of each hard link whose client's file was deleted or replaced.
 
-    The paths in a folder are sorted.
+    The paths of the links in one folder are yielded in sorted order.
     """
     links_root = links_folder(where)
     for root, _, names in os.walk(links_root) if is_private_folder(links_root, where) else ():
@@ -39,7 +39,7 @@ def is_same_file(one: str, other: str) -> bool:
 
 
 def remove_links(path: str, where: Where) -> None:
-    """Remove our link to a client's file, or all links to files in a session's folder.
+    """Remove our hard link to a client's file, or all links for a session if ``path`` is its folder.
 
     Raise WriteFailed if a link can't be removed.
     """

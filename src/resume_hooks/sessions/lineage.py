@@ -1,9 +1,9 @@
 """Find the lineage of a session: its ancestors, oldest first, and its descendants.
 
-The data in a file about its parent is untrusted. A path in it is used only if it is the path of a
-session in a project folder of this config home or next to the child. Otherwise the parent is looked
-up by its id, first in all projects and then in the vault. A session that is its own ancestor ends
-the lineage. A missing session is shown as missing.
+A session's file records its parent, but this data is untrusted. A path in it is used only if it is
+the path of a session in a project folder of this config home or next to the child. Otherwise the
+parent is looked up by its id, first in all projects and then in the vault. If a session is its own
+ancestor, the lineage ends there. A missing session is shown as missing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STATUS_REMARKS = {
     PROMPTS_STATUS: " (prompts only)",
 }  # The remarks on rows whose sessions have no complete transcript in the client's folder.
 MAX_GENERATIONS = (
-    1_000  # maximum number of generations in a lineage; only a forged lineage has more
+    1_000  # The maximum number of generations in a lineage. Only a forged lineage has more.
 )
 
 
@@ -83,7 +83,7 @@ class Ancestor(NamedTuple):
 
     @property
     def origin_note(self) -> str:
-        """The sub-agent that the session continues, or the session's kind unless its title ends in it."""
+        """The sub-agent that the session continues, or the session's kind if its title does not end in it."""
         if self.subagent:
             return f"{displayed_kind(self.kind)} of {plain_line(self.subagent)}"
         return kind_unless_in_title(self.title, self.kind)
@@ -125,7 +125,10 @@ class LineageFinder:
         return self._choose_parent(recorded, _session_id_of_path(path, self._where), path)
 
     def _recorded_parent(self, path: str) -> Parent | None:
-        """Return the parent that the session's file names, or None. Raise OSError or SessionNotFound."""
+        """Return the parent that is recorded in the session's file, or None if it records no parent.
+
+        Raise OSError or SessionNotFound.
+        """
         known_ends = self._known_ends.get(path)
         if known_ends is not None and isinstance(known_ends.file, SharedFile):
             return read_parent(known_ends.file)
@@ -147,7 +150,7 @@ class LineageFinder:
             or recorded_parent.session_id == linked_parent.session_id
         ):
             return recorded_parent or linked_parent
-        # If the file and the link name different parents, prefer the parent that still exists.
+        # If the file and the link record different parents, prefer the parent that still exists.
         if self._parent_exists(recorded_parent, path) or not self._parent_exists(
             linked_parent, path
         ):
@@ -251,7 +254,7 @@ class LineageFinder:
     def _find_ancestor(
         self, parent: Parent, located_path: str | None, child: str, seen_ids: set[str]
     ) -> tuple[Ancestor, Parent | None, str]:
-        """Return a parent's row, the parent of this parent, and the parent's path."""
+        """Return the row of ``parent``, the parent of ``parent``, and the path of ``parent``."""
         with contextlib.suppress(
             SessionNotFound
         ):  # The file was deleted after it was found, or can't be read.
@@ -357,8 +360,8 @@ class LineageFinder:
     def _children_by_parent(self) -> dict[str, list[tuple[str, str | ArchivedSession, Parent]]]:
         """Return the children of each session, oldest first.
 
-        The result maps a session's id to its children. A child has its id, its path (or its
-        archived session), and its parent.
+        The result maps a session's id to the list of its children. Each child is a tuple of its id,
+        its path (or its archived session), and its parent.
         """
         children: dict[str, list[tuple[str, str | ArchivedSession, Parent]]] = {}
         present_sessions = store_of_agents(self._where).sessions()
@@ -435,8 +438,8 @@ def _ancestor_row(
         )
         creation_time = clock.normalize_timestamp(
             parent.at
-            # Content that was copied from the parent is older than the child, so the child's times are
-            # raised to its creation.
+            # Content that was copied from the parent is older than the child. If the child's times
+            # are earlier than its creation, they are set to the time of its creation.
         )
         created, ended = max(created, creation_time), max(ended, creation_time)
     title, subagent_name = (

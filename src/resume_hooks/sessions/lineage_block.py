@@ -28,7 +28,7 @@ CLOSING_MARKER = "[/SESSION LINEAGE]"
 MAX_FIRST_ANCESTORS, MAX_LAST_ANCESTORS = (
     2,
     10,
-)  # Maximum numbers of ancestors to name at the beginning and at the end of a long lineage.
+)  # Maximum numbers of ancestors to list at the beginning and at the end of a long lineage.
 _MARKER = re.compile(r"\[\s*(?:(/)\s*)?(SESSION\s+LINEAGE)\s*\]", re.IGNORECASE)
 _ANCESTOR_NUMBER = re.compile(r"\d+\. ")
 _FILE_INDENT = "   "
@@ -143,11 +143,11 @@ def _block_title(text: str) -> str:
 
 
 def remove_block_markers(text: str) -> str:
-    """Replace the block's markers in ``text``, and tags that look like the client's own.
+    """Replace the markers of the block in ``text``, and also tags that look like the client's own tags.
 
     Text from a session must not end the block or pretend to be from the client. Markers and tags
-    with full-width letters, spaces or invisible characters are also found. A text with them is
-    reduced to plain letters.
+    are also found if they are disguised with full-width letters, spaces or invisible characters. In
+    that case, the whole text is reduced to plain letters.
     """
     if text.isascii() and "[" not in text and "<" not in text:
         return text  # Most texts contain no marker, so this check saves time.

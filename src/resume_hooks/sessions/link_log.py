@@ -1,6 +1,6 @@
-"""Store the links between sessions that no transcript contains.
+"""Store the links between sessions that are not recorded in any transcript.
 
-The links are JSON lines in ``links.jsonl`` of our state folder, and lines are only ever appended.
+The links are JSON lines in the file ``links.jsonl`` in our state folder. Lines are only appended.
 This module needs only the standard library and Python 3.9, because the session hooks use it before
 the engine is installed.
 """
@@ -55,7 +55,7 @@ def record_successor(child_id: str, successor_id: str, at: str, where: Where) ->
 
 
 def read_links(where: Where) -> list[Link]:
-    """Return all valid links, oldest first. Incomplete and invalid rows are skipped."""
+    """Return all valid links, oldest first. Skip incomplete and invalid rows."""
     return [link for row in _link_rows(where) if (link := _parse_link(row)) is not None]
 
 

@@ -1,4 +1,4 @@
-"""Find the session that a user names by a locator.
+"""Find the session to which a locator from the user refers.
 
 If no session in the projects matches the locator, the vault's manifests are searched. If a session
 is both in a project and in the vault, the client's file is used. If several sessions match, the
@@ -122,10 +122,10 @@ def match_archived(
 ) -> list[ArchivedSession]:
     """Return the archived sessions that a locator matches.
 
-    The locator is compared with these in turn, until at least one session matches: an id or its
-    beginning; a pull request; an exact title or the client's former path; a tag; a title ignoring
-    case, if ``ignore_case``; a part of a title, listed sessions first, if ``match_title_parts``; and the
-    number of a pull request without ``#``.
+    The locator is compared with the following names in this order, until at least one session
+    matches: the id or its beginning; a pull request; an exact title or the client's former path; a
+    tag; a title ignoring case, if ``ignore_case``; a part of a title, listed sessions first, if
+    ``match_title_parts``; and the number of a pull request without ``#``.
     """
     title, tag = text_after_prefix("title", words), text_after_prefix("tag", words).casefold()
     pull_request, bare_pull_request, title_part = (
@@ -181,10 +181,10 @@ def candidate_row(session: ArchivedSession, where: Where) -> dict[str, object]:
 
 
 def _find_by_old_path(words: str, scope: LocatorScope) -> SessionFile | None:
-    """Return the archived session whose file was or is at a path, or None.
+    """Return the archived session whose file was or is at the path ``words``, or None.
 
-    The path may be that of the client's former file or of an unpacked copy, of a transcript or of a
-    sub-agent's transcript.
+    The path may be the client's former path or the path of an unpacked copy. The file at the path
+    may be a session's transcript or a sub-agent's transcript.
     """
     path = typed_path(words, scope)
     if path is None:
@@ -249,12 +249,12 @@ def resolve_locator(
     resolvers: Sequence[Resolver] = RESOLVERS,
     foreign: bool = False,
 ) -> SessionFile:
-    """Return the session that a locator names.
+    """Return the session to which a locator refers.
 
-    The locator None means the session of the running client, or else the latest session of this
-    project. Any other locator is tried in this order: latest or latest~2, a full id, a path, a pull
-    request, the beginning of an id, an exact title, a tag, a part of a title, and the number of a
-    pull request. For titles, tags and pull requests, sessions of this project precede all others.
+    If the locator is None, return the session of the running client, or else the latest session of
+    this project. Any other locator is tried in this order: latest or latest~2, a full id, a path, a
+    pull request, the beginning of an id, an exact title, a tag, a part of a title, and the number
+    of a pull request. For titles, tags and pull requests, sessions of this project take precedence.
     If no session in the projects matches, the vault is searched, and the result has the path of an
     unpacked copy.
 
@@ -342,12 +342,12 @@ def _latest_session_in_folder(scope: LocatorScope, *, foreign: bool) -> SessionF
 def resolve_transcript(
     locator: str | None, cwd: str, where: Where, *, foreign: bool = False
 ) -> SessionFile:
-    """Return the session or the sub-agent's transcript that a locator names.
+    """Return the session or the sub-agent's transcript to which a locator refers.
 
     A session is found as in ``resolve_locator``. The ``session_id`` of a sub-agent's transcript is
     ``<session id>/agent-<id>``, so that references to its records work. A locator with ``/agent-``
-    may also be a path or a title. It is used as a path if that path exists, and as a title if no
-    such sub-agent exists.
+    may also be a path or a title. If that path exists, the locator is used as a path. If the
+    session has no such sub-agent, the locator is used as a title.
     """
     if locator is None:
         subagent_session = None
@@ -371,7 +371,7 @@ def is_subagent_locator(locator: str) -> bool:
 
 
 def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) -> SessionFile | None:
-    """Return the sub-agent that a locator names, or None if the locator must have another meaning."""
+    """Return the sub-agent to which a locator refers, or None if the locator doesn't name a sub-agent."""
     if not is_subagent_locator(locator) or os.path.exists(absolute_path(locator, cwd)):
         return None
     session_name, _, name = locator.rpartition("/")

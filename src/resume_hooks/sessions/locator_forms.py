@@ -3,9 +3,9 @@
 Each form has a resolver, a function that looks for the session. The resolvers are called in order.
 
 A locator is untrusted. It becomes part of a path only if it has the form of an id, or if the user
-typed it as a path. The titles, tags and pull requests of sessions are read only once. Before any
-record is parsed, the bytes at both ends of each file are searched for the words of the locator.
-That takes a tenth of the time.
+typed it as a path. The titles, tags and pull requests of sessions are read only once. Both ends of
+each file are first searched for the words of the locator, and records are parsed only if the words
+occur. This is ten times as fast as parsing every file.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from resume_hooks.system.text import collapse_line, plain_line
 from resume_hooks.transcripts.head_tail import END_BYTES, HeadTail
 
 _NAMING_FIELDS = (b'-title"', b'"pr-link"', b'"tag"')
-"""Bytes that occur in every line that can name a session. They are rare in ordinary text, in which
-quotes are escaped."""
+"""Byte strings of which one occurs in every line that can contain a session's name. They are rare
+in ordinary text, where quotes are escaped."""
 
 _CUSTOM_TITLE = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
 _DISPLAYED_KIND_SUFFIX = re.compile(
@@ -66,9 +66,10 @@ _ANY_TITLE = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULT
 
 
 class SessionNames(NamedTuple):
-    """The names by which a session can be found; ``is_listed`` is true if lists show the session.
+    """The names by which a session can be found.
 
-    ``pull_requests`` are the numbers and addresses of its pull requests.
+    ``pull_requests`` contains the numbers and addresses of the session's pull requests.
+    ``is_listed`` is true if lists show the session.
     """
 
     titles: frozenset[str]
@@ -132,10 +133,9 @@ class LocatorScope:
     def find_preferred_sessions(
         self, pattern: re.Pattern[bytes], has_name: Callable[[SessionNames], bool]
     ) -> list[SessionFile]:
-        """Return the sessions whose naming lines match ``pattern`` and whose names pass a check.
+        """Return the sessions whose naming lines match ``pattern`` and whose names satisfy ``has_name``.
 
-        ``has_name`` is this check. If some of the sessions belong to this project, return only
-        those.
+        If some of these sessions belong to this project, return only those.
         """
         local_matches = self._filter_sessions(pattern, has_name, is_local=True)
         matches = []
@@ -236,7 +236,7 @@ def filter_by_naming_lines(
 def find_sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
     """Return the sessions that have this title.
 
-    A session has up to three titles: that of the user, that of the model, and the one that lists
+    A session has up to three titles: one from the user, one from the model, and the one that lists
     display.
     """
     return [
@@ -259,10 +259,10 @@ def _read_titles(path: str) -> frozenset[str]:
 
 
 def pattern_of_words(words: str) -> re.Pattern[bytes]:
-    """Return a pattern for the letters and digits of these words in order, in lower case.
+    """Return a pattern that matches the letters and digits of these words in order, in lower case.
 
-    Other characters may stand between the words, so the pattern also matches words that are escaped
-    in JSON.
+    The pattern allows other characters between the words, so that it also matches words that are
+    escaped in JSON.
     """
     words_of_text = []
     for word in re.findall("[0-9A-Za-z]+", _DISPLAYED_KIND_SUFFIX.sub("", words)):
@@ -317,10 +317,12 @@ def _lines_containing(kinds: Iterable[bytes], region: bytes) -> bytes:
 
 
 MIN_ID_PREFIX_CHARACTERS = (
-    4  # minimum length of an id's beginning; a shorter one would often match by chance
+    # The minimum number of characters of an id that a locator must contain. Fewer characters would
+    # often match by chance.
+    4
 )
-# Minimum length of a part of a title in bytes: three ASCII letters, or one character of a script in
-# which it can be a word.
+# Minimum length in bytes of a locator that matches a part of a title: three ASCII letters, or one
+# character of a script in which a single character can be a word.
 MIN_TITLE_PART_BYTES = 3
 
 LIST_REMEDY = "List the sessions: resume-hooks sessions."
@@ -334,21 +336,22 @@ _PULL_REQUEST_ADDRESS = re.compile(
 )
 _PULL_REQUEST_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 
-# The remedy if a locator is an address, because no verb downloads anything.
+# The command to suggest if a locator is a web address. The user downloads the content, because our
+# verbs download nothing.
 IMPORT_REMEDY = "curl URL | resume-hooks import -"
 
 Resolver = Callable[[str, LocatorScope], SessionFile | None]
-"""A resolver is a function that returns the session that a locator names in one form, or None.
+"""A function that returns the session to which a locator of one form refers, or None.
 
-It raises AmbiguousLocator if several sessions match. It raises another ResumeHooksError if the
-locator can have no other form.
+It raises AmbiguousLocator if several sessions match. It raises a different ResumeHooksError if the
+search must stop because the locator can have no other form.
 """
 
 
 def resolve_latest(words: str, scope: LocatorScope) -> SessionFile | None:
-    """Resolve ``latest``, and for example ``latest~2`` for the second session before the latest.
+    """Resolve ``latest``, or for example ``latest~2`` for the session two before the latest one.
 
-    A session with the title "latest" can only be named by ``title:latest``.
+    A session with the title "latest" must be referred to as ``title:latest``.
     """
     match = _LATEST_LOCATOR.fullmatch(words)
     if match is None:
@@ -368,7 +371,7 @@ def resolve_latest(words: str, scope: LocatorScope) -> SessionFile | None:
 
 
 def resolve_id(words: str, scope: LocatorScope) -> SessionFile | None:
-    """Resolve a full id. The copy in this project is preferred, then the newest copy."""
+    """Resolve a full id. If several copies exist, prefer the copy in this project, then the newest copy."""
     session_id = words.lower()
     if not is_session_id(session_id):
         return None
@@ -385,8 +388,8 @@ def resolve_path(words: str, scope: LocatorScope) -> SessionFile | None:
     """Resolve the path of a .jsonl file, or any path with a slash.
 
     If there is no file at the path, return None, because a title may contain a slash. In a model's
-    shell, where verbs run without the user's consent, raise UsageError for a file that is not a
-    transcript.
+    shell, verbs run without the user's consent, so a file that is not a transcript raises
+    UsageError.
     """
     path = typed_path(words, scope)
     if path is None:
@@ -400,7 +403,7 @@ def resolve_path(words: str, scope: LocatorScope) -> SessionFile | None:
 
 
 def resolve_id_prefix(words: str, scope: LocatorScope) -> SessionFile | None:
-    """Resolve the beginning of an id, of at least four characters. No other id may begin with it."""
+    """Resolve an id's first characters, at least four. They must not be the beginning of any other id."""
     prefix = words.lower()
     if len(prefix) < MIN_ID_PREFIX_CHARACTERS or not _ID_CHARACTERS.issuperset(prefix):
         return None
@@ -517,9 +520,10 @@ def is_address(words: str) -> bool:
 
 
 def has_unmistakable_form(words: str) -> bool:
-    """Check whether a locator has an unmistakable form.
+    """Check whether a locator clearly has the form of an id, a path or another special form.
 
-    These forms are an id, a path, an address, ``latest``, a tag, a title and a pull request.
+    These forms are an id, the path of a .jsonl file, an address, a pull request such as ``#72``,
+    and a locator that begins with ``latest``, ``tag:`` or ``title:``.
     """
     lower_words = words.lower()
     has_prefix_or_suffix = (
@@ -588,7 +592,7 @@ def _require_one_session(
 
 
 def parse_pull_request(words: str) -> str:
-    """Return the address or the number of the pull request that a locator names, or ``""``."""
+    """Return the pull request's address or number from a locator, or ``""`` for any other locator."""
     if address := _PULL_REQUEST_ADDRESS.fullmatch(words):
         return address[1].lower()
     number = _PULL_REQUEST_NUMBER.fullmatch(words)
@@ -598,9 +602,9 @@ def parse_pull_request(words: str) -> str:
 
 
 def text_after_prefix(form: str, words: str) -> str:
-    """Return the text after a prefix such as ``tag:``, or the whole text if it has no such prefix.
+    """Return the text after the prefix ``form`` and a colon, as in ``tag:urgent``.
 
-    ``form`` is the prefix without the colon.
+    If ``words`` does not have this prefix, return ``words`` unchanged.
     """
     prefix, colon, rest = words.partition(":")
     if colon and prefix.lower() == form:
@@ -609,7 +613,7 @@ def text_after_prefix(form: str, words: str) -> str:
 
 
 def typed_path(words: str, scope: LocatorScope) -> str | None:
-    """Return the absolute path that a locator means, or None if it does not look like a path."""
+    """Return a path-like locator as an absolute path, or None if the locator does not look like a path."""
     if not (words.endswith(TRANSCRIPT_SUFFIX) or os.sep in words):
         return None
     return absolute_path(words, scope.cwd)
@@ -624,9 +628,10 @@ def absolute_path(words: str, cwd: str) -> str:
 
 
 def _require_transcript_path(path: str, where: Where) -> None:
-    """Raise UsageError if a path is not that of a transcript.
+    """Raise UsageError if there is no transcript at a path.
 
-    This protects other files in a model's shell, where verbs run without the user's consent.
+    In a model's shell, verbs run without the user's consent. This check prevents them from reading
+    other files.
     """
     allowed_folders = (
         where.projects,

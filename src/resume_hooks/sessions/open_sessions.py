@@ -1,11 +1,11 @@
 """Check whether a client has a session open.
 
 A session counts as open if a client lists it, if it was written to within the last minute, or if
-its state can't be read. That a client runs in the session's folder is not enough.
+its state can't be read. A session is not open just because a client is running in its folder.
 
 Clients list themselves in ``sessions/<pid>.json`` of the config home (measured with 2.1.112 and
 later). A client removes its file when it exits, but not when it is killed. After ``/resume``, and
-since 2.1.329 also after ``/clear``, the file names the new session.
+since 2.1.329 also after ``/clear``, the file contains the id of the new session.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def describe_open_session(session: SessionFile, where: Where) -> str:
 
 
 class Clients:
-    """The running clients. They are looked up only once, when they are needed first."""
+    """The running clients. They are looked up once, at the first use."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
@@ -65,9 +65,9 @@ class Clients:
     def is_listed_open(self, session: SessionFile) -> bool:
         """Check whether a list should show a session as open.
 
-        If any running client lists a session, the open sessions are those that clients list. A
-        recent write then does not count, because the client may have just closed the session. If no
-        client lists a session, ``describe_open_state`` decides.
+        If at least one running client lists a session, only the listed sessions are open. A session
+        with a recent write is then not open, because its client may have just closed it. If no
+        running client lists a session, ``describe_open_state`` decides.
         """
         listed_ids = {entry.get("sessionId") for _, entry in self._running_clients} - {None}
         if listed_ids:
@@ -75,9 +75,10 @@ class Clients:
         return bool(self.describe_open_state(session))
 
     def may_open_child(self, pid: int | None, child_id: str, maker_pid: int | None) -> bool:
-        """Check whether a client may open a child.
+        """Check whether the client with the process id ``pid`` may open a child.
 
-        The result is False if another running client has opened the child or has made it.
+        Return False if another running client has opened the child, or if the running client
+        ``maker_pid``, which made the child, is a different client.
         """
         if any(
             other_pid != pid and entry.get("sessionId") == child_id
@@ -101,7 +102,7 @@ class Clients:
 
 
 def _is_untouched_child(session: SessionFile) -> bool:
-    """Check whether a session is a child that nobody has continued, so that only we have written to it."""
+    """Check whether a session is a child that was never continued, so that it contains only our records."""
     with contextlib.suppress(SessionNotFound):
         ends = HeadTail(session.path)
         return bool(ends.derived_at) and not ends.was_continued
@@ -123,7 +124,8 @@ def _read_listed_clients(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
 def _is_client_running(pid: int, entry: dict[str, Any]) -> bool:
     """Check whether a listed client is running.
 
-    The processes of another machine or container can't be seen, so their clients count as running.
+    Processes of another machine or container are not visible, so a client that runs there counts as
+    running.
     """
     pid_domain, recorded_start = entry.get("pidDomain"), entry.get("procStart")
     if isinstance(pid_domain, str) and not _is_on_this_machine(pid_domain):
@@ -134,7 +136,7 @@ def _is_client_running(pid: int, entry: dict[str, Any]) -> bool:
         current_start = processes.read_process_start_time(pid)
     else:
         current_start = ""
-    # If the start times differ, the client has ended and another process has its id now.
+    # If the start times differ, the client has ended, and its id now belongs to another process.
     return not current_start or current_start == recorded_start
 
 

@@ -1,10 +1,10 @@
 """Make the two records at the start of a fresh child.
 
-They contain the lineage for the model, and a short card for the screen. ``lineage_block`` writes
-the lineage. This module defines the form and the order of the records, as measured with clients
-2.0.76 to 2.1.329. The first record is a summary, which the client shows only in its transcript
-view. The second is a synthetic answer, which prevents the client from inserting records between the
-summary and the next prompt.
+They contain the lineage for the model and a short card for the screen. ``lineage_block`` writes the
+lineage. This module defines the form and the order of the records, as measured with clients 2.0.76
+to 2.1.329. The first record is a summary, which the client shows only in its transcript view. The
+second is a synthetic answer. Without this answer, the client would insert its own records between
+the summary and the next prompt.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ NEW_TASK_NOTICE = "This is a new task. Everything above is background from earli
 REPORT_HEADING = "The user's report of what was done after the mark:"
 FORMER_REPORT_HEADING = REPORT_HEADING.replace("mark", "checkpoint")  # the heading in version 0.2.0
 
-# divisors of the maximum length: the lineage is at most a half of it, and the next step a third
+# Divisors of the opening's maximum length: the lineage may have at most half of it, and the next
+# step at most a third.
 BLOCK_DIVISOR, STEP_DIVISOR = 2, 3
 ShortenText = Callable[
     [str, int], str
-    # A function that shortens a text to a number of characters, or returns "" if it can't. The text is
-    # the part of an opening between the lineage and the next step.
+    # A function that shortens the part of an opening between the lineage and the next step to a
+    # number of characters. It returns "" if that is not possible.
 ]
 
 
 class ChildAttributes(NamedTuple):
-    """The values that all records of a new child have; ``at`` is its time of creation.
+    """The values that all records of a new child have in common.
 
-    ``version`` is the version of the client.
+    ``at`` is the time at which the child is created, and ``version`` is the version of the client.
     """
 
     session_id: str
@@ -80,7 +81,7 @@ def extract_next_step(text: object) -> str | None:
 def shorten_opening(
     text: str, max_characters: int, full_reference: str, shorten_text: ShortenText | None = None
 ) -> str:
-    """Shorten an opening to ``max_characters`` (at least 1,000), with a reference to its full text.
+    """Shorten an opening to ``max_characters`` (at least 1,000), and add a reference to its full text.
 
     ``shorten_text`` shortens the part between the lineage and the next step. Return ``""`` if
     ``text`` is not an opening.
@@ -135,8 +136,8 @@ def _context_lines(
     attributes: ChildAttributes, parent: str | None, text: str, card: str, flags: dict[str, bool]
 ) -> list[bytes]:
     """Return two records: the text for the model, shown only in the transcript view, and the card."""
-    # The ids depend only on the child. If the child is written again, records that a client has
-    # appended keep their parents.
+    # The ids of the records depend only on the child. If the child is written again, its records
+    # have the same ids, so the records that a client has appended still have valid parents.
     id_seed = f"{attributes.session_id}/{parent}"
     user_id, answer_id, message_id = (
         str(uuid.uuid5(uuid.NAMESPACE_OID, f"{id_seed}/{part}"))
@@ -147,8 +148,8 @@ def _context_lines(
         "message": {"role": "user", "content": text},
         **flags,
     }
-    # Client 2.1.42 resumes at the record with the latest time, and at the first of two records with
-    # equal times. The card must therefore be later.
+    # Client 2.1.42 resumes at the record with the latest time. If two records have the same time,
+    # it resumes at the first of them. The card must therefore be later than the text.
     envelope = _common_chain_fields(
         attributes._replace(at=clock.add_millisecond(attributes.at)),
         user_id,
@@ -190,7 +191,7 @@ def message_line(
 def lineage_line(
     attributes: ChildAttributes, parent: str | None, record_id: str, block: str
 ) -> bytes:
-    """Return the record with the lineage block for a child that has many records.
+    """Return the record that contains the lineage block in a child with many records.
 
     The client does not display the record.
     """

@@ -17,9 +17,9 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import get_mapping, get_string
 
 WORKTREE_FIELD = "worktreeSession"
-"""The client's field about a worktree that the client created.
+"""The client's field with details of a worktree that the client created.
 
-After the worktree was removed, the client stores the session in the project folder of the original
+Once the worktree is removed, the client stores the session in the project folder of the original
 folder.
 """
 
@@ -31,10 +31,10 @@ SHORT_COMMIT_DIGITS = 7  # number of digits of a commit's id in git's short form
 
 
 class MovedFolder(NamedTuple):
-    """A folder to which a session's folder may have been moved, with the evidence for it.
+    """A folder that may be the new location of a session's folder, with the evidence for this.
 
-    ``commits`` are commits in the folder's repository that the session mentions. ``file_count``
-    is the number of files that the session worked on, and ``existing_file_count`` is the number of
+    ``commits`` are commits in the folder's repository that the session mentions. ``file_count`` is
+    the number of files that the session worked on, and ``existing_file_count`` is the number of
     these files that exist in the folder.
     """
 
@@ -46,7 +46,7 @@ class MovedFolder(NamedTuple):
 
     @property
     def evidence(self) -> str:
-        """The evidence as the end of a sentence whose subject is the folder."""
+        """The evidence, worded as the predicate of a sentence about the folder."""
         evidence = []
         if self.commits:
             if len(self.commits) > 1:
@@ -68,7 +68,8 @@ class MovedFolder(NamedTuple):
 def home_folder(ends: HeadTail, where: Where) -> str:
     """Return a session's home folder.
 
-    It is the recorded folder from which the name of the session's project folder was made.
+    This is the folder, among those recorded in the session, to whose name the session's project
+    folder corresponds.
     """
     key = os.path.basename(project_folder_of_session(ends.path, where))
     records = (*ends.first_records, *ends.last_records)
@@ -80,7 +81,7 @@ def home_folder(ends: HeadTail, where: Where) -> str:
     ]
     current_folder = _current_folder(
         where
-    )  # If the user moved the transcripts, this is the folder that they were moved to.
+    )  # The user may have moved the transcripts to the project folder of the current folder.
     return (
         next(
             (
@@ -137,7 +138,8 @@ def lock_session_creation(home: str, where: Where) -> Iterator[None]:
 
 def has_project_key(folder: str, key: str) -> bool:
     """Check whether ``key`` is the name of the project folder for a working directory."""
-    # No real folder's name contains a NUL character or an unpaired surrogate.
+    # A folder's name that contains a NUL character or an unpaired surrogate raises ValueError. No
+    # real folder has such a name.
     with contextlib.suppress(ValueError):
         return project_key(folder) == key
     return False

@@ -1,8 +1,8 @@
-"""Parse references to records, ``<session>:<record>``, and find the lines that they name.
+"""Parse references to records, ``<session>:<record>``, and find the lines to which they refer.
 
 References are untrusted. ``<session>`` is a locator. ``<record>`` is a line number, a uuid, or
-``@`` and the byte offset of the line. Only the necessary part of a file is read, and a file is
-never in memory as a whole.
+``@`` and the byte offset of the line. Only the necessary part of a file is read, and a whole file
+is never loaded into memory.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from resume_hooks.transcripts.records import Record
 REFERENCE_HELP = (
     "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
 )
-# Number of characters of a short id. An id is displayed in this form if no other id begins with
-# these characters.
+# Number of characters in a short id. An id is shortened to this length if no other id begins with
+# the same characters.
 SHORT_ID_CHARACTERS = 8
 MAX_LINE_DIGITS = 9  # maximum number of digits of a line number, because no file has more lines
 MAX_OFFSET_DIGITS = 15  # maximum number of digits of a byte offset, because no file is longer
@@ -100,8 +100,8 @@ def parse_reference(text: str, session: str | None = None) -> Reference:
 class ShortIds:
     """Shortens session ids for display.
 
-    If only one of the ``known`` ids begins with the first ``SHORT_ID_CHARACTERS`` characters of an
-    id, these characters are its short form. Any other id is not shortened.
+    An id is shortened to its first ``SHORT_ID_CHARACTERS`` characters if exactly one of the
+    ``known`` ids begins with these characters. Otherwise it is not shortened.
     """
 
     def __init__(self, known: Iterable[str]) -> None:
@@ -164,9 +164,10 @@ def names_of_transcript(session: SessionFile, where: Where) -> TranscriptNames:
 
 
 class RecordLine(NamedTuple):
-    """A line of a session's file; ``number`` is counted from 0, or -1 if it is unknown.
+    """A line of a session's file.
 
-    ``offset`` and ``length`` are in bytes. ``open_file`` is the file if it is already open.
+    ``number`` is counted from 0, or -1 if it is unknown. ``offset`` and ``length`` are in bytes.
+    ``open_file`` is the file if it is already open.
     """
 
     session_id: str
@@ -204,8 +205,8 @@ class RecordLine(NamedTuple):
 class RecordLines:
     """Finds the lines of a file by number, uuid or offset.
 
-    Lines that were added to the file later are ignored. Methods raise SessionNotFound if the file
-    can't be read.
+    Lines that are appended to the file after this object was created are ignored. Methods raise
+    SessionNotFound if the file can't be read.
     """
 
     def __init__(self, file: str, session_id: str) -> None:
@@ -228,9 +229,11 @@ class RecordLines:
             return None
 
     def find_record_with_uuid(self, uuid: str, expected_number: int = -1) -> RecordLine | None:
-        """Return the line of a record with this uuid: line ``expected_number`` if it has the uuid, or the last one.
+        """Return the line of a record with this uuid, or None if no record has it.
 
-        A search of the whole file caches the uuids of all records.
+        If the record in line ``expected_number`` has the uuid, return this line. Otherwise return
+        the last line whose record has it. This second search reads the whole file and caches all
+        uuids.
         """
         entry = self.line_at(expected_number)
         if entry is not None and uuid in records.list_uuids(entry.parse_record() or {}):
@@ -241,7 +244,7 @@ class RecordLines:
         return self.line_at(number)
 
     def find_last_record_with_uuid(self, uuid: str) -> RecordLine | None:
-        """Return the line of the last record with this uuid, without its line number.
+        """Return the line of the last record with this uuid. The line's number is unknown.
 
         Only lines that contain the characters of the uuid are parsed.
         """
@@ -254,9 +257,9 @@ class RecordLines:
         return None
 
     def find(self, record: int | str | RecordOffset) -> RecordLine | None:
-        """Return the line that the part after the colon of a reference names, or None.
+        """Return the line for a parsed ``<record>``, the part of a reference after the colon, or None.
 
-        The line has a number only if ``record`` is a line number.
+        The line's number is known only if ``record`` is a line number.
         """
         if isinstance(record, int):
             return self.line_at(record)
@@ -289,7 +292,7 @@ class RecordLines:
         )
 
     def add_number(self, entry: RecordLine) -> RecordLine:
-        """Return the line with its number, which is counted if it is unknown."""
+        """Return the line with its number. If the number is unknown, count the lines before it."""
         if entry.number >= 0:
             return entry
         with open_transcript(self.file) as stream:
@@ -320,7 +323,7 @@ def shorten_reference(reference: str) -> str:
 
 
 def find_referenced_line(reference: Reference, record_lines: RecordLines) -> RecordLine:
-    """Return the line that a reference names.
+    """Return the line to which a reference refers.
 
     The line's number is -1 unless the reference contains it. Raise UsageError if the line does not
     exist.
@@ -343,7 +346,7 @@ def find_referenced_line(reference: Reference, record_lines: RecordLines) -> Rec
 
 
 def find_numbered_line(reference: Reference, record_lines: RecordLines) -> RecordLine:
-    """Return the line that a reference names, with its number.
+    """Return the line to which a reference refers, with its number.
 
     Raise UsageError if there is no such line.
     """

@@ -1,8 +1,8 @@
 """Set the title or the tag of a session.
 
-A record is appended to the session's file, like that of ``/rename`` in the client and of the
-official SDK. The rest of the file does not change. A title must be unique in a project, because
-titles are locators.
+A record is appended to the session's file, as ``/rename`` in the client and the official SDK do.
+The existing records do not change. A title must be unique in a project, because titles are
+locators.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from resume_hooks.transcripts.metadata_records import (
 from resume_hooks.transcripts.records import Record
 
 MAX_LABEL_CHARACTERS = 200  # maximum number of characters of a title or a tag
-# Maximum number of times to clean a tag, as in the SDK. Removing a character may create another one
-# that must be removed.
+# Maximum number of passes in which a tag is cleaned, as in the SDK. Removing one character may
+# produce another character that must be removed.
 MAX_CLEANING_PASSES = 10
 OPEN_WARNING = (
     "A client may have it open ({why}), and may write the old value again. In Claude Code, "
@@ -46,8 +46,8 @@ _LOCATOR_LIKE = re.compile(
     r"latest(?:~\d*)?|[0-9a-f-]{4,36}|\d+|#\d+|pr:#?\d+|(?:tag|title):.*|https?://.*|.*\.jsonl|~?/.*|-.*",
     re.IGNORECASE | re.DOTALL,
 )
-"""Matches labels that a locator would take for an id, a path or a pull request, or the command line
-for an option."""
+"""Matches a label that cannot be used as a locator: it looks like an id, a path, a pull request or
+a command-line option."""
 
 _REMOVED_CATEGORIES = frozenset(
     {"Cf", "Co", "Cn"}
@@ -141,9 +141,9 @@ def _label_change(
 
 
 def _ends_of_own_session(session: SessionFile, where: Where) -> HeadTail:
-    """Return the two ends of the session's file. Raise an error if the session must not be changed.
+    """Return the beginning and the end of a session's file after checking that the session may be changed.
 
-    The error is UsageError, OnlyArchived, WriteFailed or SessionNotFound.
+    If it must not be changed, raise UsageError, OnlyArchived, WriteFailed or SessionNotFound.
     """
     require_client_file(session, where)
     if not is_session_file(session.path):
@@ -193,7 +193,7 @@ def _require_utf8(text: str) -> str:
 
 
 def _require_usable_label(text: str, label_name: str) -> str:
-    """Return the text, or raise UsageError if it is empty, too long, or looks like another locator."""
+    """Return the text, or raise UsageError if it is empty, too long, or looks like a different locator."""
     if not text:
         raise UsageError(f"An empty {label_name}", "Give at least one visible character.")
     if len(text) > MAX_LABEL_CHARACTERS:

@@ -1,7 +1,7 @@
-"""Define a session whose data is read when it is first needed, and then kept for later readers.
+"""Define a session whose data is read at the first use and then cached.
 
-An entry point (the prompt hook, the module, the command line, the API) creates the session and
-passes it to a verb.
+An entry point (the prompt hook, the plugin's module, the command line, the API) creates the session
+and passes it to a verb.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Session(SessionFile):
 
     @classmethod
     def open_path(cls, path: str, where: Where) -> Session:
-        """Return the session at a path in the common record format, whatever its agent.
+        """Return the session of any agent at a path in the common record format.
 
         Raise SessionNotFound, NotATranscript or WriteFailed.
         """
@@ -73,7 +73,7 @@ class Session(SessionFile):
 
     @cached_property
     def ends(self) -> HeadTail:
-        """The beginning and the end of the agent's own transcript."""
+        """The beginning and the end of the transcript in the agent's own format."""
         if self.agent == CLAUDE_NAME:
             return self.head_tail
         return read_ends(self, self.where)
@@ -105,7 +105,8 @@ class Session(SessionFile):
     def context(self) -> ContextSize:
         """The size of the context: the tokens that a resume would send, and the client's window.
 
-        If the live part is too long to be read while a prompt waits, only its end is measured.
+        If the live part is too long to read while a prompt waits, only the end of the transcript is
+        measured.
         """
         # Imported here because few verbs need these modules.
         from resume_hooks.sessions.client_window import session_window
@@ -122,7 +123,7 @@ class Session(SessionFile):
     def measure_chain(
         self, chain: list[Node], pieces: PieceCollector
     ) -> tuple[ContextSize, TokenScale]:
-        """Return the context size of a chain that was already read, and the scale for the sizes of its pieces."""
+        """Return the context size of a chain that was already read, and the scale for its pieces' sizes."""
         # Imported here because few verbs need these modules.
         from resume_hooks.sessions.client_window import session_window
         from resume_hooks.transcripts.context_size import measure_chain

@@ -126,7 +126,8 @@ def unlistable_folders(where: Where) -> list[str]:
 def linked_projects(where: Where, session_id: str = "") -> list[str]:
     """Return the project folders that are symbolic links, sorted.
 
-    With ``session_id``, return that session's files that are symbolic links or in these folders.
+    With ``session_id``, instead return the files of this session that are symbolic links or are in
+    project folders that are symbolic links.
     """
     try:
         with os.scandir(where.projects) as entries:
@@ -148,9 +149,9 @@ def linked_projects(where: Where, session_id: str = "") -> list[str]:
 
 
 def hidden_folders_remedy(folders: Sequence[str], linked_paths: Sequence[str] = ()) -> str:
-    """Return the last sentences of a remedy about folders that were not searched, or ``""``.
+    """Return sentences about folders that were not searched, for the end of a remedy, or ``""``.
 
-    ``folders`` can't be listed, and ``linked_paths`` are behind symbolic links.
+    ``folders`` can't be listed, and ``linked_paths`` are only reachable through symbolic links.
     """
     remedy = ""
     if folders:
@@ -164,7 +165,7 @@ def hidden_folders_remedy(folders: Sequence[str], linked_paths: Sequence[str] = 
 
 
 def linked_paths_remedy(linked_paths: Sequence[str]) -> str:
-    """Return a sentence on what to do about paths behind symbolic links."""
+    """Return a sentence that tells the user what to do about paths behind symbolic links."""
     verb = "lie" if len(linked_paths) > 1 else "lies"
     return (
         f"{linked_paths[0]}{_describe_more_paths(linked_paths)} {verb} behind a symbolic link, which is not followed: "
@@ -225,9 +226,9 @@ def latest_session(
 ) -> SessionFile:
     """Return the latest session of a working directory that has a conversation.
 
-    With ``skip_count``, return an earlier session: skip this number of sessions. Sub-agents,
-    headless runs, children that nobody continued and the session ``excluded_id`` are not
-    considered. Raise SessionNotFound if there is no such session.
+    Sub-agents, headless runs, children that were never continued, and the session ``excluded_id``
+    are ignored. With ``skip_count``, also skip this number of later sessions. Raise SessionNotFound
+    if there is no such session.
     """
     skipped_count = 0
     for session in sessions_of_directory(cwd, where):
@@ -257,7 +258,7 @@ def latest_session(
 def can_client_resume(session: SessionFile, where: Where) -> bool:
     """Check whether the client can resume a session by its id.
 
-    The session's file must be in a project folder and must be named by its id.
+    The session's file must be in a project folder, and its name must be the session's id.
     """
     folder = os.path.dirname(session.path)
     return is_session_file(session.path) and os.path.dirname(folder) == where.projects
@@ -292,7 +293,7 @@ def _stat_first_entry(folder: str) -> None:
 
 
 def _is_accessible(read_folder: Callable[[str], object], folder: str) -> bool:
-    """Check whether a folder can be read by calling ``read_folder``.
+    """Check whether ``read_folder`` can read a folder.
 
     A missing folder counts as readable.
     """
@@ -342,7 +343,7 @@ def _session_id_in_records(path: str) -> str:
 
 
 class SessionStore(Protocol):
-    """The sessions of an agent by project.
+    """An agent's sessions, grouped by project.
 
     Project names and session ids are the same as the keys of the ``SessionStore`` in the official
     SDK.
@@ -366,8 +367,8 @@ class SessionStore(Protocol):
     def linked_paths(self, session_id: str = "") -> list[str]:  # noqa: ARG002 - for those who follow no link
         """Return the project folders that are symbolic links.
 
-        With ``session_id``, return that session's files behind symbolic links. A store does not
-        follow these links.
+        With ``session_id``, instead return the files of this session that are behind symbolic
+        links. A store does not follow these links.
         """
         return []
 

@@ -27,11 +27,11 @@ from resume_hooks.transcripts.turns import opens_turn
 
 SUBAGENT_PREFIX = "agent-"  # the prefix of the names of sub-agents' files
 SUBAGENTS_FOLDER = "subagents"
-# The largest integer that the index can store. A file's time may be later than that, in the year
-# 2264.
+# The largest integer that the index can store. In nanoseconds, file times exceed it from the year
+# 2262 on.
 _MAX_INTEGER = 2**63 - 1
-# Maximum depth to which a session's folder is searched for sub-agents, because workflows store them
-# in subfolders.
+# Maximum depth of subfolders in which sub-agents are searched for in a session's folder. Workflows
+# store their sub-agents in subfolders.
 MAX_FOLDER_DEPTH = 4
 MAX_FIRST_LINE_BYTES = 1024 * 1024
 
@@ -41,9 +41,10 @@ _LEAD_MESSAGE_TAGS = re.compile(
 
 
 class Subagent(NamedTuple):
-    """A sub-agent's transcript; ``session_id`` is the session that started the sub-agent.
+    """A sub-agent's transcript.
 
-    ``name`` has the form ``agent-<id>``.
+    ``session_id`` is the id of the session that started the sub-agent, and ``name`` has the form
+    ``agent-<id>``.
     """
 
     session_id: str
@@ -97,7 +98,10 @@ def subagents_in_folder(own_folder: str, session_id: str) -> Iterator[Subagent]:
 
 
 def owning_session(path: str) -> str:
-    """Return the session id in the first record of a sub-agent's transcript, or ``""``."""
+    """Return the id of the session that started a sub-agent, from the first record of its transcript.
+
+    Return ``""`` if the record contains no valid id.
+    """
     try:
         with open(path, "rb") as stream:
             first_record = records.parse_record(
@@ -112,7 +116,10 @@ def owning_session(path: str) -> str:
 
 
 def file_of_owning_session(path: str, session_id: str) -> str:
-    """Return the session's transcript for a sub-agent's transcript, or ``path`` for any other transcript."""
+    """Return the path of the transcript of the session that started a sub-agent.
+
+    If ``path`` is not a sub-agent's transcript, return ``path``.
+    """
     if subagent_name(path) is None:
         return path
     folder, separator, _ = path.partition(os.path.join(os.sep, session_id, SUBAGENTS_FOLDER, ""))
@@ -142,9 +149,9 @@ def title_of_transcript(path: str) -> str:
 
 
 def subagents_by_session(folder: str) -> dict[str, list[str]]:
-    """Return the sub-agents' files that are next to the sessions in a folder, by session id.
+    """Return the files of sub-agents that are next to the sessions in a folder, by session id.
 
-    The .meta.json file of a sub-agent follows its transcript.
+    A sub-agent's .meta.json file comes directly after its transcript.
     """
     files_by_session: dict[str, list[str]] = {}
     for path in sorted(_subagent_files_in_folder(folder)):
@@ -171,8 +178,8 @@ class TranscriptFile(NamedTuple):
 
     ``agent`` is ``agent-<id>`` for a sub-agent's transcript, else ``""``. ``session_id`` is the id
     of the session. It is ``""`` for a sub-agent's transcript that is next to the session's file,
-    because only its content names the session. ``mtime`` is in nanoseconds, and ``size`` is in
-    bytes.
+    because then only the transcript's content has the id of the session. ``mtime`` is in
+    nanoseconds, and ``size`` is in bytes.
     """
 
     path: str
@@ -185,7 +192,10 @@ class TranscriptFile(NamedTuple):
 
 
 def list_transcripts(where: Where) -> list[TranscriptFile]:
-    """Return every transcript in the config home whose path is valid UTF-8, as SQLite requires."""
+    """Return every transcript in the config home.
+
+    Files whose paths are not valid UTF-8 are left out, because SQLite can't store their paths.
+    """
     files = [
         file for folder in all_project_folders(where) for file in transcripts_in_folder(folder)
     ]

@@ -1,7 +1,7 @@
 """Define the interface to an agent's sessions, and implement it for Claude Code.
 
-Claude Code's transcripts have the common record format, to which other agents' sessions are
-converted.
+Claude Code's transcripts already have the common record format. The sessions of other agents are
+converted to this format.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class Agent(Protocol):
         return session
 
     def open_temporary_path(self, path: str) -> AbstractContextManager[str]:
-        """Return a context manager that yields a readable path for a path from ``list_files``.
+        """Return a context manager that makes a file from ``list_files`` readable during its block.
 
-        The path can be read during the block. On entry the errors of ``to_common_format`` may be
-        raised.
+        It yields the path at which the file can be read. Entering the block may raise the errors of
+        ``to_common_format``.
         """
         return contextlib.nullcontext(path)
 
@@ -94,15 +94,18 @@ class Agent(Protocol):
         return path
 
     def find_file(self, name: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
-        """Return the path of the file with the earlier part of a session.
+        """Return the path of a file that contains an earlier part of a session.
 
-        ``name`` is the name by which the session refers to this file. Return None if there is no
-        such file.
+        ``name`` is the name by which the session refers to the file. Return None if the file does
+        not exist.
         """
         return None
 
     def read_parent(self, path: str) -> Parent | None:
-        """Return the parent that the session's file names, or None. Raise OSError or SessionNotFound."""
+        """Return the parent that is recorded in the session's file, or None if it records no parent.
+
+        Raise OSError or SessionNotFound.
+        """
         return provenance.read_parent(path)
 
     def list_files(self) -> list[TranscriptFile]:

@@ -24,8 +24,8 @@ from resume_hooks.storage import removal
 from resume_hooks.transcripts.head_tail import HeadTail
 
 ALL_AGENTS = "all"
-# The subfolder of the state folder with other agents' sessions in the common record format. It has
-# a folder for each agent.
+# The subfolder of the state folder for copies of other agents' sessions in the common record
+# format. It contains one folder for each agent.
 COPIES_FOLDER_NAME = "mirrors"
 # A file next to an agent's copies that records how far the agent's history of prompts was read.
 READ_STATE_FILE_NAME = "read.json"
@@ -65,7 +65,7 @@ class AgentRow(NamedTuple):
         return os.path.abspath(where.environ.get(self.home_variable) or default)
 
     def has_sessions(self, where: Where) -> bool:
-        """Check whether sessions of the agent, or our copy of its prompts, exist on this machine.
+        """Check whether this machine has sessions of the agent, or our copy of the agent's prompts.
 
         The result is always true for Claude Code.
         """
@@ -102,8 +102,8 @@ class AgentRow(NamedTuple):
 def copies_folder(where: Where) -> str:
     """Return the folder for our copies of other agents' sessions.
 
-    In the sandbox of another agent's shell, which can't write to our state folder, return a
-    temporary folder.
+    Another agent's shell may run in a sandbox that can't write to our state folder. In this case,
+    return a temporary folder.
     """
     own = os.path.join(where.state, COPIES_FOLDER_NAME)
     if not calling_session_id(where) or _is_writable(own):
@@ -140,10 +140,9 @@ def _create_temporary_folder() -> str:
 
 @functools.lru_cache(maxsize=8)
 def _load_strategy(part: str, strategy: str, home: str, copies: str, where: Where) -> Agent:
-    """Return the agent that a part implements.
+    """Return the agent that is implemented by ``strategy``, a class of the part.
 
-    Each agent is created only once in a process, so that the folders that it has listed can be
-    reused.
+    Each agent is created only once per process, so that its list of folders can be reused.
     """
     make_agent = questions.agent_strategy.load(part, strategy)
     return make_agent(home, copies, where)
@@ -176,13 +175,14 @@ RESUMABLE_AGENTS = tuple(row.name for row in AGENT_ROWS.values() if row.session_
 """The names of the agents that can continue a session."""
 
 INCOMPLETE_AGENTS = frozenset(row.name for row in AGENT_ROWS.values() if row.loss_note)
-"""The names of the agents of which only some records exist, such as the prompts."""
+"""The names of the agents whose sessions are known only in part, for example only by their prompts.
+"""
 
 LISTABLE_AGENTS = (CLAUDE_NAME, *INCOMPLETE_AGENTS)
 """The names of the agents whose sessions are listed without ``--agent``.
 
-Claude Code can open its own sessions. If only the prompts of another session exist, Claude Code can
-continue from them in a fresh session.
+Claude Code can open its own sessions. For the other agents in this list, only the prompts exist,
+and Claude Code can continue from these prompts in a fresh session.
 """
 
 
@@ -256,7 +256,7 @@ def row_of_agent(name: str) -> AgentRow:
 
 
 def is_foreign(path: str, where: Where) -> bool:
-    """Check whether a path belongs to another agent than Claude Code, or is our copy of its session."""
+    """Check whether a path belongs to an agent other than Claude Code, or is our copy of its session."""
     return agent_name_of_path(path, where) != CLAUDE_NAME
 
 
@@ -276,7 +276,7 @@ def read_ends(session: SessionFile, where: Where) -> HeadTail:
 
 
 def readable_session(path: str, where: Where) -> SessionFile:
-    """Return the session at a path in the common record format, whatever its agent.
+    """Return the session of any agent at a path in the common record format.
 
     Raise SessionNotFound, NotATranscript or WriteFailed.
     """
@@ -285,7 +285,7 @@ def readable_session(path: str, where: Where) -> SessionFile:
 
 
 def original_path(path: str, where: Where) -> str:
-    """Return the path of the agent's own file, if ``path`` is our copy, or else ``path``."""
+    """Return the path of the agent's own file if ``path`` is our copy of it, or else ``path`` itself."""
     return agent_of_path(path, where).original_path(path)
 
 
@@ -340,14 +340,14 @@ def calling_session_id(where: Where) -> str:
 
 
 def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
-    """Return the stores whose sessions a list offers, in the order of the list.
+    """Return the stores with the sessions that a list offers, in the order of the list.
 
     The first store contains Claude Code's sessions. With ``all_agents``, it also contains the
-    sessions of all other agents that can continue a session. Each of the other stores contains
-    sessions of which only the prompts exist. These sessions are the oldest ones.
+    sessions of all other agents that can continue a session. The other stores contain sessions of
+    which only the prompts exist. They come last, because these sessions are the oldest.
 
-    A store is left out if a large history of prompts would have to be read first. When a session
-    starts or a search runs, this history is read, so that later lists contain the store.
+    A store is left out if a large prompt history would first have to be read. A session start or a
+    search reads this history, so that later lists contain the store.
     """
     resumable_stores = []
     for row in OTHER_AGENT_ROWS.values():
@@ -365,7 +365,7 @@ def stores_for_list(where: Where, *, all_agents: bool) -> list[SessionStore]:
 
 
 def store_of_agents(where: Where, name: str = ALL_AGENTS) -> SessionStore:
-    """Return the sessions of an agent as one store, or the sessions of all agents."""
+    """Return one store with the sessions of the agent ``name``, or with the sessions of all agents."""
     stores = [agent.store for agent in list_agents(where, name)]
     if len(stores) == 1:
         return stores[0]

@@ -10,7 +10,8 @@ import os
 from resume_hooks.paths import FILE_HISTORY, TASKS, Where, is_session_id
 
 VAULT_FOLDER = "vault"
-"""The folder of the vault. It has a subfolder for each session, named by the session's id."""
+"""The folder of the vault. It contains a subfolder for each session, named after the session's id.
+"""
 
 UNPACKED_FOLDER = "unpacked"
 """The folder with unpacked copies of sessions. It can be deleted and is then filled again as
@@ -23,19 +24,19 @@ packs."""
 TRASH_FOLDER = "trash"
 """The folder of deleted sessions.
 
-It has a subfolder for each session. Each of these has a subfolder for each deletion, named by the
-deletion's time.
+It contains a subfolder for each session. Each time the session is deleted, a folder named after the
+time of the deletion is created in this subfolder.
 """
 
 REMOVED_SUFFIX = ".gone"
 """The suffix of a folder in the trash that is still empty or is being removed permanently."""
 
 PROJECTS_FOLDER, HISTORY_FOLDER = "projects", FILE_HISTORY
-"""Folders of the config home with files of a session: the transcripts, and the backups of changed
-files."""
+"""Folders of the config home that contain a session's files: the first contains transcripts, and
+the second contains backups of changed files."""
 
 FOLDERS_BY_ID = (HISTORY_FOLDER, TASKS)
-"""Folders of the config home in which each session has a subfolder named by its id."""
+"""Folders of the config home in which each session has a subfolder named after its id."""
 
 
 def vault_folder(where: Where) -> str:
@@ -117,14 +118,14 @@ def config_home_name(where: Where) -> str:
 
 
 def is_other_config_home(home: str, where: Where) -> bool:
-    """Check whether ``home``, from a manifest, is another config home."""
+    """Check whether ``home``, a path from a manifest, is a different config home from ours."""
     return home not in {"", config_home_name(where)} and bool(config_home_name(where))
 
 
 def session_id_of_copy(path: str, where: Where) -> str:
-    """Return the id of the session to which a file in the vault or among the unpacked files belongs.
+    """Return the id of the session to which an archived or unpacked file belongs.
 
-    Return ``""`` if ``path`` is not in these folders.
+    Return ``""`` if ``path`` is neither in the vault nor in the folder of unpacked sessions.
     """
     steps = _components_below_vault(path, where)[:1]
     if steps and is_session_id(steps[0]):
@@ -133,9 +134,9 @@ def session_id_of_copy(path: str, where: Where) -> str:
 
 
 def path_below_project(path: str, where: Where) -> str:
-    """Return the client's path of an unpacked file, relative to the project folder.
+    """Return the path of an unpacked file relative to the project folder that contained the client's file.
 
-    Return ``""`` for any other path.
+    Return ``""`` for any path that is not in the vault or the folder of unpacked sessions.
     """
     return os.sep.join(_components_below_vault(path, where)[2:])  # <id>/<state>/...
 
@@ -162,4 +163,4 @@ MAX_SESSION_FILES = 20_000
 session."""
 
 MAX_SESSION_FOLDER_DEPTH = 8
-"""The maximum depth to which subfolders of a session's folder are read."""
+"""The maximum depth of subfolders that are read in a session's folder."""

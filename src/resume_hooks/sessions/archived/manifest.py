@@ -1,7 +1,7 @@
 """Read and write the vault's manifests, which list the archived files of each session.
 
-A manifest that is not valid is ignored. A file in the vault that no manifest lists was left over by
-an interrupted operation, and is also ignored.
+Invalid manifests are ignored. Files in the vault that no manifest lists are also ignored, because
+they are left over from an interrupted operation.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from resume_hooks.storage import locks
 from resume_hooks.storage.typed_rows import parse_row
 
 MANIFEST_VERSION = 1
-"""The version of the manifests. A manifest with a higher version, from a newer engine, is not
-changed."""
+"""The version of the manifests that this engine writes. A manifest with a higher version was
+written by a newer engine and is not changed."""
 
 MAX_MANIFEST_BYTES = 32 * 1024 * 1024
 """The maximum size of a manifest in bytes. It is enough for 20,000 files with long names."""
@@ -77,8 +77,8 @@ def describe_stored_file(place: str, status: os.stat_result) -> ArchivedFile:
 class EarlierState(NamedTuple):
     """An earlier state of a session.
 
-    It has only the files whose old content was replaced later. Files to which the client only
-    appended are left out.
+    ``parts`` contains only the files whose content was later replaced. Files to which the client
+    only appended are left out.
     """
 
     archived_at: str
@@ -201,7 +201,8 @@ def find_archived(session_id: str, where: Where) -> ArchivedSession | None:
 def list_deletions(where: Where) -> Iterator[ArchivedSession]:
     """Yield the deleted sessions in the trash.
 
-    Sessions deleted with version 0.2.0 are left out, because their manifests have another form.
+    Sessions that version 0.2.0 deleted are left out, because their manifests have a different
+    format.
     """
     for session_folder in list_subfolders(os.path.join(where.state, TRASH_FOLDER)):
         session_id = os.path.basename(session_folder)
@@ -256,7 +257,7 @@ def _may_contain_files(folder: str) -> bool:
 
 
 def unreadable_reason(session_id: str, where: Where) -> str:
-    """Return a sentence on why a session's folder in the vault can't be used.
+    """Return a sentence that explains why a session's folder in the vault can't be used.
 
     Return ``""`` if the folder can be used or has no manifest.
     """

@@ -1,7 +1,8 @@
-"""Open sessions of which only the vault's copy exists, as ordinary session files.
+"""Open sessions that exist only in the vault as ordinary session files.
 
-A copy is unpacked to a temporary path. Callers that make a child use the former path of the
-client's file instead: the child is written to that file's project folder and refers to that path.
+The archived copy is unpacked to a temporary path. Callers that make a child must not use this path.
+They use the former path of the client's file: the child is written to the project folder of that
+file and refers to that path.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def project_folder_of_session(path: str, where: Where) -> str:
 
 
 def client_path(path: str, where: Where) -> str:
-    """Return the path of the client's file for a copy, else ``path`` itself."""
+    """Return the path of the client's file if ``path`` is an archived copy, or else ``path`` itself."""
     archived = _find_archived_of_path(path, where)
     if archived:
         return os.path.join(where.projects, archived.project, path_below_project(path, where))
@@ -77,7 +78,7 @@ def require_client_file(session: SessionFile, where: Where) -> None:
 
 
 def only_archived_error(session_id: str) -> OnlyArchived:
-    """Return the error for a verb that needs the client's file of a session that exists only in the vault."""
+    """Return the error for a verb that needs the client's file if only the vault has the session."""
     return OnlyArchived(
         (
             f"The client's file of {session_id} is gone; only the archived copy is left, and it is never changed"

@@ -43,7 +43,7 @@ MAX_UNPACKED_BYTES = 2 * 1024**3
 """The maximum size in bytes of all unpacked sessions."""
 
 _TIME_TOLERANCE_NS = 2_000_000_001
-"""The tolerance for comparing file times in nanoseconds. FAT stores times with a resolution of two
+"""The tolerance in nanoseconds for comparing file times. FAT stores times with a resolution of two
 seconds."""
 
 
@@ -68,7 +68,7 @@ def read_pack(path: str) -> Iterator[bytes]:
 def read_pack_contents(
     folder: str, parts: Sequence[ArchivedFile]
 ) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
-    """Yield each file with the chunks of its content, in the order in the packs.
+    """Yield each file with the chunks of its content, in the order in which the packs store them.
 
     The caller must read all chunks of a file before it requests the next file. ``folder`` is the
     session's folder in the vault. Each pack is read once. Raise OSError if a pack ends too early.
@@ -203,7 +203,10 @@ def _unpack_all_files(archived: ArchivedSession, where: Where) -> str:
 
 
 def _state_key(archived: ArchivedSession) -> str:
-    """Return a name for the folder of unpacked files that changes when the session is archived again."""
+    """Return the name of the folder for a session's unpacked files.
+
+    The name changes when the session is archived again.
+    """
     description = repr(
         [(part.place, part.size, part.sha256, part.mtime_ns, part.where) for part in archived.parts]
     )
@@ -246,8 +249,8 @@ def write_archived_files(
 ) -> None:
     """Write files of an archived session into a folder, with their original times, and verify them.
 
-    A file is written to the path from ``path_in_archive``. Raise OSError if a file can't be read or
-    written, or if its content has another hash than in the manifest.
+    Each file is written to the path from ``path_in_archive``. Raise OSError if a file can't be read
+    or written, or if the hash of its content differs from the hash in the manifest.
     """
     for part, chunks in read_pack_contents(archived.folder, parts):
         _write_archived_file(part, chunks, folder, where)
@@ -337,7 +340,7 @@ def _list_unpacked_folders(home: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _convert_read_error(archived: ArchivedSession) -> Iterator[None]:
-    """Convert OSError in the block to SessionNotFound or WriteFailed."""
+    """Convert an OSError that the block raises to SessionNotFound or WriteFailed."""
     try:
         yield
     except FileNotFoundError as error:
