@@ -36,11 +36,11 @@ from resume_hooks.search.roles import ROLES
 from resume_hooks.search.sources import Sources
 
 MAX_SNIPPET_CHARACTERS = 260  # maximum length of a snippet in characters
-# Maximum number of turns whose texts are read. Their texts show which turns have the query's words
-# close together.
+# Maximum number of turns whose texts are read to find out where the query's words are close
+# together.
 MAX_READ_TURNS = 20
 MAX_TRIED_RECORDS = (
-    4  # If a record of a turn cannot be read, the next record is tried, up to this number.
+    4  # The maximum number of a turn's records that are tried if the first ones cannot be read.
 )
 # Maximum number of hits from headless runs of one question. A program may ask the same question a
 # thousand times.
@@ -54,10 +54,13 @@ STRONG_CONFIDENCE, FAIR_CONFIDENCE = 0.6, 0.25
 # Score of a turn that is first in both the ranking of turns and the ranking of records. A turn that
 # contains the exact phrase is given the same score.
 FIRST_RANK_SCORE = 2.0
-# The number of terms in a question influences its confidence only between these two limits.
+# The number of terms in a question influences its confidence only within this range.
 SHORT_QUERY_TERMS, LONG_QUERY_TERMS = 5, 12
-NEARNESS_BONUS = 0.5  # maximum bonus for a turn with the query's words close together, as a fraction of its score
-# bonus for a text that contains every word exactly as typed, as a fraction of the turn's score
+# Maximum bonus for a turn in which the query's words are close together, as a fraction of its
+# score.
+NEARNESS_BONUS = 0.5
+# Maximum bonus for a text that contains the words exactly as typed, as a fraction of the turn's
+# score.
 TYPED_FORM_BONUS = 0.5
 
 
@@ -112,8 +115,8 @@ class Hit(NamedTuple):
 class _ReadRecord(NamedTuple):
     """A record that was read from its transcript.
 
-    ``words`` is its text as written, ``text`` is the same text on one line, and ``position`` is the
-    first position of a phrase of the query in ``text`` (0 without a phrase).
+    ``words`` is its original text, and ``text`` is the same text on one line. ``position`` is the
+    first position in ``text`` at which a phrase of the query occurs (0 if the query has no phrase).
     """
 
     record: Posting
@@ -125,9 +128,9 @@ class _ReadRecord(NamedTuple):
 class _HitText(NamedTuple):
     """The text of the best readable record of a turn.
 
-    ``copies`` are all records with this text, oldest first. ``words`` is the record's text as
-    written, or ``""`` if it is too long to check for secrets. ``wording_turns`` are the results of
-    all wordings that found the turn. The first of these wordings determines the snippet.
+    ``copies`` are all records with this text, oldest first. ``words`` is the record's original
+    text, or ``""`` if that text is too long to check for secrets. ``wording_turns`` are the results
+    of all wordings that found the turn. The first of these wordings determines the snippet.
     """
 
     wording_turns: list[WordingTurn]
@@ -170,12 +173,12 @@ class Wording:
 
     @property
     def needs_record_texts(self) -> bool:
-        """Whether a match must be verified in the record's text, because the query contains a phrase."""
+        """Whether matches must be verified in the records' texts, because the query contains a phrase."""
         return bool(self.phrases or self.excluded_phrases)
 
     @property
     def may_have_unread_records(self) -> bool:
-        """Whether a phrase may be in more records than one search reads."""
+        """Whether more records may contain a phrase than one search reads."""
         return any(
             lookup.term.is_phrase and lookup.record_count > MAX_PHRASE_RECORDS
             for lookup in self.lookups
@@ -189,7 +192,7 @@ class Wording:
         return 1.0
 
     def typed_fraction(self, text: Text) -> float:
-        """Return the weight fraction of the query's terms that a text contains exactly as typed."""
+        """Return the weight, 0 to 1, of the query's terms that a text contains exactly as typed."""
         folded_text = text.folded[:MAX_SEARCHED_CHARACTERS]
         return self.weight_fraction(
             [
@@ -203,8 +206,8 @@ class Wording:
 class HitMaker:
     """Makes hits from ranked turns.
 
-    A ``HitMaker`` reads at most ``max_reads`` records to verify phrases. It makes at most
-    ``MAX_HEADLESS_HITS`` hits from the files in ``headless``.
+    A ``HitMaker`` reads at most ``max_reads`` records to verify phrases. Of its hits, at most
+    ``MAX_HEADLESS_HITS`` come from the files in ``headless``, which contain headless runs.
     """
 
     def __init__(
@@ -221,9 +224,9 @@ class HitMaker:
         self._max_total_bytes = sources.read_bytes + MAX_READ_BYTES
 
     def best_hits(self, turns: Sequence[Sequence[WordingTurn]], max_hits: int) -> BestHits:
-        """Return the ``max_hits`` best hits of the ranked turns.
+        """Return the best hits among the ranked turns, at most ``max_hits``.
 
-        Turns with the query's words close together come first.
+        Turns in which the query's words are close together are ranked higher.
         """
         # Maps the id of a session and the text of a snippet to the first turn with that text.
         texts: dict[tuple[str, str], _HitText] = {}
@@ -301,8 +304,8 @@ class HitMaker:
     def _first_readable_record(self, wording_turn: WordingTurn) -> _ReadRecord | None:
         """Return the first record of a turn that can be read, or None.
 
-        If the wording has phrases, return the first record with one of them, and only if the turn
-        contains all phrases.
+        If the wording has phrases, return the first record that contains one of them. If a phrase
+        occurs in none of the turn's records, return None.
         """
         best_record: _ReadRecord | None = None
         wording = self._wordings[wording_turn.wording]
@@ -416,8 +419,8 @@ class HitMaker:
 def _redact_snippet(text: _HitText, wording: Wording) -> Snippet:
     """Return the snippet of a text without secrets.
 
-    Secrets are removed from the whole text before it is cut. If the text is too large to check,
-    only the snippet is checked for secrets.
+    Secrets are removed from the whole text before the snippet is cut from it. If the text is too
+    large to check, only the snippet is checked for secrets.
     """
     redactor = Redactor([text.words] if text.words else [])
     if redactor.redact(text.snippet.text) is text.snippet.text:
@@ -438,10 +441,10 @@ def hit_probability(
 
     ``turn_fraction`` is the weight of the query's words that occur in the turn, divided by the
     weight of all words of the query. ``record_fraction`` is the same fraction for the turn's best
-    record or title. ``nearness`` is higher if the words are close together, ``term_count`` is the
-    number of terms in the question, and ``score`` grows with the number of wordings that found the
-    turn (``wording_count``). The coefficients come from a logistic regression on half of the
-    questions in benchmarks/recall, and were tested on the other half.
+    record or title. ``nearness`` is higher if the words are close together. ``term_count`` is the
+    number of terms in the question. ``score`` grows with ``wording_count``, the number of wordings
+    that found the turn. The coefficients come from a logistic regression on half of the questions
+    in benchmarks/recall, and were tested on the other half.
     """
     length_fraction = min(max(term_count, SHORT_QUERY_TERMS), LONG_QUERY_TERMS) / LONG_QUERY_TERMS
     exponent = (

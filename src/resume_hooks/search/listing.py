@@ -1,8 +1,8 @@
 """List the sessions of a project or of all projects, newest first.
 
 Only the beginning and the end of each file are read. The lists omit stubs, sub-agents, files
-without a prompt, replaced children, and (by default) helpers, which are headless runs of one
-question.
+without a prompt, and replaced children. By default, they also omit helpers, which are headless runs
+of one question.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class ListedSession(NamedTuple):
 
     ``agent`` is the program that the session belongs to, such as Claude Code. ``folder`` is the
     folder in which the client finds the session. ``created`` and ``ended`` are ISO timestamps,
-    ``mtime`` is in seconds since the epoch, and ``size`` is in bytes. If the beginning and the end
-    of the file do not show the number of turns, ``turns`` is None and ``turns_at_least`` is a lower
-    bound.
+    ``mtime`` is in seconds since the epoch, and ``size`` is in bytes. If the number of turns can't
+    be seen from the beginning and the end of the file, ``turns`` is None and ``turns_at_least`` is
+    a lower bound.
 
-    ``context`` is the size of the context, of kind ``UNKNOWN`` if the end of the file does not show
-    it. ``kind`` tells how the session was derived, or is "original". ``expires_days`` is the number
-    of whole days until the client may delete the session, 0 if that may happen today, and
-    ``expires_at`` is the time. Both are None if the client never deletes the session.
-    ``is_archived`` is true if the vault has a copy of the session. ``commands`` are the commands
-    that continue the session.
+    ``context`` is the size of the context. Its kind is ``UNKNOWN`` if the end of the file does not
+    show the size. ``kind`` is the operation that derived the session, or "original".
+    ``expires_days`` is the number of whole days until the client may delete the session, 0 if that
+    may happen today, and ``expires_at`` is the time of the deletion. Both are None if the client
+    never deletes the session. ``is_archived`` is true if the vault has a copy of the session.
+    ``commands`` are the commands that continue the session.
     """
 
     agent: str
@@ -93,7 +93,7 @@ class ListedSession(NamedTuple):
 
     @property
     def percent(self) -> int | None:
-        """The used percentage of the client's limit, or None if the number of tokens is unknown."""
+        """The percentage of the client's limit that is used, or None if the number of tokens is unknown."""
         if self.context.kind == UNKNOWN:
             return None
         return self.context.percent
@@ -120,10 +120,11 @@ def list_project(
 
 
 class ListingPage(NamedTuple):
-    """A page of a listing; ``has_more`` is true if more rows follow the page.
+    """A page of a listing.
 
-    ``file_count`` is the number of files that may be sessions. ``omitted_helpers`` is the number of
-    headless runs that were left out before the page's last row.
+    ``has_more`` is true if more rows follow the page. ``file_count`` is the number of files that
+    may be sessions. ``omitted_helpers`` is the number of headless runs that were left out before
+    the page's last row.
     """
 
     rows: list[ListedSession]
@@ -197,8 +198,8 @@ class SessionLister:
     def _count_turns(self, path: str, ends: HeadTail) -> int | None:
         """Return the number of a session's turns, or None if it is unknown.
 
-        If the ends of the file do not contain all of it, take the number from the index, unless
-        the file has changed since it was indexed.
+        If the session's file is longer than the beginning and the end that were read, take the
+        number from the index, unless the file has changed since it was indexed.
         """
         if ends.all_records is not None:
             return ends.prompt_count
@@ -216,10 +217,10 @@ class SessionLister:
         include_helpers: bool = False,
         skip: int = 0,
     ) -> Iterator[ListedSession]:
-        """Yield the rows of these files in order, without deleted files.
+        """Yield the rows of these files in order. Files that were deleted have no row.
 
-        If several files have the same session id, yield only the first. The first ``skip`` rows are
-        counted but not made, which takes a third of the time.
+        If several files have the same session id, yield only the first. Count the first ``skip``
+        rows without making them, which takes a third of the time.
         """
         listed_ids = set[str]()
         for session in files:
@@ -324,8 +325,8 @@ class SessionLister:
             return Session.from_file(session, self.where).context
         if context is None:
             context = ContextSize.from_count(0, window, UNKNOWN)
-        # The settings that define the window depend only on the folder and the model, so read them
-        # once for each pair.
+        # The settings that determine the window depend only on the folder and the model, so they
+        # are read only once for each combination.
         key = ends.cwd, ends.model, known_window
         if key not in self._configured_windows:
             self._configured_windows[key] = window_limit(ends, known_window, self.where)

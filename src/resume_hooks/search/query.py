@@ -82,8 +82,8 @@ MAX_TERMS = 32
 A pasted page may have thousands of terms, but its first words show its topic.
 """
 
-# Maximum number of tokens of a term to look up in the index. The texts are searched for the whole
-# phrase afterwards.
+# Maximum number of a term's tokens that are looked up in the index. The records' texts are then
+# searched for the whole phrase.
 MAX_TERM_TOKENS = 24
 MAX_TERM_CHARACTERS = 1_000  # maximum number of characters of a term to split into tokens
 MAX_NAME_CHARACTERS = 60  # maximum number of characters of a term that an answer shows
@@ -94,15 +94,15 @@ COMMON_WORDS = frozenset(
     something still talked tell than that the their them then there these they thing things this those time to today
     too up us very was we week were what when where which who why will with would yesterday you your""".split()  # noqa: SIM905
 )
-"""Words that do not show the topic of a question.
+"""Words that say nothing about the topic of a question.
 
-They are searched only if the question has no other words.
+They are searched for only if the question has no other words.
 """
 
 _TERM_PATTERN = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
 """Matches a term of the typed question.
 
-A word that begins with two dashes is a program's option, so its dashes do not exclude it.
+A word that begins with two dashes is a program's option, not an excluded word.
 """
 
 _PLAIN_QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
@@ -133,10 +133,10 @@ class Period(NamedTuple):
 
 
 def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
-    """Split a question into its other words and the period that its words about time mean.
+    """Split a question into its other words and the period that its words about time refer to.
 
     ``now`` is the current time. The period is None if there are no words about time. Quoted words,
-    and dates in names of files, do not count as words about time.
+    and dates in file names, do not count as words about time.
     """
     if not _may_mention_time(text):
         return text, None
@@ -161,7 +161,7 @@ def split_time_hint(text: str, now: float) -> tuple[str, Period | None]:
 def _may_mention_time(text: str) -> bool:
     """Check whether a question contains a number or a word about time.
 
-    For other questions, the pattern need not be compiled, which takes 3 ms.
+    If it contains neither, the pattern need not be compiled, which takes 3 ms.
     """
     folded_text = text.casefold()
     has_number_or_time_word = any(letter.isdigit() for letter in folded_text) or any(
@@ -193,7 +193,7 @@ def _parse_named_period(groups: dict[str, str], today: datetime) -> Period | Non
     if name := groups.get("alone"):
         return _period_of_month(
             today.year - (_MONTH_NUMBERS[name] > today.month), _MONTH_NUMBERS[name]
-        )  # the latest such month that is not in the future
+        )  # The latest month of this name that is not in the future.
     if year := groups.get("only"):
         return Period(_period_of_month(int(year), 1).start, _period_of_month(int(year), 12).end)
     return None
@@ -242,7 +242,7 @@ class Term(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A parsed question: the terms to look for, the excluded terms, and the time it hints at."""
+    """A parsed question: the terms to look for, the excluded terms, and the period to which it refers."""
 
     text: str
     terms: tuple[Term, ...]
@@ -263,7 +263,7 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     ).strip()
     question, period = split_time_hint(text, time.time() if now is None else now)
     included_terms, excluded_terms = _parse_terms(question)
-    # If the question has no other words, it asks for the time words themselves.
+    # If the question consists only of words about time, search for these words.
     if period and not included_terms:
         included_terms, excluded_terms = _parse_terms(text)
     topic_terms = []
@@ -283,9 +283,9 @@ def parse_query(words: Sequence[str], now: float | None = None) -> Query:
 
 
 def _quote_shell_word(word: str, *, is_whole_question: bool) -> str:
-    """Put a word with spaces in quotes, because it was quoted in the shell.
+    """Put a word with spaces in quotes, because the user quoted it in the shell.
 
-    Return any other word, and a whole question, unchanged.
+    Return a word without spaces unchanged, and also a whole question.
     """
     if is_whole_question or '"' in word or len(word.split()) < 2:
         return word

@@ -1,13 +1,13 @@
 """Look up terms in the index, and rank turns by their best window and best record.
 
 A term is looked up as it was typed, with any English ending. If the index does not contain it, it
-is looked up as the beginning or as a misspelling of other words. If the index then has no hit for
-the whole query, each term is also looked up as a part of words.
+is looked up as the beginning of other words, or as a misspelling of them. If the whole query then
+has no hit, each term is also looked up as a part of words.
 
 A hit is a turn and not a record, because a question and its answer are different records of a turn.
 Windows and records are ranked separately (BM25), and a turn's score is the sum of its reciprocal
-ranks in both rankings. ``index.read_transcript.weighted_words`` determines that a prompt's words
-have more weight than the words of a tool's output.
+ranks in both rankings. A prompt's words have more weight than the words of a tool's output, see
+``index.read_transcript.weighted_words``.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from resume_hooks.search.query import Period, Term
 from resume_hooks.search.roles import ROLES
 from resume_hooks.search.scope import ScopeConditions
 
-# Maximum number of words that a prefix or a part of a word is replaced with. The most common words
-# are taken.
+# Maximum number of words that replace a prefix or a part of a word. The most common words are
+# chosen.
 MAX_EXPANDED_WORDS = 24
-MAX_CORRECTIONS = 6  # maximum number of words that a misspelled word is replaced with
+MAX_CORRECTIONS = 6  # Maximum number of words that replace a misspelled word.
 MIN_PART_LETTERS = (
-    3  # minimum length of a part of a word, because too many words contain a shorter part
+    3  # Minimum length of a part of a word. Too many words would contain a shorter part.
 )
-# If no indexed word begins with a typed word, the word is shortened until an indexed word matches
-# it, but not below this length.
+# If no indexed word begins with the typed word, the typed word is shortened until an indexed word
+# matches, but never to fewer letters than this.
 MIN_PREFIX_LETTERS = 5
 MIN_MISSPELLED_LETTERS = 4  # a shorter word is never treated as a misspelling
 MIN_SIMILARITY = 0.75  # minimum similarity (0 to 1) of a misspelled word and its correction
@@ -81,7 +81,7 @@ class TermLookups:
         self._lookups: dict[Term, Lookup] = {}
 
     def look_up(self, term: Term) -> Lookup:
-        """Look up a term as typed, or else words that may replace it.
+        """Look up a term as typed. If the index does not contain it, look up words that may replace it.
 
         A phrase is never replaced.
         """
@@ -153,7 +153,7 @@ class TermLookups:
         return lookup
 
     def _look_up_token(self, forms: Sequence[str]) -> Token | None:
-        """Return one word of a longer term with the parts that the index contains, or None."""
+        """Return a token of a term that has several tokens, or None if the index does not contain it."""
         whole_stem, *parts = map(stem_word, forms)
         known_parts = tuple(part for part in parts if self._count_records(part))
         if known_parts or self._count_records(whole_stem):
@@ -186,8 +186,8 @@ class TermLookups:
     def _words_with_prefix(self, prefix: str) -> list[tuple[str, int]]:
         """Return the words that begin with a prefix.
 
-        If there are none, return the longest beginning of the prefix that the index contains as a
-        word.
+        If there are none, return the longest beginning of the prefix that is itself a word in the
+        index.
         """
         words = _most_common_words(self._words.words_with_prefix(WORDS_FIELD, prefix, 500))
         for length in range(len(prefix) - 1, MIN_PREFIX_LETTERS - 1, -1):
@@ -203,7 +203,8 @@ class TermLookups:
     def _words_containing(self, part: str) -> list[tuple[str, int]]:
         if len(part) < MIN_PART_LETTERS and part.isascii():
             return []
-        # Stemming may have removed letters of the part, such as a doubled letter or an e.
+        # Stemming may have removed the last letters of ``part``, for example an e or a doubled
+        # letter.
         return _most_common_words(
             (word, rows) for word, rows in self._all_words if part in f"{word}{word[-1:]} {word}e"
         )
@@ -220,7 +221,8 @@ class TermLookups:
         candidates = {
             other: rows
             for other, rows in self._words.words_with_prefix(WORDS_FIELD, word[0])
-            if abs(len(other) - len(word)) <= 2  # if the lengths differ by more, it is another word
+            if abs(len(other) - len(word))
+            <= 2  # A word whose length differs by more is not a misspelling.
         }
         return [
             (other, candidates[other])
@@ -246,10 +248,10 @@ The index shows only that a record contains the words of the phrase, so its text
 RANK_DAMPING = 5
 """A number that is added to a rank before its reciprocal is taken.
 
-A larger number makes the first ranks matter less.
+With a larger number, the first ranks have less advantage over later ranks.
 """
 
-# Bonus for a turn from the time that the question hints at, as a fraction of the turn's score.
+# Bonus for a turn from the period that the question mentions, as a fraction of the turn's score.
 TIME_HINT_BONUS = 0.3
 TITLE_ROLE = ROLES.index("title")
 
@@ -257,7 +259,7 @@ TITLE_ROLE = ROLES.index("title")
 class TurnHit(NamedTuple):
     """A turn with its matching records, the best record first.
 
-    ``terms`` are the positions in the query of the terms that the turn contains.
+    ``terms`` are the numbers of the query's terms that occur in the turn.
     """
 
     key: int
@@ -351,7 +353,10 @@ class Ranking:
         )
 
     def _phrase_candidates(self, phrases: Sequence[Lookup]) -> list[Posting]:
-        """Return the records with all words of a phrase, in turns with such a record for every phrase."""
+        """Return records that may contain the phrases, from turns that may contain every phrase.
+
+        A record is returned if it contains all words of at least one phrase.
+        """
         groups = []
         for phrase in phrases:
             groups.append(
@@ -393,7 +398,7 @@ class Ranking:
     def _find_terms_of_turns(
         self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]
     ) -> list[TurnHit]:
-        """Add to each turn the positions in the query of the terms that it contains."""
+        """Return the turns, each with the numbers of the query's terms that occur in it."""
         terms: dict[int, set[int]] = {hit.key: set() for hit in hits}
         keys = list(terms)
         if not keys:
@@ -425,16 +430,16 @@ def combine_rankings(rankings: Sequence[Sequence[TurnHit]]) -> list[list[Wording
 
 
 def combined_score(wording_turns: Iterable[WordingTurn]) -> float:
-    """Return the root of the sum of the squares of a turn's scores, one from each wording.
+    """Combine the scores that a turn has for each wording: the square root of the sum of their squares.
 
-    The squares rank a turn that matches one wording well above a turn that matches several wordings
-    a little.
+    Because of the squares, a turn that matches one wording well ranks above a turn that matches
+    several wordings a little.
     """
     return math.hypot(*(wording_turn.turn.score for wording_turn in wording_turns))
 
 
 def _reciprocal_ranks(scores: Mapping[int, float]) -> dict[int, float]:
-    """Return a number for each key: 1 for the first rank, and less for each later rank.
+    """Return a number for each key: 1 for the key with the highest score, and less for each later rank.
 
     Keys with equal scores have the same rank.
     """
@@ -448,9 +453,9 @@ def _reciprocal_ranks(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 def _sort_titles_last(records: list[Posting]) -> list[Posting]:
-    """Return the records, best first but titles last.
+    """Return the records, which are sorted best first, with the titles moved to the end.
 
-    A title may name the topic, but it does not contain the answer.
+    A title may mention the topic, but it does not contain the answer.
     """
     return sorted(records, key=lambda record: (record.role == TITLE_ROLE, -record.score))
 
@@ -465,8 +470,8 @@ def _group_by_turn(records: Iterable[Posting]) -> dict[int, list[Posting]]:
 def _query_for_any_term(lookups: Iterable[Lookup]) -> Query:
     """Return a query that scores documents by the terms that they contain.
 
-    The score of a word is that of its best stem, plus the scores of its parts if it is an
-    identifier.
+    A word's score is the score of its best stem. For an identifier, the scores of its parts are
+    added.
     """
     clauses: list[Query] = []
     for token in (token for lookup in lookups for token in lookup.tokens):

@@ -1,7 +1,7 @@
 """Read the texts of indexed records from the transcripts, and cut snippets out of them.
 
-A file may have changed since it was indexed. If a record is no longer at its position, it has no
-text.
+A file may have changed since it was indexed. If a record is no longer at its indexed position, its
+text is None.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ MAX_RECORD_BYTES = 64 * 1024 * 1024
 Reading a record takes ten times as much memory as its size.
 """
 
-# Matches runs of letters that must be converted one by one.
+# Matches runs of characters that must be converted one by one.
 _NON_ASCII_RUN = re.compile(r"[^\x00-\x7f]+")
 
-# Only this number of characters of a text are searched for words. If no word is found, the
-# beginning of the text is shown.
+# Maximum number of a text's characters that are searched for words. If they contain no word of the
+# query, the beginning of the text is shown.
 MAX_SEARCHED_CHARACTERS = 400_000
 CHARACTERS_BEFORE_PHRASE = (
     1_000  # number of characters before a phrase that are searched for other words
 )
 MAX_MARKS = 2_000
 MAX_SENTENCES_CHARACTERS = 480
-"""Maximum length of the sentences in a snippet. Ten snippets of this length fit into the output
-that a model accepts from a tool."""
+"""Maximum length of the sentences in a snippet. A model accepts an output with ten snippets of this
+length from a tool."""
 
 _SENTENCE_END = re.compile(
     r"""(?:(?<=\w\w)|(?<=[^\w\s]))[.!?]+["'\u2019\u201d)\]*_`]*\s+(?=\S)|[\u3002\uff01\uff1f]+"""
@@ -73,9 +73,9 @@ class Text(NamedTuple):
 
 
 class _FoldedLetters(dict[int, str]):
-    """Maps a letter's code to the letter without its accent, in lower case.
+    """Maps a letter's code to the letter in lower case without its accent.
 
-    The accent is kept if the letter without it would consist of several letters.
+    A letter stays unchanged if its plain form would consist of several letters.
     """
 
     def __missing__(self, code: int) -> str:
@@ -137,7 +137,7 @@ def _read_line(path: str, inode: int, offset: int, length: int) -> bytes:
 
 
 def join_record_texts(texts: RecordTexts) -> str:
-    """Join the texts of a record. Files in the texts have no line numbers, as in the index."""
+    """Join the texts of a record. As in the index, line numbers of files are removed."""
     spoken_texts = (text for text in (texts.prompt, texts.reply) if text)
     tool_texts = (remove_line_numbers(text) for text in (texts.input, texts.result) if text)
     return "\n".join([*spoken_texts, *tool_texts])
@@ -199,11 +199,12 @@ class Marker:
 
 
 class Snippet(NamedTuple):
-    """A snippet of a text on one line; ``marks`` are the starts and ends of the matching words.
+    """A snippet of a text, on one line.
 
-    ``nearness`` (0 to 1) is higher if the words are closer together. It is 1 if the query has only
-    one word and the text contains it, and 0 if the text contains only one of several words.
-    ``terms`` are the numbers of the terms that occur anywhere in the text.
+    ``marks`` are the start and end positions of the matching words. ``nearness`` (0 to 1) is higher
+    if these words are closer together. It is 1 if the query has only one word and the text contains
+    it, and 0 if the text contains only one of several words. ``terms`` are the numbers of the terms
+    that occur anywhere in the text.
     """
 
     text: str
@@ -247,7 +248,7 @@ def make_snippet(text: Text, marker: Marker, width: int, start_position: int = 0
 
 
 def _sentences_around(text: str, first_mark: int, last_mark: int) -> tuple[int, int] | None:
-    """Return the start and end of the sentence with the marks, with its neighbours if they fit.
+    """Return the start and end of the sentence that contains the marks, and of its neighbours if they fit.
 
     Return None if the sentence is too long.
     """
@@ -275,7 +276,7 @@ def _sentences_around(text: str, first_mark: int, last_mark: int) -> tuple[int, 
 
 
 def _cut_around(text: str, first_mark: int, last_mark: int, width: int) -> tuple[int, int]:
-    """Return the start and end of ``width`` characters around the marks, from the start of a word."""
+    """Return the start and end of ``width`` characters around the marks, beginning with a whole word."""
     start = max(
         0, min(first_mark - max(0, width - (last_mark - first_mark)) // 3, len(text) - width)
     )
@@ -334,9 +335,10 @@ def _find_all_positions(words: str, folded_text: str) -> Iterator[int]:
 
 
 def _word_beginnings(lookup: Lookup) -> Iterator[str]:
-    """Yield the texts with which the words of a term may begin.
+    """Yield the letters with which the words of a term may begin.
 
-    They are its stems and, for a stem that ends in i, the same stem with y.
+    These are the term's stems. For a stem that ends in i, the same stem with a final y is also
+    yielded.
     """
     whole_word = [] if lookup.term.text.isascii() else [lookup.term.text]
     for stem in map(display_text, [*lookup.marks, *whole_word]):

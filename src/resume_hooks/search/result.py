@@ -13,10 +13,10 @@ NO_SESSIONS_MESSAGE = "There are no sessions to search"
 
 
 class ProvisionalSession(NamedTuple):
-    """A session that is not indexed yet but contains words of the query.
+    """A session that contains words of the query but is not indexed yet.
 
-    ``words`` are the query's words that were found in the session's file or in a file of one of its
-    sub-agents. ``missing_words`` are the query's other words.
+    ``words`` are the query's words that occur in the session's file or in its sub-agents' files.
+    ``missing_words`` are the query's other words.
     """
 
     session_id: str

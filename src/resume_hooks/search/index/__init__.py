@@ -2,10 +2,9 @@
 
 The index is in the state folder. A SQLite table records how far each file was read. Two tantivy
 indexes contain the words of records and of windows (200 words of a turn), with their positions. The
-indexes do not contain the texts, so they have about a tenth of the transcripts' size.
+indexes do not contain the texts, so their size is only about a tenth of the transcripts' size.
 
-A file is indexed in parts of about 2 MB. If a file only grew, it is read again from the start of
-its last part. If its earlier bytes changed, it is read again from its beginning. Each file is
-indexed separately. A search finds out which records are copies of each other only when it makes its
-hits.
+A file is indexed in parts of about 2 MB. If a file has only grown, it is read again from the start
+of its last part. If its earlier bytes have changed, it is read again from its beginning. Each file
+is indexed separately. A search identifies copies of a record only when it makes its hits.
 """

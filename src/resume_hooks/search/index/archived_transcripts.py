@@ -1,8 +1,8 @@
 """Find the sessions that only the vault contains, so that they are indexed like other sessions.
 
 They are listed with their paths in the client's folder, and their texts are read from the archived
-copies. A file that was indexed before it moved to the vault has the same path, size and time there,
-so it is not read again. Instead of an inode, each of these files has a negative number that
+copies. If a file was indexed before it was moved to the vault, its path, size and time have not
+changed, so it is not read again. These files have no inode. In its place, a negative number
 identifies the version of the session's manifest.
 """
 
@@ -109,8 +109,8 @@ class TranscriptPaths:
 def temporarily_unpacked_folder(archived: ArchivedSession, where: Where) -> Iterator[str | None]:
     """Yield the folder with an archived session's transcript, or None if there is no readable copy.
 
-    If the session was not unpacked before the block, the unpacked files are deleted after the
-    block. So many sessions can be read one after the other without filling the disk.
+    If the session had not been unpacked before the block, its unpacked files are deleted after the
+    block. A caller can thus read many sessions one after the other without filling the disk.
     """
     session_folder = os.path.join(unpacked_folder(where), archived.session_id)
     was_unpacked = os.path.lexists(session_folder)
@@ -147,7 +147,7 @@ def _manifest_state(session_id: str, where: Where) -> int:
 def _transcript_of_part(
     archived: ArchivedSession, part: ArchivedFile, state: int, where: Where
 ) -> TranscriptFile | None:
-    """Return an archived file in the form that the index needs, or None if it is not a transcript."""
+    """Return the index's entry for an archived file, or None if the file is not a transcript."""
     agent = subagent_name(part.place) or ""
     path = path_in_config_home(part.place, where)
     relative_path = path_in_archive(part.place)
@@ -172,7 +172,7 @@ def _archive_folder(archived: ArchivedSession, where: Where) -> str | None:
 
 
 def path_in_folder(folder: str, path: str, session_id: str) -> str:
-    """Return the path of a session's file in ``folder``, which contains the session's transcript."""
+    """Return the path under which a session's file is found in ``folder``, next to its transcript."""
     name = os.path.basename(path)
     if name == f"{session_id}{TRANSCRIPT_SUFFIX}":
         return os.path.join(folder, name)

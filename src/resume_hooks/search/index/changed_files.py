@@ -16,12 +16,12 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 
 
 class ReadPosition(NamedTuple):
-    """The state of reading a file at the start of a part.
+    """The reader's state at the start of a part of a file.
 
     ``offset``, ``lines``, ``turns`` and ``part`` are the numbers of bytes, lines, turns and parts
     before this position. ``time`` is the time of the last record before it, in seconds since the
-    epoch. ``open_calls`` are the ids and tools of calls without an answer so far. ``copy_times``
-    are the two times of ``transcripts.transcript.CopyDetector``.
+    epoch. ``open_calls`` are the ids and tools of calls that have no answer yet. ``copy_times`` are
+    the two times of ``transcripts.transcript.CopyDetector``.
     """
 
     offset: int = 0
@@ -49,7 +49,7 @@ class ReadJob(NamedTuple):
 
 
 class UpdateOutcome(NamedTuple):
-    """The numbers of files and bytes that an update read, and that it left unread."""
+    """The numbers of files and bytes that an update has read, and the numbers that remain to be read."""
 
     read_files: int = 0
     read_bytes: int = 0
@@ -58,10 +58,11 @@ class UpdateOutcome(NamedTuple):
 
 
 class FileWork(NamedTuple):
-    """A file to read and the position to start from; ``file_id`` is 0 for a file that is not in the index.
+    """A file to read and the position to start from.
 
-    ``is_unchanged`` means that only the file's path or location changed. The file's content is then
-    not read again. Files with a higher ``relevance`` are read first.
+    ``file_id`` is 0 for a file that is not in the index. ``is_unchanged`` means that only the
+    file's path or location changed. The file's content is then not read again. Files with a higher
+    ``relevance`` are read first.
     """
 
     file: TranscriptFile
@@ -92,8 +93,8 @@ class _IndexedFile(NamedTuple):
 
 
 TermForms = tuple[tuple[str, ...], ...]
-"""The indexed forms of a term: for each of its tokens, the whole token and then the token's parts.
-"""
+"""The indexed forms of a term. For each of its tokens, they are the whole token and then the parts
+of the token."""
 
 
 class FileSearch(NamedTuple):
@@ -176,9 +177,10 @@ def _find_archived_work(
 def _plan_file_work(file: TranscriptFile, indexed_file: _IndexedFile | None) -> Iterator[FileWork]:
     """Yield the work on a file, or no work if the file is unchanged.
 
-    If a file moves to the vault or back, or is archived again, its size and time stay the same. If
-    a file only grows, its inode stays the same. If a file is rewritten in place, its inode stays
-    the same, and sometimes also its size and its last bytes.
+    The inode, size and time of the file decide whether it has changed. If a file moves to or from
+    the vault, or is archived again, its size and time stay the same. If a file only grows, its
+    inode stays the same. A file that is rewritten in place also keeps its inode, and sometimes its
+    size and its last bytes.
     """
     job = ReadJob(file.path, bool(file.agent))
     if indexed_file is None:
@@ -190,7 +192,7 @@ def _plan_file_work(file: TranscriptFile, indexed_file: _IndexedFile | None) -> 
             and is_vaulted
             and (indexed_file.size, indexed_file.mtime) == (file.size, file.mtime)
         )
-        # A negative number instead of an inode means that the file is in the vault.
+        # A negative inode number means that the file is in the vault.
         moved_across_vault = (indexed_file.inode < 0) != (file.inode < 0)
         if (
             indexed_file.last_part

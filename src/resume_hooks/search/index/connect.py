@@ -53,7 +53,7 @@ LOCK_SECONDS = 10.0  # maximum number of seconds to wait while another command w
 MIN_DIRECT_SEARCH_BYTES = 32 * 1024 * 1024
 """If more bytes than this must be indexed, the files are first searched directly for the words.
 
-Indexing fewer bytes takes no longer than that search.
+If fewer bytes must be indexed, indexing them takes no longer than a direct search.
 """
 
 _BACKGROUND_CODE = (
@@ -63,20 +63,20 @@ _BACKGROUND_CODE = (
 MAX_BACKGROUND_SECONDS = 240.0  # the time limit of the background process in seconds
 BACKGROUND_NICENESS = 10
 MIN_INDEXING_SECONDS = (
-    0.3  # minimum number of seconds for indexing after the search in unindexed files
+    0.3  # Minimum number of seconds for indexing after the unindexed files were searched directly.
 )
 
 FileIdentity = tuple[
     int, int
-]  # the device and inode, which differ if another file has replaced a file
+]  # The device and the inode of a file. They change if the file is replaced.
 
 
 class OpenIndex(NamedTuple):
     """An index that is ready for a search.
 
     ``notes`` are sentences about problems with the index, and ``was_rebuilt`` means that the index
-    was damaged and has been rebuilt. ``unindexed_files`` are the files in scope that are not in the
-    index in their current state.
+    was damaged and has been rebuilt. ``unindexed_files`` are the files in the search's scope whose
+    current content is not in the index.
     """
 
     db: sqlite3.Connection
@@ -107,8 +107,8 @@ def opened_index(
     ``folder_names``, or of all folders if ``folder_names`` is None.
 
     If many bytes are not indexed yet, the files are searched for the words of ``file_search``, and
-    the files with the most words are indexed first. With ``file_search``, a background process then
-    indexes the remaining files.
+    those that contain the most words are indexed first. If ``file_search`` is given, a background
+    process indexes the remaining files afterwards.
     """
     task = _UpdateTask(
         where, _Deadline(max_seconds), progress, min(LOCK_SECONDS, max_seconds), file_search
@@ -154,7 +154,7 @@ def index_in_background(index: OpenIndex, where: Where) -> None:
     import subprocess  # The import takes 4 ms, and only this function needs it.
 
     # A shell starts the process in the background and exits. The process is then not our child, so
-    # a program that waits for our child processes does not wait for it.
+    # that our caller does not wait for it when it waits for our child processes.
     command = [
         "/bin/sh",
         "-c",
@@ -284,7 +284,7 @@ class _UpdateTask:
         )
 
     def _find_words_in_files(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
-        """Return the words of the search that each file in scope contains, by the file's path."""
+        """Return the words of the search that each file in scope contains. The keys are the files' paths."""
         if self.file_search is None:
             return {}
         from resume_hooks.search.index.unindexed_files import (
@@ -307,7 +307,7 @@ class _UpdateTask:
     def _unread_files(
         self, work: Sequence[FileWork], words_by_path: Mapping[str, FileWords]
     ) -> Iterator[UnindexedFile]:
-        """Yield the files in scope that are not in the index in their current state, the most relevant first."""
+        """Yield the files in scope whose current content is not in the index, the most relevant files first."""
         from resume_hooks.search.index.unindexed_files import (
             relevance_by_file,  # Imported here because it is needed only if files have changed.
         )
@@ -334,7 +334,7 @@ class _UpdateTask:
 def _open_usable_index(
     task: _UpdateTask, folder_names: Collection[str] | None, *, rebuild: bool
 ) -> OpenIndex:
-    """Return the stored index, or a temporary index of these project folders if it cannot be used."""
+    """Return the stored index. If it cannot be used, return a temporary index of these project folders."""
     if task.has_no_files:
         return OpenIndex(open_temporary_index(), Postings(None), UpdateOutcome(), [])
     try:
@@ -364,8 +364,8 @@ def _open_stored_index(task: _UpdateTask, *, rebuild: bool = False) -> OpenIndex
 def _open_updated_index(task: _UpdateTask) -> OpenIndex:
     """Return the index on disk. If no other command is updating it, update it first.
 
-    If another command replaces the table while we open the table and the words, the words would
-    belong to the new table, so both are opened again.
+    Another command may replace the table while we open the table and the words. The words would
+    then belong to the new table, so both are opened again.
     """
     identity = _file_identity(task.path)
     index = _open_database_and_postings(task.where, is_writing=False)
@@ -389,10 +389,10 @@ def _open_updated_index(task: _UpdateTask) -> OpenIndex:
 
 
 def _open_database_and_postings(where: Where, *, is_writing: bool) -> OpenIndex:
-    """Return the table of files and the indexed words. If the table is empty, there are no words either.
+    """Return the table of files and the indexed words. An empty table has no words.
 
-    The index of the words is created only if ``is_writing``. If the table is deleted in the
-    meantime, the words belong to a newer table, so both are opened again.
+    The index of the words is created only if ``is_writing``. Another command may delete the table
+    while we open the words. The words would then belong to a newer table, so both are opened again.
     """
     while True:
         identity = _file_identity(index_file(where))
@@ -445,10 +445,10 @@ def _file_identity(path: str) -> FileIdentity | None:
 
 
 def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> None:
-    """Delete the index file with this identity, but not a newer index that another command has created.
+    """Delete the index file with this identity, but no newer index that another command has created.
 
-    First wait until no other command writes the index, because the other command would add its
-    words to the next index. Raise IndexUnusable if the index cannot be deleted.
+    First wait until no other command is writing the index. Otherwise the other command would add
+    its words to the next index. Raise IndexUnusable if the index cannot be deleted.
     """
     path = index_file(where)
     if identity is None and not os.path.lexists(words_folder(where)):
@@ -476,7 +476,8 @@ def _remove_index_if_unchanged(where: Where, identity: FileIdentity | None) -> N
 def _exclusive_lock(path: str, max_seconds: float) -> Iterator[bool]:
     """Wait for the lock on the index for at most ``max_seconds``.
 
-    Yield False if another command still writes the index after this time, else True.
+    Yield True if we may write the index, or False if another command is still writing it after this
+    time.
     """
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     try:
@@ -485,7 +486,7 @@ def _exclusive_lock(path: str, max_seconds: float) -> Iterator[bool]:
         yield True  # If the lock file cannot be created, the index cannot be written either.
         return
     try:
-        # On a volume without file locks, SQLite's own locks must be enough.
+        # If the volume does not support file locks, rely on SQLite's own locks.
         yield (lock_descriptor(descriptor, max_seconds) is not False)
     finally:
         os.close(descriptor)

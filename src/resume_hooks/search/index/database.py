@@ -41,7 +41,7 @@ INSERT INTO about VALUES({INDEX_VERSION})
 
 
 _FORMAT_ERRORS = ("no such", "has no column", "decode to UTF-8")
-"""Parts of SQLite's messages about a readable database that is not our index."""
+"""Parts of SQLite's error messages for a readable database that is not our index."""
 
 
 _TURNS_QUERY = (
@@ -111,7 +111,7 @@ def remove_index(where: Where) -> None:
 
 @contextlib.contextmanager
 def sqlite_errors() -> Iterator[None]:
-    """Convert SQLite's errors in the block to IndexDamaged and IndexUnusable."""
+    """Convert SQLite errors that the block raises to IndexDamaged and IndexUnusable."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -125,7 +125,7 @@ def sqlite_errors() -> Iterator[None]:
 
 
 def _require_own_files(path: str) -> None:
-    """Check that the index's SQLite files are our own, because SQLite writes into existing files.
+    """Check that the index's SQLite files belong to us, because SQLite would write into existing files.
 
     Raise IndexDamaged if one of them is not a regular file, belongs to another user or has a second
     hard link. Raise OSError if its status cannot be read.
@@ -143,8 +143,8 @@ def _prepare_table(db: sqlite3.Connection) -> sqlite3.Connection:
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(db.close)
         db.execute("PRAGMA journal_mode=WAL")
-        # An update marks each file that it will change as doubtful. The marks must be durable
-        # before the words change, because tantivy writes the words durably.
+        # An update first marks each file that it will change as doubtful. Tantivy writes words
+        # durably, so the marks must also be durable before the words change.
         db.execute("PRAGMA synchronous=FULL")
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create_tables(db)
@@ -166,8 +166,8 @@ def _create_tables(db: sqlite3.Connection) -> None:
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             for statement in _TABLES_SQL.split(";"):
                 db.execute(statement)
-    # Move the contents of SQLite's log into the table now, because that would be impossible on a
-    # full disk.
+    # Empty SQLite's write-ahead log into the database now, because that would be impossible once
+    # the disk is full.
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

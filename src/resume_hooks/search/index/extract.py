@@ -2,9 +2,10 @@
 
 ``read_transcript`` decides how much each of these texts counts in a search.
 
-Some texts are left out: texts that the client adds to every session (listings, its own logs),
-placeholders and lineage blocks, because their originals are indexed elsewhere, and our own output,
-because a search would otherwise find earlier searches.
+Some texts are left out. Texts that the client adds to every session, such as listings and its own
+logs, are not indexed. Placeholders and lineage blocks are left out because their originals are
+indexed elsewhere. Our own output is left out because a search would otherwise find earlier
+searches.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from resume_hooks.transcripts.attachments import (
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import Record, get_string
 
-OWN_ENGINE_TOOL = "resume-hooks"  # the tool name under which calls to our own engine are remembered
+OWN_ENGINE_TOOL = "resume-hooks"  # The tool name that is recorded for calls to our own engine.
 # Maximum length of a path in characters. No system opens a longer path.
 MAX_PATH_CHARACTERS = 4_096
 SEARCHER_AGENTS = frozenset({"resume-hooks:session-searcher", "session-searcher"})
@@ -50,8 +51,8 @@ _DIGEST_PATTERN = rf"^{re.escape(metadata_records.DIGEST_BEGINNING)}[^\n]*(?:\n[
 _BLOCK_CONTENT = (
     rf"(?:[^\[]++|\[(?!{re.escape(OPENING_MARKER[1:])}|{re.escape(CLOSING_MARKER[1:])}))*+"
 )
-"""Matches the content of a block up to the next marker. A text full of opening markers is therefore
-scanned only once."""
+"""Matches the content of a block up to the next marker. Stopping there ensures that a text full of
+opening markers is scanned only once."""
 
 _LINEAGE_BLOCK = re.compile(
     f"{re.escape(OPENING_MARKER)}{_BLOCK_CONTENT}{re.escape(CLOSING_MARKER)}{_PLACEHOLDER_LEGEND}|{_DIGEST_PATTERN}",
@@ -86,9 +87,9 @@ class RecordTexts(NamedTuple):
 class TextExtractor:
     """Extracts the texts of one file's records, which must be passed in order.
 
-    ``open_calls`` maps the ids of calls without an answer so far to their tools. If
-    ``omits_own_output`` is false, our own output is not removed. Records that the index found need
-    no removal, because the index does not contain our own output.
+    ``open_calls`` maps the ids of calls that have no answer yet to their tools. If
+    ``omits_own_output`` is false, our own output is not removed. This is useful for records that
+    the index found, because the index does not contain our own output.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class TextExtractor:
         self._omits_own_output = omits_own_output
         self._seen_titles: set[str] = set()
         self._is_imported = False
-        """Whether the file is an imported session. Answers in imported sessions name no model."""
+        """Whether the file is an imported session, in which answers do not name a model."""
 
     def extract_texts(self, record: Record) -> RecordTexts | None:
         """Return the texts of a record, or None if it has none."""
@@ -241,7 +242,7 @@ class TextExtractor:
     def _extract_title(self, title: str) -> RecordTexts | None:
         """Return a session's title, or None if it is already known, because clients repeat the title."""
         if title in self._seen_titles or root_title_of(title) != title:
-            return None  # The title of a derived session only repeats the title of its original session.
+            return None  # A derived session's title only repeats the title of its original session.
         self._seen_titles.add(title)
         return RecordTexts("title", prompt=title)
 
@@ -253,8 +254,7 @@ def _extract_other_texts(record: Record, kind: str) -> RecordTexts | None:
             return None
         texts = [text for _, text in iterate_sent_texts(record)]
         if any(metadata_records.LATER_PART_BEGINNING in text for text in texts):
-            # The other texts are continuations of quotes. They are indexed in the sessions that
-            # they quote.
+            # Other texts continue quotes, which are indexed in the sessions that they come from.
             texts = list_hook_texts(record)
         text = _join_texts_without_blocks(texts)
         if sent_kind == QUEUED:

@@ -1,9 +1,9 @@
 """Store the words of all transcripts in two tantivy indexes: one of records, one of windows in turns.
 
 A window is a sequence of 200 words in a turn. There are two indexes because the ranking depends on
-the number and the length of the documents in an index. The frequency of a word in a document is its
-weight: one for each record that contains the word, or two if the user or the model wrote it. A part
-is a section of a file that is read and replaced as a whole.
+the number and the length of the documents in an index. In a document, a word occurs once for each
+record that contains it, or twice if the user or the model wrote the record. A part is a section of
+a file that is read and replaced as a whole.
 
 Tantivy never changes a file that it has written. Each file ends in a checksum. Tantivy never reads
 the checksum, but ``verify_files`` does.
@@ -40,10 +40,11 @@ _BLOCK_BYTES = 1024 * 1024  # bytes
 
 
 class Segment(NamedTuple):
-    """A segment of an index: its files' common name, and how many documents it has.
+    """A segment of an index.
 
-    ``deleted_count`` of its ``document_count`` documents are deleted. ``delete_stamp`` is the
-    number in the name of the file that lists the deleted documents.
+    ``name`` is the common part of its files' names. Of its ``document_count`` documents,
+    ``deleted_count`` are deleted. ``delete_stamp`` is the number in the name of the file that lists
+    the deleted documents.
     """
 
     name: str
@@ -126,7 +127,7 @@ WORDS_FIELD = "words"
 """Name of the field with a document's words."""
 
 LABEL_FIELDS = ("tool", "branch", "path")
-"""Names of the fields with complete names (of tools, branches and files) instead of words."""
+"""Names of the fields with whole names (of tools, branches and files) instead of single words."""
 
 _ID_FIELDS = ("key", "own")
 _INDEXED_FIELDS = ("file", "turn_key", "part_key", "role", *_ID_FIELDS, "turn_number")
@@ -135,9 +136,9 @@ _NUMBER_FIELDS = dict.fromkeys((*_INDEXED_FIELDS, *_ROW_FIELDS))
 _ANALYZER_NAME = "spaced"
 # Number of words in a window of a turn. A window may contain words from several records.
 WINDOW_WORDS = 200
-# Maximum number of records to read when copies of the displayed records are looked up.
+# Maximum number of records to read when copies of the displayed records are searched for.
 MAX_COPY_RECORDS = 5_000
-# Number of bits for the turn or part in a key. The file's number is in the higher bits.
+# Number of bits for the turn or the part in a key. The bits above them contain the file's number.
 _NUMBER_BITS = 24
 SMALL_HEAP_BYTES, LARGE_HEAP_BYTES = 15_000_000, 80_000_000
 """The memory in bytes that tantivy uses for a small and for a large update.
@@ -145,10 +146,11 @@ SMALL_HEAP_BYTES, LARGE_HEAP_BYTES = 15_000_000, 80_000_000
 The first value is tantivy's minimum. The second value is enough for a whole index.
 """
 
-# If more than half of the records are deleted, and more than this number, the index is rebuilt.
+# If more than this number of records, and more than half of all records, are deleted, the index is
+# rebuilt.
 MAX_DELETED_RECORDS = 20_000
 _SYSTEM_ERRORS = re.compile(r"os error \d|\bOs \{|Lock")
-"""Matches tantivy's messages about a failed write or too many open files.
+"""Matches tantivy's error messages about a failed write or too many open files.
 
 All other messages mean that the index is unreadable.
 """
@@ -234,7 +236,7 @@ _silent_stderr = _SilentStandardError()
 
 @contextlib.contextmanager
 def tantivy_errors() -> Iterator[None]:
-    """Convert tantivy's errors in the block to IndexDamaged or IndexUnusable, and suppress its output."""
+    """Convert tantivy errors that the block raises to IndexDamaged or IndexUnusable. Suppress its output."""
     try:
         with _silent_stderr:
             yield
@@ -257,8 +259,8 @@ def _unusable_error(error: Exception) -> IndexUnusable:
 class Postings:
     """The two inverted indexes in ``folder``, or in memory if ``folder`` is None.
 
-    If ``is_new``, the indexes are created. They are opened at first use, because tantivy's threads
-    must not run while the process forks.
+    If ``is_new``, the indexes are created. They are created or opened at the first use, because the
+    process must not fork while tantivy's threads are running.
     """
 
     def __init__(self, folder: str | None, *, is_new: bool = True) -> None:
@@ -274,15 +276,15 @@ class Postings:
         self._searchers: dict[str, tantivy.Searcher] = {}
 
     def load_latest_commit(self) -> None:
-        """Let searches use the latest commit. Raise IndexDamaged if an index is missing."""
+        """Make searches use the latest commit. Raise IndexDamaged if an index is missing."""
         with tantivy_errors():
             indexes: dict[str, tantivy.Index] = {}
             for index_name, folder in self._folders.items() if not self._indexes else ():
                 if folder and not self._is_new and not tantivy.Index.exists(folder):
                     raise IndexDamaged(f"{folder} contains no index")
                 index = tantivy.Index(SCHEMA, path=folder)
-                # In any other mode, one of tantivy's threads would reload the index at an unknown
-                # time.
+                # In any other mode, one of tantivy's threads would reload the index at an
+                # unpredictable time.
                 index.config_reader("manual")
                 index.register_tokenizer(_ANALYZER_NAME, _analyzer)
                 indexes[index_name] = index
@@ -306,7 +308,7 @@ class Postings:
 
     @property
     def is_mostly_deleted(self) -> bool:
-        """Whether more than half of the records on disk, and many, are deleted.
+        """Whether more than half of the records on disk, and a large number of them, are deleted.
 
         Tantivy keeps deleted records until their whole segment is deleted.
         """
@@ -384,8 +386,8 @@ class Postings:
     def _write_errors(self) -> Iterator[None]:
         """Convert tantivy's errors during a write to IndexUnusable.
 
-        If the files are damaged, raise IndexDamaged instead. Tantivy's own error does not show the
-        cause, because it occurs in another thread.
+        Tantivy writes in another thread, so its error does not show the cause. If the files turn
+        out to be damaged, raise IndexDamaged instead.
         """
         try:
             with tantivy_errors():
@@ -405,9 +407,10 @@ class Postings:
         return self._searcher(RECORD_INDEX).num_docs
 
     def count_records_containing(self, field: str, word: str) -> int:
-        """Return the number of records that contain a stemmed word, or a name in a field of names.
+        """Return the number of records that contain a stem, or a whole name.
 
-        The number may include records that were recently replaced.
+        The name must be in one of ``LABEL_FIELDS``. The number may include records that were
+        recently replaced.
         """
         with tantivy_errors():
             return self._searcher(RECORD_INDEX).doc_freq(field, word)
@@ -424,7 +427,8 @@ class Postings:
     ) -> list[Posting]:
         """Return the records that match a query best, best first.
 
-        With ``order_by``, return the records with the highest values in that field, highest first.
+        With ``order_by``, return the records with the highest values in this field instead, highest
+        first.
         """
         searcher = self._searcher(RECORD_INDEX)
         with tantivy_errors():
@@ -442,7 +446,7 @@ class Postings:
         return postings
 
     def find_turns(self, query: tantivy.Query, max_windows: int) -> dict[int, float]:
-        """Return the turns with the windows that match a query best, best first.
+        """Return the turns whose windows match a query best, best first.
 
         The result maps the key of each turn to the score of its best window.
         """
@@ -456,7 +460,7 @@ class Postings:
         return scores
 
     def find_copies(self, keys: Collection[int]) -> dict[int, list[Posting]]:
-        """Return the records of each key with their copies in forks, and with copies of those copies."""
+        """Map each key to its records, together with all their copies in forks, and copies of copies."""
         records: dict[tuple[int, int], Posting] = {}
         known_ids: set[int] = {0}
         new_ids = set(keys)
@@ -493,7 +497,7 @@ class Postings:
 
 
 def _first_origin(key: int, origins: Mapping[int, int]) -> int:
-    """Follow a record's id to the original of which it is a copy, and return the original's id.
+    """Return the id of the original from which a record was copied, possibly in several steps.
 
     ``origins`` maps the ids of copies to the ids from which they were copied. If the ids form a
     cycle, return the lowest id in it.
@@ -508,10 +512,10 @@ def _first_origin(key: int, origins: Mapping[int, int]) -> int:
 
 
 def _number_query(field: str, number: int) -> tantivy.Query:
-    """Return a query for documents with a number in a field.
+    """Return a query for documents that have this number in this field.
 
-    ``delete_documents_by_term`` cannot be used, because it expects signed numbers and our fields
-    are unsigned.
+    Documents can't be deleted by ``delete_documents_by_term``, because it expects signed numbers
+    and our fields are unsigned.
     """
     return tantivy.Query.term_query(SCHEMA, field, number)
 

@@ -1,15 +1,15 @@
 """Read transcripts in parts, and weight their words for the index.
 
-If a file only grew, only its last part and the new bytes are read. An unfinished last line is left
-for the next update, unless the file has been unchanged for a while.
+If a file has only grown, only its last part and the new bytes are read. An unfinished last line is
+left for the next update, unless the file has been unchanged for a while.
 
-If there is enough to read and processes can be forked, several worker processes read the files and
+If there is enough to read and the process can fork, several worker processes read the files and
 send plain values to this process. Otherwise this process reads the files.
 
 A worker never touches the index, and exits when this process exits. If a worker cannot start, or
 exits early (because it ran out of memory or was killed), this process reads its files. Each worker
-has its own pipe, which closes when the worker exits. A ``ProcessPoolExecutor`` is not used, because
-the parent would wait forever if a worker were killed while it sends an answer.
+has its own pipe, which closes when the worker exits. A ``ProcessPoolExecutor`` is not used: if one
+of its workers were killed while sending an answer, the parent would wait forever.
 """
 
 from __future__ import annotations
@@ -41,13 +41,11 @@ from resume_hooks.transcripts.turns import opens_turn
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-MAX_OPEN_CALLS = (
-    50  # maximum number of calls without an answer that are remembered for the next part
-)
+MAX_OPEN_CALLS = 50  # Maximum number of unanswered calls that are remembered for the next part.
 # Maximum length of a branch or tool name in characters. A longer text cannot be a name.
 MAX_LABEL_CHARACTERS = 255
-# If a file has been unchanged for this number of seconds, its unfinished last line is not expected
-# to grow.
+# If a file has been unchanged for this number of seconds, its last line is indexed even if it is
+# unfinished.
 MIN_UNCHANGED_SECONDS = 60.0
 PART_BYTES = 2 * 1024 * 1024
 """The approximate number of bytes in a part. A part ends with the line that reaches this size.
@@ -55,11 +53,11 @@ PART_BYTES = 2 * 1024 * 1024
 When a line is added, its whole part is read again.
 """
 
-PART_WORDS_BYTES = 200_000  # a part also ends if its words reach this number of bytes
+PART_WORDS_BYTES = 200_000  # A part also ends when its words reach this number of bytes.
 
 _ID_MODULUS = 2**61 - 1
-"""Ids are stored modulo this prime, so that they fit a column. Ids that differ in a single bit
-remain different."""
+"""Ids are stored modulo this prime, so that they fit into a column. Two ids that differ in only one
+bit remain different."""
 
 
 class Part(NamedTuple):
@@ -92,9 +90,9 @@ class Part(NamedTuple):
 
 
 def read_parts(job: ReadJob) -> Iterator[Part | None]:
-    """Yield the parts of a file from the stored position on, or None if the file was deleted.
+    """Yield the parts of a job's file from its stored position on, or None if the file was deleted.
 
-    If the bytes before the position have changed, start at the beginning.
+    If the bytes before this position have changed, start at the beginning of the file.
     """
     try:
         with open_regular(job.path, follow=False, buffering=SEARCH_CHUNK_BYTES) as stream:
@@ -158,10 +156,10 @@ def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
 
 
 def _is_unchanged(stream: BinaryIO, job: ReadJob) -> bool:
-    """Check whether the end of the bytes that were read before is unchanged.
+    """Check whether the last bytes that were read earlier are unchanged.
 
-    Return False if these bytes ended in the middle of a line and the file has grown since, because
-    that line may be different now.
+    Return False if these bytes ended in the middle of a line and the file has grown since then,
+    because the completed line may be different.
     """
     if not job.end:
         return False
@@ -272,12 +270,12 @@ def _uuid_number(uuid: str) -> int:
 # Starting worker processes saves time only if more bytes than this must be read.
 MIN_PARALLEL_BYTES = 24 * 1024 * 1024
 MAX_PROCESSES = 8
-# The largest capacity of a pipe in bytes that any user may set. With a large pipe, a worker can
+# The largest pipe capacity in bytes that every user may set. With a large pipe, a worker can
 # continue to read while this process writes.
 PIPE_BYTES = 1024 * 1024
 MAX_WAITING_PARTS, MAX_WAITING_BYTES = 64, 64 * 1024 * 1024
-"""Maximum number of parts that wait until earlier parts are written, and the maximum number of
-transcript bytes in the waiting parts."""
+"""Maximum number of parts that wait until earlier parts are written, and maximum number of
+transcript bytes in these waiting parts."""
 
 TERMINATE_SECONDS = 1.0  # number of seconds to wait until a terminated process has ended
 
@@ -289,8 +287,8 @@ JobResult = tuple[ReadJob, Part | None]
 def read_jobs(jobs: Sequence[SizedJob]) -> Generator[JobResult]:
     """Yield each job with each part of its file, or with None if the file was deleted."""
     processes = min(_cpu_count(), MAX_PROCESSES)
-    # Forking is unsafe while other threads run: the new process might wait forever for a lock that
-    # one of them held.
+    # Forking is unsafe while other threads are running: if one of them holds a lock, the new
+    # process might wait for it forever.
     can_fork = (
         sys.platform.startswith("linux") and threading.current_thread() is threading.main_thread()
     )
@@ -315,7 +313,7 @@ def read_jobs(jobs: Sequence[SizedJob]) -> Generator[JobResult]:
 
 
 def _assign_jobs(jobs: Sequence[SizedJob], processes: int) -> list[int]:
-    """Return the number of the process for each job.
+    """Return the number of the process that reads each job.
 
     Each job is given to the process that has the fewest bytes to read so far.
     """
@@ -343,7 +341,7 @@ def _parts_of_job(
 
 
 def _wait_for_answer(workers: Sequence[_Worker], awaited_worker: _Worker) -> bool:
-    """Wait for an answer of ``awaited_worker``, and collect the answers of the other workers meanwhile.
+    """Wait for an answer from ``awaited_worker``, and collect answers from the other workers meanwhile.
 
     Return False if the awaited worker ended without an answer. File sizes differ greatly, so the
     other workers would be idle if their answers were not collected.
@@ -389,7 +387,7 @@ class _Worker:
             self._process.start()
         except OSError:  # The system allows no further processes.
             self.has_ended = True
-        answer_pipe.close()  # If this process kept its copy open, the pipe would stay open after the worker's end.
+        answer_pipe.close()  # Otherwise the pipe would stay open after the worker's end.
 
     def receive_answer(self) -> None:
         try:

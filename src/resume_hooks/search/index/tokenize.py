@@ -1,9 +1,9 @@
 """Convert texts and typed words into the words of the index.
 
 The same functions convert the words of a text and the words of a question, so that they match.
-Tantivy only splits the result at spaces. English endings are removed. An identifier is indexed as a
-whole and by its parts, for example ``readFile`` as ``readfile``, ``read`` and ``file``. Long tokens
-are indexed only by their parts, or not at all.
+Tantivy only splits the result at spaces. English endings are removed. An identifier is indexed both
+as a whole and as its parts, for example ``readFile`` as ``readfile``, ``read`` and ``file``. Long
+tokens are indexed only as their parts, or not at all.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from resume_hooks.system.text import remove_escape_sequences
 # Maximum size of a whole token in bytes. Longer tokens are data, such as hashes, base64 or minified
 # code.
 MAX_TOKEN_BYTES = 64
-MAX_IDENTIFIER_BYTES = (
-    256  # maximum size in bytes of an identifier that is also indexed by its parts
-)
+MAX_IDENTIFIER_BYTES = 256  # Maximum size in bytes of an identifier that is split into parts.
 MAX_DISTINCT_TOKENS = 100_000
 """Maximum number of distinct tokens to index from a text.
 
@@ -51,11 +49,11 @@ _IDENTIFIER_PART = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _WORD = re.compile(r"\w+")
 _UNSPACED_RANGES = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _SCRIPT_RUNS = f"[{_UNSPACED_RANGES}]+|[^{_UNSPACED_RANGES}]+"
-"""Matches runs of letters in scripts without spaces between words (and in Korean, whose words take
-endings), and runs of all other letters."""
+"""Matches runs of letters from scripts without spaces between words, and runs of all other letters.
+Korean belongs to the first group, because its words take endings."""
 
 _PLAIN_LETTERS = str.maketrans({"\u0131": "i", "ø": "o", "ł": "l", "đ": "d"})
-"""Letters that normalization leaves unchanged, mapped to their plain form."""
+"""Letters that Unicode normalization leaves unchanged, mapped to their plain forms."""
 
 
 class _FormsCache(dict[bytes, bytes]):
@@ -101,10 +99,10 @@ def remove_line_numbers(text: str) -> str:
 
 
 def distinct_words(text: str, *, has_line_numbers: bool = False) -> bytes:
-    """Return the indexed forms of a text's distinct words in order, separated by spaces.
+    """Return the indexed forms of the distinct words in a text, in their order, separated by spaces.
 
-    If ``has_line_numbers`` is true, the text may be a file with line numbers, which are not
-    indexed.
+    If ``has_line_numbers`` is true, the text may be a file's content with line numbers, which are
+    not indexed.
     """
     if not text:
         return b""
@@ -119,7 +117,7 @@ def distinct_words(text: str, *, has_line_numbers: bool = False) -> bytes:
 
 
 def forms_of_word(word: str) -> list[list[str]]:
-    """Return the indexed forms of a typed word, as a list of forms for each of its tokens.
+    """Split a typed word into tokens, and return a list of indexed forms for each token.
 
     Each list begins with the whole token, followed by the token's parts.
     """
@@ -173,7 +171,7 @@ def _forms_of_token(token: bytes) -> list[bytes]:
 def _non_ascii_words(token: str) -> list[str]:
     """Return the words of a non-ASCII token.
 
-    A run of letters in a script without spaces is split into its overlapping pairs of letters.
+    In a script without spaces, every pair of adjacent letters counts as a word.
     """
     words: list[str] = []
     for word in _WORD.findall(fold_letters(token)):

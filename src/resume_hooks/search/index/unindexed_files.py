@@ -27,11 +27,11 @@ from resume_hooks.search.index.changed_files import TermForms
 from resume_hooks.search.index.tokenize import fold_letters, stem_word
 
 CHUNK_BYTES = 8 * 1024 * 1024  # number of bytes of a file that are searched at a time
-# If a line is longer than a chunk, this many bytes are searched again with the next chunk, so that
-# no word is cut.
+# If a line is longer than a chunk, this number of bytes is searched again with the next chunk, so
+# that a word at the boundary is found.
 OVERLAP_BYTES = 256
-# A stem is searched without its last letter (e, i or y, which may change in a text) if at least
-# this many letters remain.
+# A final e, i or y may change in a text. A stem is therefore searched for without this letter if at
+# least this number of letters remain.
 MIN_STEM_LETTERS = 3
 
 CONTEXT_BYTES = 64  # number of bytes before and after a non-ASCII letter that are decoded with it
@@ -45,21 +45,21 @@ accents and full-width letters. The first matches the first byte of such a lette
 matches the beginning of the letter's JSON escape."""
 
 _ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
-"""Two patterns for any non-ASCII letter. The first matches the letter's first byte, and the second
-matches the beginning of its JSON escape. Arrows, box-drawing characters and other symbols are not
-matched."""
+"""Two patterns that match any non-ASCII letter except symbols such as arrows and box-drawing
+characters. The first matches the letter's first byte, and the second matches the beginning of its
+JSON escape."""
 
 _RARE_LETTERS = re.compile(
     rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
 )
 """Matches superscript letters, units and letters of mathematical typefaces. Searching with two
-patterns is twice as fast as with one joint pattern."""
+separate patterns is twice as fast as searching with one combined pattern."""
 
 _ESCAPE_SEQUENCE = re.compile(
     rb"\\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\n]{0,4096}?(?:\\u0007|\\u001b\\\\))"
 )
-"""Matches a terminal's escape sequence in JSON. Such a sequence changes the colour, and may be
-inside a word."""
+"""Matches a terminal's escape sequence in JSON, for example one that changes the colour. It may
+occur inside a word."""
 
 _ASCII_BYTES = bytes(range(128))
 _WORD_TABLE = bytes(
@@ -76,13 +76,14 @@ MAX_FULL_RELEVANCE_BYTES = 1024
 _LENGTH_PENALTY, _OTHER_LINES_WEIGHT, _MAX_COUNTED_LINES = 0.2, 0.1, 5
 """Three numbers for the relevance of a file.
 
-The first is by how much each doubling of a line's length reduces its relevance. The second is the
-weight of the other lines relative to the best line. The third is the number of lines that count.
+The first is the fraction by which each doubling of a line's length reduces its relevance. The
+second is the weight of the other lines relative to the best line. The third is the maximum number
+of lines that are taken into account.
 """
 
 
 class FileWords(NamedTuple):
-    """The numbers of the query's terms that a file contains.
+    """The query's terms that a file contains, given by their numbers.
 
     ``lines`` maps a set of terms to the lengths in bytes of the shortest lines that contain exactly
     these terms.
@@ -95,7 +96,7 @@ class FileWords(NamedTuple):
 class RawWordSearch:
     """Searches the bytes of files for terms.
 
-    A needle is a sequence of bytes that all forms of a word begin with.
+    A needle is a sequence of bytes with which all forms of a word begin.
     """
 
     def __init__(self, terms: Sequence[TermForms]) -> None:
@@ -134,11 +135,12 @@ class RawWordSearch:
     def _scan_chunk(self, text: bytes, lengths: dict[int, list[int]], known_needles: int) -> int:
         """Find needles in lower-case text, and add the lengths of their lines to ``lengths``.
 
-        A set of needles is a number with a bit for each needle. ``lengths`` maps the set of needles
-        in a line to the lengths of the lines with this set.
+        A set of needles is an integer with one bit per needle. ``lengths`` maps the set of needles
+        that a line contains to the lengths of all lines with this set.
 
-        Return ``known_needles`` and the needles that this text contains only in non-ASCII letters.
-        The needles in ``known_needles`` are not searched for in non-ASCII letters again.
+        Needles that are found only in words with non-ASCII letters do not count for a line. Return
+        the set of these needles, including ``known_needles``, which are not searched for in such
+        words again.
         """
         if b"\\u001b" in text:
             text = _ESCAPE_SEQUENCE.sub(b"", text)
@@ -203,9 +205,9 @@ def _split_whole_lines(text: bytes) -> tuple[bytes, bytes]:
 
 
 def _needles_in_other_letters(lower_text: bytes, needles: Sequence[bytes]) -> set[bytes]:
-    """Return the needles that occur in a text with non-ASCII letters.
+    """Return the needles that occur in words with non-ASCII letters.
 
-    These letters may be accented, full width, capitals, or escaped in JSON.
+    These letters may be accented, full-width, capital, or escaped in JSON.
     """
     if all(needle.isascii() for needle in needles):
         letter_patterns = _ASCII_LIKE_LETTERS
@@ -213,7 +215,7 @@ def _needles_in_other_letters(lower_text: bytes, needles: Sequence[bytes]) -> se
         letter_patterns = _ANY_LETTER
     words = b" ".join(_words_with_letters(lower_text, *letter_patterns)).decode("utf-8", "replace")
     text = _JSON_ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), words)
-    # JSON escapes some letters as a pair of surrogates, which is joined here.
+    # JSON escapes some letters as two surrogates. This line joins them.
     text = fold_letters(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     matches = set()
     for needle in needles:
@@ -237,9 +239,9 @@ def relevance_by_file(files: Mapping[str, FileWords]) -> dict[str, float]:
 
 
 def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
-    """Return the relevance of a file's best line, plus a fraction of that of the next best lines.
+    """Return the relevance of a file's best line, plus a fraction of the relevance of the next best lines.
 
-    A term that occurs only with non-ASCII letters counts as much as a term of the next best lines.
+    A term that was found only in words with non-ASCII letters adds the same fraction of its weight.
     """
     line_relevances = []
     for terms, lengths in words.lines.items():
@@ -261,7 +263,7 @@ def _file_relevance(words: FileWords, weights: Mapping[int, float]) -> float:
 
 
 def _make_needle_sets(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
-    """Return the alternative sets of needles for a token: the whole token, or all of its parts."""
+    """Return the alternative sets of needles that match a token: the whole token, or all of its parts."""
     whole_form, *parts = forms
     needle_sets = [
         (_make_needle(whole_form),),

@@ -1,12 +1,12 @@
 """Update the index: read the changed files and write their words.
 
-The time grows with the number of changes. Files are independent, so they can be read in any order.
-The newest files are read first, because most searches are about them and there may not be time for
-all files.
+An update's duration grows with the number of changes. Files are independent, so they can be read in
+any order. The newest files are read first, because most searches are about them and there may not
+be time for all files.
 
-The table marks all files of an update as doubtful before the update begins. It removes a file's
-mark and records how far the file was read only after the file's words are durable. If an update is
-killed, the next update reads the doubtful files from the start, so that none of their old words
+Before the update begins, the table marks all of its files as doubtful. A file's mark is removed,
+and the position up to which it was read is recorded, only after its words are durable. If an update
+is killed, the next update reads the doubtful files from the start, so that none of their old words
 remain in the index.
 """
 
@@ -35,7 +35,7 @@ from resume_hooks.sessions.transcript_files import TranscriptFile
 COMMIT_BYTES = 192 * 1024 * 1024
 """The update commits whenever it has read this number of bytes."""
 
-# Number of bytes of other agents' sessions that are converted at a time.
+# Number of bytes of other agents' sessions that are converted together.
 BATCH_BYTES = 128 * 1024 * 1024
 
 # If more bytes than this must be read, the update uses more memory for writing.
@@ -57,7 +57,7 @@ def update_files(
     is_over: IsTimeUp = lambda: False,
     progress: Progress | None = None,
 ) -> UpdateOutcome:
-    """Read the changed files and index them. When the time is over, leave the other files unread."""
+    """Read and index the changed files until the time is over. Leave the remaining files unread."""
     with contextlib.closing(_FileUpdate(db, postings, where, progress)) as file_update:
         return file_update.update_files(work, deleted_ids, is_over)
 
@@ -117,8 +117,8 @@ class _FileUpdate:
         """Mark the files that will change as doubtful.
 
         Return the work with a file id for each file, and the ids of the files that were not
-        doubtful before. If an earlier update was interrupted, also verify the files with the words.
-        Raise IndexDamaged if the index should be rebuilt.
+        doubtful before. If an earlier update was interrupted, also verify the files that contain
+        the words. Raise IndexDamaged if the index should be rebuilt.
         """
         if self._postings.is_mostly_deleted:
             raise IndexDamaged("Most of the index describes deleted files")
@@ -141,9 +141,9 @@ class _FileUpdate:
         return numbered_work, [number for number in changed_ids if number not in doubtful_ids]
 
     def _finish_update(self, deleted_ids: Collection[int], certain_ids: Iterable[int]) -> None:
-        """Delete the words of removed files, and remove the doubt marks of files that were not read.
+        """Delete the words of removed files, and unmark the doubtful files that were not read.
 
-        A file without words in the index is also deleted from the table.
+        A file that has no words in the index is also deleted from the table.
         """
         for number in self._dropped_ids:
             self._postings.delete_file(number)
@@ -159,8 +159,8 @@ class _FileUpdate:
         """Yield each part of each file, or None for a file that was deleted.
 
         A file that must not be indexed is yielded with the file id 0. Claude Code's files come
-        first, then other agents' sessions in batches, and then the archived sessions, of which one
-        at a time is unpacked.
+        first, then other agents' sessions in batches, and finally the archived sessions, which are
+        unpacked one at a time.
         """
         packed_files: dict[str, list[FileWork]] = {}
         local_files, foreign_files = [], []
@@ -220,7 +220,7 @@ class _FileUpdate:
                 yield items_by_path[job.path], part
 
     def _record_session(self, item: FileWork, path: str) -> FileWork:
-        """Store the session of a sub-agent's file.
+        """Record in the table which session a sub-agent's file belongs to.
 
         Return the work, with the file id 0 if the file must not be indexed.
         """
@@ -229,8 +229,7 @@ class _FileUpdate:
             return item
         session_id = file.session_id or transcript_files.owning_session(path)
         is_hidden = transcript_files.agent_type(path) in SEARCHER_AGENTS
-        # The session and the type of a sub-agent may be unknown until its file has its first
-        # record.
+        # The session and the type of a sub-agent are unknown until its file contains a record.
         self._db.execute(
             "UPDATE files SET session=?, hidden=? WHERE id=?",
             (session_id, int(is_hidden), item.file_id),
@@ -263,7 +262,8 @@ class _FileUpdate:
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
         self._postings.replace_part(item.file_id, part.number, part.documents)
         size, mtime = file.size, file.mtime
-        # The stored size or time differs from the file's, so the next update checks the file again.
+        # With these values, the stored size or time differs from the file's, so the next update
+        # checks the file again.
         if part.has_more or part.is_torn:
             size, mtime = (
                 min(file.size - 1, part.end),
