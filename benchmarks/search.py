@@ -38,7 +38,7 @@ from resume_hooks.search.run_search import Searcher, search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import user
 
-FEWER = 2_000
+REDUCED_QUERY_COUNT = 2_000
 QUERIES = (
     "git status",
     "fix failing test",
@@ -88,9 +88,9 @@ def print_search_rows(bench: Bench, peer: str | None) -> None:
     print_searches(library)
     if peer is not None:
         print_peer(library, peer)
-    library.keep_first(FEWER)
+    library.keep_first(REDUCED_QUERY_COUNT)
     library.run(bench.shell("doctor", "--index", "rebuild"))
-    print_overhead(library, FEWER)
+    print_overhead(library, REDUCED_QUERY_COUNT)
     shutil.rmtree(folder)
 
 
@@ -144,7 +144,7 @@ def print_overhead(library: Library, files: int) -> None:
         with opened_index(Where(library.env)):
             pass
 
-    target = "40" if files == FEWER else ""
+    target = "40" if files == REDUCED_QUERY_COUNT else ""
     print_row(
         f"warm check, {files:,} files, in process",
         Spent(statistics.median(time_rounds(once, 21)), 0, b""),

@@ -242,7 +242,7 @@ def ask_module(args: str = "", **forked: object) -> dict[str, Any]:
     return reply
 
 
-def test_the_own_model_with_a_warm_cache_is_asked_first(warm_session: Path) -> None:
+def test_the_sessions_own_model_is_asked_first_if_its_cache_is_warm(warm_session: Path) -> None:
     """A rollover first asks the session's own model if its prompt cache is warm.
 
     The child exists before the request. The model's answer adds the summary, and the remark shows

@@ -82,7 +82,7 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
 
 
 def record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
-    """Return a function that describes a gap with the command that prints the records left out.
+    """Return a function that describes a gap between passages and the command that prints its records.
 
     Whole turns are described with their numbers, for example "turns 3-5". Other gaps are described
     with the first record.
@@ -117,7 +117,7 @@ def record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) ->
 
 
 def error_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
-    """Return a function that describes a gap with the command that prints the errors left out."""
+    """Return a function that describes a gap between errors and the command that prints the gap."""
 
     def describe_gap(first_index: int, last_index: int) -> str:
         span = format_span(passages[first_index].turn, passages[last_index].turn)

@@ -411,7 +411,7 @@ def count_freed_tokens(path: str, where: Where) -> FreedTokens:
         return FreedTokens(0, 0)
     decisions = (
         plan.decide_trim(scanned_session, make_options(), where),
-        in_client.decide_trim_in_client(scanned_session, make_options(), where),
+        in_client.decide_in_client_trim(scanned_session, make_options(), where),
     )
     return FreedTokens(*(decision.savings.tokens for decision in decisions))
 

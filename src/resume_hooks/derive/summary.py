@@ -298,14 +298,14 @@ class Summary(BaseModel):
     )
 
 
-def format_summary(rows: str, model: str, session_id: str, wish: str = "") -> str:
+def format_summary(rows: str, model: str, session_id: str, focus: str = "") -> str:
     """Return the text of a summary for a child, or ``""`` if ``rows`` is empty.
 
-    ``wish`` is the user's request for the summary.
+    ``focus`` is the user's request for the summary.
     """
     if not rows:
         return ""
-    wish_note = f', asked for "{_clean_line(wish, 200)}"' if wish.strip() else ""
+    wish_note = f', asked for "{_clean_line(focus, 200)}"' if focus.strip() else ""
     reference_note = f":N is record {session_id[:SHORT_ID_CHARACTERS]}:N"
     head = (
         f"summary by {_clean_line(model, 80)}, from the session's records{wish_note} (not "
@@ -389,14 +389,14 @@ def _select_fitting_rows(rows: Sequence[str], max_characters: int) -> Iterator[s
 
 
 def ask_for_summary(
-    model: ModelCalls, material: SummaryMaterial, digest: str, wish: str
+    model: ModelCalls, material: SummaryMaterial, digest: str, focus: str
 ) -> Summary:
     """Return a model's summary of a whole session. Raises HeadlessFailed if a call fails."""
     if not material.parts:
         raise HeadlessFailed("the session has nothing to summarize")
     answers: list[Summary] = []
     for answer in model.ask_all(
-        _prepare_calls(material, digest, wish, answers), material.call_count, Summary
+        _prepare_calls(material, digest, focus, answers), material.call_count, Summary
     ):
         answers.append(answer)  # noqa: PERF402 - the last call is made from the answers before it
     return answers[-1]
@@ -407,16 +407,18 @@ def format_digest_for_prompt(digest: Digest) -> str:
     return format_opening(digest, convert_tokens_to_characters(DEFAULT_TOKENS)).text
 
 
-def make_conversation_prompt(digest: str, wish: str) -> str:
+def make_conversation_prompt(digest: str, focus: str) -> str:
     """Return the prompt for a model that has the whole session in its context already.
 
     The prompt requests an answer in the form of ``Summary``.
     """
-    return forked.make_forked_prompt(_format_task(CONVERSATION_INTRODUCTION, wish), digest, Summary)
+    return forked.make_forked_prompt(
+        _format_task(CONVERSATION_INTRODUCTION, focus), digest, Summary
+    )
 
 
 def _prepare_calls(
-    material: SummaryMaterial, digest: str, wish: str, answers: list[Summary]
+    material: SummaryMaterial, digest: str, focus: str, answers: list[Summary]
 ) -> Iterator[tuple[str, str]]:
     parts = material.parts
     for number, part in enumerate(parts, 1):
@@ -425,19 +427,19 @@ def _prepare_calls(
         else:
             position_text = ""
         yield (
-            _format_task(position_text, wish),
+            _format_task(position_text, focus),
             part.text if len(parts) > 1 else f"{part.text}\n\n{digest}",
         )
     if len(parts) > 1:
         notes = format_notes(answers, material.session_id, material.numbers)
         yield (
-            _format_task(NOTES_INTRODUCTION.format(count=len(parts)), wish),
+            _format_task(NOTES_INTRODUCTION.format(count=len(parts)), focus),
             f"{notes}\n\n{digest}",
         )
 
 
-def _format_task(position_text: str, wish: str) -> str:
-    wish_text = f"{WISH_INTRODUCTION}\n{wish.strip()}" if wish.strip() else ""
+def _format_task(position_text: str, focus: str) -> str:
+    wish_text = f"{WISH_INTRODUCTION}\n{focus.strip()}" if focus.strip() else ""
     return "\n\n".join(
         part
         for part in (SUMMARY_TASK.format(most=MAX_POINTS_IN_PROMPT), position_text, wish_text)
@@ -452,14 +454,14 @@ MAX_WISH_CHARACTERS = 4_000  # the maximum number of characters in the user's re
 class SummaryRollover:
     """The plan of a rollover: a child with a digest, to which a summary is added later.
 
-    ``wish`` is the user's request for the summary. ``existing_child`` is the child of an earlier
+    ``focus`` is the user's request for the summary. ``existing_child`` is the child of an earlier
     attempt, or None.
     """
 
     parent: SessionFile
     digest: Digest
     plan: FreshPlan
-    wish: str
+    focus: str
     existing_child: Receipt | None = None
 
 
@@ -479,7 +481,7 @@ def plan_rollover(
     parent: SessionFile,
     where: Where,
     *,
-    wish: str = "",
+    focus: str = "",
     output_dir: str | None = None,
     existing_child: Receipt | None = None,
 ) -> SummaryRollover:
@@ -487,9 +489,9 @@ def plan_rollover(
 
     Raises the errors of ``agents.plan_fresh``.
     """
-    if len(wish) > MAX_WISH_CHARACTERS:
+    if len(focus) > MAX_WISH_CHARACTERS:
         raise UsageError(
-            f"The instructions have {len(wish):,} characters, more than {MAX_WISH_CHARACTERS:,}",
+            f"The instructions have {len(focus):,} characters, more than {MAX_WISH_CHARACTERS:,}",
             "Shorten them.",
         )
     digest = build_digest(parent, where)
@@ -497,7 +499,7 @@ def plan_rollover(
     if existing_child is not None:
         child = replace_id_and_path(child, existing_child.session_id, existing_child.file)
     plan = agents.plan_fresh(parent, where, contents=_make_contents(digest, where), child=child)
-    return SummaryRollover(parent, digest, plan, wish.strip(), existing_child)
+    return SummaryRollover(parent, digest, plan, focus.strip(), existing_child)
 
 
 def _make_contents(digest: Digest, where: Where, text: str = "") -> ChildContents:
@@ -574,14 +576,14 @@ def _ask_for_checked_summary(
 ) -> CheckedSummary:
     session_id = rollover.parent.session_id
     summary = ask_for_summary(
-        calls, material, format_digest_for_prompt(rollover.digest), rollover.wish
+        calls, material, format_digest_for_prompt(rollover.digest), rollover.focus
     )
     known_numbers = material.numbers | _list_record_numbers_in_digest(rollover.digest, session_id)
     checked_summary = check_summary(
         "\n".join(format_rows(summary, session_id, known_numbers)),
         _list_quotable_texts(rollover, where),
     )
-    text = format_summary(checked_summary.text, calls.spent.model, session_id, rollover.wish)
+    text = format_summary(checked_summary.text, calls.spent.model, session_id, rollover.focus)
     if not text:
         raise HeadlessFailed(f"{calls.spent.model} gave an empty summary")
     return checked_summary._replace(text=redact(text)[0])
@@ -598,7 +600,7 @@ def _list_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tu
     )
     yield (
         "",
-        f"{rollover.wish}\n{format_whole_digest(replace(rollover.digest, talk=quotable_messages))}",
+        f"{rollover.focus}\n{format_whole_digest(replace(rollover.digest, talk=quotable_messages))}",
     )
     parent = Session.from_file(rollover.parent, where)
     remaining_bytes = MAX_ANCESTOR_BYTES

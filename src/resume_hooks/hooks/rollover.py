@@ -82,7 +82,7 @@ def answer_request(request: Request) -> Outcome:
         _store_rollover_note(request, child, [UNFINISHED_FACT], writer=writer)
         if cached_tokens:
             prompt = make_conversation_prompt(
-                format_digest_for_prompt(rollover_plan.digest), rollover_plan.wish
+                format_digest_for_prompt(rollover_plan.digest), rollover_plan.focus
             )
             return PendingAnswer(PROGRESS_TEXT.format(cached=cached_tokens), prompt)
         if request.trigger.is_hooked:

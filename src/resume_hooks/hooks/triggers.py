@@ -123,7 +123,7 @@ _STACKED_TRIGGERS = re.compile(
     re.IGNORECASE,
 )
 _COMMAND_AT_START = re.compile(rf"{BARE_SIGN}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
-_COMMAND_BEHIND_WORDS = re.compile(rf"(?<=\S)/{PLUGIN}:(?:{_VERB_NAMES})(?=\s|\Z)", re.IGNORECASE)
+_COMMAND_AFTER_WORDS = re.compile(rf"(?<=\S)/{PLUGIN}:(?:{_VERB_NAMES})(?=\s|\Z)", re.IGNORECASE)
 """Matches a command behind a restored prompt.
 
 Some clients put a blocked prompt back into the input box, and the user types the next command
@@ -245,7 +245,7 @@ def _command_behind_words(prompt: str) -> str:
     trigger = _TRIGGER_PATTERN.match(prompt)
     if trigger is None or _canonical_word(trigger.group(1)) not in TYPED_VERBS:
         return prompt
-    starts = [command.start() for command in _COMMAND_BEHIND_WORDS.finditer(prompt)]
+    starts = [command.start() for command in _COMMAND_AFTER_WORDS.finditer(prompt)]
     if starts:
         return prompt[starts[-1] :]
     return prompt

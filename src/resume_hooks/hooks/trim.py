@@ -155,7 +155,7 @@ def _decide_in_place(trim_plan: TrimPlan, request: Request) -> TrimDecision | No
     """
     if request.trigger.sign != BARE_SIGN or not isinstance(trim_plan.session_scan, SessionScan):
         return None
-    decision = in_client.decide_trim_in_client(
+    decision = in_client.decide_in_client_trim(
         trim_plan.session_scan, trim_plan.options, request.where
     )
     if in_client.is_worthwhile_in_client(decision, trim_plan.options):

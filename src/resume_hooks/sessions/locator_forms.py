@@ -156,10 +156,10 @@ class LocatorScope:
         except SessionNotFound:
             return False  # The file was deleted after it was listed.
 
-    def _read_naming_lines(self, session: SessionFile) -> bytes:
+    def _read_title_lines(self, session: SessionFile) -> bytes:
         if session.agent == CLAUDE_NAME:
-            return read_naming_lines(session)
-        return agent_of_session(session, self.where).read_naming_lines(session.path)
+            return read_title_lines(session)
+        return agent_of_session(session, self.where).read_title_lines(session.path)
 
     def _filter_sessions(
         self,
@@ -171,7 +171,7 @@ class LocatorScope:
         if (pattern, is_local) not in self._candidates_by_pattern:
             sessions = self.local_sessions if is_local else self.other_sessions
             self._candidates_by_pattern[pattern, is_local] = filter_by_naming_lines(
-                pattern, sessions, self._lines_by_path, self._read_naming_lines
+                pattern, sessions, self._lines_by_path, self._read_title_lines
             )
         candidates = self._candidates_by_pattern[pattern, is_local]
         return [
@@ -227,7 +227,7 @@ def filter_by_naming_lines(
     matches = []
     for session in sessions:
         if session.path not in lines_by_path:
-            lines_by_path[session.path] = (read_lines or read_naming_lines)(session)
+            lines_by_path[session.path] = (read_lines or read_title_lines)(session)
         if pattern.search(lines_by_path[session.path]):
             matches.append(session)
     return matches
@@ -274,7 +274,7 @@ def pattern_of_words(words: str) -> re.Pattern[bytes]:
     return re.compile(separator.join(words_of_text))
 
 
-def read_naming_lines(session: SessionFile) -> bytes:
+def read_title_lines(session: SessionFile) -> bytes:
     """Return the lines of a file that may contain a title, a tag or a pull request, in lower case.
 
     There may be thousands of sessions, so a file is read with as few system calls as possible.

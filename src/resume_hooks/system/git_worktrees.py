@@ -206,8 +206,8 @@ def list_worktrees(cwd: str) -> tuple[str, ...]:
     folders = (
         canonical_path(cwd),
         root,
-        *_iterate_main_worktree(common),
-        *_iterate_linked_worktrees(common),
+        *_yield_main_worktree(common),
+        *_yield_linked_worktrees(common),
     )
     return tuple(dict.fromkeys(folder for folder in folders if folder))
 
@@ -236,7 +236,7 @@ def find_main_checkout(folder: str, where: Where) -> list[str]:
     return [
         main
         for common in common_folders[:1]
-        for main in _iterate_main_worktree(common)
+        for main in _yield_main_worktree(common)
         if os.path.isdir(main)
     ]
 
@@ -316,7 +316,7 @@ def _read_common_folder(git: str) -> str:
     return os.path.normpath(os.path.join(own, _read_first_line(os.path.join(own, "commondir"))))
 
 
-def _iterate_main_worktree(common: str) -> Iterator[str]:
+def _yield_main_worktree(common: str) -> Iterator[str]:
     """Yield the main worktree of a git folder, if it has one.
 
     Bare repositories and submodules have no main worktree in this sense.
@@ -330,7 +330,7 @@ def _iterate_main_worktree(common: str) -> Iterator[str]:
         yield canonical_path(parent)
 
 
-def _iterate_linked_worktrees(common: str) -> Iterator[str]:
+def _yield_linked_worktrees(common: str) -> Iterator[str]:
     linked = os.path.join(common, "worktrees")
     try:
         names = sorted(os.listdir(linked))

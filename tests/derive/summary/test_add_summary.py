@@ -50,11 +50,11 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def roll_over(
-    home: ConfigHome, parent: Path, *answers: Answer, wish: str = ""
+    home: ConfigHome, parent: Path, *answers: Answer, focus: str = ""
 ) -> tuple[SummaryOutcome, ScriptedModel]:
     """Roll over a session with a model that gives these answers."""
     model = ScriptedModel(answers or [MINIMAL_SUMMARY])
-    begun = summaries.plan_rollover(locate.session_file(str(parent)), home.where, wish=wish)
+    begun = summaries.plan_rollover(locate.session_file(str(parent)), home.where, focus=focus)
     written = summaries.write_rollover(begun, home.where)
     outcome = summaries.add_summary(
         begun, written, ModelCalls(model, 60, lambda _n, _c: None), home.where
@@ -80,7 +80,7 @@ def test_a_rollover_adds_the_summary_to_the_child(config_home: ConfigHome, paren
     The parent is unchanged, and no other file is left.
     """
     before = parent.read_bytes()
-    outcome, _ = roll_over(config_home, parent, wish="focus on tabs")
+    outcome, _ = roll_over(config_home, parent, focus="focus on tabs")
     first, _, opening, _, card, *_ = file_records(outcome.receipt.file)
     text = opening["message"]["content"]
     assert first["continue_metadata"]["summary_included"] is True
@@ -348,7 +348,7 @@ def test_too_long_instructions_are_refused(config_home: ConfigHome, parent: Path
         summaries.plan_rollover(
             locate.session_file(str(parent)),
             config_home.where,
-            wish="x" * (MAX_WISH_CHARACTERS + 1),
+            focus="x" * (MAX_WISH_CHARACTERS + 1),
         )
 
 

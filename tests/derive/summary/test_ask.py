@@ -26,7 +26,7 @@ THREE_PART_MATERIAL = SummaryMaterial(
 
 
 def summarise(
-    model: ScriptedModel, material: SummaryMaterial, wish: str = "", limit: float = 100.0
+    model: ScriptedModel, material: SummaryMaterial, focus: str = "", limit: float = 100.0
 ) -> tuple[Summary, list[str]]:
     """Return the summary and the reported progress."""
     told: list[str] = []
@@ -35,7 +35,7 @@ def summarise(
         told.append(f"{number}/{count}")
 
     return ask_for_summary(
-        ModelCalls(model, limit, record_progress), material, "THE DIGEST", wish
+        ModelCalls(model, limit, record_progress), material, "THE DIGEST", focus
     ), told
 
 

@@ -22,11 +22,11 @@ from tests.builders import SESSION
 SHOWN_RECORDS = frozenset({3, 7, 12})
 
 
-def summary_text(wish: str = "", **fields: Any) -> str:
+def summary_text(focus: str = "", **fields: Any) -> str:
     """Return the text of a summary with these fields."""
     summary = Summary.model_validate({"goal": "", "state": "", **fields})
     return format_summary(
-        "\n".join(format_rows(summary, SESSION, SHOWN_RECORDS)), "haiku-9", SESSION, wish
+        "\n".join(format_rows(summary, SESSION, SHOWN_RECORDS)), "haiku-9", SESSION, focus
     )
 
 

@@ -150,7 +150,7 @@ def test_too_many_files_are_refused(project: Project, monkeypatch: pytest.Monkey
         )
 
 
-def test_the_digest_of_an_edit_is_of_the_resulting_text(project: Project) -> None:
+def test_an_edit_is_hashed_after_it_is_applied(project: Project) -> None:
     """The digest of an edit is the digest of the file after the edit.
 
     The digest is ``""`` if the call's result does not show the new text.

@@ -1171,7 +1171,7 @@ def test_an_exit_status_that_was_not_recorded_is_reported_once(config_home: Conf
     assert "commands to run again:\n  - make b (2 runs, exit status not recorded)" in text
 
 
-def test_every_size_has_some_lists(config_home: ConfigHome) -> None:
+def test_an_opening_of_any_size_contains_some_lists(config_home: ConfigHome) -> None:
     """Openings of all sizes from 4,000 characters list changed files; larger ones also list rules."""
     talk = Talk().prompt("Always sign the tags of a release. Never push to the branch of others.")
     for number in range(26):

@@ -169,7 +169,7 @@ def _list_unpaired_calls(messages: Sequence[ShownMessage]) -> tuple[str, ...]:
     return tuple(sorted(called ^ answered))
 
 
-def decide_trim_in_client(
+def decide_in_client_trim(
     session_scan: SessionScan, options: Options, where: Where
 ) -> TrimDecision:
     """Choose the pieces for a trim of all messages, and count the savings.

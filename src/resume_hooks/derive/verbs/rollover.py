@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 def rollover(
     parent: Session,
-    wish: str,
+    focus: str,
     caller: Caller,
     ask_for_summary: AskForSummary,
     find_unfinished: Callable[[], Receipt | None] = lambda: None,
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan] | PendingAnswer:
     """Write a child with a digest, and then add a model's summary to it.
 
-    ``wish`` is the user's request for the summary. ``ask_for_summary`` is called with the plan and
+    ``focus`` is the user's request for the summary. ``ask_for_summary`` is called with the plan and
     the receipt of the child. It asks a model, or returns a PendingAnswer if the user must wait.
     ``find_unfinished`` returns the child of an earlier attempt, to which the summary is then added.
     """
@@ -39,7 +39,7 @@ def rollover(
         rollover_plan = summary.plan_rollover(
             parent,
             caller.where,
-            wish=wish,
+            focus=focus,
             output_dir=caller.output_dir,
             existing_child=find_unfinished(),
         )

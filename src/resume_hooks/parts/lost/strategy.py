@@ -95,7 +95,7 @@ class LostPrompts(Claude):
         """Return the session whose copy is at ``path``."""
         return super().open_session(path)._replace(agent=AGENT_NAME)
 
-    def read_naming_lines(self, path: str) -> bytes:
+    def read_title_lines(self, path: str) -> bytes:
         """Return the title of a session in lower case. The title is the first prompt."""
         return orjson.dumps(HeadTail(path).title).lower()
 

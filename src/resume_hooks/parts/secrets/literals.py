@@ -23,17 +23,20 @@ NAMED_KIND = "named"
 """The kind of a secret that the user supplied."""
 
 MIN_NAMED_CHARACTERS = 6
-"""Minimum number of characters of a secret that the user supplies. Shorter texts occur everywhere.
-"""
+"""Minimum number of characters of a secret that the user supplies.
+
+Shorter texts occur everywhere."""
 
 MIN_TEXT_CHARACTERS = 12
-"""Minimum number of characters of a found secret that is searched for anywhere in a text."""
+"""Minimum number of characters of a secret for a search inside words.
+
+This applies to secrets that a rule found."""
 
 MIN_TOKEN_CHARACTERS = 6
-"""Minimum number of characters of a found secret that is searched for as a whole word."""
+"""Minimum number of characters of a secret for a search of whole words."""
 
 MIN_CHARACTERS_WITHOUT_DIGITS = 20
-"""Minimum number of characters of a found secret without digits that is searched for in a text."""
+"""Minimum number of characters of a secret without digits for a search inside words."""
 
 MAX_NAMED_SECRETS = 100
 MAX_NAMED_BYTES = 16 * 1024

@@ -500,7 +500,7 @@ class _LaterCalls:
         """Register a call that wrote a file. Return it as the opening shows it, or None if it is useless."""
         tool, inputs = get_string(block, "name"), records.get_mapping(block, "input")
         path = records.file_from_input(inputs)
-        present_text = self._later_edits.find_present_text(inputs)
+        present_text = self._later_edits.find_current_text(inputs)
         self._later_edits.add_edit(inputs)
         if path in self._whole_files or (self._has_plan and _PLANS_FOLDER in path):
             return None
@@ -710,7 +710,7 @@ def _list_git_verbs(parts: Sequence[shell.SimpleCommand]) -> frozenset[str]:
     verbs: set[str] = set()
     for part in parts:
         if part.words[:1] == ("git",) and not any(".." in word for word in part.words):
-            verbs.update([*shell.list_git_words(part.words)][:1])
+            verbs.update([*shell.iterate_git_arguments(part.words)][:1])
     return frozenset(verbs)
 
 

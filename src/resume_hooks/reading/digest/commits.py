@@ -46,7 +46,7 @@ _COMMIT_MESSAGE = compile_lazily(
 _COMMIT_THEN_LOG = compile_lazily(
     r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?\d\b"
 )
-_SHORT_OUTPUT = compile_lazily(r"(?:\A|\n)ok ([0-9a-f]{7,40})\s*(?:\n|\Z)")
+_SHORTENED_COMMIT_ROW = compile_lazily(r"(?:\A|\n)ok ([0-9a-f]{7,40})\s*(?:\n|\Z)")
 """The row for a commit in the output of a program that shortens git's output."""
 
 _LOG_OUTPUT = compile_lazily(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
@@ -125,7 +125,9 @@ class _CommitHistory:
         new_commits = _parse_commits(run)
         for part in parts:
             if part.words[:1] == ("git",):
-                self._process_git_command([*shell.list_git_words(part.words)], run, new_commits)
+                self._process_git_command(
+                    [*shell.iterate_git_arguments(part.words)], run, new_commits
+                )
         self.commits += new_commits
         if rebase_match := _REBASE_OUTPUT.search(run.output):
             self._rebase_branch(rebase_match[1], is_pull="pull" in run.command)
@@ -292,7 +294,7 @@ def _find_quiet_commit(run: ShellRun) -> Iterator[Commit]:
         yield Commit(log_match[1], log_match[2].strip(), "", run.result_position)
     elif subject_match := _COMMIT_MESSAGE.search(run.command):
         subject = (subject_match[1] or subject_match[2] or subject_match[3]).strip()
-        if short_output := _SHORT_OUTPUT.search(run.output):
+        if short_output := _SHORTENED_COMMIT_ROW.search(run.output):
             yield Commit(short_output[1], subject, "", run.result_position)
         else:
             yield Commit("", subject, "", run.position)

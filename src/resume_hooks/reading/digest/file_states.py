@@ -22,7 +22,7 @@ from resume_hooks.reading.digest.foreign_commits import (
     read_top_commits,
 )
 from resume_hooks.reading.digest.git_seen import find_removed_folders
-from resume_hooks.reading.digest.shell import SimpleCommand, list_git_words, select_operands
+from resume_hooks.reading.digest.shell import SimpleCommand, iterate_git_arguments, select_operands
 from resume_hooks.reading.digest.stopped_merges import (
     StoppedMerge,
     update_stopped_merge,
@@ -932,7 +932,7 @@ def derive_file_states(
                 if not run.failed:
                     states.process_move(words[1:], folder, by_git=False)
                 continue
-            calls = [*list_git_words(words)]
+            calls = [*iterate_git_arguments(words)]
             if calls[:1] == ["mv"] and not run.failed:
                 states.process_move(calls[1:], folder, by_git=True)
             elif calls:
@@ -958,7 +958,7 @@ def _find_other_roots(
         if run.failed or "git" not in run.command or _NO_CHECKOUT_MESSAGE in run.output:
             continue
         for words, folder in _find_git_and_move_calls(run, parts):
-            if next(list_git_words(words), "") in _CHECKOUT_COMMANDS:
+            if next(iterate_git_arguments(words), "") in _CHECKOUT_COMMANDS:
                 last_orders[folder] = run.position.order
     for folder, order in find_removed_folders(runs):
         if last_orders.get(folder, order) < order:
@@ -977,7 +977,7 @@ def _find_other_roots(
 def _is_only_git(parts: Sequence[SimpleCommand]) -> bool:
     """Check whether a run contains only ``cd`` and git commands whose output does not look like a status."""
     for words, _ in parts:
-        is_git = words[:1] == ("git",) and next(list_git_words(words), "") in _QUIET_COMMANDS
+        is_git = words[:1] == ("git",) and next(iterate_git_arguments(words), "") in _QUIET_COMMANDS
         if words and words[0] != "cd" and not is_git:
             return False
     return True

@@ -143,7 +143,7 @@ def _find_added_worktrees(commands: Sequence[ParsedRun]) -> Iterator[SessionChec
         if match is None or run.failed or not base:
             continue
         for words, _ in parts:
-            call = [*shell.list_git_words(words)] if words[:1] == ("git",) else []
+            call = [*shell.iterate_git_arguments(words)] if words[:1] == ("git",) else []
             folder = _find_added_folder(call)
             if folder and "-C" not in words:
                 path = posixpath.normpath(posixpath.join(base, folder))
@@ -249,6 +249,6 @@ def _find_last_run(commands: Sequence[ParsedRun], verb: str) -> RecordPosition |
         if run.failed or verb not in run.command:
             continue
         for words, _ in parts:
-            if words[:1] == ("git",) and [*shell.list_git_words(words)][:1] == [verb]:
+            if words[:1] == ("git",) and [*shell.iterate_git_arguments(words)][:1] == [verb]:
                 return run.position
     return None

@@ -48,7 +48,7 @@ class LaterEdits:
                     )
                 )
 
-    def find_present_text(self, inputs: Record) -> str:
+    def find_current_text(self, inputs: Record) -> str:
         """Return the text that a call wrote, as later edits changed it, or ``""`` if little of it remains."""
         replacements = self._replacements.get(records.file_from_input(inputs), [])
         parts: list[str] = []

@@ -15,7 +15,7 @@ from resume_hooks.reading.digest.shell import (
     MAX_CACHED_COMMANDS,
     SimpleCommand,
     find_program,
-    list_git_words,
+    iterate_git_arguments,
     make_command_key,
     parse_simple_commands,
 )
@@ -102,7 +102,11 @@ def _list_changing_commands(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str
     calls: list[tuple[str, ...]] = []
     for part in parts:
         if find_program((part,)):
-            words = ["git", *list_git_words(part.words)] if part.words[0] == "git" else part.words
+            words = (
+                ["git", *iterate_git_arguments(part.words)]
+                if part.words[0] == "git"
+                else part.words
+            )
             calls.append(_remove_message_options(words))
     return tuple(calls)
 

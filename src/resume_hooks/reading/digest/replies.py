@@ -61,7 +61,7 @@ def may_refer_to_answer(text: str) -> bool:
     words = _WORD.findall(text.lower())
     if not words or len(words) > MAX_REPLY_WORDS:
         return False
-    return words[0] in _ASSENT_WORDS or bool(_find_named_labels(words))
+    return words[0] in _ASSENT_WORDS or bool(_find_mentioned_labels(words))
 
 
 def find_answered_words(reply: str, answer: str) -> str:
@@ -72,7 +72,7 @@ def find_answered_words(reply: str, answer: str) -> str:
     if not may_refer_to_answer(reply):
         return ""
     words = _WORD.findall(reply.lower())
-    if options := _find_named_options(words, answer):
+    if options := _find_mentioned_options(words, answer):
         return " / ".join(options)
     if words[0] in _ASSENT_WORDS or all(_LABEL.fullmatch(word) for word in words):
         return _add_listed_items(prose.find_last_question(answer), answer)
@@ -110,7 +110,7 @@ def is_simple_reply(reply: str) -> bool:
     return words <= labels | _FILLER_WORDS | _ASSENT_WORDS
 
 
-def _find_named_labels(words: Sequence[str]) -> list[str]:
+def _find_mentioned_labels(words: Sequence[str]) -> list[str]:
     """Return the labels and ordinals in a reply. If the reply has other meaningful words, return none."""
     named = [word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS]
     if set(words) <= {*named, *_FILLER_WORDS}:
@@ -118,12 +118,12 @@ def _find_named_labels(words: Sequence[str]) -> list[str]:
     return []
 
 
-def _find_named_options(words: Sequence[str], answer: str) -> list[str]:
+def _find_mentioned_options(words: Sequence[str], answer: str) -> list[str]:
     """Return the options of ``answer`` that a reply names. If the reply has other words, return none.
 
     If several options have the same label, the last of them is returned.
     """
-    named = _find_named_labels(words)
+    named = _find_mentioned_labels(words)
     if not named:
         return []
     items: dict[str, str] = {}

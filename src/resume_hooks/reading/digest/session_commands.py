@@ -223,7 +223,7 @@ def _choose_commands(
                         ],
                         runs[-1],
                         good_run,
-                        _find_last_pass(good_run, passed_positions, edited_files),
+                        _find_last_passing_run(good_run, passed_positions, edited_files),
                         covering_pass,
                         edited_files,
                     ),
@@ -435,7 +435,7 @@ _LONG_ID = compile_lazily(r"(?<!\w)\d{8,}(?!\w)|\b[0-9a-f]{40}\b")
 def _is_push(command: ShellCommand) -> bool:
     """Check whether a command pushes. After a push, the whole command is not worth running again."""
     git_calls = [part.words for part in command.parts if part.words[:1] == ("git",)]
-    return any("push" in shell.list_git_words(words) for words in git_calls)
+    return any("push" in shell.iterate_git_arguments(words) for words in git_calls)
 
 
 def has_check_word(words: Sequence[str]) -> bool:
@@ -613,7 +613,7 @@ def _make_part_keys(
     return frozenset((checkout, part.words) for part in parts)
 
 
-def _find_last_pass(
+def _find_last_passing_run(
     command: ShellCommand, passed_positions: Mapping[_PartKey, _PartRun], edited_files: EditedFiles
 ) -> _PartRun | None:
     """Return the last time at which all checks of a command had passed in its checkout, or None.

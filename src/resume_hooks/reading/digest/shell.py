@@ -346,7 +346,7 @@ def select_operands(words: Iterable[str]) -> list[str]:
     return [word for word in words if not word.startswith("-")]
 
 
-def list_git_words(words: tuple[str, ...]) -> Iterator[str]:
+def iterate_git_arguments(words: tuple[str, ...]) -> Iterator[str]:
     """Yield the words of a git command from the subcommand on.
 
     For example, ``git -C folder mv a b`` yields ``mv``, ``a`` and ``b``.
@@ -360,7 +360,7 @@ def list_git_words(words: tuple[str, ...]) -> Iterator[str]:
 def _is_working_command(words: tuple[str, ...]) -> bool:
     name = _SYSTEM_FOLDER.sub("", words[0])
     if name == "git":
-        subcommand, *arguments = [*list_git_words(words), ""]
+        subcommand, *arguments = [*iterate_git_arguments(words), ""]
         is_listing = subcommand in _LISTING_GIT_COMMANDS and (
             arguments[0] in _LISTING_OPTIONS if arguments[:-1] else True
         )
@@ -400,7 +400,7 @@ def _list_changed_paths(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str,
             folder = _resolve_cd(folder, words)
         verb = words[0].rpartition("/")[2] if words else ""
         if verb == "git":
-            verb = next(list_git_words(words), "")
+            verb = next(iterate_git_arguments(words), "")
         operands = _list_changed_operands(words)
         if verb in {"rm", "unlink"} and "--cached" not in words:
             removed_paths = operands
@@ -469,7 +469,7 @@ def parse_git_listing(parts: tuple[SimpleCommand, ...], output: str) -> GitListi
     git_calls = []
     for words, _ in parts:
         if words[:1] == ("git",):
-            git_calls.append([*list_git_words(words)])
+            git_calls.append([*iterate_git_arguments(words)])
     subcommands = {call[0] for call in git_calls if call}
     is_elsewhere = any(words[:1] == ("git",) and "-C" in words for words, _ in parts)
     if is_elsewhere or not subcommands:
@@ -507,7 +507,7 @@ def _resolve_cd(folder: str | None, words: tuple[str, ...]) -> str | None:
 
 def _list_changed_operands(words: tuple[str, ...]) -> tuple[str, ...]:
     if words[:1] == ("git",):  # ``git -C folder mv a b`` becomes ``mv``, ``a``, ``b``.
-        verb, *arguments = [*list_git_words(words)] or [""]
+        verb, *arguments = [*iterate_git_arguments(words)] or [""]
         source_option = next((word for word in arguments if word in {"-s", "--source"}), None)
         # This checkout restores files and does not switch branches.
         if verb in {"checkout", "restore"} and "--" in arguments:

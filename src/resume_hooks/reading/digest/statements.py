@@ -97,9 +97,9 @@ MIN_DEMAND_WORDS = 8
 # The maximum number of characters of a client's summary that are searched for the user's messages.
 MAX_SUMMARY_CHARACTERS = 60_000
 # A message that a summary quotes is compared with the prompts by this number of characters.
-COMPARED_CHARACTERS = 50
+MAX_COMPARED_CHARACTERS = 50
 # Two versions of one demand have this number of characters at the start in common.
-COMPARED_DEMAND_CHARACTERS = 80
+MAX_COMPARED_DEMAND_CHARACTERS = 80
 _USER_MESSAGES_SECTION = compile_lazily(
     r"^[#*\d. \t]*all user messages[^\n]*\n([\s\S]*?)"
     r"(?=^(?:\d+\.[ \t]|#|</)|^[^\n]*\bconstraints\b[^\n]*:\**$|\Z)",
@@ -280,12 +280,12 @@ def list_constraints(facts: LineageFacts, pull_requests: PullRequests) -> Iterat
     beginnings: set[str] = set()
     for index in find_binding_statements([text for text, _ in demands]):
         text, position = demands[index]
-        beginning = text[:COMPARED_DEMAND_CHARACTERS].lower()
+        beginning = text[:MAX_COMPARED_DEMAND_CHARACTERS].lower()
         if beginning not in beginnings and not pull_requests.has_wait_ended(text, position):
             beginnings.add(beginning)
             yield make_entry(text, position)
     for quote in _find_summarized_rules(facts):
-        beginning = quote.text[:COMPARED_DEMAND_CHARACTERS].lower()
+        beginning = quote.text[:MAX_COMPARED_DEMAND_CHARACTERS].lower()
         if beginning not in beginnings:
             beginnings.add(beginning)
             yield make_entry(quote.text, quote.position, SUMMARIZED_NOTE)
@@ -314,7 +314,7 @@ def _find_summarized_messages(facts: LineageFacts) -> Iterator[Quote]:
         rows = section[1].split("\n") if section else []
         for row in rows:
             for message_text in _QUOTED_MESSAGE.findall(row) or [prose.MARKUP.sub("", row)]:
-                beginning = " ".join(message_text.lower().split())[:COMPARED_CHARACTERS]
+                beginning = " ".join(message_text.lower().split())[:MAX_COMPARED_CHARACTERS]
                 if beginning not in known_text:
                     yield Quote(message_text, summary.position, summary.uuid)
 

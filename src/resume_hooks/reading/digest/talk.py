@@ -61,7 +61,7 @@ _PASTED_TEXT = compile_lazily(
 _DIRECTIVE = compile_lazily(r"\s*::[a-z][a-z-]*\{.*\}\s*")
 _SENTENCE_BREAK = compile_lazily(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
 # A message is repeated if another message starts with the same characters, this number of them.
-COMPARED_CHARACTERS = 160
+MAX_COMPARED_CHARACTERS = 160
 
 
 class _ChosenMessage(NamedTuple):
@@ -288,7 +288,7 @@ class _MessageChoice:
         formatted_characters = 0
         for quote in quotes:
             if (
-                self._remaining_characters < COMPARED_CHARACTERS
+                self._remaining_characters < MAX_COMPARED_CHARACTERS
                 or formatted_characters > MAX_STORED_CHARACTERS
             ):
                 return
@@ -309,7 +309,7 @@ def _make_message_key(text: str, kind: MessageKind) -> str:
     # A form that is filled in again starts like the last time, so requests are compared as a whole.
     if kind is MessageKind.REQUEST:
         return text
-    return " ".join(text[: 2 * COMPARED_CHARACTERS].lower().split())[:COMPARED_CHARACTERS]
+    return " ".join(text[: 2 * MAX_COMPARED_CHARACTERS].lower().split())[:MAX_COMPARED_CHARACTERS]
 
 
 def _mark_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:

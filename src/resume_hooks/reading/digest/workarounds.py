@@ -82,7 +82,7 @@ def _starts_with_any(part: SimpleCommand, beginnings: Sequence[tuple[str, ...]])
     """Check whether a simple command starts with one of the ``beginnings`` and has no ``--abort``."""
     words = part.words
     if words[:1] == ("git",):
-        words = ("git", *shell.list_git_words(words))
+        words = ("git", *shell.iterate_git_arguments(words))
     is_beginning = any(words[: len(beginning)] == beginning for beginning in beginnings)
     return is_beginning and "--abort" not in words
 

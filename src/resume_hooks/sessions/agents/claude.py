@@ -62,7 +62,7 @@ class Agent(Protocol):
         """
         return HeadTail(path)
 
-    def read_naming_lines(self, path: str) -> bytes:
+    def read_title_lines(self, path: str) -> bytes:
         """Return the lines that may contain the session's title, in lower case.
 
         Only the parts of the file that may contain these lines are read.

@@ -92,7 +92,7 @@ class Codex:
             self._thread_names.get(parsed_name.thread_id, "") if parsed_name else "",
         )
 
-    def read_naming_lines(self, path: str) -> bytes:
+    def read_title_lines(self, path: str) -> bytes:
         """Return the name that the user gave to a thread and the title in lists, both in lower case."""
         try:
             ends = self.read_ends(path)
