@@ -1,12 +1,12 @@
 """resume-hooks: continue when a Claude Code session is full, and keep every byte of the old session.
 
 The Python API consists of ``get_parent_info``, ``get_continuation_lineage``,
-``get_full_lineage_chain``, ``SessionNode``, ``rollover``, ``trim`` and its ``Options``,
-``fork_session``, ``search_sessions`` and its ``SearchHit``. A name of the API is loaded when it is
+``get_full_lineage_chain``, ``SessionNode``, ``rollover``, ``trim`` with its ``Options``,
+``fork_session``, and ``search_sessions`` with its ``SearchHit``. An API name is loaded when it is
 first used, because hooks import this package before every trigger.
 
-A child is a new session that is made from another session, its parent. docs/glossary.md defines the
-other words. A package may import every package to its right in this list: parts, cli, hooks, api,
+A child is a new session that is made from another session, its parent. docs/glossary.md defines
+further terms. A package may import every package to its right in this list: parts, cli, hooks, api,
 maintenance, search, derive, archive, reading, sessions, transcripts. All of these may import
 redaction, storage and system, which do not import each other. Every module may import ``settings``,
 ``seam``, ``paths``, ``errors``, ``clock`` and ``version``.

@@ -10,8 +10,8 @@ from resume_hooks.system.bytecode import repair_bytecode_on_import
 
 def start() -> None:
     """Run the command line. After Ctrl+C exit without a traceback, even while modules are loaded."""
-    # A verb ends soon and creates few reference cycles. Garbage collection took a fifth of the time
-    # of a trim.
+    # A verb ends soon and creates few reference cycles. Without this call, garbage collection took
+    # a fifth of the time of a trim.
     gc.disable()
     repair_bytecode_on_import()
     try:
@@ -27,12 +27,12 @@ def start() -> None:
 
 
 def _was_plain_search() -> bool:
-    """Answer a search whose output a program reads. Return False if the normal command line must answer."""
+    """Run a search whose output a program reads. Return False if the normal command line must run it."""
     from resume_hooks.cli.plain_search import answer_plain_search
 
     if not answer_plain_search(sys.argv[1:]):
         return False
-    gc.freeze()  # This call has the same reason as in cli.main.
+    gc.freeze()  # This is called for the same reason as in cli.main.
     return True
 
 

@@ -33,7 +33,7 @@ from resume_hooks.sessions.session import Session
 class SessionNode:
     """A session of a lineage.
 
-    ``derivation_type`` is trimmed or continued, or None for the first session of the lineage.
+    ``derivation_type`` is "trimmed" or "continued", or None for the first session of the lineage.
     """
 
     session_file: Path
@@ -45,16 +45,17 @@ class SessionNode:
 
 @dataclass(frozen=True)
 class SearchHit:
-    """A turn that fits a search, described by its best record.
+    """A turn that matches a search, described by its best record.
 
-    ``reference`` is ``<session>[/agent-<id>]:<line>``, as ``resume-hooks read`` takes it. ``file``
-    contains the record, and ``session_file`` is the session's own file. The session can be resumed
-    in ``folder``. Turns are counted from 1. ``time`` is ISO 8601 in UTC, or ``""`` if it is
+    ``reference`` is ``<session>[/agent-<id>]:<line>``, which ``resume-hooks read`` accepts.
+    ``file`` contains the record, and ``session_file`` is the session's own file. The session can be
+    resumed in ``folder``. Turns are counted from 1. ``time`` is ISO 8601 in UTC, or ``""`` if it is
     unknown. ``words`` are the words of the query that the turn contains, and ``missing`` are the
-    others. ``sessions`` are the ids of all sessions that contain the record. ``confidence`` is the
-    probability, from 0 to 1, that the turn answers the query. ``strength`` is the same as a word:
-    strong, fair or weak. If the search had several wordings, ``found_by`` contains the numbers of
-    those that found the turn: 1 is the query, 2 the first of ``wordings``.
+    other words of the query. ``sessions`` are the ids of all sessions that contain the record.
+    ``confidence`` is the probability, from 0 to 1, that the turn answers the query. ``strength``
+    expresses the same as a word: strong, fair or weak. If the search had several wordings,
+    ``found_by`` contains the numbers of the wordings that found the turn: 1 is the query, and 2 is
+    the first of ``wordings``.
     """
 
     reference: str
@@ -80,9 +81,9 @@ class SearchHit:
 def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, Path | None]:
     """Return the parent's file, how the session was derived, and the exported file in its metadata.
 
-    The first value is the parent's file, or the archived copy if only the vault has the parent. If
-    neither exists, it is the path in the metadata. For the first session of a lineage all three
-    values are None. Raise SessionNotFound if ``session_file`` can't be read.
+    The first value is the parent's file, or the archived copy if only the vault contains the
+    parent. If neither exists, it is the path in the metadata. For the first session of a lineage,
+    all three values are None. Raise SessionNotFound if ``session_file`` can't be read.
     """
     path = os.path.abspath(session_file)
     lineage_finder = LineageFinder(Where())
@@ -96,8 +97,8 @@ def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, 
 def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
     """Return the lineage without trimmed sessions, oldest first.
 
-    The ``parent`` of each node is the node before. If only the vault has a session, its node has
-    the former path. ``get_parent_info`` returns the path of the archived copy.
+    The ``parent`` of each node is the previous node. If only the vault contains a session, its node
+    has the session's former path. ``get_parent_info`` returns the path of the archived copy.
     """
     return _build_nodes(
         omit_trimmed_sessions(LineageFinder(Where()).find_lineage(os.path.abspath(session_file)))
@@ -105,7 +106,7 @@ def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
 
 
 def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
-    """Return the whole lineage as rows of a file and a derivation type, newest first."""
+    """Return the whole lineage as pairs of a file and a derivation type, newest first."""
     ancestors = LineageFinder(Where()).find_lineage(os.path.abspath(session_file))
     return [
         (_get_ancestor_file(ancestor), ancestor.derivation_type) for ancestor in reversed(ancestors)
@@ -117,9 +118,9 @@ def rollover(
 ) -> Receipt:
     """Create a fresh child with the session's lineage, and return its receipt.
 
-    With a next step the child is a handoff, which contains a digest too. ``size`` is the size of a
-    handoff, such as ``"4k"``. The default is the setting ``handoff_size``. Raise ResumeHooksError
-    if no child can be created; no file is left behind.
+    With a next step, the child is a handoff, which also contains a digest. ``size`` is the size of
+    a handoff, such as ``"4k"``. The default is the setting ``handoff_size``. If no child can be
+    created, raise ResumeHooksError and leave no file behind.
     """
     session = Session.open_path(_require_path(session_file), Where())
     caller = Caller(Where(), dry_run=dry_run)
@@ -139,9 +140,9 @@ def trim(
 ) -> Receipt:
     """Create a child of a session with placeholders for long contents, and return its receipt.
 
-    Without ``options``, use the defaults of the command line. If a trim would save too little,
-    nothing is written: the receipt's ``written`` is False, and its ``file`` is empty. Raise
-    ResumeHooksError if no child can be created; no file is left behind.
+    Without ``options``, the defaults of the command line are used. If a trim would save too little,
+    nothing is written: the receipt's ``written`` is False, and its ``file`` is empty. If no child
+    can be created, raise ResumeHooksError and leave no file behind.
     """
     session = Session.open_path(_require_path(session_file), Where())
     trim_options = make_options() if options is None else options
@@ -159,9 +160,10 @@ def fork_session(
     """Copy a session's live conversation into a new session, completely or up to a point.
 
     The point is the record ``at`` (a line counted from 0, a uuid or a message id), or the end of
-    ``turn``. The new session belongs to the folder ``home``, by default to the folder of its
-    parent. A copy never ends between a tool call and its result: the end is moved, and the receipt
-    has a warning. Raise ResumeHooksError if no child can be created; no file is left behind.
+    ``turn``. The new session belongs to the folder ``home``, by default to its parent's folder. A
+    copy never ends between a tool call and its result. If necessary, the end is moved, and the
+    receipt contains a warning. If no child can be created, raise ResumeHooksError and leave no file
+    behind.
     """
     if at is not None and turn is not None:
         raise UsageError("at and turn can't be combined", "Give only one of them.")
@@ -188,11 +190,12 @@ def search_sessions(
 ) -> list[SearchHit]:
     """Return the best hits for a query, best first. Return ``[]`` if nothing matches.
 
-    The project of the current folder is searched, or the folder ``project``, every project
-    (``everywhere``), a ``session``, or a ``lineage`` (a session with its ancestors). The last two
-    may be an id, a title or a path. ``wordings`` are other wordings of the query. Turns that fit
-    several wordings come first. The index is updated before the search. Raise ResumeHooksError, or
-    UsageError for a query without words and for more than one of the scopes.
+    By default, the project of the current folder is searched. The other scopes are the folder
+    ``project``, every project (``everywhere``), a ``session``, and a ``lineage`` (a session with
+    its ancestors). A session or lineage is given as an id, a title or a path. ``wordings`` are
+    other wordings of the query. Turns that match several wordings come first. The index is updated
+    before the search. Raise ResumeHooksError, or UsageError for a query without words and for more
+    than one scope.
     """
     if sum([project is not None, everywhere, lineage is not None, session is not None]) > 1:
         raise UsageError(

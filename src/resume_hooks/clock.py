@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400  # seconds
 
-_LAST_SECOND = 253_402_300_799  # the last second of the year 9999, after which datetime ends
+_LAST_SECOND = (
+    253_402_300_799  # The last second of the year 9999, which is the maximum for datetime.
+)
 _UNITS = {"min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY, "m": 30 * DAY, "y": 365 * DAY}
 
 TIME_EXAMPLES = "Such as 2026-01-31, 2026-01-31T09:30 (UTC), 30min, 12h, 3d, 2w, 6m or 1y."
@@ -23,7 +25,7 @@ def format_timestamp(moment: datetime) -> str:
 
 
 def add_millisecond(text: str) -> str:
-    """Return the timestamp one millisecond after ``text``. Return any other text unchanged.
+    """Return the timestamp one millisecond after ``text``, or ``text`` itself if it is not a timestamp.
 
     A millisecond is the smallest difference between two timestamps in a transcript.
     """
@@ -42,7 +44,7 @@ def timestamp_from_epoch(seconds: float) -> str:
 
 
 def parse_timestamp(text: object) -> datetime | None:
-    """Return a timestamp as a datetime in UTC. Return None for any other JSON value."""
+    """Return a timestamp as a datetime in UTC, or None if the JSON value is not a timestamp."""
     if not isinstance(text, str):
         return None
     try:
@@ -55,14 +57,14 @@ def parse_timestamp(text: object) -> datetime | None:
     except (
         ValueError,
         OverflowError,
-    ):  # A time zone can move a time beyond the first or the last year of datetime.
+    ):  # A time zone can move a time beyond the first or the last year that datetime supports.
         return None
 
 
 def parse_user_time(text: str) -> datetime | None:
     """Return the time that a user typed: a date, a timestamp (UTC by default), or an age such as ``12h``.
 
-    Return None for any other text.
+    Return None if the text is in none of these forms.
     """
     lower_text = text.strip().lower()
     amount = lower_text.rstrip("abcdefghijklmnopqrstuvwxyz")
@@ -74,7 +76,7 @@ def parse_user_time(text: str) -> datetime | None:
 
 
 def to_milliseconds(text: object) -> int | None:
-    """Return a timestamp in milliseconds since 1970. Return None for any other value."""
+    """Return a timestamp in milliseconds since 1970, or None if the value is not a timestamp."""
     moment = parse_timestamp(text)
     if moment is None:
         return None
@@ -90,9 +92,9 @@ def timestamp_from_milliseconds(count: int) -> str:
 
 
 def normalize_timestamp(text: object) -> str:
-    """Return an ISO timestamp in the format of transcripts, in which text sorts by time.
+    """Return an ISO timestamp in the format of transcripts, in which text order is the order of time.
 
-    Return ``""`` for any other value.
+    Return ``""`` if the value is not an ISO timestamp.
     """
     moment = parse_timestamp(text)
     if moment:
@@ -103,7 +105,7 @@ def normalize_timestamp(text: object) -> str:
 def format_minute(text: str) -> str:
     """Return the day and minute of a timestamp for people, for example ``2026-01-31 09:30``.
 
-    Return any other text unchanged.
+    Return the text unchanged if it is not a timestamp.
     """
     return text[:16].replace("T", " ")
 

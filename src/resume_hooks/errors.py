@@ -1,4 +1,4 @@
-"""The exceptions for expected failures. The message says what happened, the remedy what to do."""
+"""The exceptions for expected failures. The message says what happened, and the remedy what to do."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import errno
 class ResumeHooksError(Exception):
     """Base class of all failures that a user may see and that are not bugs.
 
-    ``code`` names the failure in the output of ``--json`` and never changes. ``exit_code`` is that
-    of the command line.
+    ``code`` names the failure in the output of ``--json`` and never changes. ``exit_code`` is the
+    exit code of the command line.
     """
 
     code = "failed"
@@ -32,10 +32,11 @@ class UsageError(ResumeHooksError, code="usage"):
 
 
 class AmbiguousLocator(UsageError, code="ambiguous-locator"):
-    """A locator fits several sessions.
+    """A locator matches several sessions.
 
-    ``candidates`` describes the newest of these sessions, ``count`` is the number of all of them. A
-    candidate has a ``session_id``, and a ``locator`` if the id alone fits several sessions too.
+    ``candidates`` describes the newest of these sessions, and ``count`` is the number of all of
+    them. A candidate has a ``session_id``. If the id also matches several sessions, the candidate
+    has a ``locator`` too.
     """
 
     def __init__(
@@ -52,11 +53,11 @@ class AmbiguousLocator(UsageError, code="ambiguous-locator"):
 
 
 class SessionNotFound(ResumeHooksError, code="session-not-found"):
-    """No session fits a locator."""
+    """No session matches a locator."""
 
 
 class SessionDeleted(SessionNotFound):
-    """The only session that fits a locator is in the trash."""
+    """The only session that matches a locator is in the trash."""
 
 
 class NothingToHandOff(ResumeHooksError, code="nothing-to-hand-off"):
@@ -109,13 +110,13 @@ class CantRestore(ResumeHooksError, code="cant-restore"):
 
 
 class Interrupted(ResumeHooksError, code="interrupted"):
-    """The user or the system interrupted a command. The message says what was done before."""
+    """The user or the system interrupted a command. The message says what was done before that."""
 
     exit_code = 130
 
 
 class SessionOpen(ResumeHooksError, code="session-open"):
-    """A running client, or another command of ours, has the session open or may write to it."""
+    """A running client or another of our commands has the session open or may write to it."""
 
 
 class NotATranscript(ResumeHooksError, code="not-a-transcript"):
@@ -160,12 +161,12 @@ class VaultOff(ResumeHooksError, code="vault-off"):
 class OnlyArchived(ResumeHooksError, code="only-kept"):
     """Only an archived copy of the session exists, and no verb may change that copy.
 
-    The session can be resumed after it was restored.
+    The session can be resumed after it has been restored.
     """
 
 
 class PlanOutdated(ResumeHooksError, code="plan-outdated"):
-    """A plan names contents of a session that no longer exist or have changed."""
+    """A plan names contents of a session that no longer exist or that have changed."""
 
 
 class IndexDamaged(ResumeHooksError, code="index-damaged"):
@@ -185,7 +186,7 @@ DISK_REMEDY = (
 
 
 def disk_failure(error: Exception) -> WriteFailed | None:
-    """Return the failure to report for an error of the user's disk. Return None for any other error."""
+    """Return the failure to report for an error of the user's disk, or None if it is a different error."""
     if not isinstance(error, OSError) or error.errno not in _DISK_ERRORS:
         return None
     return WriteFailed(

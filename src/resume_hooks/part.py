@@ -12,10 +12,10 @@ from resume_hooks.seam import Question, Trigger
 
 
 class Verb(NamedTuple):
-    """A verb that a part adds: its name, its line in the help, and the core's verb after it.
+    """A verb that a part adds: its name, its line in the help, and the core's verb that follows it.
 
-    The part's module ``verbs`` declares the options of the verb, and its module ``forms`` the JSON
-    output.
+    The part's module ``verbs`` declares the options of the verb, and its module ``forms`` declares
+    the verb's JSON output.
     """
 
     name: str
@@ -31,7 +31,7 @@ class FormerVerb(NamedTuple):
 
 
 class Way(NamedTuple):
-    """A way to continue a session: its command, what it results in, and the way that follows in lists."""
+    """A way to continue a session: its command, a description of its result, and the next way in lists."""
 
     name: str
     about: str
@@ -41,8 +41,8 @@ class Way(NamedTuple):
 class Option(NamedTuple):
     """An option that a part adds to a verb of the core: its names as in click, and its line in the help.
 
-    If the option is given, the verb calls ``function`` (``module:function`` in the part). The
-    verb's question in ``questions`` defines the arguments of that function.
+    If the user gives the option, the verb calls ``function`` (``module:function`` in the part). The
+    function takes the arguments that the verb's question in ``questions`` declares.
     """
 
     verb: str
@@ -55,9 +55,9 @@ class Option(NamedTuple):
 class Setting(NamedTuple):
     """A setting that a part adds.
 
-    ``before`` names the setting that follows in lists. ``parser_factory`` is a key of
+    ``before`` names the next setting in lists. ``parser_factory`` is a key of
     ``settings.PARSER_FACTORIES``. The factory is called with ``parser_arguments`` and returns the
-    parser, so that reading settings does not load the part.
+    parser. Therefore settings can be read without loading the part.
     """
 
     name: str
@@ -79,13 +79,15 @@ class Check(NamedTuple):
 class Agent(NamedTuple):
     """An agent other than Claude Code: its name, where its sessions are, and the functions for them.
 
-    The variable ``home_variable`` names the agent's home, by default the folder ``home`` in the
+    The variable ``home_variable`` names the agent's home. The default is the folder ``home`` in the
     user's home. If ``home_variable`` is empty, ``home`` is a file in the client's configuration
     folder. The home's subfolders ``folders`` contain the sessions, in files whose names match
-    ``file_pattern``. The variable ``session_variable`` contains the id of the session that started
-    our shell; it is ``""`` if the agent's sessions can't be resumed. ``loss_note`` says what is
-    missing in the agent's sessions, if anything is. The other fields name functions that
-    ``questions`` describes.
+    ``file_pattern``.
+
+    The variable named by ``session_variable`` contains the id of the session that started our
+    shell. ``session_variable`` is ``""`` if the agent's sessions can't be resumed. ``loss_note``
+    says what is missing in the agent's sessions, if anything is missing. The other fields name
+    functions that ``questions`` describes.
     """
 
     name: str
@@ -103,9 +105,9 @@ class Agent(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A client other than Claude Code whose hooks call us. Its events have all the named fields.
+    """A client other than Claude Code whose hooks call us. Its events contain all of ``fields``.
 
-    ``host`` names its ``hooks.hook_replies.Host``.
+    ``host`` names the client's ``hooks.hook_replies.Host``.
     """
 
     name: str

@@ -16,19 +16,20 @@ from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
 from resume_hooks.untrusted_folders import is_in_project_or_repository, user_home
 
-# the number of characters after which a project key is cut; a hash follows
+# The number of characters of a project key after which a hash replaces the rest of the key.
 MAX_KEY_CHARACTERS = 200
-MAX_JSON_BYTES = 1024 * 1024  # the maximum number of bytes of a small JSON file
+MAX_JSON_BYTES = 1024 * 1024  # The maximum number of bytes of a small JSON file.
 
-TRANSCRIPT_SUFFIX = ".jsonl"  # the extension of transcripts
-TOOL_RESULTS = "tool-results"  # the folder next to a session's file for outputs that are too long for the transcript
+TRANSCRIPT_SUFFIX = ".jsonl"  # The extension of transcripts.
+# The name of a folder next to a session's file, for outputs that are too long for the transcript.
+TOOL_RESULTS = "tool-results"
 # A folder in the configuration folder. It has a subfolder for each session, with earlier states of
 # the user's files.
 FILE_HISTORY = "file-history"
 # A folder in the configuration folder. It has a subfolder for each session, with a JSON file for
 # each of the client's tasks.
 TASKS = "tasks"
-# The variable that names one project folder for every current folder.
+# The variable that names a single project folder, which is used for every current folder.
 PROJECT_FOLDER_VARIABLE = "CLAUDE_CODE_PROJECT_DIR_NAME"
 
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -37,16 +38,16 @@ _FOLDER_NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _DEVICE_NAMES = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))]
 )
-"""Names of devices on Windows. The client refuses them on every system."""
+"""Device names on Windows. The client refuses them on every system."""
 
 _HEX = frozenset("0123456789abcdef")
 
 
 class Where:
-    """The folders of this run: the client's configuration and project folders, our state folder.
+    """The folders of this run: the client's configuration and project folders, and our state folder.
 
-    Each entry point creates one instance and passes it on. ``environ`` is the environment from
-    which the folders were determined, by default that of this process.
+    Each entry point creates one instance and passes it on. The folders are determined from the
+    environment ``environ``, which by default is that of this process.
     """
 
     __slots__ = ("config", "environ", "file_history", "projects", "state")
@@ -73,7 +74,7 @@ class Where:
             else default_state
         )
         """Our state folder: ``$RESUME_HOOKS_HOME``, or a subfolder of the configuration folder. It
-        stays when the plugin is removed."""
+        is not deleted when the plugin is removed."""
 
 
 _OWN_STATE_NAMES = frozenset(["pending", "index.db.lock", "making", "one-maker", "vault-told"])
@@ -102,24 +103,26 @@ STATE_NAMES = _OWN_STATE_NAMES | {
 }
 """Names of the files in our state folder.
 
-An environment variable may name another state folder only if all files in that folder have these
-names. If the folder has files, one must be ``STATE_MARKER_NAME``, or have a name that only we use.
+An environment variable may name a different state folder only if all files in that folder have
+these names. If the folder contains files, one must be ``STATE_MARKER_NAME``, or have a name that
+only we use.
 """
 
 STATE_MARKER_NAME = ".resume-hooks-state"
-"""A file that we create in a state folder that a variable named."""
+"""The name of a file that we create in a state folder if an environment variable names the folder.
+"""
 
 
 def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
     """Return why the folder in an environment variable can't be our state folder, or ``""`` if it can.
 
     A repository's settings can set the variable. The files in the state folder decide to which team
-    sessions are sent and where documents are written, and we replace and delete files in it. So the
-    folder must not be in the project or in any repository. The reason is worded as the end of a
-    sentence.
+    sessions are sent and where documents are written, and we replace and delete files in the
+    folder. Therefore it must not be in the project or in any repository. The reason is worded as
+    the end of a sentence.
     """
     if not os.path.isabs(folder):
-        # The folder would depend on the folder in which a hook runs, and could be in a repository.
+        # The path would depend on the folder in which a hook runs, and could be in a repository.
         return "it is not an absolute path"
     if is_in_project_or_repository(folder, env):
         return "it is in the project or in a repository"
@@ -141,9 +144,10 @@ def state_folder_problem(folder: str, env: Mapping[str, str]) -> str:
 
 
 def is_state_in_project(where: Where) -> bool:
-    """Check whether the state folder is in the project, whose files could then decide where sessions go.
+    """Check whether the state folder is in the project.
 
-    ``~/.claude`` in the user's home is not in a project, even if it is a link into one.
+    If it is, the project's files could decide where sessions are sent. ``~/.claude`` in the user's
+    home does not count as part of a project, even if it is a link into one.
     """
     default_state = os.path.join(user_home(), ".claude", "resume-hooks")
     return where.state != default_state and is_in_project_or_repository(where.state, where.environ)
@@ -153,7 +157,7 @@ def make_private_folder(path: str, where: Where) -> str:
     """Create a folder with mode 0700 if it is missing, and return its path. Raise OSError on failure.
 
     Also raise OSError if the folder, or a folder between it and the state folder, is a link or
-    belongs to another user. Otherwise our files could be stored elsewhere, or other users could
+    belongs to another user. With a link, our files could be stored elsewhere. Another user could
     read them.
     """
     steps = _list_folders_down_to(where.state, path)
@@ -199,7 +203,10 @@ def is_own_file(status: os.stat_result) -> bool:
 
 
 def _list_folders_down_to(top: str, path: str) -> List[str]:
-    """Return all folders from ``top`` down to ``path``, including both. Return ``[]`` if it is not below."""
+    """Return all folders from ``top`` down to ``path``, including both.
+
+    Return ``[]`` if ``path`` is not below ``top``.
+    """
     steps = [path]
     while steps[0] != top and len(steps[0]) > len(top):
         steps.insert(0, os.path.dirname(steps[0]))
@@ -249,8 +256,8 @@ def project_key(folder: str) -> str:
 def list_name_from_variable(where: Where) -> List[str]:
     """Return the name in ``CLAUDE_CODE_PROJECT_DIR_NAME`` as a list, or ``[]`` if the name has no effect.
 
-    As in client 2.1.329, it has an effect only if it is a plain name and ``CLAUDE_CONFIG_DIR`` is
-    set. Client 2.1.112 ignores the variable.
+    As in client 2.1.329, the name has an effect only if it is a plain name and
+    ``CLAUDE_CONFIG_DIR`` is set. Client 2.1.112 ignores the variable.
     """
     name = where.environ.get(PROJECT_FOLDER_VARIABLE, "")
     lower_name = name.lower()
@@ -269,10 +276,11 @@ def project_folder_names(
 ) -> List[str]:
     """Return the names of the project folders that may contain sessions of the folder ``cwd``.
 
-    The likeliest name comes first. It is that in ``CLAUDE_CODE_PROJECT_DIR_NAME``, if the variable
-    has an effect. The key of ``cwd`` follows, because client 2.1.329 searches that folder too.
-    Instead of a long key, the result has all existing names with its first 200 characters, because
-    clients compute different hashes. ``list_names`` returns the names of the existing folders.
+    If ``CLAUDE_CODE_PROJECT_DIR_NAME`` has an effect, the name in this variable comes first. The
+    key of ``cwd`` follows, because client 2.1.329 also searches that folder. Clients compute
+    different hashes for a long key, so in place of a long key the result contains all existing
+    names that begin with the first 200 characters of the key. ``list_names`` returns the names of
+    the existing folders.
     """
     key = project_key(cwd)
     key_names = []
@@ -315,10 +323,10 @@ def session_id_from_path(path: str) -> Optional[str]:
 
 
 def find_session(session_id: str, where: Where) -> Optional[str]:
-    """Return the file of the session with an id, in any project. Return None if no project has one.
+    """Return the file of the session with an id, in any project. Return None if there is no such file.
 
-    Only regular files that are not empty count. Clients leave empty files behind, and a link may
-    lead anywhere.
+    Empty files and links are ignored: clients leave empty files behind, and a link may lead
+    anywhere.
     """
     if not is_session_id(session_id):
         return None
@@ -334,7 +342,8 @@ def find_session(session_id: str, where: Where) -> Optional[str]:
 def verify_session_path(path: str, session_id: str, where: Where) -> Optional[str]:
     """Return ``path`` if it is a file of the session in a project folder, else None.
 
-    Several projects may have files of a session. ``path`` is the one that the client named.
+    ``path`` is the path that the client named. It matters because several projects may contain
+    files of the session.
     """
     folder = os.path.dirname(path)
     is_in_project_folder = os.path.dirname(folder) == where.projects and not os.path.islink(folder)
@@ -363,10 +372,10 @@ def list_subfolders(folder: str) -> List[str]:
 def open_regular(
     path: str, *, follow: bool = True, dir_fd: Optional[int] = None, buffering: int = -1
 ) -> BinaryIO:
-    """Open a regular file for reading. Raise OSError for everything else, such as a pipe.
+    """Open a regular file for reading. Raise OSError if it is not regular, for example if it is a pipe.
 
     Reading from a pipe without a writer, or from a device, might never end. ``follow`` allows
-    links. A relative path begins in the open folder with the descriptor ``dir_fd``.
+    links. A relative path starts at the open folder with the descriptor ``dir_fd``.
     """
     flags = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags, dir_fd=dir_fd)
@@ -377,7 +386,7 @@ def open_regular(
 
 
 def read_bytes_at(descriptor: int, length: int, offset: int) -> bytes:
-    """Return up to ``length`` bytes of an open file, from ``offset`` on.
+    """Return up to ``length`` bytes of an open file, starting at ``offset``.
 
     The file's position does not change, except on Windows.
     """
@@ -400,7 +409,7 @@ def read_regular_file(path: str, max_bytes: int) -> bytes:
 
 
 def read_json_object(path: str, limit: int = MAX_JSON_BYTES) -> Dict[str, Any]:
-    """Return the object in a JSON file. Return ``{}`` if the file can't be read or contains anything else."""
+    """Return the object in a JSON file. Return ``{}`` if the file is unreadable or contains no object."""
     try:
         value = json.loads(read_regular_file(path, limit))
     except (OSError, ValueError, RecursionError):
@@ -411,7 +420,7 @@ def read_json_object(path: str, limit: int = MAX_JSON_BYTES) -> Dict[str, Any]:
 
 
 def is_session_file(path: str) -> bool:
-    """Check whether a path is a regular file with a session's name that is not empty and not a link."""
+    """Check whether a path is a regular file that has a session's name, is not empty and is not a link."""
     if session_id_from_path(path) is None:
         return False
     try:

@@ -1,10 +1,10 @@
 # mypy: disable-error-code="empty-body"
-"""The questions that parts can answer, each declared as a function that is never called.
+"""The questions that parts can answer. Each question is declared as a function that is never called.
 
 A part lists the questions that it answers, with its functions, in ``PART``. The core calls
 ``seam.find_answers(questions.<name>)``, which yields functions of the declared type, so mypy checks
-the call. ``make docs`` generates ``tests/part_functions.py``, with which mypy checks the functions
-of the parts.
+the calls. ``make docs`` generates ``tests/part_functions.py``. With that file, mypy checks the
+parts' functions.
 
 Types are imported only for mypy. This module uses only the standard library and must run on Python
 3.9.
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from resume_hooks.sessions.session_files import SessionFile
 
 
-# Questions at a session's start. Their functions run even before the engine is installed, unless
-# the docstring says otherwise.
+# Questions at the start of a session. Their functions run even before the engine is installed,
+# unless the docstring says otherwise.
 
 
 @declare_question
 def line_at_start(where: Where, /) -> str:
-    """Return a line for the user at a session's start, or ``""``.
+    """Return a line for the user at the start of a session, or ``""``.
 
-    The function runs before the engine is installed, so it must run on Python 3.9.
+    The function runs even before the engine is installed, so it must run on Python 3.9.
     """
 
 
@@ -64,7 +64,7 @@ def line_at_start_in_new_folder(event: dict[str, Any], /) -> str:
 
 @declare_question
 def line_of_new_folder(event: dict[str, Any], /) -> str:
-    """Return the line of ``line_at_start_in_new_folder`` for the plugin's module in the client."""
+    """Return the line of ``line_at_start_in_new_folder`` for the plugin's module that runs in the client."""
 
 
 @declare_question
@@ -77,7 +77,10 @@ def work_after_start(where: Where, is_over: Callable[[], bool], /) -> None:
 
 @declare_question
 def push_after_turn() -> None:
-    """Push a session to the team at the end of a turn. The event is on stdin. Print nothing, never raise."""
+    """Push a session to the team at the end of a turn.
+
+    The event is on stdin. The function prints nothing and raises no exceptions.
+    """
 
 
 @declare_question
@@ -87,7 +90,10 @@ def needs_driver(where: Where, /) -> object:
 
 @declare_question
 def note_on_lost_sessions(where: Where, /) -> str:
-    """Return a note about sessions that were lost before there was a vault, or ``""``. It is shown once."""
+    """Return a note about sessions that were lost before the vault existed, or ``""``.
+
+    The note is shown once.
+    """
 
 
 # Children
@@ -95,9 +101,9 @@ def note_on_lost_sessions(where: Where, /) -> str:
 
 @declare_question
 def answer_smart_trim(request: Request, /) -> Outcome | None:
-    """Return the answer to a trim in which a model chooses the contents. Return None for any other trim.
+    """Return the answer to a trim in which a model chooses the contents, or None for an ordinary trim.
 
-    If the answer asks the user a question, store the question.
+    If the answer asks the user a question, the function also stores the question.
     """
 
 
@@ -116,7 +122,7 @@ def line_of_trim_help() -> str:
 
 @declare_question
 def plan_confirmed_trim(options: str, request: Request, /) -> TrimPlan | None:
-    """Return the model's plan that the user saw for these options. Return None if no model was asked."""
+    """Return the model's plan that the user saw for these options, or None if no model was asked."""
 
 
 @declare_question
@@ -125,10 +131,10 @@ def files_with_handoff(
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that writes files for a handoff into the user's project.
 
-    This function is called before any file is written. ``options`` are those of the verb, or None
-    for a trigger. Raise UsageError if they are not valid. The returned function takes the child's
-    receipt and writes the files, or takes None and returns which files it would write. If writing
-    fails, the child stays and a warning is shown.
+    This function is called before any file is written. ``options`` are the options of the verb, or
+    None for a trigger. Raise UsageError if they are not valid. The returned function takes the
+    child's receipt and writes the files. If it gets None instead, it only returns which files it
+    would write. If writing fails, the child is kept and a warning is shown.
     """
 
 
@@ -151,7 +157,7 @@ def import_file(source: str, home: str, /) -> tuple[Receipt, str]:
     """
 
 
-# Sessions, their folders and files
+# Questions about sessions, their folders and files.
 
 
 @declare_question
@@ -171,7 +177,7 @@ def homes_of_session(path: str, folder: str, here: str, where: Where, /) -> list
 def note_on_other_sessions(old: str, new: str, where: Where, /) -> str:
     """Return a note about the other sessions of the folder ``old``, or ``""``.
 
-    It is shown after one of the sessions was copied to the folder ``new``.
+    The note is shown after one of the folder's sessions was copied to the folder ``new``.
     """
 
 
@@ -184,8 +190,8 @@ def notes_after_delete(session_id: str, where: Where, /) -> list[str]:
 def notes_after_scrub(session_ids: Iterable[str], where: Where, /) -> list[str]:
     """Do a part's work after secrets were removed from files, and return notes for the user.
 
-    The ids are those of the sessions whose files were rewritten. They may repeat, and an id is
-    ``""`` for a file that belongs to no session.
+    ``session_ids`` are the ids of the sessions whose files were rewritten. An id may occur more
+    than once. For a file that belongs to no session, the id is ``""``.
     """
 
 

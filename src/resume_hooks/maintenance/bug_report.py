@@ -1,7 +1,7 @@
-"""Make the bug report about an installation, without the names of sessions, files or persons.
+"""Make a bug report about an installation, without the names of sessions, files or people.
 
-The report contains only numbers, versions and known words. Any other value is omitted, or is
-included only if it has the expected format.
+The report contains only numbers, versions and known words, and values that have an expected format.
+All other values are omitted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REPORTABLE_CODES = frozenset(
 )  # fmt: skip
 """Findings whose messages contain only numbers and known words.
 
-Of any other finding, only the code is reported.
+For all other findings, the report contains only the code.
 """
 
 REPORTED_LIBRARIES = (
@@ -112,7 +112,7 @@ def _plugin_versions() -> list[str]:
 
 
 def _plain_word_or_other(value: object) -> str:
-    """Return ``value`` if it is one plain word, ``""`` if it is empty, and ``other`` otherwise."""
+    """Return ``value`` if it is a single plain word, ``""`` if it is empty, and ``other`` otherwise."""
     if not isinstance(value, str) or not value:
         return ""
     if _PLAIN_WORD.fullmatch(value):
@@ -165,12 +165,12 @@ _SHARED_FOLDERS = (
     "/opt/homebrew/bin",
     "/dev",
 )
-"""Folders of the system that contain no files of a user."""
+"""System folders that contain no files of users."""
 
 _PROJECT_KEY = re.compile(r"(projects/)[^\s/'\";,]+")
 _HOME_PATH = re.compile(r"~/(\.[\w-]+/)?[^\s'\";,)]+")
-"""A path in the home folder. If its first folder is hidden, such as a tool's folder, that folder's
-name is kept."""
+"""Matches a path in the home folder. If the first folder in the path is hidden, it belongs to a
+tool, and the anonymized path keeps its name."""
 
 _ABSOLUTE_PATH = re.compile(r"(?<![\w~>./-])/[^\s'\";,)]+")
 MIN_USER_NAME_CHARACTERS = 2
@@ -190,8 +190,8 @@ class Anonymizer:
         for folder, name in replacements:
             for path in (folder, os.path.realpath(folder)):
                 names_by_path[path.rstrip("/")] = name
-        # The longest paths come first. A home that is the root folder is skipped, because every
-        # path starts with it.
+        # Longer paths are replaced before shorter ones. A home folder that is the root folder is
+        # skipped, because every path starts with it.
         self._replacements = sorted(
             (
                 (path_prefix, placeholder)
@@ -224,7 +224,7 @@ class Anonymizer:
 
 
 def _find_user_names(where: Where) -> set[str]:
-    """Return the names of the user: in the system, in the environment, and in the home folder's path."""
+    """Return the user's names: the login name, the name in the environment, and that in the home path."""
     names = set()
     for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
         names.add(where.environ.get(key, ""))

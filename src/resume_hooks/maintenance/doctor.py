@@ -1,4 +1,4 @@
-"""Check an installation. Each check is a function. A finding that needs attention names a remedy."""
+"""Check an installation. Each check is a function. If a finding needs attention, it includes a remedy."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ RIVAL_TOOL_WORDS = ("aichat", "claude-code-tools", "resume_hook.py", "session-re
 """Words in the hooks of other tools that answer the same triggers."""
 
 MIN_FREE_BYTES = 1_000_000
-"""A disk with fewer free bytes counts as full."""
+"""A disk with fewer free bytes is reported as full."""
 
 MAX_SEARCHED_BYTES = 2_000_000_000
-"""The maximum number of bytes that are searched for giant lines, in the largest files first. The
-search takes about two seconds."""
+"""The maximum number of bytes in which giant lines are searched for, starting with the largest
+files. A search of this size takes about two seconds."""
 
 
 class Finding(NamedTuple):
     """The result of a check.
 
-    ``level`` is ok, note (it works, but is worth knowing) or problem (something will not work).
-    ``code`` is the finding's name for programs and never changes. It is ``<name>-<level>`` if the
-    check has only one finding of that level.
+    ``level`` is ok, note or problem. A note is about something that works but is worth knowing, and
+    a problem is something that will not work. ``code`` identifies the finding for programs and
+    never changes. It is ``<name>-<level>`` if the check has only one finding of that level.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Finding(NamedTuple):
 
 
 def check_installation(cwd: str) -> list[Finding]:
-    """Return the findings of all checks. A check comes after the checks that it depends on."""
+    """Return the findings of all checks. A check runs after the checks on which it depends."""
     checks: dict[str, Callable[[str], Finding]] = {
         "client": _check_client,
         "hooks": _check_hooks,
@@ -121,12 +121,12 @@ def note_finding(detail: str, remedy: str = "", code: str = "note") -> Finding:
 
 
 def problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
-    """Return a finding with the level problem: something will not work."""
+    """Return a finding with the level problem, about something that will not work."""
     return Finding("", "problem", detail, remedy, code)
 
 
 def _uses_only_other_agents() -> bool:
-    """Check whether the user has sessions of another agent, and neither Claude Code nor its sessions."""
+    """Check whether the user has only sessions of other agents, and Claude Code is not installed."""
     where = Where()
     if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False
@@ -503,12 +503,12 @@ def _find_path_problem(path: str) -> StateProblem | None:
 
 
 def _find_full_disk(folder: str) -> Finding | None:
-    """Return a problem if the disk of a folder is full, else None. The folder may not exist."""
+    """Return a problem if the disk that contains a folder is full, else None. The folder may be missing."""
     place = _find_nearest_existing_path(folder)
     try:
         free_bytes = shutil.disk_usage(place).free
     except OSError:
-        return None  # Another check reports a folder that cannot be read.
+        return None  # If a folder cannot be read, another check reports it.
     if free_bytes >= MIN_FREE_BYTES:
         return None
     return problem_finding(

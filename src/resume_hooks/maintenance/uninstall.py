@@ -1,4 +1,4 @@
-"""List the files that an uninstall removes and those that it keeps, with commands to remove them."""
+"""List the files that an uninstall removes, and the files that it keeps with commands to remove them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ OWN_FILES = (
     "data-rules.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock",
 )  # fmt: skip
 INDEX_FOLDER_NAME = "index"
-"""The folder of the index.
+"""The name of the folder that contains the index.
 
-A purge removes it with OWN_FILES, notes, the plugin's files and empty folders. A purge keeps
+A purge removes the index, OWN_FILES, notes, the plugin's files and empty folders. A purge keeps
 originals: deleted sessions in the trash, archived sessions in the vault, and backups of rewritten
 files.
 """
@@ -44,7 +44,7 @@ NOTE_PREFIXES = (
     "new-", "parts-", "cold-", "compacted-", "smart-trim-", "vault.json", "indexed.json", "can-ask", "vault-asked",
     "vault-waiting", "vault-shrinks", "asked-compaction.json",
 )  # fmt: skip
-"""The names of notes in the folder ``pending`` start with one of these prefixes."""
+"""Prefixes of the names of notes in the folder ``pending``."""
 
 ORIGINAL_FOLDERS = {
     "vault": "archived copies; some are the only copy of a session",
@@ -52,9 +52,9 @@ ORIGINAL_FOLDERS = {
     "backups": "backups of rewritten files",
     LINKS_FOLDER: "links to sessions, some of them the file's last name",
 }
-"""Folders in the state folder with originals, which a purge keeps. Each has a description.
+"""Folders in the state folder that contain originals, with their descriptions. A purge keeps them.
 
-The folder of links is removed if every file with a link in it also has another name.
+The folder of links is removed if each file that it links to also has another name.
 """
 
 NOTE_FOLDERS = ("pending", "log", "making", "one-maker")
@@ -64,7 +64,7 @@ A purge removes them when they are empty.
 """
 
 MAX_SCRIPT_BYTES = 64 * 1024
-"""The maximum number of bytes that are read of one of the client's scripts."""
+"""The maximum number of bytes that are read from one of the client's scripts."""
 
 REMOVE_MARKETPLACE_COMMAND = ("claude", "plugin", "marketplace", "remove", MARKETPLACE_NAME)
 
@@ -80,11 +80,10 @@ class RemainingFile(NamedTuple):
 def list_remaining_files(
     where: Where, removed_paths: Collection[str] | None, commands: Collection[Collection[str]]
 ) -> list[RemainingFile]:
-    """Return the existing files that remain after the client's ``commands`` and after a purge.
+    """Return the files that remain after the client's ``commands`` and after a purge.
 
-    ``removed_paths`` are the paths that the purge removes, or None if there is no purge. The
-    function can be called before the uninstall for a forecast, and after it for the files that were
-    really kept.
+    ``removed_paths`` are the paths that the purge removes, or None if there is no purge. Before the
+    uninstall, the result is a forecast. After the uninstall, it lists the files that were kept.
     """
     rows = [
         *_list_remaining_own_files(where, removed_paths),
@@ -168,7 +167,8 @@ def _list_remaining_client_files(
 ) -> list[RemainingFile]:
     plugins = os.path.join(where.config, "plugins")
     rows = [
-        # Client 2.1.42 keeps the folder. Recent clients keep only the folder of --plugin-dir.
+        # Client 2.1.42 keeps the folder. Recent clients keep it only if it was given with
+        # --plugin-dir.
         RemainingFile(
             folder,
             "the engine's packages",
@@ -215,7 +215,7 @@ def _list_remaining_client_files(
 
 
 def _count_sessions_with_our_command(where: Where) -> int:
-    """Return the number of sessions whose script of the client defines this plugin's shell function."""
+    """Return the number of sessions for which a script of the client defines our shell function."""
     folders = set()
     for path in glob.glob(os.path.join(glob.escape(where.config), "session-env", "*", "*.sh")):
         try:
@@ -274,8 +274,8 @@ def remove_paths(state: str, paths: list[str]) -> None:
         copy_folders = _find_copy_folders()
         for path in paths:
             if os.path.basename(path) == LINKS_FOLDER and path not in copy_folders:
-                # The folder contains a link to a file whose other names were removed in the
-                # meantime.
+                # The folder contains a link to a file, and the file's other names were removed in
+                # the meantime.
                 continue
             if path in copy_folders:
                 removal.remove_if_possible(path, state)

@@ -1,8 +1,9 @@
-"""Write a bundle: transcripts with large tool outputs and sub-agents, optionally without secrets.
+"""Write a bundle: the transcripts of sessions and of their sub-agents, and large tool outputs.
 
-The client's copies of edited files are left out, because they contain whole files of the user.
-Symbolic links are left out, because they could point to any file. In bundles and in documents,
-``~`` replaces home folders.
+The secrets can be removed from a bundle. A bundle does not contain the client's copies of edited
+files, because these are complete copies of the user's files. It does not contain symbolic links
+either, because a link could point to any file. In bundles and in documents, ``~`` replaces home
+folders.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _OTHER_HOMES = (
     r"(?:(?<![\w.~-])|(?<=\\[nrt]))(?:/(?:home|Users)/|[A-Za-z]:\\{1,2}Users\\{1,2})[\w-]+(?:\.[\w-]+)*",
     r"(?<=/)-(?:home|Users)-[\w-]+",
 )
-"""Patterns for home folders in texts and JSON lines, and for the names that the client gives to the
-project folders of home folders, for example ``-home-ann``."""
+"""Patterns for the home folders of all users in texts and JSON lines. The second pattern matches
+home folders in the names of the client's project folders, for example ``-home-ann``."""
 
 Result = TypeVar("Result")
 BUNDLE_KEY = "resume_hooks_bundle"
@@ -54,7 +55,7 @@ END_ROW = b"]}"
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_FILES = 20_000  # The maximum number of accompanying files of a session.
 MAX_SESSIONS = 1_000  # The maximum number of sessions in one bundle.
-# This text in a line shows that the line contains an image or other binary data.
+# A line that contains this text contains an image or other binary data.
 _MEDIA_MARK = b'"type":"base64"'
 ABOUT_SUFFIX = ".meta.json"  # The suffix of a sub-agent's metadata file.
 
@@ -64,10 +65,11 @@ numbers."""
 
 
 class HomeFolders:
-    """Finds home folders in texts, also in the names of project folders.
+    """Finds home folders in texts, including those in the names of the client's project folders.
 
-    It finds home folders of any user in the usual locations, such as ``/home/ann``. It finds the
-    home folder of this user, and those in which the sessions worked, in any location.
+    In the usual locations, such as ``/home/ann``, it finds the home folder of any user. It also
+    finds this user's home folder and the home folders in ``folders``, the sessions' working
+    folders.
     """
 
     def __init__(self, where: Where, folders: Iterable[str]) -> None:
@@ -84,7 +86,7 @@ class HomeFolders:
         self._pattern = re.compile("|".join((*home_patterns, *_OTHER_HOMES)))
 
     def hide_homes(self, text: str) -> tuple[str, int]:
-        """Replace each home folder in a text or JSON line by ``~``.
+        """Replace each home folder in a text or JSON line with ``~``.
 
         Return the new text and the number of replacements.
         """
@@ -94,10 +96,10 @@ class HomeFolders:
 class BundleRedactor:
     """Removes secrets from a bundle and counts them in ``counts_by_kind``.
 
-    If ``homes`` is given, home folders are also removed, and ``folder_count`` counts them.
-    ``redactor`` knows the secrets that an earlier pass over the sessions found. They are removed
-    everywhere. ``media_count`` is the number of images and other binary files, which are not
-    searched for secrets.
+    If ``homes`` is given, home folders are also removed and counted in ``folder_count``.
+    ``redactor`` already knows the secrets in the sessions, from an earlier search, and removes them
+    wherever they occur. ``media_count`` is the number of images and other binary data, in which
+    secrets are not searched for.
     """
 
     def __init__(self, redactor: Redactor, homes: HomeFolders | None = None) -> None:
@@ -219,7 +221,7 @@ def _make_head(
 def normalize_json(body: bytes) -> bytes | None:
     """Return a line as valid JSON, or None if the line does not contain a JSON object.
 
-    A line that only lenient parsers accept is rewritten.
+    If only lenient parsers accept the line, it is rewritten as valid JSON.
     """
     body = body.strip()
     if not body.startswith(b"{"):
@@ -262,9 +264,9 @@ def _list_file_names(folder: str) -> list[str]:
 
 
 def _make_file_line(file_name: str, path: str, redactor: BundleRedactor | None) -> bytes | None:
-    """Return a file as a line of the bundle, or None if the file must be left out.
+    """Return a line of the bundle with the content of a file, or None if the file must be left out.
 
-    The content is a text if it is valid UTF-8, else it is base64.
+    The content is stored as text if it is valid UTF-8, and as base64 otherwise.
     """
     if replace_surrogates(file_name) != file_name or (
         redactor and redactor.contains_secret(file_name)
@@ -307,10 +309,10 @@ class BundleHead(NamedTuple):
 class BundleSums(NamedTuple):
     """The checksums after a session's records in a bundle.
 
-    ``lines`` is the number of lines, and ``sha256`` the hash of all lines in hex. ``damaged`` is
-    the number of lines without a record, and ``left_out`` the number of accompanying files that
-    were too large or unreadable. ``seal`` is the hash of all rows of the session (see
-    ``BundleSeal``), or ``""`` in older bundles.
+    ``lines`` is the number of lines, and ``sha256`` is the hash of all lines, in hexadecimal.
+    ``damaged`` is the number of lines without a valid record. ``left_out`` is the number of
+    accompanying files that were too large or unreadable. ``seal`` is the hash of all rows of the
+    session (see ``BundleSeal``). It is ``""`` in older bundles.
     """
 
     lines: int

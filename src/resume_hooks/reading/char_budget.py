@@ -14,36 +14,35 @@ from resume_hooks.system.text import format_count
 
 # The prefix of every line of foreign text. A line without the prefix comes from this program.
 INDENT = "  "
-MESSAGE_SPACE_WEIGHT = 4  # A message gets this many times the space of a tool's output.
-# The minimum number of characters of a shortened text with its notice. A shorter text would be
-# useless.
+MESSAGE_SPACE_WEIGHT = 4  # A message gets this many times as much space as a tool's output.
+# The minimum number of characters of a shortened text, including the notice about the omitted text.
 MIN_CHARACTERS = 160
 GAP_CHARACTERS = 160  # The number of characters reserved for a line that replaces omitted pieces.
 # The end of a tool's output gets one third of the output's space, because errors are at the end.
 TAIL_DIVISOR = 3
-# The command ``read`` prints a record with at most this number of characters as a whole.
+# The command ``read`` shortens a record only if it has more characters than this.
 MAX_WHOLE_CHARACTERS = 20_000
 # The end of a shortened line, without and with the option that prints the whole text.
 CUT_SIGN, CUT_HINT = "…", "… --max-chars 0"
 # A shortened line ends with the hint only if it has at least this number of characters.
 MIN_HINT_CHARACTERS = 3 * len(CUT_HINT)
-# A line that replaces omitted pieces may be this number of characters longer than estimated,
-# because turn numbers have different lengths.
+# The line that replaces omitted pieces may be this many characters longer than estimated, because
+# turn numbers differ in length.
 GAP_TOLERANCE_CHARACTERS = 20
 
 _UNINDENTED_LINE_START = re.compile(r"(?<=\n)(?=[^\s])")
 
 DescribeGap = Callable[[int, int], str]
-"""A function that returns the line that replaces omitted pieces. It gets the indexes of the first
-and the last omitted piece."""
+"""A function that returns the line that replaces the omitted pieces. Its arguments are the indexes
+of the first and the last omitted piece."""
 
 
 class TextPiece(NamedTuple):
     """A text of the output: a ``head`` without indentation, and an indented ``body``.
 
-    ``command`` prints the whole text. If ``is_spoken``, the text is a message of the user or the
-    model and has priority over tool output. ``cut_characters`` is the number of characters that
-    ``cut_middle`` removed from the body.
+    ``command`` is the command that prints the whole text. ``is_spoken`` means that the text is a
+    message of the user or the model. A message has priority over tool output. ``cut_characters`` is
+    the number of characters that ``cut_middle`` removed from the body.
     """
 
     head: str
@@ -59,7 +58,7 @@ class TextPiece(NamedTuple):
 
     @property
     def min_characters(self) -> int:
-        """The minimum number of characters that the piece needs."""
+        """The minimum number of characters that a shortened form of the piece needs."""
         return len(self.head) + 1 + (min(len(self.body), MIN_CHARACTERS) + 1 if self.body else 0)
 
 
@@ -165,7 +164,10 @@ def fit_both_ends(
 
 
 def cut_lines(text: str, max_characters: int) -> str:
-    """Cut a text at its end and mark the cut. It is used if only a few characters are available."""
+    """Cut a text at its end and add a sign that shows the cut.
+
+    Used if there are only a few characters left.
+    """
     if len(text) < max_characters:
         return text
     available_characters = max(0, max_characters - 1)

@@ -1,10 +1,10 @@
-"""Make the outline of a transcript: its turns with prompts and work, its compactions, its sub-agents.
+"""Make the outline of a transcript: its turns, with prompts and work, its compactions and sub-agents.
 
 An observer collects the outline while the transcript is read once. Turns are numbered in the order
 of the file. For each turn, the outline shows whether the client would send it, or whether it is
-before a compaction or on an abandoned branch. The text has one line per turn and a limited length.
-If it is too long, the lines are shortened. If it is still too long, a command that prints them
-replaces the turns in the middle.
+before a compaction or on an abandoned branch. The text has one line for each turn and a limited
+length. If the text would be too long, its lines are shortened. If it would still be too long, the
+turns in the middle are omitted, and the outline shows the command that prints them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from resume_hooks.transcripts.turns import opens_turn
 
 # The maximum number of characters shown of a prompt in an outline.
 MAX_FIRST_WORDS_CHARACTERS = 200
-# The number of characters of a prompt that are read to find its first words.
+# The maximum number of characters of a prompt that are read to find its first words.
 MAX_PROMPT_CHARACTERS = 4_000
 # The states of a turn: sent on resume, before a compaction, or on an abandoned branch.
 LIVE, COMPACTED, BRANCH = "live", "compacted", "branch"
@@ -65,10 +65,10 @@ class Compaction(NamedTuple):
 
 
 class TurnScan:
-    """A turn that is collected while the transcript is scanned.
+    """A turn of the outline, which is filled while the transcript is scanned.
 
-    ``tokens_at_start`` is the number of context tokens at the start of the turn, or 0 if it is
-    unknown.
+    ``tokens_at_start`` is the number of tokens in the context at the start of the turn, or 0 if it
+    is unknown.
     """
 
     def __init__(self, number: int, line: int, before: int) -> None:
@@ -85,9 +85,9 @@ class TurnScan:
 
 
 class OutlineScan:
-    """An observer of ``transcript.scan_transcript`` that collects an outline.
+    """An observer for ``transcript.scan_transcript`` that collects an outline.
 
-    ``subagent`` is True if the transcript is that of a sub-agent.
+    ``subagent`` is True if a sub-agent wrote the transcript.
     """
 
     def __init__(self, *, subagent: bool) -> None:
@@ -126,7 +126,7 @@ class OutlineScan:
                 0  # The last token count does not apply to the compacted context.
             )
         if record.get("isSidechain") and not self.subagent:
-            return  # Clients before 2.0 wrote sub-agents' records into the session's file.
+            return  # Clients before 2.0 wrote the records of sub-agents into the session's file.
         if (
             turn.empty
             and has_content(record)
@@ -162,7 +162,7 @@ class OutlineScan:
                         or get_string(call_input, "prompt")[:MAX_FIRST_WORDS_CHARACTERS]
                     )
                     self.tasks[get_string(block, "id")] = task
-        # The result is from a plain export, which may not contain the calls.
+        # This record is from a plain export, which may contain a result without its call.
         elif kind == records.RESULT:
             tool = get_string(records.get_message(record), "tool_name")
             turn.failed += len(list_failed_call_ids(record))
@@ -192,11 +192,11 @@ def extract_first_words(record: Record) -> str:
 class OutlineTurn(NamedTuple):
     """A turn of a transcript.
 
-    ``line`` is the line number of its prompt or, for turn 0, of the first record. Turn 0 has the
-    records before the first prompt. ``files`` are the files that tools read or wrote,
-    ``edited_files`` the files that tools wrote. ``tokens`` is the size of the context at the end of
-    the turn as the API counted it, or 0. ``added_tokens`` is the number of tokens that the turn
-    added, or None if it is unknown.
+    ``line`` is the line number of the prompt. Turn 0 contains the records before the first prompt,
+    and its ``line`` is that of the first record. ``files`` are the files that tools read or wrote,
+    and ``edited_files`` are those that tools wrote. ``tokens`` is the size of the context at the
+    end of the turn, as counted by the API, or 0 if it is unknown. ``added_tokens`` is the number of
+    tokens that the turn added, or None if it is unknown.
     """
 
     number: int
@@ -226,8 +226,8 @@ class OutlineAgent(NamedTuple):
 class Outline(NamedTuple):
     """The outline of a whole transcript.
 
-    ``lines`` and ``size`` (in bytes) are those of the whole file. ``turn_count`` does not include
-    turn 0, the records before the first prompt.
+    ``lines`` is the number of lines in the file, and ``size`` is its size in bytes. ``turn_count``
+    does not include turn 0, which contains the records before the first prompt.
     """
 
     title: str
@@ -247,9 +247,9 @@ def make_outline(
 ) -> Outline:
     """Return the outline of a session or a sub-agent.
 
-    Raises SessionNotFound if its file is unreadable. If ``last_bytes`` is given, the outline covers
-    only the whole lines in the last ``last_bytes`` bytes. Then turns and lines are numbered from
-    the first of these lines. ``observers`` are additional observers of the scan.
+    Raises SessionNotFound if the file is unreadable. If ``last_bytes`` is given, the outline covers
+    only the complete lines in the last ``last_bytes`` bytes of the file, and numbers turns and
+    lines from there. ``observers`` are additional observers for the scan.
     """
     ends = HeadTail(session.path)
     observer = OutlineScan(subagent=subagent_name(session.path) is not None)
@@ -323,7 +323,7 @@ def _find_turn_states(observer: OutlineScan, transcript: Transcript) -> list[str
             and observer.turns[turn_index + 1].line <= node.number
         ):
             turn_index += 1
-        # A compaction's summary and the client's notes come after the compacted turn.
+        # The summary of a compaction and the client's notes come after the compacted turn.
         belongs_to_turn = (
             node.is_prompt
             or node.kind == ASSISTANT
@@ -398,7 +398,8 @@ LINE_LIMITS = (
     LineLimits(60, 4, 2, 2),
     LineLimits(40, 3, 1, 0),
 )
-"""The limits of a line, the widest first. The first that fit are used."""
+"""The possible limits for the lines, widest first. The first limits with which the outline fits are
+used."""
 
 
 def format_first_output_line(verb: str, about: str) -> str:
@@ -508,7 +509,7 @@ def _format_turn_blocks(
 
 
 def _find_reason_not_sent(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
-    """Return why a turn is not sent in its original form, or ``""`` if it is."""
+    """Return why the client does not send a turn in its original form, or ``""`` if it does."""
     if turn.state != COMPACTED:
         if turn.state == LIVE:
             return ""

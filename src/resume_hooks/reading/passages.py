@@ -1,12 +1,13 @@
-"""Passages: records as text for a model, each with its reference, its speaker and its content.
+"""Show records as passages: text for a model, with the record's reference, speaker and content.
 
-Each record is one passage. A call is one line, and the client's additions are only mentioned.
+Each record is one passage. A call takes one line. For text that the client added, the passage
+contains only a note.
 
-To read a page from the end of a file, or the records around a record, turns are not counted. So the
-time depends on the length of the output and not on that of the file. If lines are appended to the
-file, the page before a given record stays the same. To find turns, errors and commands, the whole
-file is scanned once. The scan collects the calls and the position of each record. Texts are read
-from the file when they are needed.
+Turns are not counted to read a page from the end of a file, or the records around a record.
+Therefore the time depends on the length of the output and not on that of the file. If lines are
+appended to the file, the page before a given record stays the same. To find turns, errors and
+commands, the whole file is scanned once. The scan collects the calls and the position of each
+record. Texts are read from the file when they are needed.
 """
 
 from __future__ import annotations
@@ -57,9 +58,10 @@ from resume_hooks.transcripts.transcript import Observer, scan_transcript
 from resume_hooks.transcripts.trimmable_pieces import ToolCall, tool_calls_of_record
 from resume_hooks.transcripts.turns import TurnRange, opens_turn
 
-MAX_TARGET_CHARACTERS = 200  # The maximum number of characters shown of a call's subject.
-# If the other inputs of a call have at most this number of characters, they are omitted without a
-# notice. An example is the description of a command.
+# The maximum number of characters that are shown of a call's target, for example of a command.
+MAX_TARGET_CHARACTERS = 200
+# A notice about a call's omitted inputs is shown only if they have more characters than this. An
+# example of an omitted input is the description of a command.
 MAX_OMITTED_INPUT_CHARACTERS = 60
 # The types of records that occur only in plain exports.
 EXPORT_KINDS = frozenset({"tool", records.RESULT, records.CALL})
@@ -67,7 +69,7 @@ EXPORT_KINDS = frozenset({"tool", records.RESULT, records.CALL})
 SILENT_ATTACHMENTS = frozenset(
     {"date_change", "prompt_snapshot", "task_reminder", "todo_reminder", "total_tokens_reminder"}
 )
-"""Attachments that come with many calls and contain nothing about the work."""
+"""Attachments that accompany many calls and contain no information about the work."""
 
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 
@@ -75,11 +77,11 @@ RecordWithLine = tuple[RecordLine, Record]
 
 
 class Passage(NamedTuple):
-    """A record as text. ``turn`` is -1 if turns were not counted. ``speaker`` says who wrote the record.
+    """A record as text. ``turn`` is -1 if turns were not counted.
 
-    ``is_spoken`` means that the user or the model speaks. ``is_client_addition`` means that the
-    client added the record. ``text`` mentions the inputs of calls and the client's additions, but
-    does not contain them.
+    ``speaker`` says who wrote the record. ``is_spoken`` means that it is a message of the user or
+    the model. ``is_client_addition`` means that the client added the record. In ``text``, notes
+    replace the long inputs of calls and the texts that the client added.
     """
 
     entry: RecordLine
@@ -108,7 +110,7 @@ class Passage(NamedTuple):
 
     @property
     def characters(self) -> int:
-        """The number of characters of the record's whole text, of which ``text`` may be a part."""
+        """The number of characters of the record's whole text. ``text`` may contain only a part of that text."""
         return len(self.rendering.text)
 
     def make_text_piece(
@@ -130,9 +132,9 @@ class Passage(NamedTuple):
 
 
 def format_read_command(reference: str, characters: int = 0) -> str:
-    """Return the command that prints a record with this number of ``characters``.
+    """Return the command that prints a record that has this number of ``characters``.
 
-    For a long record, the command has the option that prints all of the record.
+    If the record is long, the command includes the option that prints the whole record.
     """
     return shell_command(
         f"read {reference}{' --max-chars 0' if characters > MAX_WHOLE_CHARACTERS else ''}"
@@ -140,7 +142,7 @@ def format_read_command(reference: str, characters: int = 0) -> str:
 
 
 def has_content(record: Record) -> bool:
-    """Check whether a record has content. Bookkeeping and empty thinking are not content."""
+    """Check whether a record has content. Bookkeeping and empty thinking do not count as content."""
     kind = records.get_kind(record)
     if kind == records.ATTACHMENT:
         return attachment_kind(record) not in SILENT_ATTACHMENTS
@@ -266,7 +268,7 @@ def is_failure(record: Record) -> bool:
 def _format_brief_text(
     record: Record, reference: str, calls: Mapping[str, ToolCall], characters: int
 ) -> str:
-    """Return a record's text with each call as one line. The client's additions are only mentioned."""
+    """Return a record's text with one line for each call, and with notes instead of client additions."""
     kind = records.get_kind(record)
     if is_added_by_client(record):
         return (
@@ -307,9 +309,9 @@ def _format_call(block: Record, own_calls: Mapping[str, ToolCall], reference: st
 
 
 def remove_reminders(text: str, reference: str = "") -> str:
-    """Return a text without the client's reminders. If ``reference`` is given, replace each by a note.
+    """Return a text without the client's reminders.
 
-    The text is searched only once.
+    If ``reference`` is given, a note replaces each reminder. The text is searched only once.
     """
     parts = []
     offset = 0
@@ -364,7 +366,8 @@ def read_passages_around(
 ) -> tuple[list[Passage], list[Passage]]:
     """Return up to ``max_before`` records before a line and up to ``max_after`` records after it.
 
-    Only records with content are returned. The client's additions are included, but do not count.
+    Only records with content are returned. The numbers do not include records that the client
+    added, but these are returned too.
     """
     with open_transcript(entries.file) as stream:
         backwards = zip(read_lines_backwards(stream, entry.offset), count(entry.number - 1, -1))
@@ -391,7 +394,7 @@ def _read_passages(
 ) -> list[Passage]:
     """Return records as passages.
 
-    The calls of their results are searched for in these records and in the records before them.
+    The calls that belong to their results are searched for in these records and in earlier records.
     """
     calls_in_rows: dict[str, ToolCall] = {}
     answered_ids: list[str] = []
@@ -439,7 +442,7 @@ _EXIT_CODE = re.compile(r"(?:Error: )?Exit code ([0-9]{1,3})\b")
 
 
 class RecordRow(NamedTuple):
-    """A record with content: its line number, its bytes in the file, its turn, and its success.
+    """A record with content: its line number, position in the file and turn.
 
     ``offset`` and ``length`` are numbers of bytes. ``is_failure`` means that the record reports a
     failure.
@@ -469,10 +472,10 @@ class ShellCall(NamedTuple):
 
 
 class TurnReader:
-    """Scans a transcript for its records by turn.
+    """Scans a transcript and finds its records by turn.
 
-    ``rows`` are the records with content, ``turns`` is the number of turns, and ``size`` the number
-    of bytes that were read. ``extra_observers`` are additional observers of the scan.
+    ``rows`` are the records with content, ``turns`` is the number of turns, and ``size`` is the
+    number of bytes that were read. ``extra_observers`` are additional observers for the scan.
     """
 
     def __init__(self, session: SessionFile, extra_observers: Sequence[Observer] = ()) -> None:

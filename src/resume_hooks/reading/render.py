@@ -55,7 +55,7 @@ def render_line(record: Record, entry: RecordLine) -> Rendering:
 
 
 def find_calls_before(stream: BinaryIO, end: int, call_ids: Iterable[str]) -> dict[str, ToolCall]:
-    """Return the calls with these ids in the MAX_CALL_SEARCH_BYTES bytes before ``end``, by id.
+    """Return the calls with these ids from the MAX_CALL_SEARCH_BYTES bytes before ``end``, by id.
 
     If several calls have the same id, the call nearest to ``end`` is returned.
     """
@@ -93,11 +93,12 @@ def render_record(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
 def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     """Return the content of a record as text.
 
-    If the record has several results, each is labelled with its call from ``calls``.
+    If the record contains several results, each gets a label with its call from ``calls``.
     """
     kind = records.get_kind(record)
     if kind == records.ATTACHMENT:
-        # If the client recorded the text that it sent to the model, prefer that text to its source.
+        # If the client recorded the text that it sent to the model, use that text and not its
+        # source.
         sent_texts = [
             text
             for part in records.list_objects(record.get("rendered"))
@@ -126,7 +127,7 @@ def record_text(record: Record, calls: Mapping[str, ToolCall] | None = None) -> 
 def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
     """Return a block of a message as text.
 
-    If ``calls`` are given, a result is labelled with its call.
+    If ``calls`` are given, a result gets a label with its call.
     """
     block_type = get_string(block, "type")
     if block_type == records.TEXT:
@@ -176,7 +177,7 @@ def _format_media(kind: str, block: Record) -> str:
 def format_fields(value: Mapping[str, object]) -> str:
     """Return fields as lines ``key: value``, and nested fields as lines ``key.inner: value``.
 
-    A value of several lines starts on the next line.
+    A multi-line value starts on the line after its key.
     """
     return "\n".join(
         f"{key}:\n{field_text}" if "\n" in field_text else f"{key}: {field_text}"

@@ -32,33 +32,35 @@ MAX_FILE_BYTES = 32 * 1024 * 1024
 """The maximum number of bytes of an accompanying file that are searched."""
 
 _COMMAND_PATTERN = compile_lazily(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINT_COMMAND)
-"""A call in a transcript's line whose command may print a secret."""
+"""Matches a call in a line of a transcript, with a command that may print a secret."""
 
 _RESULT_MARK = b'"tool_use_id"'
 
 _RESULT_PATTERN = compile_lazily(_RESULT_MARK)
 
 _MAX_COMMAND_CHARACTERS = 200
-"""A longer command is ignored. It is a script, whose output is more than one value."""
+"""The maximum length of a command. A longer command is a script, which prints more than one value.
+"""
 
 _MAX_OUTPUT_CHARACTERS = 2_000
 """The maximum number of characters of an output that are searched."""
 
 _MAX_PENDING_COMMANDS = 200
-"""The maximum number of commands whose outputs are awaited at the same time."""
+"""The maximum number of commands for which the outputs can be pending at the same time."""
 
 
 class PrintedOutputs:
-    """Puts the outputs of commands that may have printed secrets after these commands.
+    """Puts commands that may print secrets in front of their outputs.
 
-    The lines of one transcript are passed in order. The output of ``printenv DB_PASSWORD`` on its
-    own is just a word, and in a transcript the command and the output are in separate records. The
-    rules recognize the output as a secret if a shell prompt and the command precede it.
+    The caller passes the lines of one transcript in order. The output of ``printenv DB_PASSWORD``
+    alone is just a word, and a transcript contains the command and the output in separate records.
+    The rules recognize the output as a secret if a shell prompt and the command precede it.
     """
 
     def __init__(self) -> None:
         self._commands: dict[str, str] = {}
-        """The commands whose outputs were not found yet, by the call's id."""
+        """Maps the ids of calls to their commands, for the commands whose outputs were not found
+        yet."""
 
     def list_texts(self, line: bytes) -> Iterator[str]:
         """Yield the outputs in a line that may be secrets, each after its command, as in a terminal."""
@@ -68,7 +70,7 @@ class PrintedOutputs:
             yield from self._list_command_outputs(parse_record(line) or {})
 
     def find_offsets(self, block: bytes) -> list[int]:
-        """Return the offsets at which commands that may print secrets, and their outputs, start in ``block``."""
+        """Return the offsets in ``block`` where outputs and the commands that may print secrets start."""
         offsets = [match.start() for match in _COMMAND_PATTERN.finditer(block)]
         if offsets or self._commands:
             offsets += [match.start() for match in _RESULT_PATTERN.finditer(block)]
@@ -104,8 +106,8 @@ def _remove_quotes(output: str) -> str:
 def find_secrets_in_sessions(sessions: Iterable[SessionFile]) -> Redactor:
     """Return a redactor that knows the secrets in sessions.
 
-    The sub-agents' transcripts and large results of the sessions are searched too. An unreadable
-    file is skipped, because a caller that exports the file fails on it anyway.
+    The sub-agents' transcripts and the large results are searched too. An unreadable file is
+    skipped, because a caller that exports the file fails anyway.
     """
     redactor = Redactor()
     for session in sessions:

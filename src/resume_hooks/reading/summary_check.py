@@ -1,14 +1,14 @@
 """Check a model's summary against the transcript: each sentence gets a reference or a mark.
 
-The check does not understand sentences. It searches for the claims in a sentence: files, names in
-code, commands, numbers, quotations and addresses. If no record contains one of the claims, the
-sentence gets the mark "[not in the transcript: ...]". If one record and its neighbours contain all
-claims of a sentence, the sentence gets the reference of the best such record. The summary's own
-text is not changed.
+The check does not understand sentences. It searches for a sentence's claims: files, names in code,
+commands, numbers, quotations and addresses. If a claim does not occur in any record, the sentence
+gets the mark "[not in the transcript: ...]". If a record and its neighbours together contain all
+claims of a sentence, the sentence gets the reference of the best record of this kind. The text of
+the summary itself is not changed.
 
-Words are sequences of ASCII letters, digits and ``_``, compared in lower case. So a path, a call or
-a line break around a name makes no difference. Small numbers, approximations and words of prose
-cannot be searched for and are not claims.
+Words are sequences of ASCII letters, digits and ``_``, and are compared in lower case. Therefore
+paths, calls and line breaks around a name make no difference. Small numbers, approximations and
+ordinary words cannot be searched for and are not claims.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from resume_hooks.transcripts.metadata_records import AFTER_CLEAR_BEGINNING, LAT
 MIN_WORD_LETTERS = 3  # A word with fewer letters is not searched for.
 # The minimum numbers of words in a quotation and in a command. A shorter quotation may be emphasis.
 MIN_QUOTE_WORDS, MIN_COMMAND_WORDS = 3, 2
-MAX_QUOTE_WORDS = 12  # Only this number of words at the start of a quotation is searched for.
+MAX_QUOTE_WORDS = 12  # The maximum number of words of a quotation that are searched for.
 ANY_WORD = b""  # A claim with this word is compared with every record.
-# The number of characters before a number that are searched for words such as "about".
+# The number of characters before a number in which words such as "about" are searched for.
 CONTEXT_CHARACTERS = 12
 
 _TO_WORDS = (
@@ -41,7 +41,7 @@ _TO_WORDS = (
 )
 _CODE_PATTERN = re.compile(r"(`{1,3})([^`]{1,400})\1")
 _QUOTE_PATTERN = re.compile(r'(?<![\w=])"([^"]{9,2000})"(?!\w)|\u201c([^\u201d]{9,2000})\u201d')
-# Text in a quotation that cannot be searched for, for example an omission, or the end of a command.
+# Text in a quotation that cannot be searched for, for example an ellipsis or the end of a command.
 _QUOTE_OMISSIONS = re.compile(r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&")
 
 _COMMAND = re.compile(r"[a-z.~/][\w./:@-]*\s[^(){}=]+\Z")
@@ -60,16 +60,16 @@ _LOOSE_NUMBER_PREFIX = re.compile(
     r"(?:~|\u2248|\babout|\baround|\broughly|\bover|\bnearly|\balmost|\blines?|[-\u2013])\s*\Z",
     re.IGNORECASE,
 )
-"""Words such as "about" or "lines". A number after them may be rounded, a line number or the end of
-a range, so it is not searched for."""
+"""Words such as "about" or "lines". A number after such a word is not searched for, because it may
+be rounded, a line number or the end of a range."""
 
 _CODE_CHARACTERS = re.compile(
     r"[a-z0-9][A-Z]|[A-Za-z]{2}\d|\d[A-Za-z]{2}|\w_\w|\w\.\w|\A[~.]?/\w|/.*/|\A-{1,2}\w"
 )
-"""Characters that occur in code and not in words of prose."""
+"""Characters that occur in code but not in ordinary words."""
 
 _FILE = re.compile(r"(?:.*[\\/])?([\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?::[\d:,-]+)?")
-# A hash. It may be abbreviated.
+# A hash, which may be abbreviated.
 _HASH = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}")
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a"})
 
@@ -127,7 +127,7 @@ def _find_quote_claims(quote: str, min_words: int = MIN_QUOTE_WORDS) -> Iterator
 def _find_name_claims(text: str, *, in_code: bool) -> Iterator[Claim]:
     """Yield claims for the names and numbers in a text.
 
-    In code each word is a claim. In prose only a word that looks like code is a claim.
+    In code, each word is a claim. In prose, a word is a claim only if it looks like code.
     """
     for match in _TOKEN.finditer(text):
         token = match[0].rstrip(".,:/\\~-@+#").lstrip(".,:@+")
@@ -199,8 +199,8 @@ def _make_part_claims(token: str) -> Iterator[Claim]:
 
 
 ABSENT_TEXT = "not in the transcript"
-# A record is near an earlier record if it is at most this number of records later. Examples are the
-# result of a call and the comment on the result.
+# The maximum number of records between a record and a later record that is near it. For example,
+# the result of a call is near the call.
 NEAR_RECORD_DISTANCE = 2
 MIN_COMMON_WORD_RECORDS = (
     500  # A word that occurs in this number of records is too frequent to locate a sentence.
@@ -218,10 +218,10 @@ _MARKS, _REFERENCES = re.compile(_MARK), re.compile(_REF)
 _SENTENCE_END = re.compile(
     rf"(?:[.!?][\"')*_`]*|{_MARK})(?=\s+(?!{_MARK})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|[。\uff01\uff1f](?: {_MARK})*"
 )
-# A quoted text. A full stop inside it does not end the sentence.
+# A quoted text. A full stop inside the quotation marks does not end the sentence.
 _QUOTED_SPANS = re.compile(r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d")
 _EARLY_STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
-"""Characters in a claim that would end the mark or the sentence too early."""
+"""Characters that would end the mark or the sentence too early if a claim contained them."""
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 # A row that is not a sentence: a heading, a table row, an empty line.
@@ -230,8 +230,8 @@ _IGNORED_KINDS = (metadata_records.SILENT_KINDS | metadata_records.TITLE_FIELDS.
     metadata_records.QUEUE_OPERATION,
     metadata_records.PR_LINK,
 }
-# The number of characters of a text that are checked to see whether this plugin wrote it for a
-# model.
+# The number of characters at the start of a text in which signs of this plugin's authorship are
+# searched for.
 _OWN_TEXT_CHARACTERS = 300
 
 
@@ -269,9 +269,9 @@ class _Sentence(NamedTuple):
 
 
 class _EvidenceIndex:
-    """For each claim and word of the sentences, the records that contain it.
+    """Maps each claim and word of the sentences to the records that contain it.
 
-    They are collected while the records' texts are read once.
+    The records are found while their texts are read once.
     """
 
     def __init__(self, sentences: Sequence[_Sentence]) -> None:
@@ -310,7 +310,9 @@ class _EvidenceIndex:
         """
         record_sets = [self.records_by_claim[claim] for claim in sentence.claims]
         candidates = set.intersection(*record_sets)
-        if not candidates:  # The claims may be in a call and in its result, which are two records.
+        if (
+            not candidates
+        ):  # The claims may be spread over a call and its result, which are two records.
             candidates = set.intersection(*map(_add_preceding_numbers, record_sets))
         rare_places = [
             number
@@ -347,8 +349,8 @@ class _EvidenceIndex:
 def read_record_texts(file: str | SharedFile, session: str) -> Iterator[tuple[str, str]]:
     """Yield the reference and the text of each record with content.
 
-    Summaries are skipped, including the summaries that this plugin wrote. If a text is the content
-    of a file before an edit, its reference is ``""``, because readers cannot see that text. Raises
+    Summaries, including those that this plugin wrote, are skipped. If a text is the content of a
+    file before an edit, its reference is ``""``, because readers cannot see that text. Raises
     SessionNotFound if ``file`` is unreadable.
     """
     with open_transcript(file, BUFFER_BYTES) as stream:
@@ -409,7 +411,7 @@ def check_summary(text: str, record_texts: Iterable[tuple[str, str]]) -> Checked
 
 
 def _list_names(names: Iterable[str]) -> str:
-    """Return a list of the first names, each once and shortened, without full stops at their ends."""
+    """Return a list of the first names, each once and shortened, without final full stops."""
     short_names = []
     for name in dict.fromkeys(names):
         short_names.append(_EARLY_STOPS.sub("", name[:MAX_CLAIM_CHARACTERS]))
@@ -448,7 +450,7 @@ def _split_into_pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _add_preceding_numbers(record_numbers: set[int]) -> set[int]:
-    """Return the numbers, and for each also the numbers of the ``NEAR_RECORD_DISTANCE`` records before it."""
+    """Return the numbers together with those of the ``NEAR_RECORD_DISTANCE`` records before each."""
     numbers: set[int] = set()
     for record_number in record_numbers:
         numbers.update(range(record_number - NEAR_RECORD_DISTANCE, record_number + 1))

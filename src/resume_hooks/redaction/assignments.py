@@ -20,7 +20,7 @@ _NAME_SEARCH_BYTES = 64
 """The number of bytes before a value in which its name is searched for."""
 
 MAX_VALUE_BYTES = 400
-"""Maximum number of bytes in a value that only its name marks as a secret."""
+"""Maximum number of bytes in a value that is a secret only because of its name."""
 
 _SEPARATOR_BYTES = b"\"'`\\ \t=:>,?|]"
 _AUTH_SCHEMES = (b"bearer", b"basic", b"token", b"apikey", b"ssws")
@@ -31,14 +31,15 @@ _SCHEME_SEPARATOR = b" \t:\"'`\\"
 ``Authorization`` header."""
 
 _SET_COMMAND = compile_lazily(rb"(?:env|setx|setenv|configure set) +[\w.-]+\Z")
-"""Matches commands in which a space separates a name from its value, for example ``setenv NAME
-value``."""
+"""Matches a command with a space between a name and its value, for example ``setenv NAME value``.
+"""
 
 _LONG_OPTION = compile_lazily(rb"(?:\A|[ \t])--[a-z][a-z-]*\Z")
-"""Matches a long option before a space and its value."""
+"""Matches a long option before a space and the option's value."""
 
 _C_DEFINE = compile_lazily(rb"define +[\w.-]+\Z")
-"""Matches a definition in C. An unquoted value in it is a name."""
+"""Matches the beginning of a macro definition in C. An unquoted value in the definition is a name.
+"""
 
 _MIN_PAT_BYTES = 30
 """Minimum number of bytes in a personal access token. A shorter value of a name such as
@@ -77,8 +78,8 @@ _ENV_VARIABLE_SUFFIXES = (
     b"_cookie",
     b"_session",
 )
-"""The last words of environment variables that contain a secret. In other names of a program, the
-same words do not mark a secret."""
+"""The last words of environment variables that contain a secret. In other names in a program, these
+words do not mean a secret."""
 
 _CALL_WITH_KEY = compile_lazily(
     rb"(?:new [\w.]{0,30}(?:api|sdk|key|token)[\w.]{0,20}|new (?:stripe|pusher|octokit)[\w.]{0,20}"
@@ -101,7 +102,7 @@ _NAME_FIELD = compile_lazily(
     rb"(?:[ \t]{0,4},?(?:\s|\\+[nrt]|\d{1,6}(?:\xe2\x86\x92|\\+u2192)){1,60}|[ \t]{0,4},|[ \t]{0,4}\{[^{}]{0,160}?\W)"
     rb"[\\\"'` -]{0,16}" + VALUE_FIELD + rb"\Z"
 )
-"""Matches a name in the field before the field with its value."""
+"""Matches a field with a name that precedes the field with the value."""
 
 _TYPED_NAME = compile_lazily(rb"([\w-]+)[ \t]*:[ \t]*&?[\w<>&']{1,24}\Z")
 """Matches a name followed by its type."""
@@ -154,7 +155,7 @@ NEXT_LINE_INDENTS = {b"  ", b"\t\t"}
 
 
 def continuation_spans(raw: bytes, start: int, first_span: Span) -> Iterator[Span]:
-    """Yield the continuations of the value at ``start`` in further string literals or lines."""
+    """Yield the parts of the value at ``start`` that continue in further string literals or lines."""
     if raw[start - 2 : start] not in NEXT_LINE_INDENTS:
         pattern = _CONTINUATION
     elif _LINE_BREAK_BEFORE_VALUE.search(raw[max(0, start - _NAME_SEARCH_BYTES) : start]):
@@ -204,7 +205,7 @@ def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
 def _is_value_of_rule(rule: Rule, value: bytes, name: bytes) -> bool:
     """Check whether a value that a rule's expression matches is a secret.
 
-    It is not a secret if it is an example or the end of its own name.
+    The value is not a secret if it is an example or if its name ends with it.
     """
     if entropy(value) < rule.entropy or is_placeholder(value):
         return False
@@ -212,9 +213,9 @@ def _is_value_of_rule(rule: Rule, value: bytes, name: bytes) -> bool:
 
 
 def _kind_of_random_value(raw: bytes, start: int, name: bytes) -> str:
-    """Return the kind of secret if a random key or the value of an environment variable is at ``start``.
+    """Return the kind of the random key or of the environment variable's value at ``start``.
 
-    Return ``""`` if its name does not mark the value as a secret.
+    Return ``""`` if the name does not mark the value as a secret.
     """
     if name.endswith(b"key") and _RAW_KEY.match(raw, start):
         return "secret"
@@ -226,7 +227,7 @@ def _kind_of_random_value(raw: bytes, start: int, name: bytes) -> str:
 
 
 def _authorization_spans(raw: bytes, start: int, name: bytes) -> list[Span]:
-    """Return the credentials in an ``Authorization`` header, or in a command that contains this header."""
+    """Return the credentials in an ``Authorization`` header, which may be part of a command."""
     if name.endswith(_AUTH_SCHEMES):
         value = _VALUE.match(raw, start)
     else:
@@ -287,7 +288,7 @@ def _is_assignment(name: bytes, separator: bytes) -> bool:
 
 
 def _is_auth_name(name: bytes) -> bool:
-    """Check whether a name is the name of credentials in the settings of Docker or npm."""
+    """Check whether the settings of Docker or npm use a name for credentials."""
     return name in {b"auth", b"_auth", b"identitytoken"}
 
 
@@ -330,10 +331,10 @@ def _name_and_separator(lower: bytes, start: int) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=4096)
 def _vendors_and_generic_kind(phrase: bytes) -> tuple[tuple[int, ...], str]:
-    """Return the vendors that the last words of a name contain, and the generic kind of the name.
+    """Return the vendors that the last words of a name contain, and the name's generic kind.
 
-    A vendor is an index in ``Rules.vendor_rules``. The generic kind, for example ``token``, is
-    ``""`` if the name does not mean a secret.
+    A vendor is an index in ``Rules.vendor_rules``. The generic kind is, for example, ``token``. It
+    is ``""`` if the name does not mean a secret.
     """
     vendor_numbers = tuple(
         match.lastindex - 1

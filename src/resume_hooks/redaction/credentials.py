@@ -1,6 +1,6 @@
 """Find credentials in notations that can be recognised without a name.
 
-These are addresses, cookies, the settings of npm, password hashes and private keys.
+Examples are addresses, cookies, npm settings, password hashes and private keys.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _USERINFO = compile_lazily(
     rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:(?!pserver:)([^\s/\"'`@\\<>]{3,200})@[\w.\[$-]"
 )
 _PLACEHOLDER_LAST_WORD = compile_lazily(rb"[._-](?:key|pass|password|pwd|secret|token)\Z")
-"""Matches the last word of a placeholder that describes a secret, for example ``application_key``.
-"""
+"""Matches the last word of a placeholder that describes a secret. An example of a placeholder is
+``application_key``."""
 
 _TOKEN_USER = compile_lazily(rb"://([\w-]{20,200}):?@[\w.\[$-]")
 _PUBLIC_USER_SCHEME = compile_lazily(rb"\b(?:enode|enrtree|ssh)\Z")
-"""Matches the schemes of addresses in which the user is public: the key of an Ethereum node, or the
-name of a user of SSH."""
+"""Matches the schemes of addresses that contain a public user: the key of an Ethereum node, or the
+user name in an SSH address."""
 
 _SIGNATURE = compile_lazily(rb"(?i)sig(?:nature)?=([\w%+/~-]{20,400}+(?:%3d|=){0,2})")
 _GO_DRIVER_USERINFO = compile_lazily(rb"[^\s:/@\"'`]{1,60}:([^\s/\"'`@\\<>]{3,200})@\Z")
@@ -45,8 +45,8 @@ _COOKIE_HEADER = compile_lazily(
 _COOKIE = compile_lazily(
     rb"([\w.!%-]{1,80}+)=([^\s;\"'\\,<>=\x7f-\xff]{1,4000}+(?:=[^\s;\"'\\,<>\x7f-\xff]{0,200}+)?)(?:;[ \t]?|(?!>))"
 )
-"""Matches a single cookie. The part after a second ``=`` has a maximum length, so that no text is
-read repeatedly."""
+"""Matches a single cookie. The part after a second ``=`` has a maximum length, so that the search
+does not read the same text repeatedly."""
 
 _SESSION_COOKIE_NAME = compile_lazily(
     rb"(?i)sess|sid|auth|token|jwt|logged|login|remember|credential|cookies|secret"
@@ -93,7 +93,7 @@ _PUTTY_MAC = compile_lazily(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 def userinfo_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
     """Yield the password in an address whose ``://`` is at ``position``, or its user if that is a token.
 
-    Yield at most one secret.
+    At most one secret is yielded.
     """
     match = _USERINFO.match(raw, position)
     if match and (
@@ -112,9 +112,9 @@ def userinfo_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
 
 
 def _is_address_password(value: bytes) -> bool:
-    """Check whether the text at the position of a password in an address is a password.
+    """Check whether the text in the password's position in an address is a password.
 
-    It may consist only of letters.
+    A password in an address may consist only of letters.
     """
     if is_likely_password(value) or is_random_letters(value):
         return True
@@ -124,7 +124,7 @@ def _is_address_password(value: bytes) -> bool:
 def signature_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
     """Yield the signature that gives access to an address, after ``sig=`` or ``Signature=``.
 
-    Yield at most one secret.
+    At most one secret is yielded.
     """
     match = _SIGNATURE.match(raw, position)
     if (
@@ -138,7 +138,7 @@ def signature_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
 def driver_address_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
     """Yield the password in a database address in Go's notation, whose ``@tcp(`` is at ``position``.
 
-    Yield at most one secret.
+    At most one secret is yielded.
     """
     match = _GO_DRIVER_USERINFO.search(raw, max(0, position - 260), position + 1)
     if match and _is_address_password(match[1]):
@@ -146,7 +146,7 @@ def driver_address_spans(raw: bytes, position: int) -> Generator[Span, None, Non
 
 
 def registry_auth_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the value of ``_auth`` or ``_authToken`` at ``position`` in npm's settings.
+    """Yield the value of ``_auth`` or ``_authToken`` at ``position`` in npm settings.
 
     The value of ``_authToken`` may be a UUID.
     """
@@ -213,8 +213,8 @@ def is_basic_auth(value: bytes) -> bool:
 def private_key_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
     """Yield the private key around the words ``PRIVATE KEY`` or ``Private-Lines`` at ``position``.
 
-    The second form is that of PuTTY. If the marker at the end or at the beginning of the key is
-    missing, the key extends as far as the text looks like a key.
+    PuTTY uses the second form. If the marker at the beginning or at the end of the key is missing,
+    the key extends as far as the text looks like a key.
     """
     start = max(0, raw.rfind(b"-----", max(0, position - 64), position))
     if putty := _PUTTY_HEADER.match(raw, position):
@@ -232,7 +232,8 @@ def _whole_key_spans(
 ) -> Iterator[Span]:
     """Yield the key that begins at ``start``.
 
-    It ends at its end marker, before the next key, or where the text no longer looks like a key.
+    The key ends at its end marker, before the next key, or where the text no longer looks like a
+    key.
     """
     next_key = _NEXT_KEY.search(raw, body_start, body_start + MAX_PRIVATE_KEY_BYTES)
     search_end = next_key.start() if next_key else body_start + MAX_PRIVATE_KEY_BYTES
@@ -264,6 +265,6 @@ def _start_of_key_body(raw: bytes, end: int) -> int:
 def _is_key_body(raw: bytes) -> bool:
     """Check whether a text may be the body of a key.
 
-    A row of dots or of the same letter is not the body of a key.
+    A row of dots or of a single repeated letter is not the body of a key.
     """
     return _BASE64_RUN.search(raw) is not None and len(set(raw)) >= 16

@@ -1,7 +1,6 @@
-"""Add token rules to those in ``rules.json``. Add a rule for a missing service here.
+"""Add further token rules to those in ``rules.json``. A rule for a missing service belongs here.
 
-The rules have the format of ``rules.json``. They follow the services' documentation of their
-tokens.
+The rules have the format of ``rules.json`` and are based on the services' documentation.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _KEY_BODY_LINES = (
     r"[A-Za-z0-9+/]{12,12000}={0,2}"
     r"(?:\s{1,20}(?:\d{1,6}(?:\xe2\x86\x92|[\t:|]))?[A-Za-z0-9+/]{16,76}={0,2}(?![\w+/=.:(-])){0,200}"
 )
-"""The further lines of a key's body, with or without a line number from a tool."""
+"""Matches the second and later lines of a key's body, with or without a line number from a tool."""
 
 
 def _rule(
@@ -51,7 +50,7 @@ _PREFIXED_TOKEN = (
     rf"(?<![A-Za-z0-9_.-])(?<!sha256=)(?:[A-Za-z][A-Za-z0-9]{{0,11}}[_-]){{0,2}}(?:{_PURPOSE_WORDS})(?:[_-][a-z0-9]{{1,8}}){{0,2}}[_-]"
     rf"(?:{_MIXED_CASE}{{24,200}}|[a-f0-9]{{32,128}})(?![A-Za-z0-9])"
 )
-"""The usual format of new tokens: words for the service and the purpose, followed by random
+"""The usual format of newer tokens: words for the service and the purpose, and then random
 characters."""
 
 _ENCODED_KEY = r"\bLS0tLS1CRUdJTi(?!BDRVJU|BQVUJM)[A-Za-z0-9+/]{80,12000}={0,2}"

@@ -19,16 +19,16 @@ _PLACEHOLDER_WORDS = compile_lazily(
 """Matches words and sequences that people write instead of a secret.
 
 The signs ``-`` and ``_`` are removed before the search. The last two alternatives match the public
-key of every emulator of Azure's storage, and a sequence of twelve equal characters. Twelve ``a`` at
-the beginning do not match, because the tokens of one vendor begin with them.
+key that every emulator of Azure's storage uses, and a sequence of twelve equal characters. They do
+not match twelve ``a`` at the beginning, because one vendor's tokens begin with them.
 """
 
 _SEALED_SECRET = compile_lazily(rb"Ag[A-D][\w+/]{60}")
 """Matches the beginning of a sealed secret, which only a Kubernetes cluster can decrypt."""
 
 _PLACEHOLDER_SEARCH_BYTES = 200
-"""The number of bytes of a value in which the words of placeholders are searched for. A longer
-value may contain them by chance."""
+"""The number of bytes of a value in which placeholder words are searched for. A longer value may
+contain these words by chance."""
 
 _CODE_REFERENCE = compile_lazily(
     rb"^(?:\$|%[\w.-]+%|@[\w-]+@|\{|-?\[|[A-Za-z_-]+\]$|\)[,;]|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
@@ -53,15 +53,15 @@ _CODE_REFERENCE = compile_lazily(
 )
 """Matches a text that is not a secret, but refers to a secret or to something public.
 
-Examples are code of a program or a shell, a template, a port, a commit of another repository, the
-name of a migration, a point in time, another setting, a required version, an endpoint, a mail
-address, a size, a fingerprint, a public key, and a list of ciphers or settings.
+Examples are program or shell code, a template, a port, a commit of another repository, the name of
+a migration, a point in time, another setting, a required version, an endpoint, a mail address, a
+size, a fingerprint, a public key, and a list of ciphers or settings.
 """
 
 _KEY_WITH_SLASH = compile_lazily(
     rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})"
 )
-"""Matches an AWS key that begins with a slash. One key in 64 begins with a slash."""
+"""Matches an AWS key that begins with a slash, as one in 64 keys does."""
 
 _PERCENT_ESCAPE = compile_lazily(rb"%[0-9A-F]{2}")
 
@@ -86,7 +86,7 @@ _SLUG = compile_lazily(
 """Matches words and short numbers with separators, for example ``apache-license-2.0-2004-01``."""
 
 _JOINED_WORDS = compile_lazily(rb"[A-Za-z-]+(?:[/,:|+&][A-Za-z-]+)+")
-"""Matches words with signs between them, as in a sentence or a list: ``and/or``, ``lib,link``."""
+"""Matches words joined by punctuation, as in a sentence or a list: ``and/or``, ``lib,link``."""
 
 _DIGIT = compile_lazily(rb"[0-9]")
 _LETTER = compile_lazily(rb"[A-Za-z]")
@@ -95,7 +95,7 @@ _WORD_PASSWORD = compile_lazily(rb"(?=.{8,80}\Z)[A-Za-z]+(?:[._-][A-Za-z]+){0,5}
 
 _LETTERS_ONLY = compile_lazily(rb"[A-Za-z]{10,80}")
 _NON_NAME_CHARACTER = compile_lazily(rb"[^A-Za-z_.\s\x80-\xff-]")
-"""Matches a character that cannot be part of a name in a program."""
+"""Matches a character that cannot be part of an identifier in a program."""
 
 _USUAL_NEXT_LETTERS = {
     "a": "bcdfgiklmnprstuvwy", "b": "aeilorsu", "c": "acehiklorstu", "d": "acdeilorstu", "e": "abcdefgilmnopqrstvwxy",
@@ -104,8 +104,8 @@ _USUAL_NEXT_LETTERS = {
     "r": "acdefgiklmnoprstuvy", "s": "acehiklopstuy", "t": "acdefhilmoprstuy", "u": "abcefgilmnprst", "v": "aei",
     "w": "aeinors", "x": "cept", "y": "npst", "z": "e",
 }  # fmt: skip
-"""Maps each letter to the letters that usually follow it. These are 93 of 100 pairs of letters in
-English and in programs, but only 38 of 100 random pairs."""
+"""Maps each letter to the letters that usually follow it. The map contains 93 of 100 letter pairs
+in English and in programs, but only 38 of 100 random pairs."""
 
 _MIN_RANDOM_LETTERS = 8
 """Minimum number of letters in a value that can be recognised as random letters.
@@ -118,7 +118,7 @@ _LETTER_RUN = compile_lazily(rb"[A-Za-z]+")
 
 
 def entropy(value: bytes) -> float:
-    """Return Shannon's entropy of the bytes, in bits per byte."""
+    """Return the Shannon entropy of the bytes, in bits per byte."""
     size = len(value)
     if size:
         return (
@@ -148,10 +148,10 @@ def is_uuid(value: bytes) -> bool:
 
 
 def consists_of_words(value: bytes) -> bool:
-    """Check whether a value consists of words, like a name in a program, and not of random characters.
+    """Check whether a value consists of words, like an identifier in a program.
 
-    A word has at least four letters. If the value contains at most one number, for example
-    ``getOAuth2Scope``, words of three letters are also accepted.
+    A word has at least four letters. In a value with at most one number, for example
+    ``getOAuth2Scope``, a word may have three letters.
     """
     if b"%" in value:
         value = _PERCENT_ESCAPE.sub(b"-", value)
@@ -183,7 +183,8 @@ def _is_reference(value: bytes) -> bool:
 def is_random_key(value: bytes) -> bool:
     """Check whether a value is long and random enough to be a key or token.
 
-    It must contain letters and digits, and must be no UUID, placeholder, reference or identifier.
+    It must contain letters and digits, and must not be a UUID, placeholder, reference or
+    identifier.
     """
     if (
         not (_DIGIT.search(value) and _LETTER.search(value))
@@ -197,9 +198,9 @@ def is_random_key(value: bytes) -> bool:
 
 
 def has_random_case(value: bytes) -> bool:
-    """Check whether the case of the letters in a value changes at random, which it doesn't in names.
+    """Check whether upper and lower case in a value change at random, unlike in names.
 
-    Letters of only one case also count as random if they contain few vowels.
+    If all letters have the same case, the value counts as random if it contains few vowels.
     """
     if not _LETTERS_ONLY.fullmatch(value) or is_placeholder(value):
         return False
@@ -213,9 +214,9 @@ def has_random_case(value: bytes) -> bool:
 
 
 def is_likely_password(value: bytes) -> bool:
-    """Check whether the value of a password is real.
+    """Check whether the value of a password field is a real password.
 
-    It is not real if it consists only of common words, or if it is code of a program.
+    It is not real if it consists only of common words, or if it is program code.
     """
     if has_random_case(value):
         return True
@@ -238,7 +239,7 @@ def is_likely_password(value: bytes) -> bool:
 def is_word_password(value: bytes) -> bool:
     """Check whether a value may be a password that consists of words.
 
-    Use this function only for positions at which nothing but a password can be.
+    Call this function only for a position in which only a password can occur.
     """
     return (
         _WORD_PASSWORD.fullmatch(value) is not None
@@ -262,7 +263,7 @@ def has_unusual_letter_pairs(value: bytes) -> bool:
 def is_random_letters(value: bytes) -> bool:
     """Check whether a value consists of random letters of one case.
 
-    Its pairs of letters are unusual in words and in names of programs.
+    Its letter pairs are unusual in words and in identifiers.
     """
     if (
         len(value) < _MIN_RANDOM_LETTERS
@@ -276,7 +277,7 @@ def is_random_letters(value: bytes) -> bool:
 
 
 def is_common_value(value: bytes) -> bool:
-    """Check whether a value is a placeholder, or so common that it need not be a secret elsewhere."""
+    """Check whether a value is a placeholder, or a text that is so common that it need not be secret."""
     return (
         is_placeholder(value)
         or len(_COMMON_WORDS.sub(b"", value[:_COMMON_WORD_SEARCH_BYTES].lower())) < 4

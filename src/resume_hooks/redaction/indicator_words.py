@@ -1,8 +1,8 @@
 """Find words, such as ``password``, that may precede a secret of any length.
 
-Each word has two functions. The first function checks quickly whether a secret may follow a word in
-raw bytes, which may contain escapes of any depth. The second function returns the secrets after the
-word in a text.
+Each word has two functions. The first function is a fast check whether a secret may follow the word
+in raw bytes, which may contain escapes of any depth. The second function returns the secrets after
+the word in a text.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ from resume_hooks.redaction.program_options import (
 from resume_hooks.redaction.spans import Span
 
 _MAX_NESTED_WORDS = 2
-"""Maximum number of words to examine in a text that was already examined after an earlier word.
+"""Maximum number of words that are examined in a text that was already examined for an earlier word.
 
-Only a text that was made to slow down the search contains more words.
+More words occur only in a text that was made to slow down the search.
 """
 
 
 _Examine = Callable[[bytes, int], Generator[Span, None, int | None]]
-"""A function that yields the secrets after a word at a position. It may return the end of the text
-that it has examined."""
+"""A function that yields the secrets after the word at a position. It may return the end of the
+text that it examined."""
 
 
 class _WordHandlers(NamedTuple):
     """The two functions for a word.
 
-    ``candidate_positions`` yields the positions of the word, in lower-case bytes, after which a
+    ``candidate_positions`` yields those positions of the word in lower-case bytes after which a
     secret may follow. ``spans`` yields the secrets.
     """
 
@@ -114,13 +114,14 @@ _SET_COMMAND = compile_lazily(rb"(?:define|set|env)[^\n]{0,40}\Z")
 
 
 _OPTION_OR_COLUMN_STARTS = frozenset([b"-", b",", b"|", b"\t", b";"])
-"""The characters before an option, or before a name in the head of a column."""
+"""The characters before an option, or before a name in a column heading."""
 
 
 def _may_have_value(lower: bytes, position: int) -> bool:
     """Check whether a value may follow the name at ``position``.
 
-    For example, an equals sign follows the name, or the name is an option or the head of a column.
+    For example, a value may follow if there is an equals sign after the name, or if the name is an
+    option or a column heading.
     """
     start, end, meaning = name_at(lower, position)
     if meaning == NONE or lower.startswith(b"secret removed: ", start):
@@ -154,13 +155,15 @@ def _has_pipe_or_here_string(lower: bytes, position: int) -> object:
 
 
 _PLACEHOLDER_SEARCH_BYTES = 24
-"""The number of bytes after a name in which the placeholder of a removed secret is searched for."""
+"""The number of bytes after a name in which the placeholder for a removed secret is searched for.
+"""
 
 
 def _spans_of_names(raw: bytes, positions: Iterable[int]) -> Iterator[Span]:
     """Yield the secrets that belong to names which contain a word at one of ``positions``.
 
-    A secret is assigned to the name, in a column with this name, or an argument of a command.
+    A secret may be assigned to the name, be in a column with this name, or be an argument of a
+    command.
     """
     examined_end = nested_words = name_end = 0
     for position in positions:
@@ -191,7 +194,7 @@ _NAME_HANDLERS = _WordHandlers(_positions_with_value, _spans_of_names)
 
 
 def _handlers_of_last_word(word: bytes, endings: bytes = b"") -> _WordHandlers:
-    """Return the functions for a word that must be the end of a name or be followed by one of ``endings``.
+    """Return the functions for a word that ends a name or is followed by one of ``endings``.
 
     For example, ``key`` is not accepted in ``keyboard``.
     """
@@ -285,8 +288,8 @@ def indicated_positions(lower: bytes) -> Iterator[int]:
 
 
 _WordFinder = Callable[[bytes], Iterable[tuple[int, int]]]
-"""A function that finds all words in lower-case bytes, even inside other words. It yields the index
-of the word in ``HANDLERS_BY_WORD`` and the position."""
+"""A function that finds all words in lower-case bytes, even inside other words. For each word, it
+yields the index in ``HANDLERS_BY_WORD`` and the position."""
 
 
 @cache
@@ -306,14 +309,13 @@ def _word_finder() -> _WordFinder:
 
 
 _RARE_CHARACTERS = b"k$<]>@wpcugf:-l"
-"""Characters of which each word contains at least one. Those that are rarest in texts come first.
-"""
+"""Characters, rarest first. Each word contains at least one of them."""
 
 
 def make_regex_word_finder() -> _WordFinder:
     """Return a search for the words that needs only the standard library.
 
-    It searches only for the rarest character of each word, and so skips nine of ten bytes.
+    It searches only for the rarest character of each word, so it skips nine of ten bytes.
     """
     words_by_character: dict[bytes, list[tuple[int, bytes]]] = {}
     for index, word in enumerate(HANDLERS_BY_WORD):
@@ -367,7 +369,7 @@ def _words_by_pair(
 def _expression_around_character(character: bytes, words: list[tuple[int, bytes]]) -> bytes:
     """Return an expression that matches a character in any of the words.
 
-    It compares the text after the character before the text that precedes it.
+    It checks the text after the character first, and then the text before the character.
     """
     by_tail: dict[bytes, list[bytes]] = {}
     for _, word in words:
@@ -380,7 +382,7 @@ def _expression_around_character(character: bytes, words: list[tuple[int, bytes]
 def _positions_by_word(lower: bytes) -> Iterator[tuple[_WordHandlers, list[int]]]:
     """Yield the functions of each word in the text, with the positions of the word.
 
-    The order is that of ``HANDLERS_BY_WORD``.
+    The words are in the order of ``HANDLERS_BY_WORD``.
     """
     positions: dict[int, list[int]] = {}
     for index, position in _word_finder()(lower):

@@ -27,13 +27,13 @@ from resume_hooks.redaction.unescape import decode_layer
 _TOKEN = compile_lazily(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
 """Matches a string, a key with its colon, or a bracket.
 
-A string without its final quote extends to the end of the line. Otherwise the search would begin
-again at each quote in the string, and take quadratic time.
+A string without its final quote extends to the end of the line. Without this rule, the search would
+begin again at each quote in the string and take quadratic time.
 """
 
 MAX_PATH_KEYS = 200
-"""Maximum number of keys in the path of a string. The path of a deeper string contains only the
-first keys."""
+"""Maximum number of keys in the path of a string. If a string is nested more deeply, its path
+contains only the first keys."""
 
 _EXEMPT_TOP_FIELDS = frozenset(
     b"type subtype uuid parentUuid logicalParentUuid sessionId session_id requestId timestamp version cwd "
@@ -137,9 +137,9 @@ def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
 
 
 def is_exempt_from_redaction(line: bytes, leaf: Leaf) -> bool:
-    """Check whether a string must not be changed by redaction.
+    """Check whether redaction must not change a string.
 
-    These strings are ids, links between records, signatures and data of images.
+    These strings are ids, links between records, signatures and image data.
     """
     path = leaf.path
     if not path:
@@ -158,8 +158,8 @@ def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:
     """Return a line of a transcript without its secrets, and the secrets with their positions in ``line``.
 
     If the line contains no secret, the same object is returned. Keys, ids, links, signatures and
-    images never change. A line that is not a JSON object is treated as text. The result contains no
-    further secret.
+    images never change. A line that is not a JSON object is treated as text. If the result is
+    redacted again, it does not change.
     """
     return remove_until_clean(line, find_secrets_in_line, replace_secrets_in_bytes)
 
@@ -227,7 +227,7 @@ def _spans_in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
 def _spans_by_key(key: bytes, raw: bytes) -> list[Span]:
     """Return the secret in the JSON string ``raw`` if its key marks it as a secret.
 
-    If the string contains escapes, the secret is the whole string.
+    If the string contains escapes, the whole string is the secret.
     """
     decoded = decode_layer(raw)
     if decoded is None:
@@ -236,10 +236,10 @@ def _spans_by_key(key: bytes, raw: bytes) -> list[Span]:
 
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
-    """Return a text, such as a tool result in its own file, without its secrets, and the secrets.
+    """Remove the secrets from a text, such as a tool result in its own file.
 
-    If the text contains no secret, the same object is returned. The result contains no further
-    secret.
+    Return the new text and the secrets. If the text contains no secret, the same object is
+    returned. If the result is redacted again, it does not change.
     """
     return remove_until_clean(raw, find_secrets_in_bytes, replace_secrets_in_bytes)
 

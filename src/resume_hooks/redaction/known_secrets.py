@@ -1,9 +1,9 @@
 """Remember secrets that the rules have found, and find them where nothing marks them as secrets.
 
 For example, a title contains the text of a prompt, a file name may contain the input of a tool, and
-a summary contains quotes. No words before the secret mark it there, so ``Redactor`` remembers its
-value. The result of ``Redactor.redact`` contains no remembered value in any form that this module
-recognises, and no text that a rule matches.
+a summary contains quotes. In these texts, no words before the secret mark it as a secret, so
+``Redactor`` remembers its value. The result of ``Redactor.redact`` contains no remembered value in
+any form that this module recognises, and no text that a rule matches.
 """
 
 from __future__ import annotations
@@ -41,24 +41,25 @@ from resume_hooks.redaction.unescape import (
 )
 
 MIN_VALUE_BYTES = 6
-"""Minimum number of bytes in a value that is remembered. A shorter value is only removed where a
+"""Minimum number of bytes in a value that is remembered. A shorter value is removed only where a
 rule matches it."""
 
 _MIN_RANDOM_BYTES = 8
-"""Minimum number of bytes in a random value that is also found inside a longer word."""
+"""Minimum number of bytes of a random value that is also searched for inside longer words."""
 
 _MIN_LINE_BYTES = 16
-"""Minimum number of bytes in a line of a longer secret, such as a private key, that is also found
-without the other lines."""
+"""Minimum number of bytes of a line of a longer secret, such as a private key, that is also
+searched for without the other lines."""
 
 _CUT_PART_BYTES = 3
-"""The number of bytes at the beginning or end of a value by which it is recognised next to an
-ellipsis."""
+"""The number of bytes from the beginning or the end of a value that are enough to recognise it next
+to an ellipsis."""
 
 _MIN_HALF_BYTES = 8
 """Minimum number of bytes in a part of a value that is found without an ellipsis and inside a word.
 
-The part is the beginning of the value at the end of a text, or its end at the start of a text.
+The part is either the beginning of the value, at the end of a text, or the end of the value, at the
+start of a text.
 """
 
 _BASE64_RUN = compile_lazily(
@@ -68,7 +69,7 @@ _BASE64_RUN = compile_lazily(
 characters encodes eight bytes."""
 
 _PRINTABLE_RUN = compile_lazily(rb"[!-~]{8,}")
-"""Matches a value in decoded base64. Text that was not in base64 is decoded to other bytes."""
+"""Matches a value in decoded base64. If a text was not base64, decoding it produces other bytes."""
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
@@ -82,7 +83,8 @@ _DIGIT = compile_lazily(rb"\d")
 _NAMED_VALUE = compile_lazily(rb"[\w.-]{1,60}=([^=\s]{8,4000})")
 _ELLIPSIS = compile_lazily(rb"\s{0,4}(?:\xe2\x80\xa6|\.\.\.|\[cut)\s{0,4}")
 _MAX_ELLIPSES = 1_000
-"""Maximum number of ellipses in a text next to which parts of values are searched for."""
+"""Maximum number of ellipses in a text next to which parts of values are searched for. Further
+ellipses are ignored."""
 
 _INDICATOR_WORD = compile_lazily(
     rb"(?i)pass|pwd|secret|token|credential|\bkey|_key|://|\bpw\b|\blogin\b|\bauth"
@@ -92,8 +94,8 @@ _CONTEXT_BYTES_BEFORE, _CONTEXT_BYTES_AFTER = 100, 40
 searched for."""
 
 KNOWN_VALUE_RANK = 4
-"""The rank of a remembered value. If a rule matches at the same position, the rule's kind is used.
-"""
+"""The rank of a remembered value. If a rule matches at the same position, the rule determines the
+kind."""
 
 
 class _KnownValue(NamedTuple):
@@ -116,10 +118,10 @@ class _KnownValue(NamedTuple):
 
 
 class Redactor:
-    """Removes from texts every secret that the rules find, and every secret that they have found before.
+    """Removes every secret from texts that the rules find or have found before.
 
     Call ``learn_text`` and ``redact`` with original texts, not with texts that were cut or joined.
-    How a remembered value is searched for depends on how likely it is that the same characters have
+    How a remembered value is searched for depends on how likely the same characters are to have
     another meaning:
 
     - A random value of at least eight bytes is found anywhere: inside a word, quoted, escaped,
@@ -161,7 +163,7 @@ class Redactor:
             self._remember_secret(secret.kind, value.encode("utf-8", "surrogatepass"))
 
     def learn_line(self, line: bytes) -> None:
-        """Remember each secret in a line of a transcript and in the name of the record's folder."""
+        """Remember each secret in a line of a transcript, including those in the name of the record's folder."""
         for secret in find_secrets_in_line(line):
             self._remember_secret(secret.kind, line[secret.start : secret.end])
         folder = folder_of_record(line)
@@ -177,18 +179,18 @@ class Redactor:
         return self.redact_and_list_secrets(text)[0]
 
     def redact_and_list_secrets(self, text: str) -> tuple[str, list[Secret]]:
-        """Return the text that ``redact`` returns, and the secrets with their positions in ``text``.
+        """Return the result of ``redact``, and the secrets with their positions in ``text``.
 
-        The positions are numbers of characters.
+        The positions count characters.
         """
         return remove_until_clean(text, self._find_in_text, replace_secrets)
 
     def redact_line(self, line: bytes) -> tuple[bytes, list[Secret]]:
         """Return a line of a transcript without secrets, and the secrets with their positions in bytes.
 
-        The same fields are kept unchanged as in ``json_lines.redact_line``, with three exceptions:
-        remembered values are also removed from keys, from ``cwd`` and from lists of files. The
-        result is a JSON object with the same structure.
+        As in ``json_lines.redact_line``, some fields are kept unchanged. However, remembered values
+        are also removed from keys, from ``cwd`` and from lists of files. The result is a JSON
+        object with the same structure.
         """
         return remove_until_clean(line, self._find_in_line, replace_secrets_in_bytes)
 
@@ -275,7 +277,7 @@ class Redactor:
         return [Secret(*span[:3]) for span in merge_spans(spans)]
 
     def _may_contain_known_value(self, line: bytes) -> bool:
-        """Check whether a line may contain a remembered value, which is not true of most lines.
+        """Check whether a line may contain a remembered value. Most lines do not contain one.
 
         The check searches for the beginnings and ends of the values.
         """
@@ -393,7 +395,7 @@ def _decode_all_layers(value: bytes) -> bytes:
 
 
 def _long_lines(value: bytes) -> list[bytes]:
-    """Return those lines of a secret with several lines that must also be removed without the other lines.
+    """Return those lines of a multi-line secret that are also removed where they occur alone.
 
     The first and the last line of a key are omitted.
     """
@@ -406,7 +408,7 @@ def _long_lines(value: bytes) -> list[bytes]:
 
 
 def _secret_parts(value: bytes) -> list[bytes]:
-    """Return the secret parts of a secret that also contains other text.
+    """Return the secret parts of a text that a rule found and that also contains other text.
 
     Examples are a cookie with its name, and the address of a web hook.
     """
@@ -433,8 +435,8 @@ def _decode_base64(run: bytes) -> bytes:
 def _base64_pattern(value: bytes) -> re.Pattern[bytes]:
     """Return a pattern that matches a value in base64, at any position in a longer encoded text.
 
-    The pattern matches the characters that depend only on the value, and one more character on each
-    side.
+    The pattern matches the characters that depend only on the value, and one additional character
+    on each side.
     """
     forms = set()
     for offset in range(3):
@@ -451,7 +453,7 @@ def _folded_pattern(value: bytes) -> re.Pattern[bytes]:
 
 
 def _fold(value: bytes) -> bytes:
-    """Return an expression for a value in which quotes, escapes and line breaks may occur."""
+    """Return an expression for a value that may be interrupted by quotes, escapes and line breaks."""
     return _FOLDED_GAP.join(re.escape(bytes([sign])) for sign in value)
 
 

@@ -7,7 +7,7 @@ from typing import Any, AnyStr, cast
 
 
 class _LazyPattern:
-    """A substitute for a pattern. It compiles the pattern when a method is used."""
+    """A substitute for a pattern. It compiles the pattern when one of its methods is first used."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._text = text

@@ -17,7 +17,7 @@ from resume_hooks.redaction.lazy_patterns import compile_lazily
 REVISION = 44
 """The revision of the rules in this package.
 
-Increase it with every change of the rules, so that files are searched again.
+Increase it with every change to the rules, so that files are searched again.
 """
 
 RULES_FILE = os.path.join(os.path.dirname(__file__), "rules.json")
@@ -47,8 +47,8 @@ _TEXT_AFTER_KEYWORD = {
         rb"(?=[\w-]{21,26}\.[\w-]{6}\.)",
     ),
 }
-"""Maps a keyword that is common in names or in base64 to the text that must follow it in a token.
-"""
+"""Maps a keyword that is common in names or in base64 to the text that follows the keyword in a
+token."""
 
 
 _REPEAT_COUNT = re.compile(r"[{,](\d+)\}")
@@ -85,7 +85,7 @@ class Rule:
 
 
 class Rules:
-    """All rules for tokens. ``by_keyword`` maps keywords in a token to rules.
+    """All rules for tokens. ``by_keyword`` maps keywords that occur in tokens to rules.
 
     ``by_name`` maps the names of vendors to rules for values that are assigned to these names.
     """
@@ -125,7 +125,7 @@ class Rules:
 def build_branching_expression(words: dict[bytes, bytes], depth: int = 0) -> bytes:
     """Return an expression that matches any of ``words``, each followed by the text to which it is mapped.
 
-    The expression branches at each letter. ``depth`` is the number of letters that were already
+    The expression branches at each letter. ``depth`` is the number of letters that are already
     matched.
     """
     followers: list[bytes] = []

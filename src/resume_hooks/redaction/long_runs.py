@@ -1,8 +1,8 @@
 """Find tokens in long runs of letters and digits. Almost every secret contains a long run.
 
 A run consists of at least 16 letters, digits, ``_`` and ``-``. To find runs quickly, all these
-characters are replaced by the same character in a copy of the text, and the copy is searched for 16
-of them. The text around a run then shows whether it is a secret.
+characters are replaced with one character in a copy of the text, and 16 of this character are
+searched for in the copy. The text around a run then shows whether the run is a secret.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _ID_PREFIXES = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])
 
 _MAX_CACHED_RUNS = 50_000
 _harmless_runs: set[bytes] = set()
-"""Runs without a digit or a keyword that were already checked.
+"""Runs without a digit or a keyword that were already checked and are not secrets.
 
-The number of these runs is limited, and none of them is a secret.
+The number of these runs is limited.
 """
 
 _VALUE_SEPARATORS = frozenset([b".", b"/", b"+", b"~"])
@@ -50,8 +50,8 @@ _MAX_KEYWORD_OFFSET = 96
 _BASE64_BEFORE_TOKEN = compile_lazily(
     rb"(?:[A-Za-z0-9+/]{3}\+|(?=\S{0,12}\d)(?=\S{0,12}[A-Z])[A-Za-z0-9+/]{12}/)\Z"
 )
-"""Matches base64 directly before a match. Then the match is a part of this base64 and not a token.
-"""
+"""Matches base64 text directly before a match. In this case the match is part of the base64 text
+and not a token."""
 
 _TOKEN_TAIL = compile_lazily(rb"(?:\.?[\w-]){0,300}")
 """Matches characters after a match that still belong to the token, because newer tokens may be
@@ -61,7 +61,8 @@ longer."""
 def suspect_runs(raw: bytes) -> list[tuple[int, int]]:
     """Return the start and end of each long run in ``raw`` that may be a secret.
 
-    It contains a digit or a keyword, and is not a UUID, an id of the API or part of longer base64.
+    Each of these runs contains a digit or a keyword, and is not a UUID, an API id or part of longer
+    base64.
     """
     classes = raw.translate(_CLASS_TABLE)
     find, end, runs = classes.find, 0, []
@@ -117,7 +118,7 @@ def start_of_value(raw: bytes, start: int) -> int:
 def _is_inside_base64(raw: bytes, start: int, end: int) -> bool:
     """Check whether a run is part of longer base64.
 
-    A ``/`` before the run is not sufficient, because addresses contain it.
+    A ``/`` before the run is not a sufficient sign, because addresses also contain it.
     """
     byte_before = raw[start - 1 : start]
     is_inside = byte_before == b"+" or (byte_before == b"/" and raw[end : end + 1] in {b"+", b"="})
@@ -135,7 +136,7 @@ def has_token_keyword(raw: bytes, lower: bytes, start: int, end: int) -> bool:
 def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Span]:
     """Yield the tokens in or around long runs. ``lower`` is ``raw`` in lower case.
 
-    Each rule searches each byte at most once, even if its keywords are close together.
+    No rule searches a byte twice, even if its keywords are close together.
     """
     positions_by_rule: dict[Rule, list[int]] = {}
     for start, end in runs:
@@ -185,7 +186,7 @@ def _windows_around_keywords(positions: list[int], reach: int) -> Iterator[tuple
 def _earliest_keyword_start(raw: bytes, start: int) -> int:
     """Return the earliest position at which the keyword for a run may begin.
 
-    In the address of a web hook, the keyword is several parts before the run.
+    In a web hook's address, the keyword is several parts before the run.
     """
     start = start_of_value(raw, start)
     byte_before = raw[start - 1 : start]

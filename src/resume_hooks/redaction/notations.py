@@ -14,22 +14,21 @@ NOT_A_GRAMMAR_WORD = (
     rb"(?!(?i:a|all|also|an|and|any|are|as|at|be|by|can|for|from|has|if|in|into|is|it|its|must|nor|not|of|on|or"
     rb"|so|than|that|the|then|this|to|using|via|was|when|will|with|without|you|your)(?![\w.@-]))"
 )
-"""Matches if no conjunction or similar word follows. These words are never the name of a user or
-host."""
+"""Matches if no conjunction or similar word follows. These words are never user or host names."""
 
 QUOTED_VALUE = rb"(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)"
 NON_ASCII_LETTER = rb"[\xc3-\xdf][\x80-\xbf]|\xe1[\xb8-\xbb][\x80-\xbf]"
 """Matches a whole letter with an accent, or another letter that is not in ASCII.
 
-Dashes, arrows and pictures do not match, because they are not part of a value.
+Dashes, arrows and emoji do not match, because they are not part of a value.
 """
 
 
 def any_character_except(excluded: bytes) -> bytes:
     """Return an expression for one character of a value.
 
-    It matches every character except white space and the ``excluded`` characters, and also letters
-    that are not in ASCII.
+    The expression matches letters that are not in ASCII, and all other characters except white
+    space and the ``excluded`` characters.
     """
     return rb"(?:[^\s\x7f-\xff" + re.escape(excluded) + rb"]|" + NON_ASCII_LETTER + rb")"
 
@@ -50,7 +49,7 @@ _ASSIGNMENT_SIGN = (
     + rb"(?:=>|:=|\?=|={1,3}+|:|<-|->)[ \t]{0,30}(?:[|>][+-]?[ \t]{0,4}\n[ \t]{1,20}|\\\r?\n[ \t]{0,40})?"
 )
 VALUE_FIELD = rb"(?:[a-z]{0,12}value|default|content|secretstring|plaintext|body)"
-"""The name of the field with the value, if another field contains the name."""
+"""The name of a field that contains a value if another field contains the value's name."""
 
 _AUTHORIZATION_SCHEME = (
     rb"(?i:bearer|basic|token|oauth2?|api-?key|key|digest|ssws|splunk|bot|genie-?key|sso-key|jwt|hmac"
@@ -65,10 +64,10 @@ _CALL_START = rb"[\w.:$]{0,40}[(\[]"
 class Notation(NamedTuple):
     """A notation of a name and its value.
 
-    ``first_characters`` can follow the name. ``text_between`` matches the text from the name to the
-    end of the value, and ``before`` the text before the name. ``requirement`` determines which
-    values are accepted: words of any kind, words in lower case, three words, a likely password, a
-    password with a digit from a sentence, or random characters.
+    ``first_characters`` are the characters that can follow the name. ``text_between`` matches the
+    text from the name to the end of the value, and ``before`` matches the text before the name.
+    ``requirement`` determines which values are accepted: words of any kind, words in lower case,
+    three words, a likely password, a password with a digit from a sentence, or random characters.
     """
 
     first_characters: bytes
@@ -94,7 +93,7 @@ LOGIN_ARGUMENTS = (
     rb"\((?:[ \t]{0,4}(?:[\"'][^\"'\r\n]{1,100}[\"']|\$\w{1,40})[ \t]{0,4},){1,2}"
     rb"[ \t]{0,4}(?:\w{1,20}\(|\w{0,9}pass\w{0,6}=)?" + QUOTED_VALUE
 )
-"""Matches the arguments of a function that takes a user's name and a password."""
+"""Matches the arguments of a function that takes a user name and a password."""
 
 WORDS_BEFORE_NAME = compile_lazily(
     LINE_START + rb"(?:[$#>!] )?(?:[\w.:/*@=-]{1,40}+[ \t]+){0,6}(?:[\w.-]{1,40}+/){0,4}"
@@ -105,7 +104,7 @@ NEW_VALUE = compile_lazily(rb"[\"']?[ \t]{1,4}->[ \t]{1,4}" + QUOTED_VALUE)
 """Matches a new value after an old value."""
 
 _QUOTE_ENTITY = rb"(?:&(?:quot|#0?34|#x22);|\\{1,2}x22)"
-"""A quotation mark in the form that web pages and server logs use."""
+"""A quotation mark as an HTML entity, as in web pages and server logs."""
 
 LOGIN_NOTATIONS = (
     compile_lazily(
@@ -120,7 +119,7 @@ LOGIN_NOTATIONS = (
         + QUOTED_VALUE
     ),
 )
-"""The notations of a user's name with a password."""
+"""The notations of a user name with a password."""
 
 VALUE_SET_BY_COMMAND = compile_lazily(rb"[ \t]+" + VALUE)
 VALUE_BELOW_NAME = compile_lazily(
@@ -132,7 +131,7 @@ CHANGED_TO_VALUE = compile_lazily(rb"[ \t]{1,4}to[ \t]{1,4}" + VALUE)
 VALUE_IN_PARENTHESES = compile_lazily(
     rb"[ \t:=]{1,4}(?P<bare>" + any_character_except(b"\"'`,;<>(){}|\\") + rb"{6,200})(?=\))"
 )
-"""Matches a value as the last word in parentheses, in a sentence that sets a password."""
+"""Matches a value that is the last word in parentheses, in a sentence that sets a password."""
 
 NOTATIONS = [
     Notation(_QUOTES + b" \t=:-<?][", ASSIGNED_VALUE, None, LIKELY_PASSWORD),

@@ -1,8 +1,8 @@
-"""Find secrets whose name is in another field of the same object.
+"""Find secrets whose name is in a different field of the same object.
 
 An example is ``{"value": "...", "name": "DB_PASSWORD"}``. Other fields may be between these fields.
-This module also finds the values in the ``data`` of a Kubernetes Secret, which only the object's
-kind marks as secrets.
+This module also finds the values in the ``data`` of a Kubernetes Secret, which are secret only
+because of the object's kind.
 """
 
 from __future__ import annotations
@@ -47,10 +47,12 @@ _VALUE_BEFORE_NAME = compile_lazily(
 )
 
 SECRET_KIND = rb"kind[\\\"']{0,20}[ \t]{0,4}:[ \t]{0,4}[\\\"']{0,20}secret(?![\w-])"
-"""Matches the kind of a Kubernetes Secret, in lower case and with escapes of any depth."""
+"""Matches the ``kind`` field of a Kubernetes Secret, in lower case and with escapes of any depth.
+"""
 
 _DATA_SEARCH_BYTES = 20_000
-"""The number of bytes on each side of the kind in which the data of the object is searched for."""
+"""The number of bytes on each side of the ``kind`` field in which the object's data is searched
+for."""
 
 _LINE_NUMBER = rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92)?"
 _YAML_DATA = compile_lazily(
@@ -62,8 +64,8 @@ _YAML_DATA = compile_lazily(
 )
 _JSON_DATA = compile_lazily(rb"\"(?:string)?[dD]ata\"\s{0,4}:\s{0,4}(\{[^{}]{1,16000}\})")
 _MAX_DATA_POSITIONS = 6
-"""Maximum number of positions on each side of the kind that are tried as the data. The words
-``metadata`` and annotations also match there."""
+"""Maximum number of positions that are tried as the data on each side of the ``kind`` field. Among
+them are the word ``metadata`` and annotations, which look similar."""
 
 _DATA_ENTRY = compile_lazily(
     rb"(?m)(?:^" + _LINE_NUMBER + rb"[ \t]*|[{,]\s*)\"?[\w.-]{1,250}\"?:[ \t]{0,8}"
@@ -71,7 +73,7 @@ _DATA_ENTRY = compile_lazily(
     + any_character_except(b"\"',")
     + rb"{6,8000})(?=[\"'\s,\x80-\xff]|\Z)"
 )
-"""Matches an entry with a literal value, not with a placeholder, a template or a reference."""
+"""Matches an entry whose value is literal, and not a placeholder, a template or a reference."""
 
 
 def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
@@ -89,9 +91,9 @@ def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
 
 
 def kubernetes_secret_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the values in the data of the Kubernetes Secret whose kind is at ``position``.
+    """Yield the values in the data of the Kubernetes Secret whose ``kind`` is at ``position``.
 
-    They may be encoded in base64.
+    The values may be encoded in base64.
     """
     for pattern, word, start_mark in ((_YAML_DATA, b"ata:", b"\n"), (_JSON_DATA, b'ata"', b'"')):
         for word_start in _positions_of_data(raw, position, word):

@@ -52,10 +52,8 @@ from resume_hooks.redaction.program_text import (
 from resume_hooks.redaction.spans import GENERIC, Span
 
 NONE, KEY, LOGIN, PASSWORD = range(4)
-"""The meanings of a name: no secret, a random key, a user's name with a password, or a password.
-
-A person may have chosen the password.
-"""
+"""The meanings of a name: no secret, a random key, a user name with a password, or a password that
+a person may have chosen."""
 
 _CAMEL_CASE_BOUNDARY = compile_lazily(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD_SEPARATOR = compile_lazily(rb"[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d)")
@@ -135,8 +133,8 @@ _NEGATING_WORDS = frozenset(
     b"existing hashed image label i18n change "
     b"error message hint validate check verify".split()
 )
-"""The words in a name, at its beginning or before its last word, after which it does not mean a
-secret."""
+"""Words in a name after which the name does not mean a secret. They are at its beginning or before
+its last word."""
 
 _OTHER_WORDS_IN_PASS = (b"bypass", b"buypass", b"compass", b"surpass", b"trespass", b"overpass")
 
@@ -152,7 +150,7 @@ CONTEXT_BYTES = 160
 
 _REST_OF_NAME = compile_lazily(rb"(?i)[\w-]{0,48}+(?: (?:id|key|token|phrase|string)\b)?")
 _ESCAPE_END = compile_lazily(rb"[ntr]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}")
-"""Matches the end of an escape before a name, for example the ``n`` of a line feed. It looks like a
+r"""Matches the end of an escape before a name, for example the ``n`` in ``\n``, which looks like
 part of the name."""
 
 _FIRST_WORD_OF_NAME = compile_lazily(
@@ -192,13 +190,13 @@ _TOPIC_WORD = compile_lazily(
 )
 _ENV_VARIABLE = compile_lazily(rb"[A-Z][A-Z0-9_]{2,60}\Z")
 _GENERATED_WORDS = compile_lazily(rb"[a-z]{3,14}(?:([._-])[a-z]{3,14})(?:\1[a-z]{3,14}){1,5}")
-"""Matches a password of three or more words. Some programs generate these passwords."""
+"""Matches a password of three or more words, as some programs generate it."""
 
 _OBJECT_PATH = compile_lazily(
     rb"(?:self|this|cls|conf|config|settings|options|args|state|request|env)\."
 )
-"""Matches the beginning of an expression in a program that leads to a value, for example ``self.``.
-"""
+"""Matches the beginning of an expression that refers to a value in a program, for example
+``self.``."""
 
 _CONSTANT_NAME = compile_lazily(rb"(?=(?:\w*_)?[A-Z]{3,}(?:_|\Z))[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _TYPE_NAME = compile_lazily(rb"[A-Z]+[a-z]+\d{0,3}(?:[A-Z][a-z]*\d{0,3})+")
@@ -228,33 +226,32 @@ _COLON_WORDS = compile_lazily(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
 """Matches words separated by colons, as in names of commands and types: ``user:login:list``."""
 
 _FORMAT = compile_lazily(rb"[A-Za-z_-]+(?::[A-Za-z_-]+)+:?")
-"""Matches words separated by colons, as in names of settings and in formats:
-``user:password_hash:``."""
+"""Matches words separated by colons, as in setting names and in formats: ``user:password_hash:``.
+"""
 
 _COLON_FIELDS = compile_lazily(rb"[A-Za-z_+-]+\d?(?::[A-Za-z_+-]+\d?)+")
-"""Matches the further fields of a format: ``name:password:gid:member1``."""
+"""Matches the later fields of a format: ``name:password:gid:member1``."""
 
 _CONDITION_OR_FAILURE = compile_lazily(
     rb"(?i) (?:when|if|unless) |\b(?:fail(?:ed|s|ure)?|errors?|denied|refused|rejected|aborted)\b"
 )
-"""Matches the words of a condition in a sentence, and of a report of a failure before its reason.
-"""
+"""Matches the words of a condition in a sentence, or of a failure report before its reason."""
 
 _ID_LABEL = compile_lazily(rb"(?:\b[Ii]d|\wId|\bID)s?:?[ \t]+\Z")
 """Matches the end of the text before an id."""
 
 _SENTENCE_NOTATIONS = (CHANGED_TO_VALUE, VALUE_IN_PARENTHESES)
-"""The notations with any name that occur in sentences about passwords."""
+"""The notations that can contain any name and that occur in sentences about passwords."""
 
 _ADDRESS = compile_lazily(rb"[a-z][a-z0-9+.-]{1,20}://")
 _OTHER_SETTING = compile_lazily(rb"[a-z_]{2,20}=[\w.:]+")
 """Matches another name with its value, as in the settings and logs of a program."""
 
 _FURTHER_WORDS = compile_lazily(rb"[ \t]+(?!#|//)\S")
-"""Matches the text of further words after a value on the same line."""
+"""Matches text with further words after a value on the same line."""
 
 _MIN_SEPARATORS = 4
-"""Minimum number of underscores in a name that is too long to be a password."""
+"""A name with at least this many underscores is too long to be a password."""
 
 _MIN_WORDS_IN_LIST = 3
 """Minimum number of words before a name in a line that lists names of settings."""
@@ -280,7 +277,7 @@ _HYPHENATED_WORDS = compile_lazily(rb"[a-z]+(?:-[a-z]+)*")
 _STORE_BEFORE_PASS = compile_lazily(
     rb"(?i)(?:provider|backend|store|driver)[\\\"' \t]{0,6}[=:][\\\"' \t]{0,6}\Z"
 )
-"""Matches the text in a setting before the name of the program ``pass``."""
+"""Matches the text before ``pass`` in a setting in which ``pass`` is the name of the program."""
 
 _OPTION_NAME = compile_lazily(rb"[a-z]{2,}\d?(?:-[a-z]{2,}\d?){2,}")
 """Matches the name of an option, for example ``mschapv2-and-ntlmv2-only``."""
@@ -288,15 +285,15 @@ _OPTION_NAME = compile_lazily(rb"[a-z]{2,}\d?(?:-[a-z]{2,}\d?){2,}")
 _EXPRESSION = compile_lazily(
     rb"[abglstvw]:[A-Za-z]\w*[_.\[][\w.\[\]]+|[A-Za-z_$][\w$]{0,3}\?[\w$.]+:\S+"
 )
-"""Matches a variable of Vim, or a choice in a minified program: ``s:last_password``,
+"""Matches a Vim variable or a conditional expression in a minified program: ``s:last_password``,
 ``ho?ho.isBuffer:e``."""
 
 _PROMPT = compile_lazily(rb"[\w.@()-]+[#>$%]")
-"""Matches the prompt of a shell or device. It follows the question for a password."""
+"""Matches the prompt of a shell or device that follows a password prompt."""
 
 _SHORTEST_NAME = 2
 _NOISE_BEFORE_NAME = frozenset(bytes([sign]) for sign in b")!}~`^%+<=*#/")
-"""Characters that occur before a short name, such as ``pw``, only in encoded data."""
+"""Characters before a short name, such as ``pw``, that occur only in encoded data."""
 
 _SETTING_ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
 _LOGIN_ASSIGNMENT = compile_lazily(
@@ -449,7 +446,7 @@ def _new_value_spans(raw: bytes, end: int, meaning: int, name: bytes) -> Iterato
 def _matches_before_name(
     notation: Notation, raw: bytes, context_start: int, line_start: int, start: int
 ) -> bool:
-    """Check whether the text before a name fits the notation."""
+    """Check whether the text before a name matches the notation."""
     if notation.before is None:
         return True
     if notation.before is WORDS_BEFORE_NAME:
@@ -473,7 +470,7 @@ def _is_pass_verb(notation: Notation, match: re.Match[bytes], value: bytes) -> b
 def _is_about_something_else(
     raw: bytes, start: int, end: int, notation: Notation, match: re.Match[bytes], value_start: int
 ) -> bool:
-    """Check whether the text after a name has a topic other than the value of the name."""
+    """Check whether the text after a name is about something other than the value of the name."""
     match_start, value = value_of_match(match)
     if raw[start:end].lower() == b"pass" and (
         _is_pass_verb(notation, match, value[value_start - match_start :])
@@ -599,7 +596,7 @@ def _is_sentence_about_something_else(match: re.Match[bytes]) -> bool:
 
 
 def _is_emphasised_word(value: bytes) -> bool:
-    """Check whether a value is a word with signs of emphasis, for example ``immediately**`` or ``empty!``."""
+    """Check whether a value is a word with marks of emphasis, for example ``immediately**`` or ``empty!``."""
     word = value.strip(b"!?*_")
     if word == value or not word.isalpha():
         return False
@@ -607,9 +604,9 @@ def _is_emphasised_word(value: bytes) -> bool:
 
 
 def _names_something_else(raw: bytes, line_start: int, start: int, end: int) -> bool:
-    """Check whether a name does not name a value at all.
+    """Check whether a name is not the name of a value.
 
-    It may be part of a type, the user in an address, or a word in the output of a test runner.
+    It may instead be part of a type, the user in an address, or a word in a test runner's output.
     """
     if raw[start - 3 : start] == b"://" or _TYPE_PREFIX.search(raw, max(0, start - 8), start):
         return True
@@ -695,9 +692,9 @@ def _requirement_for_password(
 
 
 def _value_ends_setting(raw: bytes, match: re.Match[bytes]) -> bool:
-    """Check whether a value is in quotes, or is followed by the end of its line or setting.
+    """Check whether a value is quoted, or is followed by the end of its line or setting.
 
-    A name in a program would be followed by other text.
+    An identifier in a program would be followed by other text.
     """
     return (
         bool(match.re.groupindex.get("quoted") and match["quoted"])
@@ -715,9 +712,9 @@ def _has_login_nearby(raw: bytes, start: int, end: int) -> bool:
 
 
 def _password_after_user(start: int, value: bytes, separators: bytes) -> tuple[int, bytes]:
-    """Return the start and text of the password after a user's name and a separator.
+    """Return the start and text of the password after a user name and a separator.
 
-    If the user's name is random, or if the value is an address, return the whole value.
+    If the user name is random, or if the value is an address, return the whole value.
     """
     match = re.match(rb"([\w.@-]{1,60})[" + separators + rb"]", value)
     if match is None or (len(match[1]) >= 8 and _DIGIT.search(match[1])):
@@ -728,7 +725,7 @@ def _password_after_user(start: int, value: bytes, separators: bytes) -> tuple[i
 
 
 def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes = b"") -> bool:
-    """Check whether a value is a secret if its name has this meaning.
+    """Check whether a value is a secret if its name has the meaning ``meaning``.
 
     ``requirement`` is one of the requirements in ``Notation``.
     """
@@ -764,8 +761,8 @@ def _is_secret_value(meaning: int, value: bytes, requirement: int, name: bytes =
 def _is_name_or_number(meaning: int, value: bytes, name: bytes) -> bool:
     """Check whether a value is not secret because it is a name or a number.
 
-    Examples are the name of a standard or type, an address, the name before the value, and the id
-    of a public key.
+    Examples are the name of a standard or type, an address, the value's own name, and the id of a
+    public key.
     """
     if _STANDARD_NAME.search(value) or _is_form_of_own_name(value, name):
         return True
@@ -853,8 +850,8 @@ def is_password_in_sentence(value: bytes) -> bool:
 def password_spans(match: re.Match[bytes], *, only_passwords: bool = False) -> Iterator[Span]:
     """Yield the value of a match if it is a password.
 
-    A value with spaces is part of a sentence. If ``only_passwords`` is true, nothing but a password
-    can be at that position, so a value of plain words is also accepted.
+    A value with spaces is part of a sentence and is not a password. If ``only_passwords`` is true,
+    only a password can be in that position, so a value of plain words is also accepted.
     """
     start, value = value_of_match(match)
     is_likely = (

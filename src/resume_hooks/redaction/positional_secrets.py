@@ -1,6 +1,6 @@
 """Find secrets that are recognised only by their position.
 
-They are in commands, statements, sentences, printed output and the columns of tables.
+They occur in commands, statements, sentences, printed output and table columns.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _USER_VERB = compile_lazily(
     rb"(?i)(?:add|create|new|make|register|insert|login|auth(?:enticate)?|super)_?\Z"
 )
 """Matches the word before ``user(`` in the name of a function that takes a password. Other
-functions take any values."""
+functions whose names end with ``user(`` take any values."""
 
 _EXPECT_SCRIPT = compile_lazily(
     rb"(?i)expect\b[^\n]{0,20}(?:ass(?:word|phrase|code)|secret)[^\n]{0,20}[\n{;][^\n]{0,30}send(?:line)?[ \t(]{1,3}"
@@ -68,7 +68,7 @@ _PIPED_VALUE = (
     rb"(?:[\w./-]{0,60}(?:pass|keystore|secret|vault|cryptsetup|kinit|su\b|sudo -S|login|credential)"
     rb"|[^|\n]{0,100}(?:-stdin|--pass|-fd\b|passwd|secrets? (?:put|create|set|add)| login| unlock))"
 )
-"""A value that is piped to a command which reads a secret."""
+"""A value that is piped to a command that reads a secret."""
 
 _SECRET_READER = compile_lazily(
     rb"pass|sudo|secret|kinit|keyring|login|env add|token|unlock|crypt[^\n]{0,70}\Z"
@@ -90,19 +90,19 @@ _PASSWORD_SENTENCE = compile_lazily(
 
 _WORDS_AFTER_VALUE = frozenset([b" is the pass", b" is your pass", b" is my pass"])
 _SENTENCE_WORDS = _WORDS_AFTER_VALUE | {b"log in as ", b"login as "}
-"""The words of a sentence with a value. The value is a password only if it contains a digit and is
-not a name."""
+"""Words of a sentence that contains a value. The value is a password only if it contains a digit
+and is not a name."""
 
 _VALUE_SEARCH_BYTES = 64
 """The number of bytes before words such as ``is the password`` in which the value is searched for.
 """
 
 _CREATE_SECRET_COMMAND = compile_lazily(rb"create[ \t]+secret\b(?:[^\n]|\\\n)*\Z")
-"""Matches the command that creates a Kubernetes secret, up to an argument. It may have several
-lines."""
+"""Matches the command that creates a Kubernetes secret, up to an argument. The command may span
+several lines."""
 
 _FIXED_FORMAT_WORDS = frozenset([b"codecov", b"kubeadm"])
-"""The words after which only the format of the value matters."""
+"""Words after which only the format of the value decides whether it is a secret."""
 
 _AMBIGUOUS_WORDS = frozenset(
     [
@@ -117,8 +117,8 @@ _AMBIGUOUS_WORDS = frozenset(
         b"--plaintext ",
     ]
 )
-"""The words after which other values than passwords are possible. Plain words after them are not
-accepted."""
+"""Words that may be followed by values other than passwords. Plain words after them are not
+accepted as passwords."""
 
 _ELASTIC_PASSWORD = compile_lazily(rb"(?i)password[ \t]+\w{2,30}[ \t]+=[ \t]+" + VALUE)
 _ELASTIC_USERS = b"elastic kibana logstash_system beats_system apm_system remote_monitoring".split()
@@ -222,7 +222,7 @@ COMMAND_PATTERNS = {
         rb"(?i)jdbc:oracle:thin:[\w.-]{1,60}/(?P<bare>[^\s\"'@]{6,200})(?=@)"
     ),
 }
-"""Maps the word with which a command begins to the pattern of the secret in it."""
+"""Maps the first word of a command to the pattern of the secret in the command."""
 
 _MNEMONIC_WORDS = rb"(?P<phrase>[a-z]{3,8}(?:[ \t]+[a-z]{3,8}){11,23})(?![\w-]|'[a-z])"
 _LETTER_GROUPS = rb"[a-z]{4}(?:[ -][a-z]{4}){3}(?![\w-])"
@@ -275,8 +275,8 @@ PHRASE_PATTERNS = {
         ),
     ),
 }
-"""Maps the word before a secret to the pattern of the secret, if the secret contains spaces or
-consists only of words or digits."""
+"""Maps the word before a secret to the pattern of the secret, for secrets that contain spaces or
+consist only of words or digits."""
 
 PRINT_COMMAND = (
     rb"(?=[^\n]{0,160}(?:(?i:pass|secret|token|key|cred)|\brand\b|pwgen))(?=[^\n]{0,160}\b"
@@ -307,7 +307,7 @@ _LINE_PREFIX = compile_lazily(
 _CELL_VALUE = compile_lazily(any_character_except(b"\"'`") + rb"{1,200}")
 _HORIZONTAL_RULE = compile_lazily(rb"[\s|+:=-]{3,400}")
 _COLUMN_SEPARATORS = (b"|", b",", b"\t", b";")
-"""The separators of columns in a table. The most reliable separator is first."""
+"""The separators of columns in a table, most reliable first."""
 
 _CELL_STARTS = frozenset([b",", b"|", b"\t", b";", b"("])
 _CELL_ENDS = frozenset([b",", b"|", b";", b")"])
@@ -367,7 +367,7 @@ def phrase_spans(raw: bytes, position: int, word: bytes) -> Generator[Span, None
 
 
 def _is_camel_case_name(value: bytes) -> bool:
-    """Check whether a value is a name of several words in a program, for example ``getSetCookie``."""
+    """Check whether a value is an identifier of several words, for example ``getSetCookie``."""
     return value.isalpha() and _CAMEL_HUMP.search(value) is not None and consists_of_words(value)
 
 
@@ -389,9 +389,10 @@ def printed_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
 
 
 def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, None]:
-    """Yield the secrets in a column of a table, CSV text or SQL ``INSERT`` whose name means a secret.
+    """Yield the secrets in a table column whose name means a secret.
 
-    The name of the column is from ``start`` to ``end``.
+    The table may be CSV text or the values of an SQL ``INSERT``. The column's name is from
+    ``start`` to ``end``.
     """
     if (
         raw[start - 1 : start] not in _CELL_STARTS
@@ -421,7 +422,7 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
     ):
         return
     if any(cell.strip().isdigit() for cell in header.split(separator)):
-        return  # The line is a row of values, not the head of a table.
+        return  # The line is a row of values and not the table's heading.
     column, separator_count = raw.count(separator, line_start, start), header.count(separator)
     for _ in range(_MAX_ROWS):
         line_start, line_end = (
@@ -450,7 +451,7 @@ def _cell_spans(
 ) -> Generator[Span, None, None]:
     """Yield the value in a column of a row if the name of the column marks it as a secret.
 
-    The row begins at ``row_start``, and the name of the column is at ``name_range``.
+    The row begins at ``row_start``, and the column's name is at ``name_range``.
     """
     if column < len(row):
         match = _CELL_VALUE.search(row[column])

@@ -17,10 +17,10 @@ from resume_hooks.redaction.spans import Span
 
 
 class Option(NamedTuple):
-    """An option with a password.
+    """An option that takes a password.
 
-    ``programs`` are the names of programs with this option, ``after`` matches the text after a
-    name, and ``argument`` matches the option and the password.
+    ``programs`` are the names of the programs that have this option. ``after`` matches the text
+    after the program's name, and ``argument`` matches the option and the password.
     """
 
     option: bytes
@@ -154,7 +154,7 @@ def argument_spans(raw: bytes, positions: Iterable[int], option: bytes) -> Itera
 def password_option_positions(
     lower: bytes, positions: Iterable[int], option: bytes
 ) -> Iterator[int]:
-    """Yield those positions of an option at which it belongs to a program that takes a password."""
+    """Yield the positions at which an option belongs to a program that takes a password."""
     return (position for position, _ in _positions_of_option(lower, positions, option))
 
 
@@ -193,7 +193,7 @@ def _positions_of_option(
 
 
 def _ends_of_programs(raw: bytes, row: Option, command_start: int, command_end: int) -> list[int]:
-    """Return the ends of the names of an option's programs in a command, in their order."""
+    """Return the ends of the names of an option's programs in a command, in the command's order."""
     positions = sorted(
         position
         for program in row.programs
@@ -221,18 +221,19 @@ SECRET_WORD_COMMANDS = [
     ),
     compile_lazily(rb"secrets set[ \t]+\w{1,60}=" + VALUE),
 ]
-"""The patterns of commands whose names contain a word for a secret. A pattern begins at this word.
-"""
+"""Patterns of commands with a word in their names that means a secret. A pattern begins at this
+word."""
 
 _READER_NAMES = rb"(?<=ch)passwd|passwd --stdin|password-stdin|passphrase-fd|secret put"
 _PASSWORD_READER = compile_lazily(_READER_NAMES)
 """Matches the name of a program that reads a password from its input. The match begins at the word
-for the password."""
+in the name that means a password."""
 
 _SECRET_WORD_COMMAND = compile_lazily(
     _READER_NAMES + rb"|(?<=wpa_)passphrase|(?<=ht)passwd|(?<=ldap)passwd|secrets set"
 )
-"""Matches the names of both kinds of commands."""
+"""Matches the names of the commands in ``SECRET_WORD_COMMANDS`` and of the programs that read a
+password from their input."""
 
 _PIPED_PASSWORD = compile_lazily(
     rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"
@@ -245,14 +246,14 @@ _HERE_STRING = compile_lazily(rb"[^|\n<]{1,60}<<<[ \t]*" + VALUE)
 
 
 def is_command_name(lower: bytes, position: int) -> object:
-    """Check whether the word for a secret at ``position`` is part of the name of a command."""
+    """Check whether the word at ``position``, which means a secret, is part of the name of a command."""
     return _SECRET_WORD_COMMAND.match(lower, position)
 
 
 def named_command_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
-    """Yield the password in a command whose name contains the word for a secret at ``position``.
+    """Yield the password in a command whose name contains, at ``position``, a word that means a secret.
 
-    Yield at most one password.
+    At most one password is yielded.
     """
     if not _SECRET_WORD_COMMAND.match(raw, position):
         return
@@ -267,7 +268,8 @@ def named_command_spans(raw: bytes, position: int) -> Generator[Span, None, None
 def piped_input_spans(raw: bytes, position: int) -> Generator[Span, None, None]:
     """Yield the input of the program at ``position``, which reads a password.
 
-    The input comes from a pipe, or follows the program after ``<<<``. Yield at most one password.
+    The input comes from a pipe, or follows the program after ``<<<``. At most one password is
+    yielded.
     """
     if match := _PIPED_PASSWORD.search(
         raw, max(0, position - _PROGRAM_SEARCH_BYTES), position

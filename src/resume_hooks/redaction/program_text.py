@@ -24,10 +24,11 @@ _KEYWORD_SEARCH_BYTES = 28
 """The number of bytes before a name in which the keyword of its declaration is searched for."""
 
 _SAME_WORD_SEARCH_BYTES = 4_000
-"""The number of bytes before and after a value in which the same word is searched for."""
+"""The number of bytes before and after a value in which other occurrences of the value are searched
+for."""
 
 _MAX_POSITIONS = 8
-"""Maximum number of positions of the same word to examine."""
+"""Maximum number of occurrences of the same word that are examined."""
 
 _WORD_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _WORD_CHARACTERS = frozenset(bytes([sign]) for sign in _WORD_BYTES)
@@ -38,12 +39,12 @@ _VALUE_OPENERS = b" \t\"'"
 _BEFORE_DECLARED_NAME = compile_lazily(
     rb"(?:\A|[\n(,;]|\b(?:let|var|val|const|local|my))[ \t]{0,20}\$?\Z"
 )
-"""Matches the text before a declared name: the beginning of a line, another parameter, or a
+"""Matches the text before a declared name: the beginning of a line, a previous parameter, or a
 keyword."""
 
 _MIN_NAMES = 4
-"""Minimum number of other names with the same value. A password may have up to three names, for
-example for a user, a host and a database."""
+"""Minimum number of other names with the same value. Up to three names may have the same password,
+for example those for a user, a host and a database."""
 
 _BLANKS = frozenset([b" ", b"\t"])
 _QUOTES = frozenset([b'"', b"'"])
@@ -85,7 +86,7 @@ def _is_assigned_elsewhere(raw: bytes, position: int, value: bytes) -> bool:
 
 
 def is_value_of_many_names(raw: bytes, position: int, value: bytes) -> bool:
-    """Check whether a value is a type or a state, because many other names nearby have the same value."""
+    """Check whether a value is a type or a state, because many other names nearby have this value."""
     if not value.isalpha():
         return False
     names: set[bytes] = set()

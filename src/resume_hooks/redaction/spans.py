@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 SHAPE, ASSIGNED, GENERIC = 1, 2, 3
-"""The ranks of secrets, the most reliable first: recognised by its own form, by the name of a
-vendor before it, or by a word such as ``password`` before it."""
+"""The ranks of secrets, most reliable first. A secret may be recognised by its own form, by a
+vendor's name before it, or by a word such as ``password`` before it."""
 
 
 class Span(NamedTuple):

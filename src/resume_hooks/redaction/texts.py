@@ -1,6 +1,7 @@
 """Find and remove secrets in a text.
 
-Secrets are found by long runs of letters and digits, and by the words before them.
+Some secrets are found because they contain long runs of letters and digits, others because of the
+words before them.
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ from resume_hooks.redaction.unescape import (
 )
 
 _MIN_TEXT_BYTES = 9
-"""Minimum number of bytes in a text with a secret. The shortest text is an address with a password
-of three characters."""
+"""Minimum number of bytes in a text that can contain a secret. The shortest example is an address
+with a password of three characters."""
 
 _PLACEHOLDER = compile_lazily(r"\[secret removed: [\w-]{1,60}\]")
 MAX_PASSES = 4
-"""Maximum number of times that secrets are removed from a text until no secret remains."""
+"""Maximum number of passes that remove secrets from a text. Passes end earlier if no secret
+remains."""
 
 Content = TypeVar("Content", str, bytes)
 
@@ -47,9 +49,9 @@ Content = TypeVar("Content", str, bytes)
 def suspect_positions(raw: bytes) -> Iterator[int]:
     """Yield positions at which, or shortly after which, a secret may begin. The order is not defined.
 
-    This check is fast and misses no secret. ``raw`` may contain escapes of any depth, so that
-    backslashes may be between a name and its value. Its expressions therefore match more than those
-    of the rules.
+    This check is fast and misses no secret. ``raw`` may contain escapes of any depth, so there may
+    be backslashes between a name and its value. Therefore this check matches more than the rules
+    do.
     """
     lower = raw.lower()
     first_escape = raw.find(b"\x1b")
@@ -86,7 +88,7 @@ def spans_in_bytes(raw: bytes, *, in_json: bool = False) -> list[Span]:
 
 
 def _spans_in_visible_text(raw: bytes) -> Iterator[Span]:
-    """Yield every secret in ``raw``, even if control sequences of a terminal are in or next to it."""
+    """Yield every secret in ``raw``, even if terminal control sequences are inside or next to it."""
     yield from _spans_in_text(blank_control_sequences(raw))
     view = view_without_invisible_text(raw)
     if view:
@@ -117,9 +119,9 @@ def _spans_in_text(raw: bytes) -> Iterator[Span]:
 
 
 class Secret(NamedTuple):
-    """A secret in a text, for example of the kind ``github-pat``.
+    """A secret in a text. An example of ``kind`` is ``github-pat``.
 
-    ``start`` and ``end`` are numbers of characters in a string, or of bytes in bytes.
+    ``start`` and ``end`` count characters in a string, or bytes in a ``bytes`` object.
     """
 
     kind: str
@@ -137,7 +139,7 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def convert_spans_to_secrets(raw: bytes, text: str, spans: list[Span]) -> list[Secret]:
-    """Return the secrets of ``text`` for spans of its bytes ``raw``. The spans must be in order."""
+    """Convert ``spans`` of a text's bytes ``raw`` to secrets of ``text``. The spans must be in order."""
     if not spans or len(raw) == len(text):
         return [Secret(span.kind, span.start, span.end) for span in spans]
     edges: set[int] = set()
@@ -158,7 +160,8 @@ def convert_spans_to_secrets(raw: bytes, text: str, spans: list[Span]) -> list[S
 def redact(text: str) -> tuple[str, list[Secret]]:
     """Return ``text`` with ``[secret removed: <kind>]`` for each secret, and the secrets of ``text``.
 
-    The result contains no further secret. A text without secrets is returned unchanged.
+    If the result is redacted again, it does not change. A text without secrets is returned
+    unchanged.
     """
     return remove_until_clean(text, find_secrets, replace_secrets)
 

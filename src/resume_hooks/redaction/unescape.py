@@ -16,7 +16,7 @@ from functools import lru_cache
 from resume_hooks.redaction.lazy_patterns import compile_lazily
 
 MAX_LAYERS = 4
-"""Maximum number of layers of escapes to decode."""
+"""Maximum number of layers of escapes that are decoded."""
 
 _SIMPLE_ESCAPES = {
     b"n": b"\n",
@@ -28,8 +28,8 @@ _SIMPLE_ESCAPES = {
     b"/": b"/",
 }
 _CODE_ESCAPE = rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})"
-"""Matches a character that is written as its code. A character beyond the first 65,536 has two
-codes, which must not be separated."""
+"""Matches a character that is written as a code. Characters outside Unicode's basic plane are
+written as two codes, which must not be separated."""
 
 _ESCAPE = compile_lazily(rb"\\(?:" + _CODE_ESCAPE + rb"|[ntrbf\"/\\])")
 
@@ -42,14 +42,14 @@ ESCAPED_CHARACTER = compile_lazily(
     rb"\\u(?:00(?:[2-7]|1b|0[0-8ef]|1[0-9ac-f]|[89][0-9a-f]|ad)|034f|061c|11(?:5f|60)|17b[45]|180[b-f]|"
     rb"20(?:0[b-f]|2[a-e]|6)|2800|3164|f(?:e(?:ff|0)|fa0|ff)|d8(?:2f|34)|db40)"
 )
-"""Matches the code of an ordinary character, of a control sequence of a terminal, or of an
-invisible character."""
+"""Matches the code of an ordinary character, of a terminal control sequence, or of an invisible
+character."""
 
 _CONTROL_SEQUENCE = rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|[ -/]{1,4}[0-~]|[78=>DEHMNOZc\\])"
 _BLANKED_SEQUENCE = compile_lazily(_CONTROL_SEQUENCE + rb"|\x1b\][0-9]{0,4};?")
-"""Matches the control sequences of a terminal, for example for colours.
+"""Matches terminal control sequences, for example for colours.
 
-Of links and titles, only the delimiters match, because their content is text.
+For links and titles, it matches only the delimiters, because their content is text.
 """
 
 _INVISIBLE_BY_FIRST_BYTE = (
@@ -65,9 +65,9 @@ selector or tag."""
 _INVISIBLE_PATTERNS = tuple(
     (bytes.fromhex(form[2:4].decode()), compile_lazily(form)) for form in _INVISIBLE_BY_FIRST_BYTE
 )
-"""The first byte and the pattern of each group of invisible characters. The search for one group at
-a time is ten times as fast as a search for all, because most texts contain only one or two of these
-bytes."""
+"""The first byte and the pattern of each group of invisible characters. Most texts contain only one
+or two of these bytes, so searching for one group at a time is ten times as fast as searching for
+all."""
 
 _INVISIBLE_RUN = compile_lazily(rb"(?:" + _INVISIBLE_CHARACTER + rb")+")
 _CONTROL_BYTES = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
@@ -109,7 +109,7 @@ class View:
     def map_to_original(self, start: int, end: int) -> tuple[int, int]:
         """Return the positions in the original bytes for a range of ``text``.
 
-        If the range contains a part of an escape, the result contains the whole escape.
+        If the range starts or ends inside an escape, the result is extended to the whole escape.
         """
         return self._place(start)[0], self._place(max(start, end - 1))[1]
 
@@ -127,11 +127,11 @@ class View:
 
 
 class Views:
-    """Some bytes, and the results of decoding one layer of their escapes after another.
+    """Some bytes, and the results of repeatedly decoding one layer of their escapes.
 
     The last view contains no escapes, or has the maximum depth. If ``in_json`` is true, the bytes
-    are the encoded content of a JSON string. If this content has escapes, the bytes themselves are
-    not a view.
+    are the encoded content of a JSON string. If this content contains escapes, the undecoded bytes
+    are not a view.
     """
 
     def __init__(self, raw: bytes, *, in_json: bool = False) -> None:
@@ -160,7 +160,10 @@ class Views:
 
 
 def range_of_whole_escapes(raw: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return a range without a partial escape at its beginning, and with the whole escape at its end."""
+    """Shorten or extend a range so that it contains no partial escape.
+
+    A partial escape at the beginning is left out, and a partial escape at the end is completed.
+    """
     return _end_of_escape(raw, start), _end_of_escape(raw, end)
 
 
@@ -182,9 +185,9 @@ def _end_of_escape(raw: bytes, position: int) -> int:
 
 
 def blank_control_sequences(raw: bytes) -> bytes:
-    """Return ``raw`` with spaces instead of the control sequences of a terminal.
+    """Return ``raw`` with spaces in place of terminal control sequences.
 
-    The last letter of a control sequence would otherwise become part of a word.
+    Without the spaces, the last letter of a control sequence would become part of a word.
     """
     if b"\x1b" in raw:
         return _BLANKED_SEQUENCE.sub(lambda match: b" " * len(match[0]), raw)
@@ -192,9 +195,9 @@ def blank_control_sequences(raw: bytes) -> bytes:
 
 
 def view_without_invisible_text(raw: bytes) -> View | None:
-    """Return a view of ``raw`` without its colours and invisible characters, as people see it.
+    """Return a view of ``raw`` without colours and invisible characters, which is what people see.
 
-    Return None if there are none inside or before a word.
+    Return None if there are no such characters inside or before a word.
     """
     has_control_sequences = b"\x1b" in raw and _INVISIBLE_TEXT.search(raw) is not None
     if has_control_sequences or next(positions_of_invisible_characters(raw), None) is not None:
@@ -223,7 +226,7 @@ def positions_of_invisible_characters(raw: bytes) -> Iterator[int]:
 
 
 def decode_layer(raw: bytes) -> bytes | None:
-    """Return ``raw`` after one layer of its JSON escapes was decoded, or None if it has no escapes."""
+    """Return ``raw`` with one layer of its JSON escapes decoded, or None if it contains no escapes."""
     if b"\\" not in raw:
         return None
     text = View(raw).text if b"\\u" in raw else _decode_simple_escapes(raw)
@@ -247,9 +250,9 @@ def _decode_json_string(raw: bytes) -> bytes | None:
 
 
 def _decode_simple_escapes(raw: bytes) -> bytes:
-    """Return ``raw`` with its escapes of one letter decoded.
+    """Return ``raw`` with its one-letter escapes decoded.
 
-    Splitting the text takes half the time of a replacement for each letter.
+    Splitting the text takes half as long as a replacement for each letter.
     """
     decoded: list[bytes] = []
     for section in raw.split(b"\\\\"):

@@ -1,4 +1,4 @@
-"""Use the machine and its programs: clipboard, terminal, tmux, git's files, ``claude``.
+"""Use the machine and its programs: the clipboard, the terminal, tmux, git's files and ``claude``.
 
-May import only the ground layer. Must not know what a session is.
+This package may import only the ground layer. It must not know what a session is.
 """

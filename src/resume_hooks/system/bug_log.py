@@ -22,10 +22,12 @@ except ImportError:  # Windows
 
 LOG_FOLDER = "log"
 LOG_FILE_NAME = "errors.log"
-OLD_LOG_SUFFIX = ".1"  # the suffix of the old log's name
-MAX_LOG_BYTES = 256 * 1024  # size in bytes at which the log is renamed and a new one begins
+OLD_LOG_SUFFIX = ".1"  # The suffix of the old log's name.
+MAX_LOG_BYTES = (
+    256 * 1024
+)  # The size in bytes at which the log is renamed and a new log is started.
 MAX_FRAMES = (
-    40  # maximum number of innermost frames to record, because a recursion may have a thousand
+    40  # The maximum number of innermost frames to record. A recursion may have a thousand frames.
 )
 
 _LOG_FILE_MODE = 0o600
@@ -97,13 +99,13 @@ def read_log_entries(where: Optional[Where] = None) -> List[str]:
 
 
 def _rotate_log(path: str, descriptor: int) -> bool:
-    """Rename a full log to the old log. If several processes try this, only one of them does it.
+    """Rename a full log to the old log. If several processes try this, only one of them succeeds.
 
-    Return whether the caller must open the log again. A process that opened the log before the
-    rename writes its entry to the old log.
+    Return whether the caller must open the log again. If a process opened the log before the
+    rename, it writes its entry to the old log.
     """
     if fcntl is not None:
-        # Without locks, a process may still append an entry to the old log after this.
+        # Without file locks, a process may append an entry to the old log even after the rename.
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
@@ -117,9 +119,10 @@ def _rotate_log(path: str, descriptor: int) -> bool:
 
 
 def _traceback_locations(error: BaseException) -> List[str]:
-    """Return the code locations of an error's traceback, the innermost last.
+    """Return the code locations of an error's traceback, innermost last.
 
-    Our own files have their path in the package, and other files have only their name.
+    A location in one of our files includes the path in the package. For other files, it includes
+    only the file's name.
     """
     import traceback  # Imported here because only a bug needs it.
 

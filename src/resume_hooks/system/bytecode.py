@@ -33,7 +33,7 @@ def _get_code_or_repair(loader: SourceLoader, name: str) -> CodeType | None:
         EOFError,
         ValueError,
         TypeError,
-    ):  # These errors mean that the compiled form is damaged.
+    ):  # These errors mean that the ``.pyc`` file is damaged.
         from importlib.util import (
             cache_from_source,
         )  # Imported here because only a damaged file needs it.

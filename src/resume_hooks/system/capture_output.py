@@ -49,13 +49,12 @@ def catch_ending_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-# Maximum number of bytes of output. It is large because a client in verbose mode repeats its whole
-# input.
+# Maximum number of bytes of output. It is large because a client in verbose mode repeats its input.
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024  # maximum number of bytes of error output to keep
 CHUNK_BYTES = 256 * 1024
-# Number of seconds between checks whether the program has exited. Its pipes may stay open longer,
-# because its child processes also have them.
+# Number of seconds between checks whether the program has exited. The end of its pipes is not
+# enough, because its child processes may keep them open for longer.
 POLL_SECONDS = 0.05
 # Number of seconds between SIGTERM and SIGKILL. It is short because client 2.1.329 gives a hook one
 # second after Esc.
@@ -82,13 +81,13 @@ def run_captured(
     """Run ``command`` in ``folder`` with ``text`` on stdin for at most ``limit`` seconds.
 
     If Ctrl+C, SIGTERM or SIGHUP arrives, end the program and raise KeyboardInterrupt. Raise OSError
-    if the program can't be started, and always on Windows.
+    if the program can't be started. On Windows, always raise OSError.
     """
     if not hasattr(os, "killpg"):
         raise OSError(errno.ENOSYS, "this system can't end a program's child processes")
     pipe = subprocess.PIPE
-    # Signals only set an event. If they raised an exception, it could occur after the program has
-    # started but before the code that ends the program.
+    # Signals only set an event. An exception raised by a signal could occur after the program has
+    # started but before the code that ends the program is active.
     with catch_ending_signals() as interrupted:
         process = programs.start_program(
             command,
@@ -154,8 +153,8 @@ class _PipeExchange:
                     ):
                         waiting.unregister(key.fileobj)
                         key.data()
-                # Children of the program may continue to run and have the pipes open, so do not
-                # wait for them.
+                # The program's children may continue to run and keep the pipes open. Do not wait
+                # for them.
                 if ended and not any(key.events == selectors.EVENT_READ for key, _ in ready):
                     return
 

@@ -1,6 +1,6 @@
-"""Read facts about the installed client: its program and version, its plugins and their hooks.
+"""Read information about the installed client: its program and version, its plugins and their hooks.
 
-Files are only read. A damaged file counts as empty.
+Files are only read. A damaged file is treated like an empty file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ VERSION_TIMEOUT_SECONDS = 10  # time limit in seconds for ``claude --version``
 def find_client(where: Where) -> str | None:
     """Return the path of the client's program, or None if it is not installed.
 
-    It is searched for on PATH, and then in the folders to which the client's installers write it.
+    The program is searched for on PATH, and then in the folders where the client's installers put
+    it.
     """
     installer_folders = (
         os.path.join(where.config, "local"),
@@ -71,10 +72,9 @@ def enabled_plugins(cwd: str) -> dict[str, bool]:
 
 
 def iterate_prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
-    """Yield the command of every UserPromptSubmit hook.
+    """Yield the source and the command of every UserPromptSubmit hook.
 
-    The first value of each pair is the settings file or the name of the plugin that contains the
-    hook.
+    The source is the settings file that contains the hook, or the name of the plugin.
     """
     for path in settings_files(cwd, Where()):
         for command in _iterate_hook_commands(read_json_object(path).get("hooks")):

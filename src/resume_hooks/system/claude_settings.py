@@ -1,4 +1,4 @@
-"""Read the client's own settings. A damaged settings file counts as empty."""
+"""Read the client's own settings. A damaged settings file is treated like an empty file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RETENTION_KEY = "cleanupPeriodDays"
 # changes this number.
 DEFAULT_RETENTION_DAYS = 30
 MIN_WINDOW_TOKENS = 100_000  # clients ignore a compaction window with fewer tokens
-# Maximum number of days for computations with dates. It stands for "never".
+# The maximum number of days, to keep dates computable. It means "never".
 MAX_RETENTION_DAYS = 1_000_000
 
 
@@ -33,12 +33,12 @@ def settings_files(cwd: str, where: Where) -> list[str]:
 
 
 def find_policy_file(where: Where) -> str:
-    """Return the path of the settings file by which an organization manages this machine, or ``""``.
+    """Return the path of the settings file with which an organization manages this machine, or ``""``.
 
     The file may be the administrator's file, a file in the folder next to it, or the settings that
-    the client fetched for a Team or Enterprise account. If there is such a file (measured with
-    2.1.332), the client does not let modules of plugins compact, and ignores the answers of classic
-    hooks to a compaction.
+    the client fetched for a Team or Enterprise account. If there is one of these files (measured
+    with 2.1.332), the client does not let plugin modules compact a session, and ignores the answers
+    of classic hooks to a compaction.
     """
     folder = _managed_folder()
     try:
@@ -101,7 +101,7 @@ class Retention(NamedTuple):
     """How long the client keeps a transcript.
 
     ``days`` is the number of days after the last write, or None if the client never deletes
-    transcripts. ``path`` is the settings file with this setting, or ``""`` if it is the default.
+    transcripts. ``path`` is the settings file that sets the number, or ``""`` for the default.
     """
 
     days: int | None
@@ -112,9 +112,9 @@ def read_client_retention(cwd: str, where: Where) -> Retention:
     """Return the setting ``cleanupPeriodDays`` of a client that starts in ``cwd``.
 
     The client applies the setting to the transcripts of all folders. The settings file with the
-    highest precedence decides. If any of the files contains a value that is not a whole number
-    above 0, the client deletes no transcripts (2.1.112, 2.1.329; in 2.1.42 only 0 had this
-    meaning).
+    highest precedence that contains the setting decides. If the value in any of the files is not a
+    whole number above 0, the client deletes no transcripts (2.1.112, 2.1.329; in 2.1.42 only 0 had
+    this meaning).
     """
     retention = Retention(DEFAULT_RETENTION_DAYS, "")
     for path in settings_files(cwd, where):
@@ -128,7 +128,7 @@ def read_client_retention(cwd: str, where: Where) -> Retention:
 
 
 def read_retention_days(cwd: str, where: Where) -> int | None:
-    """Return for how many days after the last write a client keeps a transcript.
+    """Return the number of days after the last write for which a client keeps a transcript.
 
     ``cwd`` is the folder in which the client starts. Return None if the client never deletes
     transcripts.

@@ -1,8 +1,9 @@
 """Copy a text to the clipboard of the user at the keyboard, and report the method.
 
-The result is "copied" only if the text was read back or tmux accepted it. Any other success is
-"sent". No program runs longer than ``COPY_TIMEOUT_SECONDS``, except a program that must run to keep
-the text on the clipboard. This module needs only the standard library and Python 3.9.
+The result is "copied" only if the text was read back or tmux accepted it. If a method succeeded
+without this confirmation, the result is "sent". No program runs longer than
+``COPY_TIMEOUT_SECONDS``, except a program that must run to keep the text on the clipboard. This
+module needs only the standard library and Python 3.9.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def copy_text(
 
     ``environ`` (default: that of this process) determines which methods are available, and is the
     environment of the programs. The result is ``NOT_COPIED`` if no method works, if a program is
-    missing, or if the text is empty. The same holds for a text with unpaired surrogates, because no
-    clipboard accepts it. Raise ValueError if ``method`` is not one of ``COPY_METHODS``.
+    missing, or if the text is empty or contains unpaired surrogates, which no clipboard accepts.
+    Raise ValueError if ``method`` is not one of ``COPY_METHODS``.
     """
     if method not in COPY_METHODS:
         raise ValueError(f"method must be one of {', '.join(COPY_METHODS)}, not {method!r}")
@@ -65,7 +66,7 @@ def copy_text(
 
 def list_clipboard_methods(environ: Mapping[str, str] | None = None) -> list[str]:
     """Return the names of the methods that ``copy_text`` would try, in order, without copying a text."""
-    from resume_hooks.system import terminal  # Imported here as explained below.
+    from resume_hooks.system import terminal  # Imported here because only some commands need it.
 
     env = dict(os.environ if environ is None else environ)
     names = []
@@ -78,8 +79,8 @@ def list_clipboard_methods(environ: Mapping[str, str] | None = None) -> list[str
     return names
 
 
-# Each method is imported only when it is used, because its import takes 10 to 20 ms. Cards need
-# only ``CopyResult``.
+# Each method is imported only when it is used, because its import takes 10 to 20 ms. Code that
+# shows a result needs only ``CopyResult``.
 
 
 def _copy_with_programs(
@@ -118,7 +119,7 @@ def _list_reachable_tools(env: Mapping[str, str], deadline: float) -> list[Tool]
 def _is_remote_user(env: Mapping[str, str], deadline: float) -> bool:
     """Check whether the user sits at another machine.
 
-    Inside tmux, tmux is asked, because the user may have attached to it from another machine.
+    Inside tmux, ask tmux, because the user may have attached to it from another machine.
     """
     if env.get("TMUX"):
         from resume_hooks.system import terminal

@@ -1,8 +1,8 @@
-"""Run the clipboard programs of each platform, through pyperclip if it is installed, or else directly.
+"""Run the clipboard programs of each platform, through pyperclip if it is installed, else directly.
 
-We choose the program ourselves, because pyperclip may load Qt and does not consider ssh. A copy is
-confirmed only by reading the same text back, because pyperclip does not check the program's exit
-status. This module needs only the standard library and Python 3.9.
+This module chooses the program itself, because pyperclip may load Qt and does not consider ssh. A
+copy is confirmed only by reading the same text back, because pyperclip does not check the program's
+exit status. This module needs only the standard library and Python 3.9.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import NamedTuple
 from resume_hooks.system import programs, subprocesses
 
 SETTLE_SECONDS = (
-    0.3  # number of seconds that a program may need after its exit until the clipboard has the text
+    0.3  # The number of seconds after a program's exit until the clipboard must contain the text.
 )
 
 
 class Tool(NamedTuple):
-    """A clipboard program: ``copy_command`` is its command to copy a text, and ``read_command`` its command to read it.
+    """A clipboard program, with its commands to copy a text and to read it back.
 
-    ``read_command`` is empty if reading would be slow. ``pyperclip`` is the name by which pyperclip knows
-    the program.
+    ``read_command`` is empty if reading would be slow. ``pyperclip`` is the program's name in
+    pyperclip.
     """
 
     name: str
@@ -36,8 +36,8 @@ class Tool(NamedTuple):
     locale: str = ""
 
 
-# Without a UTF-8 locale, pbcopy assumes another encoding. pbpaste makes the same error in the other
-# direction, so reading the text back would not reveal it.
+# Without a UTF-8 locale, pbcopy assumes a different encoding. pbpaste makes the same error in the
+# other direction, so reading the text back would not reveal the error.
 PBCOPY = Tool("pbcopy", ("pbcopy",), ("pbpaste",), "pbcopy", locale="en_US.UTF-8")
 WL_COPY = Tool("wl-copy", ("wl-copy",), ("wl-paste", "-n", "-t", "text"), "wl-clipboard")
 XCLIP = Tool(
@@ -54,9 +54,9 @@ WINDOWS_CLIP = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-
 
 
 def list_available_tools(env: Mapping[str, str], *, is_remote: bool = False) -> list[Tool]:
-    """Return the clipboard programs that are available, the best first.
+    """Return the clipboard programs that are available, best first.
 
-    If ``is_remote``, return only programs whose clipboard is that of the user's own machine,
+    If ``is_remote``, return only programs that reach the clipboard of the user's own machine,
     through ssh or waypipe.
     """
     tools = []
@@ -138,8 +138,8 @@ def _make_pyperclip_copy(tool: Tool, text: str, pyperclip: ModuleType) -> Callab
 
 
 def _make_process_copy(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[[], bool]:
-    # The import takes 9 ms unless pyperclip has already imported it. It happens before the fork,
-    # whose time is limited.
+    # The import takes 9 ms unless pyperclip has already imported the module. It is done before the
+    # fork, because the time after the fork is limited.
     import subprocess
 
     def copy() -> bool:

@@ -1,10 +1,10 @@
 """Ask git about a repository whose settings are untrusted, through a git folder of our own.
 
 git never uses the repository's own git folder. Our folder links to the repository's references,
-index and objects, which are only data, and has its own complete configuration. Therefore git cannot
-run a filter, hook, monitor, external diff, pager or remote that the repository's configuration or
-attributes name. git reads the settings that we need from the repository's configuration as a plain
-file (``git config --file``), and we copy only harmless ones.
+index and objects, which are only data. The folder contains its own complete configuration, so git
+ignores any filter, hook, monitor, external diff, pager or remote in the repository's configuration
+or attributes. We let git read the repository's configuration only as a plain file (``git config
+--file``), and copy only harmless settings from it.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _GIT_ENVIRONMENT = {
     "GIT_TRACE2_EVENT": "0",
     "GIT_TRACE2_PERF": "0",
 }
-"""Environment variables with which git reads no other settings, uses no network, takes no locks and
-writes no traces."""
+"""Environment variables that make git read no other settings, use no network, take no locks and
+write no traces."""
 
 _PASSED_VARIABLES = ("LANG", "LC_ALL", "SYSTEMROOT")
 _FIXED_OPTIONS = (
@@ -88,11 +88,11 @@ Settings = list[tuple[str, str]]
 
 
 class GitView:
-    """A view of a repository in which git cannot run any code of the repository.
+    """A view of a repository in which git cannot run any of the repository's code.
 
-    It is a context manager. ``branch`` is the name of the branch that is checked out, or ``""``.
-    Raise OSError if git or the repository is missing, or if the repository cannot be read before
-    the deadline.
+    The view is a context manager. ``branch`` is the name of the current branch, or ``""``. Raise
+    OSError if git or the repository is missing, or if the repository cannot be read before the
+    deadline.
     """
 
     def __init__(self, root: str, where: Where, deadline: float) -> None:
@@ -230,7 +230,7 @@ class GitView:
         return user, repository[0] if repository else []
 
     def _copy_settings(self, user_settings: Settings, repository_settings: Settings) -> None:
-        """Copy the harmless settings and the path of the user's ignore file to git's configuration."""
+        """Write git's configuration: the harmless settings and the path of the user's ignore file."""
         repository_values = dict(repository_settings)
         self.is_bare = (
             repository_values.get("core.bare", "").lower() in {"true", "yes", "on", "1", ""}
@@ -274,7 +274,7 @@ class GitView:
     def _upstream_environment(
         self, repository_settings: Settings, repository_values: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return environment variables by which git knows the upstream branch of the current branch."""
+        """Return environment variables that tell git the upstream branch of the current branch."""
         remote = repository_values.get(f"branch.{self.branch}.remote", "")
         keys = {
             f"branch.{self.branch}.remote",
@@ -342,7 +342,7 @@ def _link_if_exists(target: str, link: str) -> None:
 def _parse_settings(output: bytes) -> Settings:
     """Parse the output of ``git config --null``, in which each row is a key, a line feed and a value.
 
-    The value of a key without a value is "true".
+    A key without a value gets the value "true".
     """
     rows = (os.fsdecode(row).partition("\n") for row in output.split(b"\0") if row)
     settings = []

@@ -1,10 +1,12 @@
 """Find the project of a folder.
 
 The project consists of the folder's repository, the folders below it, and the repository's other
-worktrees. The data is read from git's own files, and for deleted repositories from notes about the
-first start in each folder. No program is run. hooks/new-folder writes a note when a client starts
-in a folder. It is a small file with three lines: the folder, the first record of git's log in the
-folder (or, for a linked worktree, the path of its git folder), and a remote.
+worktrees. This information comes from git's own files. For deleted repositories, it comes from
+notes about the first start in each folder. No program is run.
+
+hooks/new-folder writes a note when a client starts in a folder. A note is a small file with three
+lines: the folder, the first record of git's log in the folder (or, for a linked worktree, the path
+of its git folder), and a remote.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ _URL_PASSWORD = re.compile(r"(?<=://)[^/]*@")
 
 MAX_PACKED_REFS_BYTES = (
     16 * 1024 * 1024
-)  # maximum number of bytes to read from git's file of packed branches
+)  # The maximum number of bytes that are read from git's file of packed branches.
 MAX_WORKTREES = 500  # maximum number of linked worktrees to read, because a repository can list any number of them
 MAX_GIT_FILE_BYTES = 4_096  # maximum number of bytes to read from a ``.git`` file
 
@@ -70,7 +72,7 @@ class FolderNote(NamedTuple):
 
 
 def read_folder_notes(where: Where) -> Iterator[FolderNote]:
-    """Yield the notes of all folders, without damaged notes."""
+    """Yield the notes of all folders. Damaged notes are skipped."""
     home = os.path.join(where.state, "pending")
     try:
         if is_private_folder(home, where):
@@ -92,7 +94,7 @@ def read_folder_notes(where: Where) -> Iterator[FolderNote]:
 
 
 def make_folder_note(folder: str) -> FolderNote:
-    """Return the note that a start of the client in a folder would write now."""
+    """Return the note that the client would write if it started in a folder now."""
     git = os.path.join(folder, ".git")
     first_bytes = _read_first_bytes(
         git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")
@@ -130,15 +132,15 @@ class Project:
 
     @cached_property
     def _project_keys(self) -> frozenset[str]:
-        """The names of the project folders for the working directories, cut to the length that is compared."""
+        """The names of the project folders for the working directories, cut to the length used in comparisons."""
         return frozenset(project_key(folder)[:MAX_KEY_CHARACTERS] for folder in self.folders)
 
     def contains_session(self, start_folders: Iterable[str], name: str) -> bool:
         """Check whether a session in the project folder ``name`` belongs to this project.
 
-        ``start_folders`` are the folders in which the session started. Different folders may have a
-        project folder with the same name. Then the start folders decide, if one of them has a
-        project folder with this name.
+        ``start_folders`` are the folders in which the session started. Several folders may share a
+        project folder name. If one of the start folders has the project folder ``name``, only the
+        start folders decide.
         """
         if name in self.names:
             return True
@@ -178,8 +180,8 @@ def project_of_folder(cwd: str, where: Where) -> Project:
     """Return the project of a folder.
 
     The project consists of the folder's repository, the folders below it, and the repository's
-    other worktrees. The project folder that ``CLAUDE_CODE_PROJECT_DIR_NAME`` names contains
-    sessions of all projects, so it also belongs to this project.
+    other worktrees. The project folder named by ``CLAUDE_CODE_PROJECT_DIR_NAME`` contains sessions
+    of all projects, so it also belongs to this project.
     """
     folders = (*list_worktrees(cwd), *list_removed_worktrees(cwd, where))
     home = canonical_path(
@@ -242,7 +244,7 @@ def find_main_checkout(folder: str, where: Where) -> list[str]:
 
 
 def command_to_recreate_worktree(folder: str, branch: str, where: Where) -> str:
-    """Return the command that creates a deleted linked worktree again.
+    """Return the command that recreates a deleted linked worktree.
 
     Return ``""`` if ``folder`` was not a linked worktree.
     """
@@ -316,10 +318,10 @@ def _read_common_folder(git: str) -> str:
     return os.path.normpath(os.path.join(own, _read_first_line(os.path.join(own, "commondir"))))
 
 
-def _yield_main_worktree(common: str) -> Iterator[str]:
-    """Yield the main worktree of a git folder, if it has one.
+def _iterate_main_worktree(common: str) -> Iterator[str]:
+    """Yield the main worktree of a git folder, if there is one.
 
-    Bare repositories and submodules have no main worktree in this sense.
+    Nothing is yielded for bare repositories and submodules.
     """
     parent = os.path.dirname(common)
     git_path = os.path.join(parent, ".git")
@@ -342,7 +344,7 @@ def _yield_linked_worktrees(common: str) -> Iterator[str]:
 
 
 def _read_first_line(path: str) -> str:
-    """Return the first line of a file, or ``""`` if it cannot be read or cannot be a path."""
+    """Return the first line of a file, or ``""`` if the line cannot be read or cannot be a path."""
     try:
         line = os.fsdecode(
             paths.read_regular_file(path, MAX_GIT_FILE_BYTES).partition(b"\n")[0]

@@ -1,7 +1,7 @@
-"""Write commands for the user to type: commands of resume-hooks and of the client.
+"""Write commands that the user can type: commands of resume-hooks and of the client.
 
-A command of resume-hooks uses the program's name, or the path of the launcher in the plugin's
-folder.
+A command of resume-hooks starts with the program's name, or with the path of the launcher in the
+plugin's folder.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _CODEX_VARIABLE = "CODEX_THREAD_ID"
 _OUR_COMMAND = re.compile(
     r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])"
 )
-"""Matches the beginning of a command of resume-hooks in a remedy. In other places the name is not a
-command."""
+"""Matches the beginning of a resume-hooks command in a remedy. In other positions, the program's
+name does not start a command."""
 
 
 def shell_command(words: str) -> str:
     """Return the shell command that runs resume-hooks with the arguments ``words``.
 
-    Without the pip package, ``resume-hooks`` is not on PATH, so the command has the path of the
-    launcher. In the shell of Claude Code's model, ``resume-hooks`` is a function (see
-    hooks/session-start) that the plugin permits.
+    Without the pip package, ``resume-hooks`` is not on PATH, so the command contains the path of
+    the launcher. In the shell of Claude Code's model, ``resume-hooks`` is a function (see
+    hooks/session-start), and the plugin permits the model to call it.
     """
     if not is_model_shell():
         return _launcher_command(words)
@@ -43,8 +43,8 @@ def shell_command(words: str) -> str:
 def lasting_shell_command(words: str) -> str:
     """Return a shell command that still works after an update of the plugin.
 
-    Codex's model may read a text with the command later. An update removes the current version's
-    folder, so the command uses the folder of any version.
+    Codex's model may read a text that contains the command later. Because an update removes the
+    current version's folder, the command looks for the folder of any version.
     """
     versions = os.path.dirname(_PLUGIN_FOLDER)
     is_copy = versions.split(os.sep)[-4:-2] == ["plugins", "cache"]
@@ -54,7 +54,7 @@ def lasting_shell_command(words: str) -> str:
 
 
 def format_remedy(remedy: str) -> str:
-    """Replace each command of resume-hooks in a remedy with the one from ``shell_command``."""
+    """Replace each resume-hooks command in a remedy with the command from ``shell_command``."""
     return _OUR_COMMAND.sub(lambda _: shell_command(""), remedy)
 
 

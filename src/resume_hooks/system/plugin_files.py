@@ -40,7 +40,7 @@ _BUNDLED_FOLDER = os.path.join(_PACKAGE_FOLDER, "_plugin")
 def plugin_folder() -> str:
     """Return the folder in which the plugin's files are collected.
 
-    The client reads this folder as long as the plugin is installed.
+    The client reads from this folder while the plugin is installed.
     """
     return os.path.join(Where().state, "plugin")
 
@@ -60,7 +60,7 @@ def is_assembled_plugin(folder: str) -> bool:
 def assemble_plugin(target: str) -> None:
     """Collect the plugin's files in the folder ``target``, replacing an older version.
 
-    Raise WriteFailed on failure. The existing folder is then unchanged.
+    Raise WriteFailed on failure. In that case the existing folder is unchanged.
     """
     if os.path.lexists(target) and not is_assembled_plugin(target):
         raise WriteFailed(
@@ -83,7 +83,7 @@ def assemble_plugin(target: str) -> None:
         )
         for folder, _, names in os.walk(
             new_folder
-        ):  # Only the user may read these files. Otherwise doctor reports them, because they are in the state folder.
+        ):  # Only the user may read these files. Otherwise doctor reports them as readable by other users.
             for path in (folder, *(os.path.join(folder, name) for name in names)):
                 os.chmod(path, os.stat(path).st_mode & 0o700)
         if os.path.isdir(target):
@@ -100,9 +100,10 @@ def assemble_plugin(target: str) -> None:
 
 
 def _first_reason(error: OSError) -> str:
-    """Return the reason of an error.
+    """Return the reason from an error.
 
-    An error of ``copytree`` has a list with the source, the target and the reason for each file.
+    An error from ``copytree`` contains a list with the source, the target and the reason for each
+    file.
     """
     if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
         message = str(

@@ -3,12 +3,12 @@
 Other users' processes are read but never changed. This module needs only the standard library and
 Python 3.9.
 
-The module also checks whether the client itself started this process, rather than a shell of the
-model. The check relies on measurements with 2.1.329 and 2.1.330. A process that a hooks module
-starts is the client's own child and is in the client's kernel session. Each shell of the model
-starts a new kernel session, and no process in it can return to the client's. So the parent process
-must be a client that lists itself and is in our kernel session. There must be no other client above
-it, because the model may have started a client of its own.
+The module also checks whether the client itself, and not a shell of the model, started this
+process. The check relies on measurements with 2.1.329 and 2.1.330. A process started by a hooks
+module is the client's own child and is in the client's kernel session. Each shell of the model
+starts a new kernel session, and its processes cannot return to the client's session. So the parent
+process must be a client that lists itself and is in our kernel session. There must be no other
+client above it, because the model may have started a second client.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def iterate_ancestors(pid: Optional[int] = None) -> Iterator[Process]:
 def find_client_pid() -> Optional[int]:
     """Return the process id of the client that runs this hook, or None.
 
-    It is CLAUDE_PID (2.1.220 and later), or the id of the first ancestor that is not a shell or
+    The id is CLAUDE_PID (2.1.220 and later), or that of the first ancestor that is not a shell or
     another helper program.
     """
     pid = os.environ.get("CLAUDE_PID", "")
@@ -135,7 +135,7 @@ def _read_process_table() -> Dict[int, Process]:
 
 
 def is_started_by_client(where: Where) -> bool:
-    """Check whether this process's parent is a client that a person, and not a model, has started.
+    """Check whether this process's parent is a client that a person started, and not a model.
 
     Return False if that is unknown.
     """
@@ -162,7 +162,7 @@ def is_below_client(where: Where) -> bool:
 def read_client_command(where: Where) -> list[str]:
     """Return the command that started the nearest client above this process, without its options.
 
-    The command can start another client. Return an empty list if it is unknown.
+    The command can be used to start another client. The result is empty if the command is unknown.
     """
     pid = next(
         (process.pid for process in iterate_ancestors() if _is_client(process.pid, where)), 0
@@ -186,7 +186,7 @@ def read_client_command(where: Where) -> list[str]:
 def _is_client(pid: int, *homes: Where) -> bool:
     """Check whether a process is a client that one of these config homes lists.
 
-    If another process has the client's id now, return False.
+    Return False if the client has ended and another process now uses its id.
     """
     current_start = read_process_start_time(pid)
     entries = (
@@ -201,7 +201,7 @@ def _is_client(pid: int, *homes: Where) -> bool:
 def _initial_config_home(pid: int) -> list[Where]:
     """Return the config home that a process had when it started, or an empty list if it cannot be read.
 
-    A shell below a client can set another config home for our process, but cannot change the
+    A shell below a client can set a different config home for our process, but it cannot change the
     environment with which the client started.
     """
     try:

@@ -1,9 +1,9 @@
 """Start programs. All other Python modules use this module, and shell scripts use hooks/programs.
 
-A project must never determine which program is started. A program is searched for outside the
-project, runs in the root folder, and gets only the listed environment variables. The project
-therefore cannot put files into the program's working folder or above it. A caller that needs
-another folder or the whole environment passes ``folder`` or ``environ``.
+A project must never determine which program is started. Programs are searched for outside the
+project, run in the root folder, and get only the listed environment variables. Therefore the
+project cannot put files into a program's working folder or above it. A caller that needs another
+folder or the whole environment passes ``folder`` or ``environ``.
 
 This module needs only the standard library and Python 3.9. Some modules are imported late, which
 saves a prompt some milliseconds.
@@ -39,16 +39,15 @@ _PASSED_VARIABLES = frozenset(
 )  # fmt: skip
 """The environment variables that every program gets: for the user, displays, and network access.
 
-They include the package sources of pip and uv, because packages that we install must match our
-digests anyway.
+They include the package sources of pip and uv. These are harmless, because the packages that we
+install must match our digests.
 """
 
 _PASSED_PATH_VARIABLES = frozenset(
     {"HOME", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
     | {"SSL_CERT_DIR", "SSL_CERT_FILE", "PIP_CERT", "APPDATA", "LOCALAPPDATA", "USERPROFILE"}
 )
-"""Variables with the path of a file or folder. They are passed unless the path is in the project.
-"""
+"""Variables that contain the path of a file or folder. A path in the project is not passed."""
 
 
 def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
@@ -61,7 +60,7 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
     if "HOME" in env:
         passed_variables["HOME"] = (
             user_home()
-        )  # The project may have set HOME, in which pip and other programs look for their settings.
+        )  # The project may have set HOME, where pip and other programs look for their settings.
     for name in _PASSED_PATH_VARIABLES & env.keys():
         if is_outside_projects(env[name], projects):
             passed_variables[name] = env[name]
@@ -69,7 +68,7 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
 
 
 def search_path(env: Mapping[str, str]) -> str:
-    """Return the folders of PATH that are absolute and not in the project.
+    """Return the folders on PATH that are absolute and not in the project.
 
     The result is never ``""``, which would mean the current folder.
     """
@@ -80,7 +79,7 @@ def search_path(env: Mapping[str, str]) -> str:
 def _compute_search_path(path: str, projects: Tuple[str, ...]) -> str:
     """Compute the result of ``search_path``.
 
-    It is cached, because resolving all folders takes a millisecond.
+    The result is cached, because resolving all folders takes a millisecond.
     """
     return (
         os.pathsep.join(
@@ -117,7 +116,7 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
 def temporary_root(env: Mapping[str, str]) -> str:
     """Return the folder in which temporary folders are created.
 
-    It is TMPDIR, unless that is in the project, which could put files there.
+    This is TMPDIR, unless TMPDIR is in the project. The project could then put files there.
     """
     configured_folder = env.get("TMPDIR") or env.get("TEMP", "")
     is_outside = is_outside_projects(configured_folder, project_roots(env))
@@ -137,9 +136,9 @@ def start_program(
     """Start a program. ``options`` are passed to ``subprocess.Popen``.
 
     ``env`` is our environment, which shows where the project is. ``folder`` and ``environ`` are for
-    programs that need another folder or more variables: the user's editor, our own code, git with a
-    folder of ours, and the client. Raise FileNotFoundError if ``find_program`` does not find the
-    program.
+    programs that need a different folder or more variables: the user's editor, our own code, git
+    with our git folder, and the client. Raise FileNotFoundError if ``find_program`` does not find
+    the program.
     """
     import subprocess
 

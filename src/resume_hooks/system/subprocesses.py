@@ -1,4 +1,4 @@
-"""Run a program or a function that may hang in another process, with a time limit.
+"""Run a program or a function that may hang in a separate process, with a time limit.
 
 A process that exceeds its time limit is killed. The processes do not inherit our pipes, so our own
 output ends when our process ends. This module needs only the standard library and Python 3.9.
@@ -57,15 +57,15 @@ def run_and_read_output(
 def run_with_deadline(
     deadline: float, work: Callable[[], bool], env: Mapping[str, str]
 ) -> bool | None:
-    """Run ``work`` in another process and return its result.
+    """Run ``work`` in a separate process and return its result.
 
-    Return False if it raises an error, and None if it is not done by ``deadline`` (compared with
-    ``time.monotonic``).
+    Return False if ``work`` raises an error, and None if it is not done by ``deadline`` (compared
+    with ``time.monotonic``).
 
     The process is forked and has its own kernel session. Its stdin, stdout and stderr are
-    /dev/null. Because a library may start programs, it has the folder and the environment that
-    ``programs`` uses. If the result is None, the whole process group is killed. Otherwise children
-    of the process may continue to run.
+    /dev/null. It uses the same folder and environment as programs started by ``programs``, because
+    a library in it may start programs. If the result is None, the whole process group is killed.
+    Otherwise children of the process may continue to run.
     """
     if not hasattr(
         os, "fork"

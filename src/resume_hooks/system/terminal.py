@@ -1,8 +1,8 @@
 """Find the user's terminal through the processes above this one, and write to its clipboard (OSC 52).
 
-Also copy to the tmux in which this process runs. Bytes are written only to a terminal device of
-this user, and never after the deadline. The result says whether tmux passed a text on to a terminal
-or only kept it. This module needs only the standard library and Python 3.9.
+This module also copies to the tmux in which this process runs. It writes only to a terminal device
+of this user, and never after the deadline. The result tells whether tmux passed a text on to a
+terminal or only kept it. This module needs only the standard library and Python 3.9.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from collections.abc import Mapping
 from resume_hooks.system import subprocesses
 from resume_hooks.system.processes import iterate_ancestors
 
-# Maximum number of base64 bytes in a sequence that most terminals accept, such as xterm and hterm.
+# Maximum number of base64 bytes in a sequence. Most terminals, such as xterm and hterm, accept this
+# size.
 MAX_BASE64_BYTES = 74_994
-# Maximum number of bytes, with their wrapping, that GNU screen passes on at a time.
+# Maximum number of bytes that GNU screen passes on at a time, including the escape codes around
+# them.
 SCREEN_CHUNK_BYTES = 768
 PTY_MAJOR_NUMBERS = range(
     136, 144
@@ -30,7 +32,7 @@ _TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
 
 ONLY_IN_TMUX_NOTE = "only in tmux: prefix ] pastes it"
-"""The note about a text that tmux has kept but could not pass on to a terminal.
+"""The note about a text that tmux kept but could not pass on to a terminal.
 
 The prefix is Ctrl+B unless the user has changed it.
 """
@@ -103,8 +105,8 @@ def build_osc52_sequence(text: str, environ: Mapping[str, str]) -> bytes:
         return b""
     unwrapped = b"\x1b]52;c;" + payload + b"\x07"
     if environ.get("TMUX") or terminal_type.startswith("tmux"):
-        # tmux accepts the first sequence if set-clipboard is on, and the second if
-        # allow-passthrough is on. It ignores a sequence that it does not accept.
+        # tmux accepts the first sequence if set-clipboard is on, and the second sequence if
+        # allow-passthrough is on. It ignores the other sequence.
         return unwrapped + b"\x1bPtmux;" + unwrapped.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
     if environ.get("STY"):
         return _wrap_for_screen(unwrapped)
@@ -153,7 +155,7 @@ def _write_sequence(descriptor: int, sequence: bytes, deadline: float) -> bool:
         try:
             sequence = sequence[os.write(descriptor, sequence) :]
         except BlockingIOError:
-            # The terminal was reported as writable, but its buffer is full.
+            # The terminal reported that it was writable, but its buffer is full.
             time.sleep(0.005)
     return True
 
@@ -162,8 +164,8 @@ def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
     """Copy ``text`` to tmux's buffer and to the terminal.
 
     Return "tmux", or ``ONLY_IN_TMUX_NOTE`` if tmux could not pass the text on to a terminal. Return
-    ``""`` if tmux does not run any more, or is older than 3.2 and does not know the option ``-w``.
-    Without the option, the text would be only in tmux's buffer, and OSC 52 is more likely to reach
+    ``""`` if tmux is not running any more, or is older than 3.2 and lacks the option ``-w``.
+    Without this option the text would be only in tmux's buffer, and OSC 52 is more likely to reach
     the user's clipboard.
     """
     if _run_tmux(["load-buffer", "-w", "-"], env, deadline, text.encode("utf-8")) is None:

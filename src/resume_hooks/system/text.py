@@ -1,4 +1,4 @@
-"""Make untrusted text safe for a terminal, without control characters. Also compute its width.
+"""Make untrusted text safe for a terminal by removing control characters, and compute its width.
 
 Titles, folders and branches come from transcripts, which may have been written by anyone. This
 module needs only the standard library and Python 3.9.
@@ -16,7 +16,7 @@ _ESCAPE_SEQUENCE = (
 )
 """Matches a whole escape sequence that sets a colour, moves the cursor, or sets a title or a link.
 
-Of any other sequence, only the escape character is removed. Most patterns are compiled when they
+From all other sequences, only the escape character is removed. Most patterns are compiled when they
 are first used, because every hook imports this module.
 """
 
@@ -33,11 +33,11 @@ _SURROGATE = "[\ud800-\udfff]"
 _UNSAFE_CHARACTER = re.compile(
     f"[{_CONTROL_CHARACTERS}\x0b-\r\u2028\u2029\ud800-\udfff]"
 )  # Matches any character that ``plain_text`` removes or replaces.
-# A word of at least this number of characters may be a token, a key or an address with a password,
-# so it is not cut in the middle.
+# A word with at least this many characters may be a token, a key or an address with a password, so
+# it is not cut in the middle.
 LONG_WORD_CHARACTERS = 16
 WORD_BEGINNING_CHARACTERS = (
-    8  # number of characters that are kept of a long word at the beginning of a line
+    8  # The number of characters to keep of a long word at the beginning of a line.
 )
 
 _VISIBLE_ASCII = "".join(map(chr, range(33, 127)))
@@ -63,19 +63,22 @@ def plain_text(text: str) -> str:
     return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL_PATTERN, "", lines))
 
 
-_WEB_ADDRESS = r"(https?://\S+)"  # matches an address, which must not be escaped because the client makes a link of it
-_MARKDOWN_SIGN = r"[\\`*_~\[\]<&|]"  # matches a sign of Markdown at any position
+_WEB_ADDRESS = r"(https?://\S+)"  # Matches a web address. It must not be escaped, because the client makes it a link.
+_MARKDOWN_SIGN = (
+    r"[\\`*_~\[\]<&|]"  # Matches a character that has a meaning in Markdown at any position.
+)
 _TEXT_BEFORE_BLOCK_SIGN = (
     r"\s*(?=[-+](?:\s|$)|#+(?:\s|$)|>|-{2,}\s*$|=+\s*$)|\s*\d{1,9}(?=[.)](?:\s|$))"
 )
-"""Matches the text before a character that would make the line a list item, a heading, a quote or a
-rule."""
+"""Matches the text before a character that would turn the line into a list item, a heading, a quote
+or a rule."""
 
 
 def escape_markdown(text: str) -> str:
-    """Escape ``text`` for a program that displays Markdown, so that it shows every character.
+    """Escape ``text`` so that a program that displays Markdown shows every character of it.
 
-    Markdown displays an indented line after an empty line as code, so such lines are not escaped.
+    Lines that Markdown displays as code, which are indented lines after an empty line, are not
+    escaped.
     """
     lines = []
     is_code, is_below_empty = False, False
@@ -106,14 +109,15 @@ def _escape_line(line: str) -> str:
 
 
 TAG_BRACKET = "\u2039"
-"""The character that replaces the angle bracket of a tag, so that the tag is displayed as text."""
+"""The character that replaces the angle bracket of a tag, so that programs display the tag as text.
+"""
 
 
 def replace_matches(text: str, changes: Sequence[tuple[re.Pattern[str], str]]) -> str:
     """Replace every match of each pattern.
 
-    Full-width letters and invisible characters can hide a match. If there is a hidden match, the
-    result has plain letters.
+    Full-width letters and invisible characters can hide a match. If a hidden match is found, these
+    letters are replaced with plain letters in the whole result.
     """
     replaced = _replace_all(text, changes)
     letters = plain_text(replaced)
@@ -204,7 +208,7 @@ def _utf16(text: str) -> bytes:
 
 
 def format_count(count: int, noun: str) -> str:
-    """Format a number with its noun, in the plural unless the number is one."""
+    """Format a number with its noun. The noun is in the plural unless the number is one."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
@@ -226,7 +230,10 @@ _ZERO_WIDTH_CATEGORIES = {"Mn", "Me", "Cf"}  # Unicode categories of characters 
 
 
 def text_width(text: str) -> int:
-    """Return the number of columns of ``text`` on a terminal. A wide letter has two, an accent none."""
+    """Return the number of columns that ``text`` takes on a terminal.
+
+    A wide letter takes two columns, and a separate accent takes none.
+    """
     if text.isascii():
         return len(text)
     return sum(map(_letter_width, text))

@@ -1,4 +1,4 @@
-"""Find damaged bytes: lines without a record, incomplete last lines, and encoding errors."""
+"""Find damaged bytes: lines that are not valid records, incomplete last lines, and encoding errors."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def defects_of_line(line: Line, node: Node | None) -> Iterator[Defect]:
 
 
 def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
-    """Yield a defect for each half of a surrogate pair in a record that the client sends to the API."""
+    """Yield a defect for each unpaired surrogate in a record that the client sends to the API."""
     if _ESCAPED_SURROGATE.search(line.raw):
         try:
             orjson.loads(line.body.decode("utf-8", "replace"))
@@ -119,7 +119,7 @@ def defects_of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
 
 
 def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]:
-    """Read the lines that are not a record. Yield each line with the records inside it."""
+    """Yield the lines that are not valid records, each with the complete records inside the line."""
     bad_numbers = set(transcript.damaged_lines)
     if bad_numbers:
         with open(transcript.path, "rb") as stream:
@@ -200,7 +200,7 @@ def _count_fragment_bytes(line: Line) -> int:
 def salvage_nodes(transcript: Transcript) -> list[Node]:
     """Return the transcript's nodes and the nodes found inside bad lines, in file order.
 
-    A node inside a bad line is only returned if the transcript does not have it elsewhere. All
+    A node from a bad line is returned only if the transcript does not contain it elsewhere. All
     nodes from one line have the same number.
     """
     known_ids = {node.uuid for node in transcript.nodes}

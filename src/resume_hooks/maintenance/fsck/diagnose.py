@@ -1,7 +1,7 @@
-"""Read a session once and run the checks of all groups of defects.
+"""Read a session once and check it for all groups of defects.
 
-The modules in this package check the format of Claude Code. For sessions of other agents, the
-agent's part answers ``questions.agent_defects``.
+The modules in this package check Claude Code's format. For a session of another agent, the part for
+that agent finds the defects (``questions.agent_defects``).
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ UNREADABLE_SESSION = DefectKind(
 
 
 class DefectCollector:
-    """An observer of ``transcript.scan_transcript`` that collects defects.
+    """An observer for ``transcript.scan_transcript`` that collects defects.
 
-    ``defects_of_any_record`` are reported for every record. ``defects_of_live_records`` are only
-    reported for records of the live conversation.
+    ``defects_of_any_record`` are reported for every record. ``defects_of_live_records`` are
+    reported only for records of the live conversation.
     """
 
     def __init__(self) -> None:

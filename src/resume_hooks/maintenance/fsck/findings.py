@@ -1,10 +1,10 @@
 """The defects of a session, each with its record and its effect on clients.
 
-The clients' behaviour was measured with 2.1.42, 2.1.112 and 2.1.329. The API's refusals are
-documented in its reference and in docs/transcripts.md. An ``error`` means that a client refuses the
-session, that the API refuses a message, or that history is lost. A ``warning`` means that clients
-repair or tolerate the defect, at a cost. A ``note`` means that clients write such records
-themselves.
+The behaviour of clients was measured with 2.1.42, 2.1.112 and 2.1.329. The API's refusals are
+documented in the API reference and in docs/transcripts.md. ``error`` means that a client refuses
+the session, that the API refuses a message, or that history is lost. ``warning`` means that clients
+repair or tolerate the defect, but with a disadvantage. ``note`` means that clients write such
+records themselves.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 MAX_LISTED_FINDINGS = 200
-"""The maximum number of listed findings of one kind in a document. ``count`` includes all of them.
-"""
+"""The maximum number of findings of each kind that a document lists. ``count`` is the number of all
+findings of the kind."""
 
 
 class DefectKind(NamedTuple):
@@ -35,7 +35,7 @@ class DefectKind(NamedTuple):
     repairable: bool = True
 
     def defect_in_node(self, node: Node, message: str) -> Defect:
-        """Return a defect of this kind in one record."""
+        """Return a defect of this kind in a single record."""
         return Defect(self, message, node.number, node.uuid)
 
 

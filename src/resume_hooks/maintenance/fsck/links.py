@@ -1,4 +1,4 @@
-"""Check the links between records: missing, later or circular parents, repeated uuids, and branches.
+"""Check the links between records: missing, later or circular parents, duplicate uuids, and branches.
 
 A rewind also creates a branch that clients do not show. Therefore a branch is a defect only if it
 is longer or newer than the branch that clients show.
@@ -77,9 +77,10 @@ def defects_of_links(transcript: Transcript) -> Iterator[Defect]:
 
 
 def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
-    """Yield the gaps of the live chain.
+    """Yield a defect for each gap in the live chain.
 
-    Clients bridge gaps inside the chain. At a gap at its start, the conversation is cut off.
+    Clients bridge a gap inside the chain. If the gap is at the start of the chain, everything
+    before it is cut off from the conversation.
     """
     graph = RecordGraph(transcript.nodes, transcript.size)
     previous_node: Node | None = None
@@ -179,10 +180,10 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
 
 
 def describe_missing_messages(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """Return descriptions of the records that a compaction kept but that are not in the file.
+    """Describe the records that a compaction kept but that are not in the file.
 
-    The way to the first of these records, or the record to which they were attached, may also be
-    missing.
+    The records that lead to the first kept record, or the record to which the kept records were
+    attached, may also be missing.
     """
     if segment.anchor_uuid in nodes:
         missing = []
@@ -198,7 +199,8 @@ def describe_missing_messages(segment: KeptSegment, nodes: Mapping[str, Node]) -
 def list_ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """Return the uuids of the records from a segment's head to its tail, oldest first.
 
-    If the head cannot be reached from the tail, return those that can be reached.
+    If the chain of parents from the tail does not lead to the head, return the records that it
+    contains.
     """
     uuids: list[str] = []
     for node in iterate_ancestors(
@@ -211,9 +213,10 @@ def list_ids_in_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list
 
 
 def _defects_of_undone_compaction(transcript: Transcript, last_boundary: Node) -> Iterator[Defect]:
-    """Yield the record that bypasses the last compaction, because its parent is before the compaction.
+    """Yield a defect if the conversation bypasses the last compaction.
 
-    If the user rewound the conversation to a point before the compaction, yield nothing.
+    This is the case if a record after the compaction has a parent before it. If the user rewound
+    the conversation to a point before the compaction, yield nothing.
     """
     for node in transcript.chain:
         parent = transcript.find_parent(node)
@@ -248,7 +251,7 @@ OUTDATED_LEAF_HINT = DefectKind(
 
 
 class LeafHint(NamedTuple):
-    """A ``last-prompt`` record, in line ``line_number``. It names the last record of the conversation."""
+    """A ``last-prompt`` record in the line ``line_number``, which names the conversation's last record."""
 
     line_number: int
     leaf: str
@@ -257,9 +260,10 @@ class LeafHint(NamedTuple):
 class Branch(NamedTuple):
     """A branch that is not part of the live history.
 
-    ``fork`` is the record at which the branch leaves the live history, or None if the branch has no
-    parent. ``leaf`` is the branch's last record, and ``turn_count`` the number of its turns.
-    ``live_turns`` is the number of turns of the live history after the fork.
+    ``fork`` is the record of the live history at which the branch starts, or None if the branch
+    does not start at such a record. ``leaf`` is the last record of the branch, and ``turn_count``
+    is the number of its turns. ``live_turns`` is the number of turns of the live history after the
+    fork.
     """
 
     leaf: Node
@@ -289,7 +293,8 @@ class LiveHistory(NamedTuple):
 def records_before_compactions(transcript: Transcript) -> dict[str, str]:
     """Return the uuid of the record before each compaction, by the uuid of the compaction's boundary.
 
-    The boundary names that record. If it does not, the record is the message before it in the file.
+    The boundary usually names the record before the compaction. Otherwise the preceding message in
+    the file is used.
     """
     records_before: dict[str, str] = {}
     last_message = ""
@@ -306,7 +311,7 @@ def records_before_compactions(transcript: Transcript) -> dict[str, str]:
 
 
 def find_live_history(transcript: Transcript, records_before: Mapping[str, str]) -> LiveHistory:
-    """Return the live history, by going from its last record back through all compactions.
+    """Return the live history, by following it from its last record back through all compactions.
 
     ``records_before`` maps the uuid of each boundary to that of the record before the compaction.
     """
@@ -332,7 +337,7 @@ def find_branches_off_live_chain(
 ) -> list[Branch]:
     """Return the branches that leave the live history and have at least one turn, in file order.
 
-    If a branch has branches itself, only the longest of them is returned.
+    If a branch divides into several branches, only the longest of these is returned.
     """
     live = find_live_history(transcript, records_before)
     depths = _BranchDepths(transcript.nodes_by_uuid, live, records_before)
@@ -352,7 +357,7 @@ def find_branches_off_live_chain(
 
 
 class _BranchDepths:
-    """For each record of a branch: the branch's first record, its fork, and its turns up to the record."""
+    """Finds the first record, the fork and the number of turns for each record of a branch."""
 
     def __init__(
         self, nodes: Mapping[str, Node], live: LiveHistory, records_before: Mapping[str, str]
@@ -363,10 +368,10 @@ class _BranchDepths:
         self._depths: dict[str, tuple[str, Node | None, int]] = {}
 
     def measure_depth(self, node: Node) -> tuple[str, Node | None, int]:
-        """Return the first record of a record's branch, the branch's fork, and the turns up to the record.
+        """Return the first record of a record's branch, the fork, and the number of turns up to the record.
 
-        Go up to a record for which they are known, then go down again and count the turns. The
-        function is not recursive, because branches are long.
+        The method follows the parents up to a record for which the values are known. From there, it
+        counts the turns on the way down. It is not recursive, because branches can be long.
         """
         pending_nodes: dict[str, Node] = {}
         ancestor: Node | None = node
@@ -382,8 +387,8 @@ class _BranchDepths:
             ancestor = self._preceding_node(ancestor)
         if ancestor is not None and ancestor.uuid in self._depths:
             first_id, fork, turns = self._depths[ancestor.uuid]
-        # Use the nearest record of the live history, because a parallel call is not on the live
-        # path.
+        # Use the nearest record of the live history, because a record with a parallel call is not
+        # on the live path.
         else:
             live_ancestors = (
                 pending_node
@@ -405,7 +410,7 @@ class _BranchDepths:
 
 
 def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:
-    """Yield branches that are longer or newer than the live branch, and hints that name another branch."""
+    """Yield a defect for each branch that is longer or newer than the live branch, and for wrong hints."""
     messages = [node for node in transcript.chain if node.is_message]
     if not messages:
         return

@@ -1,7 +1,7 @@
-"""Find messages that the API or a client refuses, for example without content or with blank texts.
+"""Find messages that the API or a client refuses, for example empty messages or blank texts.
 
-This module also checks the thinking in answers and the tool calls of the live chain. Each call must
-have exactly one result, in the next turn.
+This module also checks the thinking in answers, and the tool calls of the live chain. Each call
+must have exactly one result, in the next turn.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ def defects_of_broken_message(record: Record, node: Node) -> Iterator[Defect]:
 
 
 def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
-    """Yield the blank texts in a message that clients send.
+    """Yield a defect for each blank text in a message that clients send.
 
-    A blank text that a trim of thinking left behind is not a defect, because the record is marked.
+    A blank text in a record that is marked as trimmed is not a defect, because trimming the
+    thinking left it behind.
     """
     content = records.get_message(record).get("content")
     if isinstance(content, str):
@@ -118,9 +119,9 @@ LONE_THINKING = DefectKind(
 
 
 class ThinkingCheck:
-    """Checks the thinking in the records of a file, which are passed in order.
+    """Checks the thinking in the records of a file. The records must be passed in order.
 
-    ``thinking_only_lines`` are the lines of the records that contain only thinking.
+    ``thinking_only_lines`` are the line numbers of the records that contain only thinking.
     """
 
     def __init__(self) -> None:
@@ -128,7 +129,7 @@ class ThinkingCheck:
         self._texts_by_signature: dict[str, tuple[int, Node]] = {}
 
     def check_thinking(self, record: Record, node: Node) -> Iterator[Defect]:
-        """Yield the defects in the thinking of a record of an answer."""
+        """Yield the defects in the thinking in a record of an answer."""
         blocks = records.list_blocks(record)
         if blocks and all(get_string(block, "type") in records.THINKING_TYPES for block in blocks):
             self.thinking_only_lines.add(node.number)
@@ -165,7 +166,7 @@ class ThinkingCheck:
 def defects_of_lone_thinking(
     chain: Sequence[Node], thinking_only_lines: set[int]
 ) -> Iterator[Defect]:
-    """Yield the answers of the live chain that contain only thinking."""
+    """Yield a defect for each answer of the live chain that contains only thinking."""
     answers: dict[str, list[Node]] = {}
     for node in chain:
         if node.kind == records.ASSISTANT:
@@ -222,7 +223,7 @@ OPEN_CALL = DefectKind(
 
 
 def defects_of_calls(chain: Sequence[Node]) -> Iterator[Defect]:
-    """Yield a defect for every call and every result on the live chain that lacks its counterpart."""
+    """Yield a defect for each call without a result and each result without a call on the live chain."""
     ledger = _CallsAndResults()
     for node in chain:
         if node.is_message and not node.results:
@@ -235,10 +236,10 @@ def defects_of_calls(chain: Sequence[Node]) -> Iterator[Defect]:
 
 
 class _CallsAndResults:
-    """The tool calls of a conversation, by whether a result can still follow.
+    """The tool calls of a conversation, grouped by whether a result can still follow.
 
-    ``open_calls`` have no result yet. ``late_calls`` have no result either, and another message
-    followed them.
+    The calls in ``open_calls`` have no result yet. The calls in ``late_calls`` have no result
+    either, and another message has already followed them.
     """
 
     def __init__(self) -> None:
@@ -273,7 +274,7 @@ class _CallsAndResults:
                 node, f"The result of {call} comes after a later answer"
             )
         elif call in self.repeated_calls:
-            # This is the result of a repeated call. It is omitted together with the call.
+            # This is the result of a repeated call. Clients omit it together with the call.
             self.repeated_calls.discard(call)
         elif call in self.answered_calls:
             yield REPEATED_RESULT.defect_in_node(node, f"The call {call} was answered before")
@@ -428,14 +429,14 @@ API_REFUSALS: tuple[tuple[tuple[str, ...], set[DefectKind]], ...] = (
     (("surrogate", "not valid json"), {LONE_SURROGATE}),
     (("first message must use the user role",), {STARTS_WITHOUT_PROMPT, STARTS_WITH_RESULT}),
 )
-"""Phrases in the API's refusals of a conversation, each with the defects that cause the refusal.
-They are in lower case and without backticks."""
+"""Phrases from the API's refusals of a conversation, with the defects that cause each refusal. The
+phrases are in lower case and without backticks."""
 
 _STATUS_400 = re.compile(r"\b400\b")
 
 
 def defects_causing_error(message: str) -> frozenset[DefectKind]:
-    """Return the kinds of defects that may cause an API error. The result is empty for other errors."""
+    """Return the kinds of defects that may cause an API error. For other errors the result is empty."""
     text = message.lower().replace("`", "")
     if not _STATUS_400.search(text):
         return frozenset()
@@ -445,5 +446,5 @@ def defects_causing_error(message: str) -> frozenset[DefectKind]:
 
 
 def findings_of_kinds(report: DefectReport, kinds: frozenset[DefectKind]) -> list[Defect]:
-    """Return the defects in a report that are of one of these kinds."""
+    """Return the defects in a report that have one of these kinds."""
     return [finding for group in report.groups if group.kind in kinds for finding in group.findings]

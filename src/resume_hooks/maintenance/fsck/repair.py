@@ -1,4 +1,4 @@
-"""Make a repaired child: every message that can be reached, in a form that clients and the API accept."""
+"""Make a repaired child: all reachable messages, in a form that clients and the API accept."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _LOSSY_DEFECT_KINDS = frozenset(
         MISSING_OUTPUT,
     }
 )
-"""Kinds of defects by which content is lost. A repair cannot restore the content."""
+"""Kinds of defects that mean a loss of content, which a repair cannot restore."""
 
 
 def build_repaired_chain(
@@ -70,10 +70,10 @@ def build_repaired_chain(
     """Return the chain to keep, oldest first, or an empty chain if no message can be reached.
 
     ``nodes`` are the transcript's nodes, including those found inside bad lines. The chain ends
-    with the last message of the live chain. If ``branch`` is given, it ends with that record, or
-    with the nearest message above it. Gaps are bridged as clients bridge them. A gap that clients
-    do not bridge is bridged to the nearest earlier message of the main conversation. Raise
-    UsageError if the file has no record ``branch``.
+    with the last message of the live chain. If ``branch`` is given, the chain ends with that
+    record, or with the nearest message above it. Gaps are bridged as clients bridge them. A gap
+    that clients do not bridge is bridged to the nearest earlier message of the main conversation.
+    Raise UsageError if the file does not contain the record ``branch``.
     """
     parents = {node.uuid: node.parent for node in nodes}
     originals = []
@@ -85,7 +85,8 @@ def build_repaired_chain(
     if end is None:
         return []
     remaining = list(copies)
-    # Otherwise a compaction on another branch would drop the chain.
+    # If the chain is not reachable, a compaction on another branch cuts it off. Without the
+    # boundary of that compaction, the chain can be reached.
     while end.uuid not in RecordGraph(remaining, transcript.size).nodes:
         del remaining[
             next(
@@ -102,9 +103,10 @@ def build_repaired_chain(
 
 
 def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) -> list[Node]:
-    """Link nodes so that progress records and broken records are skipped.
+    """Link nodes past progress records and broken records to the nearest usable parent.
 
-    Of the messages that a compaction kept, only those that are in the file remain in its list.
+    Messages that a compaction kept but that are not in the file are removed from the compaction's
+    list.
     """
     usable_nodes = {node.uuid: node for node in copies}
     for node in copies:
@@ -142,7 +144,7 @@ def _find_end_of_branch(
 
 
 def _bridge_gaps(nodes: Sequence[Node], end: Node, size: int) -> list[Node]:
-    """Return the chain up to ``end``. Each gap that clients would not bridge is bridged."""
+    """Return the chain up to ``end``, with a bridge over each gap that clients would not bridge."""
     checkpoint = Checkpoint()
     checkpoint.process_last_prompt(end.uuid, explicit=True)
     chain: list[Node] = []
@@ -183,9 +185,9 @@ def _nearest_message_before(
 def _keep_existing_messages(
     segment: KeptSegment, nodes_by_uuid: Mapping[str, Node], boundary: Node
 ) -> KeptSegment:
-    """Return a segment with the kept messages of a compaction that are in the file.
+    """Limit a segment to the messages of a compaction that are in the file.
 
-    If the segment's anchor is lost, the summary after the compaction replaces it.
+    If the segment's anchor is lost, the summary after the compaction becomes the anchor.
     """
     uuids = (
         segment.uuids if segment.uuids is not None else list_ids_in_segment(segment, nodes_by_uuid)
@@ -200,7 +202,7 @@ def _keep_existing_messages(
 
 
 def _move_late_results(chain: Sequence[Node]) -> list[Node]:
-    """Move results that come after a later answer up to their calls. Clients do not send late results."""
+    """Move each result that comes after a later answer up to its call. Clients do not send late results."""
     moved_chain: list[Node] = []
     callers: dict[str, Node] = {}
     answer: Node | None = None
@@ -223,9 +225,9 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
 
 
 def _number_salvaged_records(chain: list[Node], line_count: int) -> list[Node]:
-    """Give each further record from the same line a number after the end of the file.
+    """Give records from the same line different numbers. New numbers are after the end of the file.
 
-    Edits of a record refer to it by its line number, so each record needs a number of its own.
+    An edit refers to a record by its line number, so each record needs its own number.
     """
     used_numbers: set[int] = set()
     for node in chain:
@@ -237,14 +239,14 @@ def _number_salvaged_records(chain: list[Node], line_count: int) -> list[Node]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPlan(ChildPlan):
-    """The plan of a repaired child. ``losses`` describes the content that the child cannot keep."""
+    """The plan for a repaired child. ``losses`` describes the content that the child cannot keep."""
 
     body: ChainRewrite
     report: DefectReport
     losses: tuple[str, ...]
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return a watcher that checks that the child has every record to keep."""
+        """Return a watcher that checks that the child contains every record that must be kept."""
         return [_RecordsWatcher(self.body)]
 
 
@@ -292,7 +294,7 @@ def plan_repair(
         raise ResumeHooksError(
             "There is nothing to repair: no message of this session can be reached"
         )
-    # This transcript has the same file, but another conversation.
+    # This transcript reads the same file, but it contains the repaired conversation.
     repaired_transcript = Transcript(transcript.path)
     repaired_transcript.nodes, repaired_transcript.size, repaired_transcript.line_count = (
         chain,
@@ -347,7 +349,7 @@ def _records_with_altered_thinking(report: DefectReport) -> Iterator[int]:
 
 
 class _RecordsWatcher:
-    """Checks that every record without an edit was written."""
+    """Checks that every record that the repair does not edit was written."""
 
     def __init__(self, rewrite: ChainRewrite) -> None:
         self._missing = {
@@ -359,15 +361,15 @@ class _RecordsWatcher:
             self._missing.discard(node.uuid)
 
     def run_checks(self) -> list[Check]:
-        """Return the check of the records."""
+        """Return the check that no record is missing."""
         return [Check("every record to keep was written", not self._missing)]
 
 
 def _count_tokens(path: str, live_chain_nodes: list[Node], chain: list[Node]) -> tuple[int, int]:
     """Return the number of tokens of a session and that of its repaired child.
 
-    If the API's counts do not apply, as for a trimmed session, the difference is estimated from the
-    numbers of characters.
+    If the API's counts cannot be used, for example for a trimmed session, the difference is
+    estimated from the numbers of characters.
     """
     counted_tokens, spoken_tokens = tokens.tokens_of_chain(chain)
     if not live_chain_nodes:
@@ -381,7 +383,7 @@ def _count_tokens(path: str, live_chain_nodes: list[Node], chain: list[Node]) ->
 
 
 def _scan_salvaged_records(repaired_transcript: Transcript, write_scan: WriteObserver) -> None:
-    """Pass the records found inside bad lines to the scan's observer, with their numbers in the chain."""
+    """Pass the records found inside bad lines to the scan's observer, numbered as in the chain."""
     with open(repaired_transcript.path, "rb") as stream:
         for node in repaired_transcript.chain:
             raw = read_exactly(stream, node.offset, node.length)
@@ -413,7 +415,7 @@ def _describe_losses(
 
 
 def describe_defect(finding: Defect) -> str:
-    """Return a description of a defect that names its record."""
+    """Return a description of a defect, including its record."""
     if finding.record is None:
         return finding.message
     return f"record {finding.record}: {finding.message}"

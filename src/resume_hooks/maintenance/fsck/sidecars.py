@@ -1,8 +1,8 @@
-"""Check whether the files that a session's records name exist.
+"""Check whether the files that a session's records refer to exist.
 
-They are large tool outputs, backups of the user's files, and originals of trimmed records. Paths in
-a transcript may be hostile. Only paths in the project folders and below the session's own id are
-checked.
+These files are large tool outputs, backups of the user's files, and originals of trimmed records.
+Paths in a transcript may be hostile. Therefore only paths in the project folders and below the
+session's own id are checked.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ReferencedFiles:
         self.backups: dict[str, int] = {}
 
     def add_outputs(self, record: Record, number: int) -> None:
-        """Remember the saved outputs that the tool results of a record name."""
+        """Remember the saved outputs that a record's tool results name."""
         for block in records.list_blocks(record):
             for block_part in records.result_blocks(block):
                 for path in _SAVED_OUTPUT_PATH.findall(get_string(block_part, "text")):
@@ -86,10 +86,11 @@ MISSING_ORIGINAL = DefectKind(
 )
 
 MAX_ORIGIN_FILES = 200
-"""The maximum number of files that are looked for. If a session names more files, it is forged."""
+"""The maximum number of files that are looked for. A session that names more files is probably
+forged."""
 
 _IDENTIFYING_FIELDS = (*TRIM_FIELDS, "type", "uuid")
-"""The fields of a trimmed record by which its original is found."""
+"""The fields of a trimmed record that identify its original."""
 
 
 class TrimmedRecords:
@@ -134,7 +135,7 @@ def defects_of_originals(
 def _has_original(originals: OriginalFinder, record_fields: Record, path: str) -> bool:
     """Check whether the original of a trimmed record can be found.
 
-    If the record found is itself trimmed, the original is missing.
+    If the record that is found is itself trimmed, the original is missing.
     """
     original = originals.find_original(record_fields, path)
     return original is not None and not is_marked_as_trimmed(original.parse_record() or {})
