@@ -318,7 +318,7 @@ def _read_common_folder(git: str) -> str:
     return os.path.normpath(os.path.join(own, _read_first_line(os.path.join(own, "commondir"))))
 
 
-def _iterate_main_worktree(common: str) -> Iterator[str]:
+def _yield_main_worktree(common: str) -> Iterator[str]:
     """Yield the main worktree of a git folder, if there is one.
 
     Nothing is yielded for bare repositories and submodules.
