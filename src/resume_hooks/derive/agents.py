@@ -66,14 +66,14 @@ class Writer(Protocol):
         """Return the draft of a child of ``session``, in the folders of the writer's agent."""
 
     def make_opening_body(self, opening: FreshOpening) -> ChildBody:
-        """Return the contents of a child that starts with ``opening``."""
+        """Return the body of a child that starts with ``opening``."""
 
     def make_conversation_body(
         self, draft: Draft, head: bytes, introduction: str, messages: Sequence[ConversationText]
     ) -> ChildBody:
-        """Return the contents of a child with an introduction and a conversation as text.
+        """Return the body of a child that contains an introduction and a conversation as text.
 
-        ``head`` is the child's first line in Claude Code's format. It names the parent.
+        ``head`` is the child's first line in Claude Code's format, which names the parent.
         """
 
     def plan_fork(
@@ -105,7 +105,7 @@ class Writer(Protocol):
 class ForeignWriter(Writer, Protocol):
     """A writer for an agent other than Claude Code.
 
-    It has additional methods for verbs that work on the records of Claude Code's sessions directly.
+    It also has methods for the verbs that edit the records of a session directly.
     """
 
     def plan_repair(self, session: SessionFile) -> ChildPlan:

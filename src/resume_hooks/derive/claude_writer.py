@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeWriter:
-    """A writer for the project folders of one config folder, with the methods of ``agents.Writer``."""
+    """Writes sessions to the project folders of one config folder. Has the methods of ``agents.Writer``."""
 
     def __init__(self, home: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
         self._where = where
@@ -42,13 +42,13 @@ class ClaudeWriter:
         return make_draft(session, ends, kind, self._where, output_dir, subject=subject)
 
     def make_opening_body(self, opening: FreshOpening) -> ChildBody:
-        """Return the lines of a child that starts with an opening."""
+        """Return the body of a child that starts with an opening."""
         return make_opening_lines(opening)
 
     def make_conversation_body(
         self, draft: Draft, head: bytes, introduction: str, messages: Sequence[ConversationText]
     ) -> ChildBody:
-        """Return the lines of a child with a conversation as text."""
+        """Return the body of a child that contains a conversation as text."""
         from resume_hooks.derive.fork import make_conversation_lines
 
         return make_conversation_lines(draft, head, introduction, messages)

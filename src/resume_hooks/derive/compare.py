@@ -1,12 +1,12 @@
-"""Compare the strategies to continue a session, and recommend one.
+"""Compare the strategies for continuing a session, and recommend one.
 
 The comparison shows the remaining context, the cost of the next turn, and the number of turns after
 which a strategy pays off. The sizes after a trim and a handoff come from the plans of these verbs,
 so receipts show the same numbers. If a file would take too long to read, the size after a handoff
 is an upper bound. The sizes after a rollover and a compaction are estimates.
 
-All costs are estimates too. They are counted in input tokens, by the ratios of the public prices.
-These ratios have stayed the same when prices changed.
+All costs are estimates too. They are converted to input tokens by the ratios between the public
+prices. When prices changed, these ratios stayed the same.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from resume_hooks.transcripts.transcript import MAX_QUICK_BYTES, is_live_part_at
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
-# the price of a token that is read from the cache, relative to the price of an uncached input token
+# Price of a token that is read from the cache, relative to the price of an uncached input token.
 CACHE_READ_RATE = 0.1
 CACHE_WRITE_RATES = {
     DEFAULT_CACHE_SECONDS: 1.25,
     LONG_CACHE_SECONDS: 2.0,
-}  # the price of a token that is written to the cache, by the lifetime of the cache in seconds
-OUTPUT_RATE = 5.0  # the price of an output token, relative to the price of an uncached input token
+}  # Price of a token that is written to the cache, for each lifetime of the cache in seconds.
+OUTPUT_RATE = 5.0  # Price of an output token, relative to the price of an uncached input token.
 
 
 class CacheRates(NamedTuple):
@@ -65,11 +65,11 @@ class CacheRates(NamedTuple):
 
 
 class Strategy(NamedTuple):
-    """A way to continue a session, with its size and the tokens of its first request.
+    """A strategy for continuing a session, with the resulting size and the tokens of its first request.
 
-    ``tokens_after`` is the size of the context. ``cached_tokens`` and ``uncached_tokens`` belong to
-    the first request. A compaction or a summary needs another request before that.
-    ``preceding_request_tokens`` is the number of uncached tokens of this other request, and
+    ``tokens_after`` is the size of the context. The first request sends ``cached_tokens`` and
+    ``uncached_tokens``. A compaction or a summary needs another request before the first one:
+    ``preceding_request_tokens`` is the number of its uncached tokens, and
     ``preceding_request_cost`` is its whole cost in input tokens.
     """
 
@@ -144,14 +144,14 @@ def break_even_turns(
 
 MAX_SHELL_LIVE_BYTES = (
     24 * 1024 * 1024
-    # The live part of a session is read for a user of the shell if it has at most this number of bytes,
-    # about a million tokens.
+    # If a command in a shell compares strategies, the live part of the session is read if it has at
+    # most this number of bytes, which are about a million tokens.
 )
 MIN_COUNTED_TURNS = (
     3  # The size of a typical turn is estimated only if at least this number of turns was counted.
 )
 MIN_PROMPTS_LEFT = (
-    3  # If the context has space for fewer prompts than this, a strategy is recommended.
+    3  # If the context has space for fewer prompts than this number, a strategy is recommended.
 )
 NEARLY_FULL_PERCENT = (
     80  # If this percentage of the context window is used, a strategy is recommended.
@@ -160,27 +160,28 @@ NEARLY_FULL_PERCENT = (
 # instead.
 MAX_TRIMMED_PERCENT = 50
 COLD_CACHE_REASON = "the prompt cache expired"
-"""The reason for advice if the session still has enough space, but its cache has expired.
+"""The reason for a recommendation if the session has enough space but its cache has expired.
 
-The next prompt of such a session sends all its tokens uncached.
+The next prompt of this session sends all its tokens uncached.
 """
 
 TOKENS_AFTER_COMPACTION = 18_000
-"""The tokens that a compaction leaves: its summary, and the files that the client reads again.
+"""The size of the context after a compaction: the summary, and the files that are read again.
 
-The number is the median of ten compactions in the corpus, which left 4,400 to 30,100 tokens.
+The number is the median of ten compactions in the corpus, after which 4,400 to 30,100 tokens
+remained.
 """
 
-# the size in tokens of a compaction's summary, the median of the same ten compactions
+# Size of a compaction's summary in tokens: the median of the same ten compactions.
 COMPACTION_SUMMARY_TOKENS = 3_600
-# A model's summary adds at most this number of tokens to a fresh session.
+# The summary of a rollover adds at most this number of tokens to the fresh session.
 ROLLOVER_SUMMARY_TOKENS = 2_000
 SUMMARY_INPUT_TOKENS = 180_000
 """The maximum number of tokens that a model reads for the summary of a rollover.
 
-Their cost is computed as if the session's own model read them, although the default model is
+The cost is computed as if the session's own model read these tokens, although the default model is
 smaller and cheaper. A test checks that this constant and the previous one fit the summary module.
-They are not imported from there, because the import would be too slow.
+They are not imported from that module, because the import would be too slow.
 """
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
@@ -320,7 +321,7 @@ def compare_strategies(
     if has_handoff_plan:
         handoff_plan = _plan_default_handoff(session, where)
         fresh_tokens = handoff_plan.sizes.tokens_after if handoff_plan else base.tokens
-        # If the API counted no request, the context is estimated from the conversation alone.
+        # If the API counted no request, the estimate of the context includes only the conversation.
         conversation_tokens = context.tokens - (base.tokens if context.is_measured else 0)
         dial_sizes = measure_sizes(handoff_plan, conversation_tokens) if handoff_plan else ()
     else:
@@ -329,8 +330,8 @@ def compare_strategies(
         fresh_tokens = fixed_tokens + default_tokens
         dial_sizes = estimate_size_bounds(fixed_tokens, default_tokens)
     remaining_prompts = estimate_prompts_left(context, traffic_so_far)
-    # If the chain does not start with a compaction, its size is the size of the whole conversation,
-    # which the summary covers.
+    # The summary covers the whole conversation. Its size is known from the chain only if the chain
+    # does not start with a compaction.
     is_uncompacted = trim_estimate is not None and not (
         trim_estimate.chain and trim_estimate.chain[0].is_boundary
     )
@@ -426,7 +427,7 @@ def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int 
     """Return the approximate number of typical turns until the client compacts the session.
 
     Return None if there are too few turns to estimate the size of a typical one. After a
-    compaction, only turns from the second one on are counted, because earlier turns have other
+    compaction, turns are counted only from the second one on, because earlier turns have different
     sizes.
     """
     if traffic.turn_count < MIN_COUNTED_TURNS or not context.is_measured:
@@ -446,10 +447,10 @@ def estimate_prompts_left(context: ContextSize, traffic: RecentRequests) -> int 
 def advice_for_context(
     context: ContextSize, trimmed_context: ContextSize | None, remaining_prompts: int | None = None
 ) -> Advice | None:
-    """Return a strategy if the context is nearly full, or None while it has enough space.
+    """Return a recommendation if the context is nearly full, or None while it has enough space.
 
-    ``trimmed_context`` is the context after a trim, and ``remaining_prompts`` the number of prompts
-    for which the context has space. Either is None if it is unknown.
+    ``trimmed_context`` is the context after a trim, and ``remaining_prompts`` is the number of
+    prompts for which the context has space. Each of them is None if it is unknown.
     """
     if (
         context.max_percent < NEARLY_FULL_PERCENT
@@ -461,7 +462,7 @@ def advice_for_context(
 
 
 def _advice_for_cold_cache(context: ContextSize, estimates: Sequence[Estimate]) -> Advice | None:
-    """Return a strategy that makes the next prompt of a large session cheaper, or None.
+    """Recommend a strategy that makes the next prompt of a large session cheaper, or return None.
 
     Only strategies that pay off with the next turn are considered. A trim is recommended if it
     halves the session or if a handoff does not pay off. Otherwise a handoff is recommended.
@@ -546,7 +547,7 @@ def _plan_default_handoff(session: SessionFile, where: Where) -> FreshPlan | Non
 
 
 def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strategy]:
-    """Return all possible strategies. The first one is "go on".
+    """Return all possible strategies, starting with "go on".
 
     If ``warm`` is true, the cache contains at least the tokens with which every session starts.
     """
@@ -583,8 +584,8 @@ def _list_strategies(measurements: _Measurements, *, warm: bool) -> list[Strateg
             summary_input_tokens,
             ROLLOVER_SUMMARY_TOKENS,
         ),
-        # The request for the summary has put the tokens with which every session starts into the
-        # cache.
+        # The request for the summary has already put the tokens with which every session starts
+        # into the cache.
         Strategy(
             COMPACT,
             compacted_tokens,
@@ -619,7 +620,7 @@ def _new_session_strategy(
 def _estimate_sizes(
     sizes: tuple[HandoffSize, ...], measurements: _Measurements
 ) -> tuple[SizeEstimate, ...]:
-    """Return the estimate for each size, and at the end the estimate for a fork.
+    """Return the estimate for each handoff size, followed by the estimate for a fork.
 
     A fork contains the whole session.
     """

@@ -1,6 +1,6 @@
 """Find the record after which to cut a conversation.
 
-This is the requested record, or the nearest one at which the cut splits no call from its result.
+This is the requested record, or the nearest one at which the cut separates no call from its result.
 
 Invariant: a call stays with its result, and an answer of the model stays whole. If a record is
 requested by its id, the results of its calls are kept too. If the cut is before an instant, no
@@ -39,11 +39,11 @@ EARLIEST_CUT_ADVICE = (
 class CutTarget(NamedTuple):
     """The last record to keep.
 
-    If ``keeps_results`` is true, the results of its calls are kept too. Otherwise the cut moves
-    back until no call lacks its result. ``remark`` tells the user how the record was chosen.
+    If ``keeps_results`` is true, the results of the record's calls are kept too. Otherwise the cut
+    moves back until no call lacks its result. ``remark`` tells the user how the record was chosen.
 
-    If ``ignores_preserved_records`` is true, the conversation from before the compaction is cut,
-    even if the compaction copied the record into the live conversation.
+    If ``ignores_preserved_records`` is true, the cut is made in the conversation from before the
+    compaction, even if the compaction copied the record into the live conversation.
     """
 
     node: Node
@@ -53,7 +53,7 @@ class CutTarget(NamedTuple):
 
 
 class CutSelector(Protocol):
-    """A request to cut a conversation after some record."""
+    """A request to cut a conversation after a certain record."""
 
     @property
     def description(self) -> str:
@@ -70,9 +70,9 @@ class CutSelector(Protocol):
 class Cut(NamedTuple):
     """A conversation that was cut. ``nodes`` are the records to keep, in order.
 
-    ``last_message`` is the last message among them, and ``turn`` is the number of its turn, counted as in
-    ``outline``. ``turn`` is None if only the end of the file was read. ``direction`` is -1 if the
-    cut is before the requested record, 1 if it is after it, and otherwise 0.
+    ``last_message`` is the last message among them, and ``turn`` is the number of its turn, counted
+    as in ``outline``. ``turn`` is None if only the end of the file was read. ``direction`` is -1 if
+    the cut moved back from the requested record, 1 if it moved forward, and otherwise 0.
     """
 
     requested_position: str
@@ -84,7 +84,7 @@ class Cut(NamedTuple):
 
 
 class CutAtRecord(NamedTuple):
-    """A cut after one record, like the option ``--resume-session-at``.
+    """A cut after one record, like the client's option ``--resume-session-at``.
 
     ``record`` is a line number counted from 0, a uuid, or an offset.
     """
@@ -127,10 +127,11 @@ class CutAtRecord(NamedTuple):
         end_position: int,
         position_of: Callable[[Node], int],
     ) -> CutTarget | None:
-        """Return the last message up to a line.
+        """Return the last message at or before a line.
 
-        ``line_position`` and ``end_position``, the end of the file, are line numbers or byte
-        offsets. ``position_of`` returns the same kind of position for a node.
+        ``line_position`` is the position of the line, and ``end_position`` is that of the file's
+        end. Both are line numbers, or both are byte offsets. ``position_of`` returns the same kind
+        of position for a node.
         """
         if line_position >= end_position:
             valid_lines = f"lines 0 to {transcript.line_count - 1}"
@@ -194,7 +195,7 @@ class CutBeforeInstant(NamedTuple):
         If the live chain starts later, return the last record of the whole file before the instant.
         """
         end_ms = round(self.instant.timestamp() * 1000)
-        # A record without a time is treated as if it had the time of the record before it.
+        # A record without a time is treated as if it had the time of the previous record.
         nodes = linearize_chain(transcript.chain).nodes
         earlier_nodes = list(
             takewhile(lambda node: node.time_ms is None or node.time_ms < end_ms, nodes)
@@ -318,8 +319,8 @@ def parse_record_cut(text: str) -> CutSelector:
 def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | None:
     """Cut a conversation after the record that ``selector`` finds.
 
-    Return None if the whole file must be read for that. Raises UsageError if the record does not
-    exist, or if the cut would keep no message.
+    Return None if only the end of the file was read and the cut requires the whole file. Raises
+    UsageError if the record does not exist, or if the cut would keep no message.
     """
     target = selector.find_cut_target(transcript)
     if target is None:
@@ -356,7 +357,7 @@ def cut_conversation(transcript: Transcript, selector: CutSelector) -> Cut | Non
 
 
 def _count_records_up_to(conversation: LinearChain, uuid: str) -> int:
-    """Return the number of records up to the one with this id, or 0 if no record has this id."""
+    """Return the number of records up to and including the one with this id, or 0 if there is none."""
     for number, node in enumerate(conversation.nodes, 1):
         if node.uuid == uuid:
             return number
@@ -377,7 +378,8 @@ def _find_turn_number(transcript: Transcript, last: Node) -> int | None:
 def _refuse_missing_record(transcript: Transcript, description: str) -> CutTarget | None:
     """Raise UsageError, because the described record is missing.
 
-    If only the end of the file was read, return None instead, because the record may be before it.
+    If only the end of the file was read, return None instead, because the record may be in the part
+    that was not read.
     """
     if not transcript.is_whole:
         return None
@@ -390,10 +392,10 @@ def _refuse_missing_record(transcript: Transcript, description: str) -> CutTarge
 def _find_conversation_with_target(
     transcript: Transcript, target: CutTarget
 ) -> tuple[LinearChain | None, str]:
-    """Return the conversation that contains the target record.
+    """Return the conversation that contains the target record, and a remark.
 
-    The second value is a remark, or ``""`` for the live conversation. The first value is None if
-    the whole file must be read.
+    The remark is ``""`` for the live conversation. The conversation is None if the whole file must
+    be read to find it.
     """
     node = target.node
     if target.ignores_preserved_records:

@@ -1,8 +1,8 @@
 """Plan a fork: a child with its parent's live conversation or a part of it.
 
 A fork in the same folder sends the same bytes as its parent, so it can use the API's cache. For
-this reason, the fork has no lineage before the conversation. A fork in another folder starts with a
-lineage, because its system prompt differs and the cache cannot be used.
+this reason, the fork has no lineage before the conversation. A fork in a different folder starts
+with a lineage: its system prompt differs, so it cannot use the cache anyway.
 
 A fork for another agent contains the conversation as text: messages and shortened calls, but no
 thinking. The calls have the format in which an agent shows another agent's calls to its models.
@@ -75,7 +75,7 @@ class ForkPlan(ChildPlan):
     relocation: Relocation | None = None
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return observers for two checks: every record names its source, and the folder is the right one."""
+        """Return observers that check that every record names its source, and that the folder is right."""
         if isinstance(self.body, ChainRewrite):
             nodes = self.body.linear_chain.nodes
         else:
@@ -96,7 +96,7 @@ class ForkPlan(ChildPlan):
 
 
 class _FirstFolderWatcher:
-    """An observer that checks that the first record with a folder names the session's new folder.
+    """Checks that the first record with a folder names the session's new folder.
 
     If the session does not move, the check always passes.
     """
@@ -194,9 +194,9 @@ def plan_fork(
 
 
 class _ForkLineEdit:
-    """An edit of lines: it adds the source to each record of the parent.
+    """Edits the parent's lines: adds the source to each record.
 
-    If the session moves, it also changes the record's folder.
+    If the session moves, the edit also changes the record's folder.
     """
 
     def __init__(self, parent_id: str, relocation: Relocation | None) -> None:
@@ -212,8 +212,8 @@ class _ForkLineEdit:
             body = self._relocation.relocate_line(
                 body,
                 first=node.is_boundary,
-                # If the chain does not start with a boundary, the first record is our lineage, which
-                # has the new folder already.
+                # If the chain does not start with a boundary, the first record is our lineage,
+                # which already has the new folder.
             )
         return add_field(body, "forkedFrom", _make_source_field(self._parent_id, node.uuid))
 
@@ -284,15 +284,15 @@ def _list_snapshot_notes(relocation: Relocation) -> list[str]:
 MAX_CALL_CHARACTERS, MAX_RESULT_CHARACTERS = (
     600,
     1_500,
-    # A call and its result are cut after these numbers of characters. A reference to the whole text
-    # follows.
+    # The maximum numbers of characters of a call and of a result. Longer ones are cut, and a
+    # reference to the whole text follows.
 )
 
 
 class ConversationText(NamedTuple):
-    """The text of the user or the assistant in one turn.
+    """The text of consecutive records of the user or of the assistant.
 
-    ``timestamp`` is its time, and ``uuid`` is the id of its first record.
+    ``timestamp`` is the time of the text, and ``uuid`` is the id of the first record.
     """
 
     role: str
@@ -304,8 +304,8 @@ class ConversationText(NamedTuple):
 def convert_conversation_to_text(transcript: Transcript, session_id: str) -> list[ConversationText]:
     """Return a session's live conversation as text.
 
-    The consecutive records of a speaker become one item. Records that the client added itself are
-    omitted.
+    Consecutive records of the same speaker become one item. Records that the client itself added
+    are omitted.
     """
     messages: list[ConversationText] = []
     tool_names: dict[str, str] = {}

@@ -60,29 +60,29 @@ from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, get_kind, get_message, parse_record
 
-# A next step has at most this number of characters. A longer text belongs into a file that the step
+# Maximum number of characters in a next step. A longer text belongs in a file that the next step
 # names.
 MAX_NEXT_STEP_CHARACTERS = 20_000
 TITLE_LINE_NUMBER = 1
 """The line number of a child's title.
 
-The title is before the opening, within the first 64 KB of the file, which clients read for their
+The title is before the opening and within the first 64 KB of the file, which clients read for their
 lists of sessions.
 """
 
 OPENING_LINE_NUMBER = 2
-# the line number of the record with a child's whole digest; the card is on the next line
+# Line number of the record with a child's whole digest. The card is on the next line.
 DIGEST_LINE_NUMBER = 3
 
-# The client keeps one Markdown file for each plan in this folder of its config folder. The records
-# of a session contain the name of its plan's file.
+# The folder inside the config folder in which the client keeps one Markdown file for each plan. The
+# records of a session contain the name of its plan's file.
 PLANS_FOLDER = "plans"
 _PLAN_NAME_PATTERN = re.compile(r"[a-z0-9-]{1,200}")
-# At most this number of ancestors is searched for a plan. A fresh child has no plan of its own
-# until it enters plan mode.
+# At most this number of ancestors is searched for a plan, because a fresh child has no plan of its
+# own until it enters plan mode.
 MAX_PLAN_ANCESTORS = 5
 _MAX_PLAN_HEAD_BYTES = (
-    4096  # The first line of a plan is searched in this number of bytes at its start.
+    4096  # This number of bytes at the start of a plan is searched for its first line.
 )
 
 SECTIONS_BY_CARD_LIST = (
@@ -90,16 +90,17 @@ SECTIONS_BY_CARD_LIST = (
     ("commands", (COMMANDS, OTHER_COMMANDS)),
     ("failures", (ERRORS, FAILURES, REFUSALS)),
 )
-"""The lists that a child's card mentions, each with the sections of the opening that contain it."""
+"""The lists that a child's card mentions, each with the sections of the opening that belong to it.
+"""
 
 
 class ChildContents(NamedTuple):
     """The contents of a fresh child in addition to its lineage.
 
-    ``summary`` comes from a model and has no blank lines. ``opening_tokens`` is the size of the opening.
-    ``edited_digest`` is the digest as the user changed it for the opening. The record with the whole
-    digest is not changed. If ``is_new_task`` is true, the next step does not belong to the parent's
-    work, so the child does not take over the plan and the task list.
+    ``summary`` comes from a model and has no blank lines. ``opening_tokens`` is the size of the
+    opening. ``edited_digest`` is the digest as the user changed it for the opening, while the
+    record with the whole digest stays unchanged. If ``is_new_task`` is true, the next step does not
+    belong to the parent's work, so the child does not take over the plan and the task list.
     """
 
     digest: Digest | None = None
@@ -114,9 +115,9 @@ EMPTY_DIGEST_OPENING = DigestOpening("")
 
 
 class FreshOpening(NamedTuple):
-    """The opening of a fresh child, with everything else from which the child is planned.
+    """The opening of a fresh child, with all other data from which the child is planned.
 
-    ``text`` is for the child's model, and ``card`` for the screen. ``head`` is the child's first
+    ``text`` is for the child's model, and ``card`` is for the screen. ``head`` is the child's first
     line. ``digest_opening`` is the digest in ``text``. It is empty if the user edited the digest.
     """
 
@@ -134,8 +135,8 @@ class FreshOpening(NamedTuple):
 class FreshLines(ChildBody):
     """The lines of a fresh child.
 
-    ``unterminated_lines`` have no line endings. ``opening`` is the first text for the child's model, which is
-    checked after writing. If it is None, it is not checked.
+    ``unterminated_lines`` are the lines without their line endings. ``opening`` is the first text
+    for the child's model. After the child is written, this text is checked, unless it is None.
     """
 
     title_line_number: ClassVar[int | None] = TITLE_LINE_NUMBER
@@ -252,9 +253,9 @@ def plan_fresh_opening(opening: FreshOpening, body: ChildBody) -> FreshPlan:
 
 
 def _redact_digest(contents: ChildContents, child: Draft) -> ChildContents:
-    """Redact the digest with the secrets that were found at the start and end of the parent.
+    """Remove the secrets that were found at the start and end of the parent from the digest.
 
-    The digest is stored in the child, and a child of this child reads it.
+    The digest is stored in the child, where a later child of this child reads it.
     """
     if contents.digest is None or child.secrets is None or not child.secrets.has_known_values:
         return contents
@@ -264,17 +265,16 @@ def _redact_digest(contents: ChildContents, child: Draft) -> ChildContents:
 def shorten_digest_to_fit(
     contents: ChildContents, child: Draft, parent: SessionFile
 ) -> DigestOpening:
-    """Return the digest for a child's opening.
+    """Return the digest for a child's opening, shortened to the space that the summary leaves.
 
-    It is shortened to the space that the summary leaves. If there is no digest, the result is
-    empty.
+    If there is no digest, the result is empty.
     """
     if contents.digest is None:
         return EMPTY_DIGEST_OPENING
     available_characters = convert_tokens_to_characters(contents.opening_tokens) - len(
         contents.summary
     )
-    # For a new task, the latest calls of the parent are not useful.
+    # For a new task, the parent's latest calls are not useful.
     if contents.is_new_task:
         omitted_calls = None
     else:
@@ -355,7 +355,7 @@ def _format_card(
 
 
 def _describe_contents(contents: ChildContents, digest_opening: DigestOpening) -> list[str]:
-    """Return phrases that say what the opening of a fresh child contains of the earlier conversation."""
+    """Return phrases for the card that name the contents of the opening."""
     phrases = ["a summary by a model"] if contents.summary else []
     if contents.edited_digest:
         return [*phrases, "the edited digest"]
@@ -409,8 +409,8 @@ def make_file_writer(
 ) -> Callable[[Receipt | None], AccompanyingFiles]:
     """Return a function that writes the files that accompany a handoff.
 
-    The part that answers ``questions.files_with_handoff`` supplies the function. If there is no
-    such part, the function writes no files.
+    The function comes from the add-on part that answers ``questions.files_with_handoff``. If there
+    is no such part, the function writes no files.
     """
     for files_with_handoff in seam.find_answers(questions.files_with_handoff):
         return files_with_handoff(plan, where, options)
@@ -420,7 +420,7 @@ def make_file_writer(
 def find_plan_note(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
     """Return a line about the plan of a session or, if it has none, of its latest ancestor with a plan.
 
-    ``ancestors`` start with the oldest. If no plan exists, the result is ``""``.
+    ``ancestors`` starts with the oldest one. If no plan exists, the result is ``""``.
     """
     if note := format_plan_note(ends, where):
         return note

@@ -1,4 +1,4 @@
-"""The size of a handoff: a number of tokens such as ``12k``, or ``all`` for a fork."""
+"""Parse and format the size of a handoff: tokens such as ``12k``, or ``all`` for a fork."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _SIZE_PATTERN = re.compile(
 def split_size(text: str) -> tuple[str, str]:
     """Split a text into the size at its start and the remaining text.
 
-    If the text does not start with a size, the first value is ``""``. If the next step itself
-    starts with a size, another size must precede it: ``12k 4k of memory are too little``. Raises
-    UsageError if the size is too small or too large.
+    If the text does not start with a size, the first value is ``""``. If the user's next step
+    itself starts with a size, the user must type the handoff's size before it: ``12k 4k of memory
+    are too little``. Raises UsageError if the size is too small or too large.
     """
     match = _SIZE_PATTERN.match(text)
     if match is None:

@@ -1,9 +1,9 @@
-"""Find the originals of trimmed contents, and restore these contents.
+"""Find the originals of trimmed content, and restore this content.
 
-The path in a placeholder is not trusted. Only these files are opened: sessions in a project folder
-or in the folder of the trimmed session, and backups of these sessions. Symbolic links are not
-opened. The record must have the uuid that the placeholder names. If this record is itself trimmed,
-its placeholder is followed too, unless it leads to a record that was already visited.
+The path in a placeholder is not trusted. The module opens only sessions in a project folder or in
+the folder of the trimmed session, and backups of these sessions. It does not open symbolic links.
+The record must have the uuid that the placeholder names. If this record is itself trimmed, the
+module follows its placeholder too, unless it leads to a record that was already visited.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, get_message, get_string
 from resume_hooks.transcripts.write_scan import mend_record
 
-# Placeholders are followed through at most this number of records. Only a forgery could have more.
+# Maximum number of placeholders that are followed one after the other. Only a forgery could have
+# more.
 MAX_FOLLOWED_RECORDS = 100
-# the fields of a record that a trim may change
+# The fields of a record that a trim may change.
 CONTENT_FIELDS = ("message", "toolUseResult", "attachment", "rendered")
-# A notice is searched in this number of characters at the end of a text.
+# This number of characters at the end of a text is searched for a notice.
 MAX_NOTICE_SEARCH_CHARACTERS = 5_000
 
 _NOTICE_PATTERN = re.compile(
@@ -51,11 +52,11 @@ _NOTICE_PATTERN = re.compile(
 It names the file and the line of the original. The line numbers start at 1.
 """
 
-# Every notice contains at least one of these words, for which a search is faster.
+# Every notice contains at least one of these words. Searching for them first is faster.
 _NOTICE_WORDS = ("original", "truncated", "full content")
 _BACKUP_NAME_PATTERN = re.compile(
     r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak"
-)  # the name of a backup that the same tool makes before a trim
+)  # The name of a backup that the same tool makes before a trim.
 
 
 class OriginalRecord(NamedTuple):
@@ -72,8 +73,8 @@ class OriginalRecord(NamedTuple):
 def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
     """Return a referenced record and its original. ``cwd`` is the current folder.
 
-    Raises UsageError if the record does not exist, and SessionNotFound if its original no longer
-    exists.
+    Raises UsageError if the referenced record does not exist, and SessionNotFound if the record was
+    trimmed and its original no longer exists.
     """
     originals = OriginalFinder(where)
     requested_line = _find_referenced_line(reference, originals, cwd, where)
@@ -92,7 +93,8 @@ def _find_referenced_line(
 ) -> RecordLine:
     """Return the line of a referenced record.
 
-    If the session no longer exists, the record is searched in the backups that trims in place made.
+    If the session no longer exists, the record is looked up in the backups that trims in place
+    made.
     """
     try:
         session = locate.resolve_locator(reference.session, cwd, where, foreign=True)
@@ -112,7 +114,7 @@ def _find_referenced_line(
 
 
 class OriginalFinder:
-    """A finder of originals. It reads each file only once."""
+    """Finds originals. Reads each file only once."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
@@ -144,7 +146,7 @@ class OriginalFinder:
         return self.find_original(record, requested_line.file) or requested_line
 
     def describe_original_location(self, record: Record) -> str:
-        """Return a phrase that says where the original of a trimmed record was, and how to restore it."""
+        """Return a phrase that tells where a trimmed record's original was, and how to restore it."""
         origin = next(iter(find_origins(record)), None)
         if origin is None:
             return "the record names no original"
@@ -174,7 +176,7 @@ class OriginalFinder:
             return []
 
     def find_ids_of_backed_up_sessions(self, prefix: str) -> list[str]:
-        """Return the ids of the sessions with backups that start with ``prefix``."""
+        """Return the ids that start with ``prefix`` and belong to sessions with backups."""
         try:
             names = os.listdir(backup_folder("", self._where))
         except OSError:
@@ -197,7 +199,7 @@ class OriginalFinder:
     def _iterate_candidate_records(
         self, record: Record, file: str
     ) -> Iterator[tuple[RecordLine, Record]]:
-        """Yield the lines and records that may be the original of a trimmed record, the likeliest first."""
+        """Yield the lines and records that may be a trimmed record's original, starting with the likeliest."""
         folder = os.path.dirname(os.path.abspath(file))
         for origin in find_origins(record):
             key = origin.session_id, origin.file, folder
@@ -225,7 +227,7 @@ class OriginalFinder:
                 return entries.find_record_with_uuid(origin.uuid, origin.record)
             return None
         except SessionNotFound:
-            return None  # The file was deleted since it was listed.
+            return None  # The file was deleted after it was listed.
 
     def _iterate_candidate_files(
         self, origin: Origin, trimmed_folder: str
@@ -261,9 +263,9 @@ class OriginalFinder:
     def _is_safe_to_open(self, path: str, trimmed_folder: str) -> bool:
         """Check whether a file may be opened although its name is not a session id.
 
-        It must be in a folder of sessions, and it must not be a symbolic link. Two such files can
-        contain originals: a transcript that was trimmed by its path, and a backup that another tool
-        wrote next to a session.
+        The file must be in a folder of sessions, and must not be a symbolic link. Two kinds of
+        files without a session id in their names can contain originals: transcripts that were
+        trimmed by their paths, and backups that another tool wrote next to a session.
         """
         if path != os.path.abspath(path):
             return False  # A path with ``..`` could lead out of the folder.
@@ -315,7 +317,7 @@ def restore_record(record: Record, original: Record) -> Record | None:
             restored[key] = value
     restored |= {
         key: value for key, value in original.items() if key in TRIM_FIELDS
-    }  # The original may itself be a trimmed record, with fields that name its own original.
+    }  # The original may itself be a trimmed record whose fields name its own original.
     for key in CONTENT_FIELDS:
         if key in original:
             restored[key] = original[key]
@@ -347,7 +349,7 @@ def is_marked_as_trimmed(record: Record) -> bool:
 def find_origins(record: Record) -> list[Origin]:
     """Return the originals that a record names.
 
-    They are named in the fields of our trim, or in another tool's notices at the ends of the
+    The names are in the fields that our trim added, or in another tool's notices at the ends of the
     record's texts.
     """
     if is_marked_as_trimmed(record):

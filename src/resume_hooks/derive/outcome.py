@@ -1,7 +1,7 @@
-"""The outcomes of verbs, for all callers: a prompt's hook, the plugin's module, shell and API.
+"""Represent the outcomes of verbs for their callers: hooks, shell commands and the API.
 
-A verb decides and writes. Its outcome contains everything that the caller needs to show the result.
-This module prints no output.
+A verb decides what to do and writes the files. Its outcome contains everything that the caller
+needs to show the result. This module prints no output.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Plan_co = TypeVar("Plan_co", bound="ChildPlan | None", covariant=True)
 class OpenedSession(NamedTuple, Generic[Plan_co]):
     """A session to continue: a new session, or an earlier one if ``receipt.written`` is false.
 
-    ``plan`` is None if the earlier session was found without making a plan. ``action`` names the
+    ``plan`` is None if an earlier session was found before a plan was made. ``action`` names the
     action in a few words. ``facts`` are lines about the contents. ``remark`` is the first line to
-    show in the new session if the user saw no other text. ``next_step`` is the text for the
+    show in the new session if the user has seen no other text. ``next_step`` is the text for the
     session's input box.
 
     ``files`` are the files that were written in addition to the session. ``summary`` is the outcome
@@ -46,8 +46,8 @@ class OpenedSession(NamedTuple, Generic[Plan_co]):
 class NothingWritten(NamedTuple, Generic[Plan_co]):
     """The outcome of a dry run, or of a plan that was not worthwhile. No session was written.
 
-    ``receipt`` does not name a session. ``files`` are the files that a real run would write. If the
-    verb had nothing to do at all, ``reason`` is the reason.
+    ``receipt`` does not name a session. ``files`` are the files that a real run would write.
+    ``reason`` explains why the verb had nothing to do, or is None.
     """
 
     receipt: Receipt
@@ -59,9 +59,9 @@ class NothingWritten(NamedTuple, Generic[Plan_co]):
 class Question(NamedTuple):
     """A question to the user. If the user answers yes, the child is written or the session is repaired.
 
-    ``short_text`` is a text of a few lines, for a client that shows a form for the answer. ``card``
-    explains how to type the answer. If ``offers_trim_in_place`` is true, the session itself can be trimmed
-    instead of a copy.
+    ``short_text`` is a text of a few lines for a client that asks for the answer in a form.
+    ``card`` explains how to type the answer. If ``offers_trim_in_place`` is true, the user can also
+    choose to trim the session itself instead of a copy.
     """
 
     short_text: str
@@ -72,8 +72,8 @@ class Question(NamedTuple):
 class Report(NamedTuple):
     """A text for the user.
 
-    ``text`` is called with the result of copying ``to_copy`` to the clipboard. If the user presses
-    a key, ``further_lines`` replace the last line of the text.
+    ``text`` is called with the result of copying ``to_copy`` to the clipboard, and returns the
+    text. If the user presses a key, ``further_lines`` replace the last line of the text.
     """
 
     text: Callable[[CopyResult], str]
@@ -84,8 +84,8 @@ class Report(NamedTuple):
 class PendingAnswer(NamedTuple):
     """An answer that takes longer than a prompt may wait.
 
-    ``waiting_text`` is shown until the answer is there. ``prompt`` is a request to the session's
-    own model, or ``""``.
+    ``waiting_text`` is shown until the answer arrives. ``prompt`` is a request to the session's own
+    model, or ``""``.
     """
 
     waiting_text: str

@@ -17,24 +17,26 @@ if TYPE_CHECKING:
 USUAL_SIZES_TOKENS = (1_000, 4_000, 12_000, 24_000)
 """The sizes in tokens that the table always shows, in addition to the default size."""
 
-UNLIMITED_CHARACTERS = 10**9  # a number of characters that is larger than any session
-MAX_CALL_CHARACTERS = 4_000  # a number of characters that is larger than any call with its result
-# If a digest omits at most this number of characters (one or two rows of a list), it is shown as
+UNLIMITED_CHARACTERS = 10**9  # A number of characters that is larger than any session.
+MAX_CALL_CHARACTERS = 4_000  # A number of characters that is larger than any call with its result.
+# If a digest omits at most this number of characters (one or two rows of a list), it counts as
 # complete.
 MAX_NEGLIGIBLE_CHARACTERS = 400
-# An opening of at most this size contains the lists, the last answer and only a few other messages.
+# An opening of at most this size contains only the lists, the last answer and a few other messages.
 MAX_LIST_TOKENS = 1_000
 
 
 class HandoffSize(NamedTuple):
-    """A size of a handoff, and what a handoff of this size would contain.
+    """A size of a handoff, and the contents that a handoff of this size would have.
 
-    ``size`` is typed text such as ``12k``. ``tokens_after`` is the size of the new session's
-    context. ``whole_tokens`` is the size of an opening without a limit. ``omitted_tokens`` is the
-    number of tokens that are omitted from it, or None if this number was not measured.
+    ``size`` is what the user types, such as ``12k``. ``tokens_after`` is the size of the new
+    session's context. ``whole_tokens`` is the size that the opening would have without a limit, and
+    ``omitted_tokens`` is the number of these tokens that are left out, or None if it was not
+    measured.
 
     ``has_calls`` is true if the opening omits no text and also contains the latest calls.
-    ``has_mainly_lists`` is true if it contains little except the lists and the last answer.
+    ``has_mainly_lists`` is true if the opening contains little except the lists and the last
+    answer.
     """
 
     size: str
@@ -69,8 +71,8 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
     unlimited_length = len(format_opening(digest, UNLIMITED_CHARACTERS).text)
     digest_length = len(plan.digest_opening.text)
     fixed_tokens = default_after - digest_length / CHARACTERS_PER_TOKEN
-    # If the calls do not fill the space for them, the opening contains all calls. A larger size
-    # would not add any.
+    # If the calls do not fill the space that is reserved for them, the opening already contains all
+    # calls, and a larger size would not add any.
     conversation_length = round(conversation_tokens * CHARACTERS_PER_TOKEN)
     if digest_length + MAX_CALL_CHARACTERS < opening_lengths[
         default_tokens
@@ -88,8 +90,8 @@ def measure_sizes(plan: FreshPlan, conversation_tokens: int) -> tuple[HandoffSiz
             tokens_after = default_after
         else:
             tokens_after = round(fixed_tokens + (length + call_characters) / CHARACTERS_PER_TOKEN)
-        # Calls are counted only at the default size. A larger size contains at least these calls,
-        # and a smaller size at most these.
+        # The calls were collected only for the default size. A larger size contains at least as
+        # many calls, and a smaller size at most as many.
         if tokens > default_tokens:
             tokens_after = max(tokens_after, default_after)
         elif tokens < default_tokens:

@@ -67,14 +67,14 @@ from resume_hooks.system.text import collapse_line, format_count, plain_line
 from resume_hooks.transcripts.invariants import Check, require_all_checks
 from resume_hooks.transcripts.records import get_mapping
 
-# A part has at most this number of bytes in UTF-8. These are 60,000 to 120,000 tokens, which fit a
-# model's context together with the answer.
+# A part has at most this number of bytes in UTF-8. This is 60,000 to 120,000 tokens, which fit into
+# a model's context together with the answer.
 MAX_PART_BYTES = 240_000
 # A session is split into at most this number of parts. Each part needs one call, and joining the
 # answers needs one more.
 MAX_PARTS = 3
-# A text up to this many times the size of a part is not split. The contents that are shortened
-# instead are worth less than the cost of another call.
+# A text is not split if it is at most this many times as long as a part. Shortening it loses less
+# than another call would cost.
 MAX_UNSPLIT_RATIO = 1.25
 # Messages and tool outputs are cut after these numbers of characters.
 MAX_MESSAGE_CHARACTERS, MAX_OUTPUT_CHARACTERS = 6_000, 1_500
@@ -124,7 +124,7 @@ class SummaryMaterial(NamedTuple):
 def make_digest_material(session_id: str) -> SummaryMaterial:
     """Return material without records, for a model that already has the session in its context.
 
-    The model then gets only the digest.
+    The only text that this model needs is the digest.
     """
     return SummaryMaterial(session_id, 0, (SummaryPart("", frozenset()),))
 
@@ -147,7 +147,7 @@ def read_summary_material(session: SessionFile, where: Where) -> SummaryMaterial
     size = sum(len(record.piece.body.encode("utf-8", "replace")) for record in shown_records)
     max_characters = (
         MAX_PART_BYTES * characters // size if size else MAX_PART_BYTES
-    )  # The size of a part is limited in bytes, because a character of several bytes needs about one token.
+    )  # The size of a part is limited in bytes, because each multi-byte character needs about one token.
     return SummaryMaterial(
         session.session_id,
         len(shown_records),
@@ -220,7 +220,7 @@ def _make_part(records: Sequence[_RecordText], max_characters: int) -> SummaryPa
 MAX_LINE_CHARACTERS = 400  # A line from a model is cut after this number of characters.
 MAX_POINTS = 12  # A section of a summary has at most this number of points.
 MAX_POINT_REFERENCES = 4  # A point has at most this number of references.
-# The summary in a child has at most this number of characters, which are about 2,000 tokens.
+# Maximum number of characters of the summary in a child. This is about 2,000 tokens.
 MAX_SUMMARY_CHARACTERS = 8_000
 
 SUMMARY_TASK = """\
@@ -317,7 +317,7 @@ def format_summary(rows: str, model: str, session_id: str, focus: str = "") -> s
 def format_notes(
     summaries: Sequence[Summary], session_id: str, shown_records: frozenset[int]
 ) -> str:
-    """Return the summaries of several parts, oldest first, as text for the model that joins them."""
+    """Return the summaries of several parts as text for the model that joins them, oldest first."""
     parts = (
         [f"part {number}", *format_rows(part, session_id, shown_records)]
         for number, part in enumerate(summaries, 1)
@@ -376,7 +376,7 @@ def _clean_line(text: str, max_characters: int) -> str:
 
 
 def _select_fitting_rows(rows: Sequence[str], max_characters: int) -> Iterator[str]:
-    """Yield as many rows as fit. A heading is not yielded as the last row."""
+    """Yield as many rows as fit, without a heading at the end."""
     kept_rows: list[str] = []
     for row in rows:
         max_characters -= len(row) + 1
@@ -447,7 +447,7 @@ def _format_task(position_text: str, focus: str) -> str:
     )
 
 
-MAX_WISH_CHARACTERS = 4_000  # the maximum number of characters in the user's request for a summary
+MAX_WISH_CHARACTERS = 4_000  # Maximum number of characters in the user's request for a summary.
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,16 +507,13 @@ def _make_contents(digest: Digest, where: Where, text: str = "") -> ChildContent
 
 
 def find_unfinished_rollover(parent: Session, where: Where) -> Receipt | None:
-    """Return the newest child of ``parent`` if it is a rollover without a summary, else None.
-
-    If the child was already used, return None too.
-    """
+    """Return the newest child of ``parent`` if it is an unused rollover without a summary, else None."""
     child = find_existing_child(parent, "rollover", where)
     if child is None or read_digest(readable_session(child.file, where).path) is None:
         return None
     ends = agent_of_path(child.file, where).read_ends(child.file)
     if ends.has_own_turns:
-        return None  # This check does not depend on times, so it also works if the clock was wrong.
+        return None  # This check does not depend on times, so it works even if the computer's clock was wrong.
     first_record = ends.first_records[0]
     if get_mapping(first_record, "continue_metadata").get("summary_included"):
         return None
@@ -544,7 +541,7 @@ def add_summary(
     occurs, the outcome contains it, and the child keeps only the digest.
     """
     try:
-        # A child that still has these bytes was not continued.
+        # The child is still unused if it consists of these bytes.
         old_bytes = b"".join(writing.list_child_lines(rollover.plan, receipt_before.title))
         if rollover.existing_child is not None:
             with open(receipt_before.file, "rb") as stream:
@@ -590,11 +587,12 @@ def _ask_for_checked_summary(
 
 
 def _list_quotable_texts(rollover: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a summary may quote, each after its reference.
+    """Yield the texts that a summary may quote, each with its reference.
 
-    They are the user's request with the digest, and the records of the parent and its ancestors.
+    They are the user's request together with the digest, and the records of the parent and its
+    ancestors.
     """
-    # A summary by the client is not evidence, because it also comes from a model.
+    # A summary by the client is not evidence, because a model wrote it too.
     quotable_messages = tuple(
         message for message in rollover.digest.talk if message.kind is not MessageKind.SUMMARY
     )

@@ -1,8 +1,8 @@
 """Find the trimmed records of a session, and plan a child with their original contents.
 
-If a running client trimmed in place, it rebuilt its records. Such a record contains only
-placeholders, without the fields that name an original. It may combine several original records, so
-each of its blocks is restored separately.
+If a running client trimmed in place, it rebuilt its records. A rebuilt record contains only
+placeholders, without the fields that name an original. Since it may combine several original
+records, each of its blocks is restored separately.
 
 Placeholders are not trusted: a reference is used only if it leads to the same call, to the result
 of that call, or to an answer of the model.
@@ -67,7 +67,7 @@ from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
 
 _REFERENCE_AT_END = re.compile(
     r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
-)  # the end of a placeholder that we wrote
+)  # The end of a placeholder that we wrote.
 _TRIMMED_RECORD_STRINGS = (
     b'"truncated"',
     b"See line ",
@@ -93,8 +93,8 @@ def find_references(record: Record) -> dict[int, tuple[str, int]]:
 def _list_block_texts(block: Record) -> Iterator[str]:
     kind = get_string(block, "type")
     if kind == records.RESULT:
-        # A client joins the parts of a result into one text. A line of this text may be the
-        # placeholder of a picture.
+        # When a client joins the parts of a result into one text, the placeholder of a picture
+        # becomes a line of this text.
         yield from filter(is_placeholder, records.result_text(block).split("\n"))
     elif kind == records.CALL:
         for value in records.get_mapping(block, "input").values():
@@ -122,7 +122,7 @@ def find_block_originals(record: Record, originals: OriginalFinder) -> dict[int,
 
 
 class RestoreBlocksEdit:
-    """An edit that restores the blocks of a record. If ``first_edit`` is given, it is applied first."""
+    """An edit that restores the blocks of a record. It applies ``first_edit`` first, if that is given."""
 
     def __init__(
         self, originals_by_block: Mapping[int, RecordLine], first_edit: Edit | None = None
@@ -174,9 +174,9 @@ class TrimmedSession:
     """A scanned session with trimmed records in its live chain.
 
     If the running client trimmed the session in place, ``transcript`` contains the chain from
-    before these trims. ``undone_trim_count`` is the number of trims in place, and
-    ``restored_characters`` is the number of characters that they removed. ``untrimmed_tokens`` is the
-    size of the context without them, or 0 if there were none.
+    before these trims and the records added after them. ``undone_trim_count`` is the number of
+    these trims, and ``restored_characters`` is the number of characters that they removed.
+    ``untrimmed_tokens`` is the size of the context without the trims, or 0 if there were none.
 
     ``earlier_record_count`` is the number of trimmed records before the last compaction.
     """
@@ -229,8 +229,8 @@ def scan_trimmed_session(session: SessionFile) -> TrimmedSession:
             trimmed,
             earlier_record_count=trimmed_earlier,
         )
-    # Token counts after the trim are counted on the trimmed context, so the context is measured
-    # without them.
+    # The API's counts after the trim refer to the trimmed context, so the untrimmed context is
+    # measured only from the records before the trim.
     context_before, scale = loaded_session.measure_chain(chain_before, pieces)
     added_characters = sum(node.character_count for node in later_nodes)
     characters_without_trims = sum(node.character_count for node in chain_before) + added_characters
@@ -294,13 +294,13 @@ class _TrimmedRecordCollector:
 
 UNTRIM_KIND: Final = "untrim"
 
-MAX_LISTED_RECORDS = 10  # A message lists at most this number of single records.
+MAX_LISTED_RECORDS = 10  # Maximum number of records that a message lists individually.
 
 
 class MissingOriginal(NamedTuple):
     """A trimmed record that cannot be restored, with the reason.
 
-    ``record`` is its line number in the session.
+    ``record`` is the line number of the record in the session.
     """
 
     record: int
@@ -310,7 +310,7 @@ class MissingOriginal(NamedTuple):
 class Restoration(NamedTuple):
     """A trimmed record, and the edit that restores its contents.
 
-    ``characters`` and ``tokens`` are the size by which the record grows.
+    ``characters`` and ``tokens`` tell how much the restored record is larger than the trimmed one.
     """
 
     node: Node
@@ -341,7 +341,7 @@ class UntrimPlan(ChildPlan):
 
     @property
     def facts(self) -> list[str]:
-        """The restored contents in words, one line each."""
+        """Lines for the receipt that describe the restored contents."""
         facts = []
         if self.undone_trim_count:
             facts.append("the conversation from before the trim in place is back")
@@ -357,7 +357,7 @@ class UntrimPlan(ChildPlan):
         return not (self.restored_records or self.undone_trim_count)
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return an observer that checks that the restored contents equal the originals."""
+        """Return an observer that checks whether the restored contents equal the originals."""
         return [_ContentsWatcher(self.original_digests)]
 
 
@@ -371,9 +371,9 @@ def plan_untrim(
 ) -> UntrimPlan:
     """Plan a child in which trimmed records are restored.
 
-    These are the records in the lines ``numbers``, or all trimmed records if it is None. Raises
-    UsageError if one of these records is not trimmed. Raises SessionNotFound if no original exists,
-    or if ``strict`` is true and one original is missing.
+    ``numbers`` are the line numbers of these records. If it is None, all trimmed records are
+    restored. Raises UsageError if one of the records is not trimmed. Raises SessionNotFound if no
+    original exists, or if ``strict`` is true and at least one original is missing.
     """
     requested_nodes = select_trimmed_nodes(trimmed_session, numbers)
     restorations, missing = _find_restorations(
@@ -407,7 +407,7 @@ def plan_untrim(
         and (legend := find_opening(f"\n{PLACEHOLDER_LEGEND}", transcript.chain, transcript))
         is not None
     ):
-        # If the child has no placeholders, the explanation of placeholders is removed.
+        # If the child contains no placeholders, it needs no explanation of them.
         edits.setdefault(legend.number, _remove_legend)
     size = ChildSize(
         context_after.tokens,
@@ -549,7 +549,7 @@ def _find_edit(record: Record, file: str, originals: OriginalFinder) -> tuple[Re
     if restored_record is not None and find_references(restored_record):
         with contextlib.suppress(
             SessionNotFound
-        ):  # The originals of the blocks may no longer exist, but the original of the record does.
+        ):  # The original of the record still exists, even if those of its blocks no longer do.
             return original, RestoreBlocksEdit(
                 find_block_originals(restored_record, originals), edit
             )
@@ -590,7 +590,7 @@ def _compute_contents_digest(record: Record) -> bytes:
 def _estimate_sizes(
     trimmed_session: TrimmedSession, restorations: Sequence[Restoration], *, is_complete: bool
 ) -> tuple[ContextSize, ContextSize]:
-    """Return the context before and after the untrim.
+    """Return the context sizes before and after the untrim.
 
     ``is_complete`` is true if all trimmed records are restored.
     """
@@ -614,8 +614,8 @@ def _estimate_sizes(
 def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: ContextSize) -> float:
     """Return the number of characters per token to record in the child.
 
-    It is computed from the savings of the trim that is undone. With this number, another trim of
-    the same pieces is expected to save as many tokens.
+    The number is computed from the savings of the trim that is undone. With it, a new trim of the
+    same pieces is expected to save the same number of tokens.
     """
     recorded_size = tokens.read_stated_size(trimmed_session.session.file)
     if (
@@ -632,9 +632,9 @@ def _estimate_characters_per_token(trimmed_session: TrimmedSession, after: Conte
 
 
 def _was_counted_before_trim(trimmed_session: TrimmedSession) -> bool:
-    """Check whether the last token count is from before the trim in place.
+    """Check whether the last token count is older than the trim in place.
 
-    If it is, it counts the untrimmed context.
+    In this case, the count includes the content that the trim removed.
     """
     instants = (
         clock.to_milliseconds(backup_time(origin.file))
@@ -654,7 +654,7 @@ def _remove_legend(record: Record) -> Record:
 
 
 def describe_missing_originals(missing: Sequence[MissingOriginal], count: int) -> str:
-    """Return a phrase that says how many records cannot be restored, and why the first one cannot."""
+    """Return a phrase that tells how many records cannot be restored, and why the first one cannot."""
     first = missing[0]
     return (
         f"{len(missing):,} of {count:,} records can't be restored; record {first.record}: "

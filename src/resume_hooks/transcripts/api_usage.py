@@ -32,8 +32,10 @@ LONG_CACHE_SECONDS = 3_600  # A cache that was requested for one hour lives this
 CACHE_LIFETIMES = {
     "5m": DEFAULT_CACHE_SECONDS,
     "1h": LONG_CACHE_SECONDS,
-}  # Since 2.1.329 clients record the requested lifetime of the cache with each answer.
-MAX_TYPICAL_TURNS = 12  # A typical turn is the median of at most this number of turns at the end.
+}  # Since version 2.1.329, the client records the cache lifetime that it requested with each answer.
+MAX_TYPICAL_TURNS = (
+    12  # Maximum number of recent turns from which the medians of a typical turn are computed.
+)
 
 
 class RecentRequests(NamedTuple):
@@ -72,8 +74,9 @@ class RecentRequests(NamedTuple):
 def read_recent_requests(file: str | SharedFile) -> RecentRequests:
     """Return the requests at the end of a session.
 
-    As little of the file as possible is read. If the end of the file does not show how much a turn
-    adds, a longer end is read, but not the whole file. Raises the errors of ``scan_transcript``.
+    The function reads as little of the file as possible. If the end of the file contains too few
+    turns to show how much a turn adds, it reads a longer end, but not the whole file. Raises the
+    same errors as ``scan_transcript``.
     """
     for tail_bytes in (*tokens.TAIL_SIZES_BYTES, 0):
         observer = _RequestObserver()
@@ -88,8 +91,8 @@ def read_recent_requests(file: str | SharedFile) -> RecentRequests:
 def read_session_base(ends: HeadTail, where: Where) -> FirstRequest:
     """Return the size of a new session's first request.
 
-    It is measured in this session, or in its nearest ancestor with a measured first request. If no
-    ancestor has one, the usual size is returned.
+    The size is measured in the session ``ends`` or, failing that, in its nearest ancestor that has
+    a measured first request. If no ancestor has one, the usual size is returned.
     """
     seen_paths = set[str]()
     with contextlib.suppress(SessionNotFound):
@@ -167,8 +170,9 @@ class _RequestObserver:
                 )
 
     def summarize(self, *, is_whole: bool) -> RecentRequests:
-        # If only the end of a file was read, its first turn may be incomplete. A whole file has no
-        # requests before its first prompt.
+        # If only the end of a file was read, the first turn may be incomplete and is ignored. In a
+        # whole file, this turn contains the requests before the first prompt, of which there are
+        # none.
         turns = [turn for turn in self.turns if turn.answers]
         if not is_whole and len(turns) > 1 and turns[0] is self.turns[0]:
             turns = turns[1:]
@@ -200,8 +204,8 @@ def _find_cache_lifetime(record: Record) -> int | None:
     if requested_lifetime is not None:
         return requested_lifetime
     cache_creation = records.get_mapping(records.token_usage(record), "cache_creation")
-    # If parts of the cache have different lifetimes, the shortest one is returned, because
-    # everything after an expired part must be cached again.
+    # If parts of the cache have different lifetimes, the shortest one is returned, because after
+    # one part expires, everything that follows it must be cached again.
     for key, seconds in (
         ("ephemeral_5m_input_tokens", DEFAULT_CACHE_SECONDS),
         ("ephemeral_1h_input_tokens", LONG_CACHE_SECONDS),

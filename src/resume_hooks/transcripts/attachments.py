@@ -1,7 +1,7 @@
-"""Attachments: records that the client adds to a conversation. Some of their texts reach the API.
+"""Read attachments: records that the client adds to a conversation.
 
-The kinds were measured with clients 2.1.42, 2.1.112 and 2.1.329. Kinds that are not listed here
-send little text or none.
+The text of some attachments is sent to the API. The kinds were determined with clients 2.1.42,
+2.1.112 and 2.1.329. Kinds that are not listed here send little or no text.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Address = tuple[
 QUEUED, HOOK_CONTEXT, HOOK_SUCCESS = "queued_command", "hook_additional_context", "hook_success"
 """Kinds of attachments.
 
-They are a prompt that was typed while the model was busy, the texts that all hooks added, and the
-result of one hook.
+``QUEUED`` is a prompt that was typed while the model was busy. ``HOOK_CONTEXT`` contains the texts
+that all hooks added, and ``HOOK_SUCCESS`` contains the result of a single hook.
 """
 
 EVERY_LIST_ITEM = -1  # In an address of the table below, this index means all items of the list.
@@ -39,7 +39,7 @@ TEXT_ADDRESSES: dict[str, Address] = {
     "skill_listing": ("content",),
     "total_tokens_reminder": ("text",),
 }
-"""The address of the text in each kind of attachment that sends a text."""
+"""Maps each kind of attachment whose text is sent to the address of this text in the record."""
 
 REPLACEABLE_KINDS = frozenset(
     {"edited_text_file", "file", HOOK_CONTEXT, HOOK_SUCCESS, "selected_lines_in_ide"}
@@ -57,10 +57,10 @@ def attachment_kind(record: Record) -> str:
 
 
 def iterate_sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
-    """Yield the texts of an attachment record that are sent, each after its address in the record.
+    """Yield the texts of an attachment record that are sent to the API, each with its address.
 
-    Since 2.1.329 a record can have a field ``rendered`` with the text for the API. If it has, only
-    that text is sent.
+    Since client 2.1.329, a record can have a ``rendered`` field that contains the text for the API.
+    If a record has this field, only that text is sent.
     """
     rendered = record.get("rendered")
     if isinstance(rendered, list):

@@ -5,7 +5,7 @@ divided among the records between the two requests. The sizes of the records the
 number of tokens that were paid for. If the API reported no counts, the session's own ratio of
 characters per token is used.
 
-Some tokens are counted in one request and missing in a later one. They belonged to thinking, which
+Some tokens are counted in one request but missing from a later one. They belong to thinking, which
 the API drops after a turn, or to outputs that the client cleared from its memory. The client sends
 cleared outputs again on resume.
 """
@@ -28,15 +28,13 @@ from resume_hooks.transcripts.trimmable_pieces import (
 PLAUSIBLE_RATIO_RANGE = (
     1.2,
     8.0,
-    # A text has a plausible number of characters per token in this range. If the number is outside it,
-    # content other than the text was counted.
+    # Plausible range for a text's number of characters per token. If a number is outside the range,
+    # the API counted other content together with the text.
 )
 # Thinking has at least this number of characters per token. Most of it is recorded only as
 # encrypted data.
 MIN_CHARACTERS_PER_THOUGHT_TOKEN = 1.5
-MIN_GROWTH_TOKENS = (
-    1_000  # A session has its own ratio only if it grew by more than this number of tokens.
-)
+MIN_GROWTH_TOKENS = 1_000  # A session's own ratio is used only if the session grew by more than this number of tokens.
 
 
 class TokenScale:
@@ -100,8 +98,8 @@ def calibrate_tokens(
 
     If the chain is too short to have its own ratio, ``default_ratio`` is used.
     """
-    # If a content was trimmed in place, the API counted it with its former size. Gaps with such a
-    # content are skipped.
+    # If a record was trimmed in place, the API's count includes its original size, so gaps that
+    # contain a trimmed record are skipped.
     gaps = []
     for gap in _iterate_gaps(chain, pieces):
         if not any(node.number in pieces.origins for node in gap.nodes):

@@ -1,14 +1,15 @@
-"""Compute the live chain, the records that a client would send on resume, by the client's rules.
+"""Compute the live chain: the records that a client would send on resume.
 
-The rules were measured with clients up to 2.1.329 (docs/transcripts.md). If versions differ, the
-rules of the newest one are used. The functions compute with nodes and read no files.
+The rules of the client were determined with versions up to 2.1.329 (docs/transcripts.md). Where
+versions differ, the module follows the newest one. The functions work with nodes and read no files.
 
 Each record names its parent by uuid. Progress records and broken records are skipped, so their
-children belong to their parents. Messages that the last compaction kept are inserted between its
-summary and the records after it. Other messages before that compaction are removed.
+children become children of the skipped record's parent. Messages that the last compaction kept are
+inserted between its summary and the records after it. Other messages before that compaction are
+removed.
 
-The chain ends at the record that the checkpoint names or, if the last record of the file continues
-from there, at the last record. Without a checkpoint, the chain ends at the last record.
+The chain ends at the record that the checkpoint names. If the last record of the file continues the
+conversation from that record, or if there is no checkpoint, the chain ends at the last record.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from resume_hooks.transcripts.nodes import Checkpoint, Node, iterate_ancestors
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 
 MIN_SKIPPED_FILE_BYTES = 5 * 1024 * 1024
-"""In larger files, clients skip the part before a compaction while they read (since 2.1.112)."""
+"""In files larger than this, clients since 2.1.112 do not read the part before a compaction."""
 
 
 class RecordGraph:
@@ -68,7 +69,7 @@ class RecordGraph:
         return self._parents[node.uuid] is None
 
     def group_children(self, nodes: Iterable[Node]) -> dict[str, list[Node]]:
-        """Return the children among ``nodes`` for each uuid of a parent, in the order of ``nodes``."""
+        """Group ``nodes`` by the uuid of their parent, keeping their order."""
         children_by_parent: dict[str, list[Node]] = {}
         for node in nodes:
             parent = self._parents[node.uuid]
@@ -83,10 +84,10 @@ class RecordGraph:
 
     @cached_property
     def nodes_by_time(self) -> dict[bool, list[Node]]:
-        """The records that have a time, in the order of their times.
+        """The records that have a time, sorted by time.
 
-        The key False has the records of the main conversation, and the key True those of side
-        chains. Records with equal times are in reverse order, so the first one comes last.
+        The key False has the records of the main conversation, and the key True has those of side
+        chains. Records with equal times are in reverse file order.
         """
         dated_nodes = [node for node in reversed(self.nodes.values()) if node.time_ms is not None]
         dated_nodes.sort(key=lambda node: node.time_ms or 0)
@@ -299,7 +300,7 @@ def _is_continuation(
         (None, ()) if checkpoint.was_explicit else _find_parallel_batch(graph, checkpoint_node)
     )
     batch_message_id = batch_call.message_id if batch_call is not None and batch_call.calls else ""
-    # These records belong to the same answer of the model and precede the call.
+    # The records of the same answer that precede the call.
     nodes_above = islice(
         iterate_ancestors(batch_call if batch_message_id else None, graph.find_parent), 1, None
     )
@@ -336,9 +337,10 @@ def _is_continuation(
 def _find_parallel_batch(
     graph: RecordGraph, checkpoint_node: Node
 ) -> tuple[Node | None, tuple[str, ...]]:
-    """Return the call to which the checkpoint's record belongs, and the ids of its answered calls.
+    """Return the call to which the checkpoint's record belongs, and the ids of the calls answered so far.
 
-    If the record is not a result and does not follow one, return the record itself and no ids.
+    If the record neither contains a result nor follows one, return the record itself and no ids. If
+    it is a remark, return None instead of the record.
     """
     node = next(
         (
@@ -376,8 +378,8 @@ def _get_node_time(node: Node) -> int:
 
 
 MAX_SUBSTITUTE_AGE_MS = (
-    # If a parent is missing, the client searches a substitute up to this number of milliseconds
-    # before the child.
+    # If a parent is missing, the client looks for a substitute that is at most this number of
+    # milliseconds older than the child.
     5_000
 )
 
@@ -457,10 +459,10 @@ def _find_path_to_root(graph: RecordGraph, leaf: Node, *, bridge_gaps: bool) -> 
 def _find_substitute_parent(
     graph: RecordGraph, node: Node, walked_nodes: dict[str, Node]
 ) -> Node | None:
-    """Return the record with the latest time up to that of ``node``, or None.
+    """Return the latest record that is not later than ``node``, or None.
 
-    If several records have this time, return the first of them. Only the last few seconds before
-    ``node`` are searched, as in the client.
+    If several records have the same latest time, return the first of them. Like the client, the
+    function considers only the last few seconds before ``node``.
     """
     if node.time_ms is None:
         return None
@@ -565,10 +567,10 @@ class ParallelCallRestorer:
         return complete_chain + self._chain[next_index:]
 
     def _find_answer_id(self, node: Node) -> str:
-        """Return the message id of an answer, or ``""``.
+        """Return the message id of the answer to which the record belongs, or ``""``.
 
-        It is the answer to which the record belongs, or whose call has its result in the record, or
-        to which the record is a remark.
+        The record may be a block of the answer, the result of one of its calls, or a remark that
+        follows either of them.
         """
         ancestor = next(
             (
@@ -599,7 +601,7 @@ class ParallelCallRestorer:
         end = max(self._positions.get(node.uuid, -1) for node in answer_nodes) + 1
         while end < len(
             self._chain
-        ):  # The region includes the results of the answer, and the remarks between them.
+        ):  # The region includes the results of the answer's calls, and the remarks among them.
             node = self._chain[end]
             if not (
                 node.message_id == message_id
@@ -624,8 +626,8 @@ class ParallelCallRestorer:
     def _find_remarks_below(self, node: Node) -> list[Node]:
         """Return the remarks that follow ``node``.
 
-        Remarks are returned only if each has at most one child, which is a remark too. Otherwise
-        they belong to another branch.
+        A sequence of remarks is returned only if it has no branches and ends with a remark. Any
+        other sequence belongs to a different branch of the conversation.
         """
         remarks: list[Node] = []
         for child in self._list_unrestored_children(node):

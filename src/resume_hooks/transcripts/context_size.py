@@ -50,7 +50,7 @@ NOT_COUNTED_SINCE_CREATION = "no answer was counted since its creation"
 NEVER_COUNTED = "no answer was counted"
 """This constant and those above are the reasons why a size is not measured."""
 
-# In files of old clients, a clearing of outputs is searched in this number of bytes at the end.
+# In files of old clients, this number of bytes at the end is searched for a clearing of outputs.
 SEARCHED_END_BYTES = 4 * 1024 * 1024
 MIN_VERSION_WITH_CLEARING_RECORDS = (2, 1, 112)
 """Older clients may have cleared outputs without a record, or omitted the parents of records."""
@@ -58,7 +58,7 @@ MIN_VERSION_WITH_CLEARING_RECORDS = (2, 1, 112)
 _PARENT_FIELD = re.compile(rb'"parentUuid":"([^"]+)"')
 _UUID_FIELD = re.compile(rb'"uuid":"([^"]+)"')
 
-# If the first count is larger than the usual first request times this ratio, the start of the file
+# If the first count exceeds the usual size of a first request by this factor, the start of the file
 # is missing.
 MIN_MISSING_START_RATIO = 1.5
 
@@ -82,7 +82,8 @@ def measure_chain(
     if not counted_tokens:
         return _measure_without_count(file, chain, stated_size, window), scale
     added_tokens = later_tokens + scale.uncounted_tokens
-    # If pieces are given, the whole file was scanned, so the start of the file is known.
+    # ``pieces`` are given only if the whole file was scanned. Only then is the first count of the
+    # file known.
     tokens_before = 0 if pieces is None else _count_tokens_before_file(file, chain)
     count = counted_tokens + added_tokens - tokens_before
     is_cleared = any(node.subtype == records.OUTPUTS_CLEARED for node in chain)
@@ -101,9 +102,10 @@ def measure_chain(
 def measure_tail(file: str | SharedFile, window: int = 0) -> ContextSize:
     """Return the context size of a session whose live part is too long to read.
 
-    As little as possible of the file's end is read. This is enough if the client's branch ends
-    there and contains a token count or a compaction. The whole file is read for unusual files: if a
-    branch was chosen farther up, or if outputs were cleared near the end.
+    The function reads as little as possible of the file's end. This is enough if the client's
+    branch ends there and contains a token count or a compaction. The function reads the whole file
+    if the user chose a branch that ends farther up, or if an old client cleared outputs near the
+    end.
     """
     if records.OUTPUTS_CLEARED.encode() in _read_end_of_old_client(HeadTail(file)):
         return measure_chain(file, scan_transcript(file).chain, window=window)[0]
@@ -162,7 +164,7 @@ def may_change_in_middle(ends: HeadTail) -> bool:
     region = _read_end_of_old_client(ends)
     if records.OUTPUTS_CLEARED.encode() in region:
         return True
-    # The parent of the first record may be before the searched end.
+    # The first record that was read may have its parent in the part of the file that was not read.
     allowed_missing = int(ends.size > SEARCHED_END_BYTES)
     missing_parents = set(_PARENT_FIELD.findall(region)).difference(_UUID_FIELD.findall(region))
     return len(missing_parents) > allowed_missing
@@ -187,9 +189,9 @@ def _measure_without_count(
 ) -> ContextSize:
     """Return the size of a chain without a counted answer.
 
-    It is the size that our first line states or, after a compaction, the size that the report on a
-    trim in place states. If there is neither, the size is estimated from the characters. After a
-    compaction, the base of every request is added, because no count includes it.
+    The size is the one that our first line states or, after a compaction, the one that the report
+    of a trim in place states. If neither exists, the size is estimated from the number of
+    characters. After a compaction, the estimate also includes the base of every request.
     """
     count = stated_size.tokens if stated_size else 0
     reason = NOT_COUNTED_SINCE_CREATION if count else NEVER_COUNTED
@@ -231,8 +233,9 @@ def _count_tokens_before_file(file: str | SharedFile, chain: list[Node]) -> int:
 def _find_tokens_after_last_trim(ends: HeadTail) -> int:
     """Return the number of tokens that remained after our last trim in place, or 0.
 
-    The result is 0 if there was no such trim, or if it was in the parent. The trim's boundary
-    record may be before ``last_records``, because the client writes all remaining records after it.
+    The result is 0 if there was no such trim, or if the parent was trimmed rather than this
+    session. The trim's boundary record may be missing from ``last_records``, because the client
+    writes all remaining records after it.
     """
     for record in reversed(ends.last_records):
         if get_string(record, "subtype") == records.COMPACTION:

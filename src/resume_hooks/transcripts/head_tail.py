@@ -46,12 +46,12 @@ END_BYTES = (
 WIDE_END_BYTES = 1024 * 1024
 NO_BRANCH = "HEAD"  # Clients record this branch outside any repository, and in a repository without a current branch.
 MAX_TITLE_CHARACTERS = 80
-# The modification time of a file may be this number of seconds earlier than times in the file.
+# A file's modification time may be this number of seconds earlier than the times recorded in it.
 _TIME_RESOLUTION_SECONDS = 2
-# The first line of a child of ours contains this text.
+# The first line of a child that we made contains this text.
 _CHILD_FIRST_LINE_KEY = b'"continue_metadata"'
 _MAX_TITLE_SOURCE_CHARACTERS = (
-    8_192  # A title is made from at most this number of characters of a text.
+    8_192  # Maximum number of characters of a text from which a title is made.
 )
 
 
@@ -110,10 +110,9 @@ class HeadTail:
         return list(_parse_region(self.head, keep_last=self.is_whole_file))
 
     def _iterate_head_records(self, field: str = "") -> Iterator[records.Record]:
-        """Yield the records of the head.
+        """Yield the records of the head, or none if the text of the head does not contain ``field``.
 
-        If the text of the head does not contain ``field``, yield no records. This saves time,
-        because lists of sessions read many files.
+        Skipping such heads saves time, because lists of sessions read many files.
         """
         if field and f'"{field}"'.encode() not in self.head:
             return iter(())
@@ -150,12 +149,12 @@ class HeadTail:
 
     @cached_property
     def custom_title(self) -> str:
-        """The title that a user or a plugin's child has set, or ``""``."""
+        """The title that a user has set, or that we gave to a child, or ``""``."""
         return self._find_last_value(CUSTOM_TITLE)
 
     @property
     def given_title(self) -> str:
-        """The title that a user, a plugin's child or the client has set, or ``""``."""
+        """The title that a user or the client has set, or that we gave to a child, or ``""``."""
         return (
             self.custom_title or self._find_last_value(AI_TITLE) or self._find_last_value(SUMMARY)
         )
@@ -200,10 +199,10 @@ class HeadTail:
 
     @cached_property
     def is_title_carried_over(self) -> bool:
-        """Whether the title is that of the previous session.
+        """Whether the session still has the title of the previous session.
 
-        The client copies the title after ``/clear``. The result is false if the user has changed it
-        since.
+        The client copies the title after ``/clear``. The result is false if the user has changed
+        the title since then.
         """
         first_record = next(self._iterate_head_records(), {})
         is_carried_title = records.get_kind(first_record) == CUSTOM_TITLE and records.get_string(
@@ -248,13 +247,13 @@ class HeadTail:
                 region = stream.read(WIDE_END_BYTES)
                 return _parse_region(region, keep_last=not stream.read(1))
         except SessionNotFound:
-            return iter(())  # The file was deleted since the first read.
+            return iter(())  # The file was deleted after its head was read.
 
     @property
     def early_prompts(self) -> Iterator[str]:
-        """The texts of the prompts in the head or, if it has none, of the first prompt.
+        """The texts of the prompts in the head or, if it has none, the text of the first prompt.
 
-        The first prompt is searched in the first megabyte.
+        The first megabyte of the file is searched for the first prompt.
         """
         texts = []
         for record in self.first_records:
@@ -284,7 +283,10 @@ class HeadTail:
 
     @property
     def created(self) -> str:
-        """The time of the first record that has one or, if none has, the modification time of the file."""
+        """The time of the first record that has one.
+
+        If no record has a time, it is the modification time of the file.
+        """
         return (
             self._first_timestamp or self._last_timestamp or clock.timestamp_from_epoch(self.mtime)
         )
@@ -352,7 +354,7 @@ class HeadTail:
 
     @property
     def slug(self) -> str:
-        """The name, without its suffix, of the client's file for the session's plan, or ``""``."""
+        """The name of the session's plan file in the client's folder, without the suffix, or ``""``."""
         return self._find_last_field("slug")
 
     @property
@@ -399,9 +401,9 @@ class HeadTail:
     def was_continued(self) -> bool:
         """Whether the session has turns after its creation.
 
-        It is false for a child of ours that was never resumed, whatever the child contains. If the
-        time of creation in a child's first line is later than the file's modification time, it must
-        be wrong and is ignored.
+        The result is false for a child of ours that was never resumed, whatever the child contains.
+        If the creation time in a child's first line is later than the file's modification time, the
+        creation time must be wrong and is ignored.
         """
         derived_at = self.derived_at
         if not derived_at or derived_at > clock.timestamp_from_epoch(
@@ -441,7 +443,8 @@ class HeadTail:
     def has_messages(self) -> bool:
         """Whether the session has messages, or is a child of ours.
 
-        If head and tail do not contain the whole file, it is true without a search.
+        If head and tail do not cover the whole file, the result is true without a search for
+        messages.
         """
         if any(map(is_conversation, self._iterate_head_records())) or self.derived_at:
             return True
@@ -488,13 +491,13 @@ class HeadTail:
                     for body in bodies
                 )
         except SessionNotFound:
-            return False  # The file was deleted since the first read.
+            return False  # The file was deleted after its head was read.
 
     @cached_property
     def derived_at(self) -> str:
-        """The time at which the session was made from another one, or ``""`` if it was not.
+        """The time at which the session was derived from another one, or ``""`` if it was not derived.
 
-        The first line contains this time.
+        The time is read from the first line.
         """
         first_record = next(self._iterate_head_records(), {})
         for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
@@ -576,7 +579,8 @@ class HeadTail:
     def _read_raw_field(self, field: str) -> str:
         """Return the value of a field in the first line of the head, or ``""``.
 
-        The field is searched in the text, because the line may be longer than the head.
+        The line may be longer than the head and cannot be parsed then, so the text is searched for
+        the field.
         """
         start = self.head.find(f'"{field}":"'.encode())
         if start < 0:

@@ -1,4 +1,7 @@
-"""Check the invariants of a written session, after its file is read back (docs/transcripts.md)."""
+"""Check the invariants of a session file that was just written (docs/transcripts.md).
+
+The checks read the file back from disk.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from resume_hooks.transcripts.write_scan import needs_mending
 
 
 class Check(NamedTuple):
-    """The result of a check. ``name`` describes the invariant, and ``ok`` is true if the file has it."""
+    """The result of a check. ``name`` describes the invariant, and ``ok`` is true if it holds."""
 
     name: str
     ok: bool
@@ -103,9 +106,9 @@ def _is_single_tree(nodes: list[Node]) -> bool:
 
 
 class ChildObserver:
-    """An observer that collects the calls and the thinking of a session.
+    """An observer that collects the tool calls and the thinking of a child.
 
-    ``thinking_digests`` are digests, which can be compared with those of the parent.
+    ``thinking_digests`` contains digests of the thinking, to be compared with those of the parent.
     """
 
     def __init__(self) -> None:
@@ -124,7 +127,7 @@ class ChildObserver:
     def run_checks(
         self, planned_chain: LinearChain, parent_thinking_digests: AbstractSet[int]
     ) -> list[Check]:
-        """Check that the calls are those of the planned chain, and that all thinking is from the parent."""
+        """Check that the child has the planned chain's tool calls, and only thinking of the parent."""
         calls: Counter[str] = Counter()
         for node in planned_chain.nodes:
             calls.update(

@@ -17,8 +17,9 @@ from resume_hooks.transcripts.records import ASSISTANT, USER
 class LinearChain(NamedTuple):
     """The records of a conversation in one sequence.
 
-    ``dropped_calls`` maps line numbers of records to the ids of their calls and results that no API
-    accepts. ``open_calls`` are the ids of the calls at the end that have no result.
+    ``dropped_calls`` maps the line number of a record to the ids of its calls and results that the
+    API would reject. ``open_calls`` are the ids of the calls at the end of the sequence that have
+    no result.
     """
 
     nodes: tuple[Node, ...]
@@ -94,9 +95,9 @@ def _iterate_valid_counts(linear_chain: LinearChain) -> Iterator[int]:
 
 
 def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
-    """Yield the records of a chain, with the records of an answer before the results of its calls.
+    """Yield the records of a chain so that all records of an answer precede the results of its calls.
 
-    Remarks stay behind the record that they followed.
+    Remarks stay after the record that they followed.
     """
     index = 0
     while index < len(chain):
@@ -127,19 +128,19 @@ def _group_answers(chain: Sequence[Node]) -> Iterable[Node]:
         first_result_index = next(
             (index for index, node in enumerate(answers) if node.results), len(answers)
         )
-        # After the answer, the first record of the user's turn must be a result. Remarks that came
-        # before it follow now.
+        # The first record of the user's turn must be a result, so a remark that came between the
+        # answer and this result is moved after the result.
         yield from answers[first_result_index : first_result_index + 1]
         yield from answers[:first_result_index]
         yield from answers[first_result_index + 1 :]
 
 
 class _CallMatcher:
-    """Finds the calls and results that violate the API's rule.
+    """Finds the calls and results that violate the API's rule for tool calls.
 
-    By this rule, the result of a call is in the user's turn after the call. ``pending_calls`` maps
-    the ids of calls without a result to the line numbers of their records. ``answered_calls``
-    contains the ids of calls with a result.
+    The rule: the result of a call must be in the user's turn that directly follows the call.
+    ``pending_calls`` maps the ids of calls without a result to the line numbers of their records.
+    ``answered_calls`` contains the ids of calls with a result.
     """
 
     def __init__(self) -> None:

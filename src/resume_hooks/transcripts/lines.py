@@ -1,14 +1,14 @@
-"""Read the lines of a transcript. The lines of a file, joined, are the bytes of the file.
+"""Read the lines of a transcript. Joined again, the lines are exactly the bytes of the file.
 
-A line ends only at a line feed. Transcripts contain the characters U+2028 and U+0085 in strings, at
-which methods of ``str`` would also split.
+A line ends only at a line feed. Transcripts contain the characters U+2028 and U+0085 in strings,
+and methods of ``str`` would also split lines there.
 
 Clients 2.1.42, 2.1.112 and 2.1.330 were measured with large transcripts. The part before a
-compaction costs almost no time. Each MB of the live part costs 20 ms, 8 MB of memory and a MB in
-every request. Each MB of an answer on the screen costs 2.4 s and 500 MB, and users reported clients
-that did not respond.
+compaction costs almost no time. Each MB of the live part costs 20 ms, 8 MB of memory, and another
+MB in every request. Each MB of an answer that is shown on the screen costs 2.4 s and 500 MB of
+memory. Users reported that clients stopped responding.
 
-The module must run with Python 3.9, because the hook at a session's start uses it.
+The module must run with Python 3.9, because the hook that runs when a session starts uses it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
 SEARCH_CHUNK_BYTES = 256 * 1024  # A search reads this number of bytes at a time.
-# Before a file is read further, this number of bytes at the end of the part that was read is
-# compared. If these bytes are unchanged, a program only appended to the file.
+# Before more of a file is read, this number of bytes at the end of the part already read is
+# compared. If these bytes are unchanged, the file was only appended to.
 APPEND_CHECK_BYTES = 1_024
 LINE_COUNT_STEP_BYTES = (
     64 * 1024
@@ -60,9 +60,9 @@ class Line(NamedTuple):
 
 
 def read_lines(stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line]:
-    """Yield every line from the position of ``stream`` on.
+    """Yield every line from the current position of ``stream`` on.
 
-    ``offset`` and ``number`` are those of the line at this position.
+    ``offset`` and ``number`` are the offset and the number of the first of these lines.
     """
     for line_number, raw in enumerate(stream, number):
         yield Line(line_number, offset, raw)
@@ -79,7 +79,7 @@ def read_tail(stream: BinaryIO, tail_bytes: int) -> Iterator[Line]:
     if size > tail_bytes:
         offset += len(
             stream.readline()
-        )  # This is the end of a line that started earlier, or only its line feed.
+        )  # This is the rest of a line that started before the tail, or only its line feed.
     for number, raw in enumerate(stream):
         yield Line(number, offset, raw)
         offset += len(raw)
@@ -88,9 +88,9 @@ def read_tail(stream: BinaryIO, tail_bytes: int) -> Iterator[Line]:
 class SharedFile:
     """A transcript that several readers share. It is opened when the first reader needs it.
 
-    All readers read the same file, even if another file gets its name meanwhile. If a reader starts
-    while another one is reading, it opens the file again. The file is closed when the last
-    reference to this object is deleted.
+    All readers read the same file, even if the path is given to a different file in the meantime.
+    If a reader starts while another one is reading, the new reader opens the file again. The file
+    is closed when the last reference to this object is deleted.
     """
 
     def __init__(self, path: str) -> None:
@@ -168,8 +168,8 @@ def read_lines_backwards(stream: BinaryIO, end: int) -> Iterator[Line]:
         chunk = read_exactly(stream, start, end - start)
         line_end = len(chunk)
         while line_end > 0:
-            # A line feed at the end of the chunk belongs to this line. Any other line feed ends the
-            # line before.
+            # A line feed at the end of the first chunk belongs to the current line. Any other line
+            # feed ends the previous line.
             line_feed = chunk.rfind(b"\n", 0, line_end if later_lines else line_end - 1)
             if line_feed < 0:
                 later_lines.append(chunk[:line_end])
@@ -218,8 +218,8 @@ class LineNumbers:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        # The number of line feeds before each counted step, and at the end before the first
-        # uncounted step.
+        # The number of line feeds before each step that was counted. The last number is that before
+        # the first uncounted step.
         self._before = [0]
 
     def count_lines(self, stream: BinaryIO) -> int:
@@ -287,9 +287,9 @@ def _count_line_feeds(content: bytes) -> int:
 
 
 def read_bytes_before(stream: BinaryIO, end: int) -> bytes:
-    """Return the last bytes before ``end``.
+    """Return the bytes directly before ``end``.
 
-    If they are unchanged later, a program only appended to the file.
+    The caller compares them later: if they are unchanged, the file was only appended to.
     """
     start = max(0, end - APPEND_CHECK_BYTES)
     stream.seek(start)

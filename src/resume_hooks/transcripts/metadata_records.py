@@ -1,8 +1,8 @@
-"""Name the kinds of records outside the conversation, and the fields with their values.
+"""Define the kinds of records outside the conversation, and the fields that contain their values.
 
-Clients append a record of such a kind when its value changes, so the last record of a kind is
-valid. This module also detects whether ``/clear`` started a session. Such a session gets the title
-of the previous session.
+The client appends a record of such a kind when its value changes, so the last record of a kind is
+the valid one. The module also detects whether ``/clear`` started a session, because such a session
+gets the title of the previous one.
 
 The module uses only the standard library and runs with Python 3.9, because the session hooks import
 it before the engine is installed.
@@ -25,17 +25,17 @@ MODE, WORKTREE, RELOCATED = "mode", "worktree-state", "relocated"
 FILE_SNAPSHOT, FILE_DELTA = "file-history-snapshot", "file-history-delta"
 SNAPSHOT_KINDS = frozenset(
     {FILE_SNAPSHOT, FILE_DELTA}
-)  # Records of these kinds contain the states of the user's files at a message.
-# Records of this kind list the tool results that the client shortens in requests. Because of them,
-# a resumed session sends the same bytes, so the API's cache stays valid.
+)  # Records of these kinds describe the state of the user's files at the time of a message.
+# Records of this kind list the tool results that the client shortens in requests. With this list, a
+# resumed session sends the same bytes as before, so the API's cache stays valid.
 SHORTENED_RESULTS_KIND = "content-replacement"
 
 DIGEST_KIND = "resume-hooks-digest"
 DIGEST_BEGINNING = "digest of what was done before"
-"""The kind of our record that stores a digest, and the start of the text of a digest."""
+"""The kind of record in which we store a digest, and the text with which every digest starts."""
 
 IMPORT_FIELD = "import_metadata"
-"""The field in the first line of an imported session. The line has no other field."""
+"""The field in the first line of an imported session. That line contains no other field."""
 
 TITLE_FIELDS = {CUSTOM_TITLE: "customTitle", AI_TITLE: "aiTitle", SUMMARY: "summary", TAG: "tag"}
 """The kinds of records that contain a title or a tag of the session, with the field for its text.

@@ -1,6 +1,6 @@
-"""The data that is kept in memory for each record: its links, its kind and its size.
+"""Represent each record in memory by its links, its kind and its size.
 
-A conversation is rebuilt from this data. The records themselves stay on disk.
+Conversations are reconstructed from this data, while the records themselves stay on disk.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from resume_hooks.transcripts.records import Record, get_string
 class KeptSegment(NamedTuple):
     """The messages that a compaction kept. They belong after the record ``anchor_uuid``.
 
-    ``uuids`` are their uuids in order. It is None if the client did not record the order. Then they
-    are the records from ``tail_uuid`` up to its ancestor ``head_uuid``.
+    ``uuids`` are the uuids of these messages in order, or None if the client did not record the
+    order. In that case, the messages are the records from ``tail_uuid`` up to its ancestor
+    ``head_uuid``.
     """
 
     anchor_uuid: str
@@ -111,9 +112,10 @@ class Node:
 class Checkpoint:
     """The record at which a conversation ends, according to the client's ``last-prompt`` records.
 
-    ``uuid`` is the uuid of this record. A compaction clears it. If ``is_explicit`` is true, the user
-    rewound the conversation to this record, and no record has followed. If ``is_emptied`` is true, the
-    user rewound it to its start. ``has_hint`` is true if the file has a ``last-prompt`` record.
+    ``uuid`` is the uuid of this record, and is removed by a compaction. If ``is_explicit`` is true,
+    the user rewound the conversation to this record, and no record has followed. If ``is_emptied``
+    is true, the user rewound the conversation to its start. ``has_hint`` is true if the file has a
+    ``last-prompt`` record.
     """
 
     uuid: str = ""
@@ -146,7 +148,7 @@ class Checkpoint:
             self.clear()
 
     def clear(self) -> None:
-        """Forget the record that was named."""
+        """Forget the record at which the conversation ends."""
         self.uuid = ""
         self.is_explicit = self.was_explicit = self.is_emptied = False
 

@@ -16,16 +16,15 @@ from collections.abc import Iterable
 from resume_hooks.system.text import cut_to_utf16_units, utf16_length
 from resume_hooks.transcripts.metadata_records import LATER_PART_BEGINNING
 
-# the maximum length of a part; the client shows only a preview of a text with more than 10,000
-# units
+# Maximum length of a part. If a text has more than 10,000 units, the client shows only a preview.
 MAX_PART_UNITS = 9_800
-MAX_PARTS = 4  # the number of hooks in hooks/hooks.json, each of which delivers one part
+MAX_PARTS = 4  # Number of hooks in hooks/hooks.json. Each hook delivers one part.
 MAX_TEXT_UNITS = (
     38_500  # A text of at most this number of units always fits into ``MAX_PARTS`` parts.
 )
 _MAX_PIECE_UNITS = (
     MAX_PART_UNITS - 100
-)  # the maximum length of a part without the line that numbers it
+)  # Maximum length of a part, not counting the line with its number.
 # A long line is cut at the end of a sentence, if one ends within this number of units before the
 # limit.
 _SENTENCE_SEARCH_UNITS = 100

@@ -1,6 +1,6 @@
-"""Write and recognize the placeholders that replace trimmed contents.
+"""Write and recognize the placeholders that replace trimmed content.
 
-Models and people can read them.
+Both models and people can read placeholders.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from resume_hooks.paths import is_session_id, session_id_from_path
 from resume_hooks.system.text import replace_surrogates
 from resume_hooks.transcripts.records import Record, get_string
 
-# Our shortest placeholder has this number of characters. Contents that are not longer are never
-# trimmed.
+# Length of our shortest placeholder in characters. Content that is not longer is never trimmed.
 MIN_PLACEHOLDER_CHARACTERS = 72
 
 _OUR_PLACEHOLDER = re.compile(
@@ -25,11 +24,11 @@ _OUR_PLACEHOLDER = re.compile(
 _OTHER_TOOLS_NOTICE = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\)\.\Z")
 """The notice that another trimming tool writes at the end of a text that it cut."""
 
-# A placeholder starts within this number of characters from the start of a text.
+# A placeholder starts at most this number of characters after the start of a text.
 MAX_PLACEHOLDER_OFFSET = 1_000
 NOTICE_SEARCH_CHARACTERS = (
-    # A notice of another tool is searched in this number of characters at the end of a text. It may
-    # be long, because it names a file.
+    # This number of characters at the end of a text is searched for another tool's notice. The
+    # notice may be long, because it contains a file name.
     4_500
 )
 _RESPONSE_BEGINNINGS = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
@@ -48,9 +47,9 @@ class OriginalReference(NamedTuple):
     def __str__(self) -> str:
         """The short form of the reference, for example ``1a2b3c4d:56``.
 
-        With the first characters of the session's id, it needs a fifth of the tokens. An id of
-        version 7 starts with the time of its creation. Its first eight characters are the same for
-        all sessions of a minute, so 13 characters are used.
+        It contains only the first characters of the session's id, and so needs a fifth of the
+        tokens. A version 7 id starts with its creation time, and its first eight characters are the
+        same for all sessions created within a minute. For such ids, 13 characters are used.
         """
         return f"{self.session_id[: 13 if self.session_id[14:15] == '7' else 8]}:{self.record}"
 
@@ -120,8 +119,8 @@ def contains_placeholder(text: str) -> bool:
 def is_placeholder(text: str) -> bool:
     """Check whether ``text`` consists of one placeholder.
 
-    The check is quick. It is for contents that a trim replaces as a whole. If a program printed a
-    placeholder, other output follows, so that the result is false.
+    The quick check is for content that a trim replaces as a whole. If a program printed a
+    placeholder and then other output, the result is false.
     """
     if not text.startswith("[") or len(text) > MAX_PLACEHOLDER_OFFSET or "\n" in text.strip():
         return False
@@ -176,7 +175,7 @@ class Origin(NamedTuple):
 
     @property
     def reference(self) -> OriginalReference:
-        """The reference to the original, as a placeholder contains it."""
+        """The short reference to the original that a placeholder contains."""
         return OriginalReference(self.session_id, self.record)
 
     def trim_fields(self, block: int) -> dict[str, Any]:
@@ -195,9 +194,9 @@ class Origin(NamedTuple):
 
 
 TRIM_FIELDS = frozenset(Origin("", "", "", 0).trim_fields(0))
-"""The names of the fields that a trimmed record has in addition.
+"""The names of the fields that are added to a trimmed record.
 
-A trimmed line in another agent's session has them too.
+They are also added to the trimmed lines of another agent's session.
 """
 
 
@@ -216,7 +215,7 @@ def read_origin(record: Record) -> Origin | None:
         record["original_index"], bool
     ):
         index = record["original_index"]
-    # A transcript that was trimmed by its path may have a name that is not a session id.
+    # If a transcript was trimmed by its path, its file name may not be a session id.
     is_name_of_file = recorded_id == os.path.splitext(os.path.basename(file))[0]
     if is_session_id(recorded_id) or is_name_of_file:
         session_id = recorded_id

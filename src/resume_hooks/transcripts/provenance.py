@@ -1,9 +1,9 @@
-"""Write and read the first line of a child, which describes its origin.
+"""Write and read the first line of a child, which describes the child's origin.
 
-All known forms of this line are read, and one form is written. The written line must not have
-certain keys, such as ``cwd``, ``timestamp``, ``sessionId``, the titles and ``tag``. Programs that
-list sessions search for these keys as text in the start of a file, and would take our values for
-those of the session.
+The module reads all known forms of this line, and writes one. The written line must not contain
+certain keys, such as ``cwd``, ``timestamp``, ``sessionId``, ``tag`` and those of titles. Programs
+that list sessions search the start of a file for these keys, and would show our values as if they
+were the session's own.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from resume_hooks.transcripts.records import Record, get_string
 
 _KIND_PATTERN = re.compile(r"[a-z][a-z_-]{0,30}")
 
-# At most this number of bytes is read of a first line. Metadata may have been merged into a long
-# record.
+# At most this number of bytes of a first line is read. The first line may be long if metadata was
+# merged into a long record.
 MAX_FIRST_LINE_BYTES = 4 * 1024 * 1024
 FORK_SEARCH_BYTES = (
     64 * 1024
-)  # The source of a fork is searched in this number of bytes at the start of a file.
+)  # This number of bytes at the start of a file is searched for the source of a fork.
 
 
 class Parent(NamedTuple):
@@ -46,7 +46,7 @@ class Parent(NamedTuple):
 
 
 class ChildSize(NamedTuple):
-    """The size of a child. It is used until the API has counted an answer of the child.
+    """The size of a child, used until the API has counted an answer in the child.
 
     ``window`` is the parent's context window if it is larger than the default, else 0.
     """
@@ -64,14 +64,14 @@ class RewindTimes(NamedTuple):
 
 
 class TrimRecord(NamedTuple):
-    """The description of a trim in the first line of a child: its options and its results."""
+    """A trim's options and results, as recorded in the first line of a child."""
 
     parameters: Mapping[str, object]
     stats: Mapping[str, int]
 
 
 def read_parent(file: str | SharedFile) -> Parent | None:
-    """Return the parent that a session's file names, or None. Raises OSError if it cannot be read."""
+    """Return the parent that a session's file names, or None. Raises OSError if the file is unreadable."""
     with file.stream() if isinstance(file, SharedFile) else open(file, "rb") as stream:
         first = Line(0, 0, stream.readline(MAX_FIRST_LINE_BYTES)).body
         if b'_metadata"' in first and (parent := parent_from_record(records.parse_record(first))):
@@ -106,7 +106,9 @@ def make_first_line(  # noqa: PLR0913 - what a first line may tell
     """
     file = replace_surrogates(
         parent_file
-    )  # JSON cannot contain a name that is not valid UTF-8. The parent is still identified by its id.
+        # JSON cannot contain a file name that is not valid UTF-8, so the name is left out. The id still
+        # identifies the parent.
+    )
     line: dict[str, Any] = {
         "continue_metadata": {
             "parent_session_file": file,

@@ -1,8 +1,8 @@
 """Change top-level fields of a record in the bytes of its line. All other bytes stay the same.
 
-In a string, the quotes of ``"key":value`` would be escaped, so this text is always a field. If the
-text occurs more than once, some occurrences are in nested objects. Then the line is parsed to find
-out which one is at the top level.
+Inside a string, the quotes of ``"key":value`` would be escaped, so this text always belongs to a
+field. If the text occurs more than once, some occurrences are in nested objects. In that case, the
+line is parsed to find out which occurrence is at the top level.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from resume_hooks.transcripts.records import Record, get_string, parse_record, t
 
 _USAGE_START = b'"usage":{'
 _CONTENT_START = b'"content":'
-# At most this number of occurrences of a field's text is tried. Each try parses the line, which may
-# be long.
+# At most this number of occurrences of a field's text is tried, because the line is parsed for each
+# of them and may be long.
 _MAX_OCCURRENCES = 32
 
 _TOKEN_COUNT, _ZERO_COUNT = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
@@ -91,8 +91,8 @@ def set_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -
         if start < 0:
             break
         changed_body = body[:start] + new_bytes + body[start + len(old_bytes) :]
-        # Only one occurrence was changed, so it is enough to compare this field. The whole records
-        # may be nested too deeply to be compared.
+        # Only one occurrence was changed, so comparing this field is enough. A comparison of the
+        # whole records could fail, because they may be nested too deeply.
         if (parsed := parse_record(changed_body)) and key in parsed and parsed[key] == value:
             return changed_body
         start = body.find(old_bytes, start + 1)
@@ -100,7 +100,10 @@ def set_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -
 
 
 def set_session_id(body: bytes, session_id: str) -> bytes:
-    """Return ``body`` with another session id. A line without one, such as a snapshot, is unchanged."""
+    """Return ``body`` with a new session id.
+
+    A line without a session id, such as a snapshot, is unchanged.
+    """
     record = parse_record(body)
     if record is None or not isinstance(record.get("sessionId"), str):
         return body
@@ -121,7 +124,8 @@ def add_field(body: bytes, key: str, value: object) -> bytes:
 def clear_usage(body: bytes) -> bytes:
     """Return the line of an answer with all its token counts set to 0.
 
-    The counts belong to a larger context, and would make the client compact the session.
+    The counts describe a context that is larger than the child's. With these counts, the client
+    would compact the child.
     """
     start = body.rfind(_USAGE_START)
     if (
@@ -131,7 +135,7 @@ def clear_usage(body: bytes) -> bytes:
     ):
         end = _find_object_end(
             body, start + len(_USAGE_START)
-        )  # Clients write the content before the token counts.
+        )  # Clients write the content before the token counts, so these counts are not part of the content.
         return body[:start] + _TOKEN_COUNT.sub(_ZERO_COUNT, body[start:end]) + body[end:]
     record = parse_record(body)
     if record is None or not (counts := token_usage(record)):
@@ -141,9 +145,9 @@ def clear_usage(body: bytes) -> bytes:
 
 
 def _find_object_end(body: bytes, start: int) -> int:
-    """Return the offset of the end of an object.
+    """Return the offset after the closing brace of the object that contains the offset ``start``.
 
-    The object starts before ``start``, and its strings must not contain braces.
+    The object's strings must not contain braces.
     """
     depth, end = 1, start
     while depth and (brace := body.find(b"}", end)) >= 0:
@@ -156,7 +160,7 @@ def _find_object_end(body: bytes, start: int) -> int:
 
 def _encode_field(key: str, value: object) -> bytes:
     if isinstance(value, str) and value.isascii() and value.replace("-", "").isalnum():
-        return f'"{key}":"{value}"'.encode()  # This is the usual case, the value of an id.
+        return f'"{key}":"{value}"'.encode()  # This is the usual case: the value is an id.
     return b'"%s":%s' % (key.encode(), _encode_value(value))
 
 

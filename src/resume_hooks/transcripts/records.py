@@ -33,8 +33,8 @@ MESSAGE_KINDS = frozenset(
 OUTPUTS_CLEARED = "microcompact_boundary"
 """The subtype of the record that the client writes when it clears tool outputs from its memory.
 
-If token counts fall without such a record, there is another reason: fewer tools, another model or
-another client.
+If token counts fall without such a record, the reason is different: the session has fewer tools,
+another model or another client.
 """
 COMPACTION, API_ERROR = "compact_boundary", "api_error"  # Subtypes of system records.
 # Our subtype of records for the goal of a Codex session. The goal and its status are valid from
@@ -55,17 +55,17 @@ WRITING_TOOLS = frozenset(
     {"Edit", "MultiEdit", "NotebookEdit", "Write"}
 )  # The client's tools that write a file.
 POLL_TOOL, POLLED_TASK_FIELD = "write_stdin", "task_id"
-"""The tool with which an agent waits for a running command, and the input that names the command.
-"""
+"""The tool with which an agent waits for a running command, and the tool's input that names the
+command."""
 
 TYPED_FIELD = "chars"
-"""The input of this tool with characters to type for the command."""
+"""The input of ``POLL_TOOL`` that contains the characters to type into the command."""
 
 TASK_FIELD, EXIT_STATUS_FIELD = "backgroundTaskId", "exitStatus"
-"""Fields of a tool result in a transcript that was converted from another agent.
+"""Fields of a tool result in a transcript that was converted from another agent's.
 
-They are the id of a running command, and the exit status of a command. The status is None if it was
-not recorded.
+The first contains the id of a running command. The second contains the exit status of a command, or
+None if it was not recorded.
 """
 
 INSTRUCTIONS_FIELD = "instructionsOf"
@@ -86,7 +86,7 @@ FILE_PATH_INPUTS = (
     "notebook_path",
 )  # The inputs of the client's tools that contain the path of a file.
 MAX_CONTEXT_TOKENS = 100_000_000  # A larger number cannot be the size of a context.
-# The name of the model in answers that the client or this plugin wrote without a model.
+# The name of the model in answers that no model gave: the client or this plugin wrote them.
 SYNTHETIC_MODEL = "<synthetic>"
 # The start of the result of a call that the user refused. The user's own words follow.
 REJECTION_BEGINNING = "The user doesn't want to"
@@ -100,28 +100,28 @@ _OTHER_TEXT_BEGINNINGS = (
     "Caveat: ",
     "Unknown command: /",  # 2.1.112
 )
-"""The starts of user's messages that are not prompts to the model.
+"""The beginnings of user messages that are not prompts to the model.
 
-A slash command that is a prompt does not start like this, because its message precedes its name.
+A slash command that is a prompt has a different beginning: its message comes before its name.
 """
 
 STANDARD_PARSER_BYTES = 1024 * 1024
 """A process parses this number of bytes with the standard parser before it imports orjson."""
 
 _PLAN_COMMAND = "/plan"
-"""The only command of the client that is a prompt to the model. It requests a plan for its
-arguments."""
+"""The client's only command without a message that is a prompt to the model. Its arguments say what
+to plan."""
 
-MIN_PLAN_WORDS = 3  # Fewer words, such as ``open``, are not a request for a plan.
+MIN_PLAN_WORDS = 3  # Arguments with fewer words, such as ``open``, are not a request for a plan.
 
 
 def parse_record(body: bytes) -> Record | None:
-    """Parse the body of a line. Return None if it is not a JSON object.
+    """Parse the body of a line. Return None if the body is not a JSON object.
 
-    orjson rejects lone surrogates and invalid UTF-8, which the client writes and accepts. Bodies
-    with these are parsed by the slower standard parser, with U+FFFD instead of invalid characters,
-    so that every string can be written again. The first lines that a process reads are also parsed
-    by the standard parser.
+    orjson rejects lone surrogates and invalid UTF-8, but the client writes and accepts them. Bodies
+    that contain them are parsed by the slower standard parser, with U+FFFD in place of each invalid
+    character, so that every string can be written again. The standard parser also parses the first
+    lines that a process reads.
     """
     if _use_standard_parser(body):
         try:
@@ -142,9 +142,9 @@ def parse_record(body: bytes) -> Record | None:
 class _ParserChoice:
     """The choice between the standard parser and orjson.
 
-    The standard parser is chosen for the first bytes of a process, unless the process has imported
-    orjson. The import takes 10 ms. In this time the standard parser, which is imported already,
-    parses a megabyte.
+    Importing orjson takes 10 ms. In this time, the standard parser, which is already imported,
+    parses a megabyte. So it parses the first megabyte of a process, unless orjson has been imported
+    already.
     """
 
     def __init__(self) -> None:
@@ -274,7 +274,10 @@ def get_kind(record: Record) -> str:
 
 
 def list_uuids(record: Record) -> list[str]:
-    """Return the ids of a record: its own id and, for a queued prompt, the id under which it was sent."""
+    """Return the ids of a record.
+
+    A record has its own id. A queued prompt also has the id under which it was sent.
+    """
     return [uuid for key in ("uuid", "sentAsUuid") if (uuid := get_string(record, key))]
 
 
@@ -310,7 +313,10 @@ def answered_calls(record: Record) -> list[str]:
 
 
 def call_id(block: Record) -> str:
-    """Return the id of the call in a block, or of the call whose result the block is, or ``""``."""
+    """Return the id of the call in a block, or ``""``.
+
+    If the block is a result, this is the id of the call that the result answers.
+    """
     return get_string(block, _CALL_ID.get(get_string(block, "type"), ""))
 
 
@@ -350,7 +356,7 @@ def token_usage(record: Record) -> Record:
 
 
 def replace_content(record: Record, content: object) -> Record:
-    """Return a copy of a record with another content in its message."""
+    """Return a copy of a record whose message has the given content."""
     return {**record, "message": {**get_message(record), "content": content}}
 
 
@@ -418,9 +424,9 @@ def is_prompt(record: Record) -> bool:
 
 
 def _is_plan_request(words: str) -> bool:
-    """Check whether the text of a message is the command ``/plan`` with a request.
+    """Check whether a message is the command ``/plan`` with a request, unlike ``/plan open``.
 
-    The client stores the command with tags. ``/plan open`` is not a request.
+    ``words`` contains the command in the client's tags.
     """
     if not words.startswith(f"<command-name>{_PLAN_COMMAND}</command-name>"):
         return False

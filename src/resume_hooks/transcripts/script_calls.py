@@ -1,9 +1,9 @@
-"""Convert the calls of scripts to calls and results that other readers understand.
+"""Convert tool calls that scripts made to ordinary calls and results.
 
-In the client's Code Mode the model calls the tool ``REPL`` with a script, and the script calls
-other tools. The client records each of these calls after the script's result: a call without a
-model, and a result without text, whose output is in ``toolUseResult``. Clients up to 2.1.112
-recorded only these. The conversion does not change the transcript.
+In the client's Code Mode, the model calls the ``REPL`` tool with a script, and the script calls
+other tools. After the script's result, the client records each of the script's calls: first a call
+that no model made, then a result without text, whose output is in ``toolUseResult``. Clients up to
+2.1.112 recorded only these two records. The conversion does not change the transcript.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _COPY_ID_PREFIX = "repl-error-"
 
 
 def is_made_by_script(record: Record) -> bool:
-    """Check whether a record contains a call that a script made, and not the model."""
+    """Check whether a record contains a call that a script made rather than the model."""
     if records.get_kind(record) != records.ASSISTANT or is_copy_of_error(record):
         return False
     return get_string(records.get_message(record), "model") == records.SYNTHETIC_MODEL and bool(
@@ -32,7 +32,7 @@ def is_copy_of_error(record: Record) -> bool:
 
 
 def is_unsent(record: Record) -> bool:
-    """Check whether the client never sends a message, because the script's result contains it."""
+    """Check whether the client leaves a message out of requests, because the script's result contains it."""
     return record.get("isVirtual") is True
 
 
@@ -45,7 +45,7 @@ def list_printed_results(record: Record) -> list[Record]:
 
 
 def add_result_text(record: Record) -> Record:
-    """Return the record with the tool's output as the text of a result that has none."""
+    """Return the record with the tool's output as the text of its result, if the result has no text."""
     result_blocks = records.list_results(record)
     if not _is_empty_result(result_blocks):
         return record

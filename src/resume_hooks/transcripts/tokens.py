@@ -34,8 +34,8 @@ from resume_hooks.transcripts.records import (
 MAX_IMAGE_SIDE_PIXELS = 1_568
 MAX_IMAGE_TOKENS = 1_600
 PIXELS_PER_TOKEN = 750
-# the number of tokens for the page of a PDF; the API's guide gives 1,500 to 3,000 for its text, and
-# its image is added
+# Number of tokens for a PDF page. The API's guide states 1,500 to 3,000 tokens for the text, and
+# the image of the page is added.
 TOKENS_PER_PAGE = 2_000
 
 _TRIM_REMARK = re.compile(r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)")
@@ -53,33 +53,32 @@ DEFAULT_WINDOW_TOKENS = 200_000
 LARGE_WINDOW_TOKENS = 1_000_000
 # the usual number of characters per token, for a session that is too short to have its own ratio
 CHARACTERS_PER_TOKEN = 4.0
-# The first request of a session has this number of tokens without its prompt. It is the median of
-# 82 sessions, most of which had 28,000 to 44,000.
+# Typical number of tokens in the first request of a session, not counting the prompt: the median of
+# 82 sessions. Most of them had 28,000 to 44,000 tokens.
 USUAL_BASE_TOKENS = 30_000
-# This number of these tokens is already in the cache. It is the median of 47 sessions, which had
-# 16,000 to 25,000.
+# Of ``USUAL_BASE_TOKENS``, this number is already in the cache: the median of 47 sessions, which
+# had 16,000 to 25,000 cached tokens.
 USUAL_CACHED_TOKENS = 18_000
 # The client reserves this number of tokens of the window for an answer. Its percentages refer to
-# the other tokens.
+# the remaining tokens.
 ANSWER_RESERVE_TOKENS = 20_000
-# The client compacts automatically before fewer tokens than this are left for an answer and a
-# summary.
+# The client compacts automatically as soon as less than this number of tokens is left for an answer
+# and a summary.
 OUTPUT_RESERVE_TOKENS = 33_000
-# If more than this fraction of the tokens is estimated, the size is called an estimate.
+# If more than this fraction of the tokens is estimated, the whole size is reported as an estimate.
 MAX_ESTIMATED_FRACTION = 0.02
-# These numbers of bytes at the end of a file are read, one after the other, before the whole file
-# is read.
+# Before a whole file is read, these numbers of bytes at its end are tried, one after the other.
 TAIL_SIZES_BYTES = (256 * 1024, 4 * 1024 * 1024)
-# The numbers of a trim are searched in this number of bytes of the first line.
+# This number of bytes at the start of the first line is searched for the numbers of a trim.
 MAX_STATED_LINE_BYTES = 64 * 1024
 
 
 class FirstRequest(NamedTuple):
-    """The number of tokens in the first request of a session, without its prompt.
+    """The size of a session's first request in tokens, not counting the prompt.
 
-    They are the client's instructions, its tools and the files of the project. ``shared`` is the
-    number of these tokens that another session has in common, so that they are read from the cache
-    while it is warm.
+    The request contains the client's instructions, its tools and the project's files. ``shared`` is
+    the number of tokens that other sessions send too. While the cache is warm, these tokens are
+    read from it.
     """
 
     tokens: int
@@ -105,9 +104,9 @@ def media_tokens(block: Record) -> int:
     if block.get("type") == DOCUMENT:
         if source.get("type") != "base64":
             return len(data) // 4
-        return TOKENS_PER_PAGE * max(
-            1, len(_PDF_PAGE.findall(_decode_base64(data)))
-        )  # Pages in compressed parts of the file cannot be counted.
+        return (
+            TOKENS_PER_PAGE * max(1, len(_PDF_PAGE.findall(_decode_base64(data))))
+        )  # Pages in compressed parts of the file cannot be counted, so at least one page is assumed.
     size = image_size(_decode_base64(data[:_IMAGE_HEAD_CHARACTERS]))
     if size:
         return image_tokens(size)
@@ -208,7 +207,7 @@ class ContextSize(NamedTuple):
     ) -> ContextSize:
         """Return the size for a number of tokens.
 
-        If ``window`` is 0, the window is unknown, unless ``tokens`` exceed the default window.
+        If ``window`` is 0 and ``tokens`` fit into the default window, the window is unknown.
         """
         is_known = window > 0 or tokens > DEFAULT_WINDOW_TOKENS
         return cls(tokens, window or default_window(tokens), kind, reason, is_known, added)
@@ -247,7 +246,7 @@ class ContextSize(NamedTuple):
     def share_text(self) -> str:
         """The size in percent as text, for example ``18 % of 980,000``.
 
-        If the window is unknown, the text says so.
+        If the window is unknown, the text states this.
         """
         if self.is_window_known:
             return f"{self.max_percent} % of {self.limit:,}"
@@ -262,14 +261,15 @@ class ContextSize(NamedTuple):
 def find_last_counted(chain: Sequence[Node]) -> Node | None:
     """Return the last answer with a token count since the last compaction, or None.
 
-    Messages that the compaction kept have counts from before it, so they are ignored.
+    Messages that the compaction kept are ignored, because their counts are older than the
+    compaction.
     """
     boundary_line = chain[0].number if chain and chain[0].is_boundary else -1
     counted_nodes = [node for node in chain if node.context_tokens and node.number > boundary_line]
     if not counted_nodes:
         return None
-    # If an answer has several records, the one that was written last is returned. The others may
-    # have been restored from farther up.
+    # If an answer has several records, return the one that was written last. The others may have
+    # been restored from farther up.
     answer = counted_nodes[-1].message_id
     return max(
         (node for node in counted_nodes if node.message_id == answer), key=lambda node: node.number
@@ -331,8 +331,8 @@ def read_first_request(ends: HeadTail) -> FirstRequest | None:
             return near_request[0]
         return None
     far_request = _find_first_request(ends.early_records)
-    # The size of messages is estimated. If they are the larger part of a request, the remaining
-    # size is too uncertain.
+    # The size of messages is only estimated. If they are the larger part of a request, the size of
+    # the remaining part is too uncertain.
     if far_request and far_request[1] <= far_request[0].tokens:
         return far_request[0]
     return None
@@ -341,7 +341,7 @@ def read_first_request(ends: HeadTail) -> FirstRequest | None:
 def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, int] | None:
     """Return the size of the first request, and the estimated tokens of the messages before its answer.
 
-    Return None if no request was counted.
+    Return None if the first request was not counted.
     """
     message_characters = 0
     for record in early_records:
@@ -361,7 +361,8 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
             )
             return FirstRequest(count, min(cached_tokens, count)), message_tokens
         if records.get_kind(record) == records.ASSISTANT and records.answering_model(record):
-            # The answer is a copy, so the next count is not that of a first request.
+            # The answer is a copy without a count, and the next count is not that of a first
+            # request.
             return None
         if message_characters or not record.get("isMeta"):
             message_characters += node.character_count
@@ -369,7 +370,7 @@ def _find_first_request(early_records: Iterable[Record]) -> tuple[FirstRequest, 
 
 
 def tokens_after_trim(record: Record) -> int:
-    """Return the number of tokens that remained according to our line after a trim in place.
+    """Return the number of tokens after a trim, as stated in the line that we print after a trim in place.
 
     For other records, return 0.
     """
@@ -388,7 +389,8 @@ def tokens_after_trim(record: Record) -> int:
 def stated_window(stated: StatedSize | None) -> int:
     """Return the context window that a first line states, or 0.
 
-    If it states none but the parent of a trim needed the large window, return that.
+    If the line of a trim states no window, but its parent needed the large window, return the large
+    window.
     """
     if stated and stated.window:
         return stated.window

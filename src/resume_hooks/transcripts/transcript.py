@@ -52,9 +52,9 @@ The node is None if the record does not belong to the chain.
 class CopyDetector:
     """Recognizes records that a client copied after a boundary.
 
-    It must get all records of a file, in order. Records up to the time ``until`` are copies.
-    ``latest`` is the time of the last message before the copies. A copied summary is older than
-    this message, and a new summary is newer.
+    The detector must be given all records of a file in order. Records up to the time ``until`` are
+    copies. ``latest`` is the time of the last message before the copies. A copied summary is older
+    than this message, while a new summary is newer.
     """
 
     def __init__(self, until: str = "", latest: str = "") -> None:
@@ -78,8 +78,8 @@ class CopyDetector:
                 self.latest = at
             return False
         if record.get("isCompactSummary") and not self.latest:
-            # The boundary is the first record of the file, so only the next records show whether
-            # they are copies.
+            # The boundary is the first record of the file. Only the next records show whether they
+            # are copies.
             return False
         instant = clock.normalize_timestamp(at)
         is_new_summary = record.get("isCompactSummary") and instant > clock.normalize_timestamp(
@@ -89,7 +89,9 @@ class CopyDetector:
             self.until, self.latest = (
                 "",
                 instant,
-            )  # The summary is from the client's own compaction, or the message continues the conversation.
+                # The record is a summary from the client's own compaction, or a message that continues
+                # the conversation.
+            )
         return bool(self.until) and instant <= self.until
 
 
@@ -104,7 +106,7 @@ class ChainTurn(NamedTuple):
 
 
 class Transcript:
-    """A transcript that was scanned, or the end of it if ``is_whole`` is false.
+    """A scanned transcript, or only its end if ``is_whole`` is false.
 
     ``size`` is the size of the file in bytes. ``damaged_lines`` are the numbers of lines that are
     neither blank nor a JSON object. ``lenient_lines`` are the numbers of lines with lone surrogates
@@ -158,10 +160,10 @@ class Transcript:
         return None
 
     def node_before_boundary(self, node: Node) -> Node | None:
-        """Return the record after which a compaction was made, or None.
+        """Return the record directly before a compaction, or None.
 
-        It is the one that the boundary record ``node`` names or, if that was not read, the previous
-        record.
+        It is the record that the boundary record ``node`` names or, if this record was not read,
+        the one before the boundary.
         """
         index = bisect_left(self.nodes, node.number, key=lambda candidate: candidate.number)
         return self.nodes_by_uuid.get(node.logical_parent) or (
@@ -186,10 +188,9 @@ class Transcript:
 
     @cached_property
     def call_results(self) -> dict[str, tuple[Node, Node | None]]:
-        """The nodes of each call in the live chain, by the call's id.
+        """Maps the id of each call in the live chain to two nodes: that of the call and that of its result.
 
-        The first node contains the call. The second one contains its result. It is
-        None if the call has no result.
+        The second node is None if the call has no result.
         """
         nodes_by_result = {}
         for node in self.chain:
@@ -202,7 +203,10 @@ class Transcript:
         return pairs
 
     def with_chain(self, chain: Sequence[Node]) -> Transcript:
-        """Return a copy of this transcript with ``chain``, the start of its live chain, as the live chain."""
+        """Return a copy of this transcript with ``chain`` as its live chain.
+
+        ``chain`` must be the beginning of the present live chain.
+        """
         shortened = copy.copy(self)
         for property_name in ("turns", "call_results"):
             shortened.__dict__.pop(property_name, None)
@@ -290,7 +294,7 @@ def pause_garbage_collection() -> Iterator[None]:
 def _process_line(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
     raw = (
         line.raw if line.offset else line.body
-    )  # A copy of each line would take a tenth of the time of a scan.
+    )  # Copying each line would take a tenth of the time of a scan.
     if raw.isspace():
         return
     record = records.parse_strict(raw)
@@ -424,7 +428,7 @@ def selects_same_branch(tail: Transcript) -> bool:
         if node.kept_segment and not nodes_by_id.keys() >= set(
             node.kept_segment.uuids or (node.kept_segment.head_uuid, node.kept_segment.tail_uuid)
         ):
-            return False  # Messages that a compaction kept are before the part that was read.
+            return False  # Messages that a compaction kept are in the part of the file that was not read.
     if tail.checkpoint.uuid:
         checkpoint_node = nodes_by_id.get(tail.checkpoint.uuid)
         return checkpoint_node is not None and checkpoint_node.number > _find_last_boundary_line(
@@ -436,8 +440,8 @@ def selects_same_branch(tail: Transcript) -> bool:
         node for node in tail.nodes if not node.is_sidechain and node.time_ms is not None
     ]
     if dated_nodes and max(dated_nodes, key=lambda node: node.time_ms or 0) is not dated_nodes[-1]:
-        # The records are not in order. Without a ``last-prompt`` record, the client chooses by
-        # their times.
+        # The records are not in chronological order. Without a ``last-prompt`` record, the client
+        # chooses the branch by the times of the records.
         return False
     return _find_last_boundary_line(tail) >= 0 or not _has_branch_hint(tail.file)
 
@@ -445,14 +449,14 @@ def selects_same_branch(tail: Transcript) -> bool:
 def build_certain_chain(tail: Transcript) -> list[Node]:
     """Return the end of the live chain, as far as the end of the file determines it.
 
-    If it determines no record, return an empty list.
+    If the end of the file does not determine the chain, return an empty list.
     """
     chain = build_live_chain(tail.nodes, tail.checkpoint, tail.size, bridge_gaps=False)
     main_nodes = []
     for node in tail.nodes:
         if not node.is_sidechain and not node.is_broken and node.kind != PROGRESS:
             main_nodes.append(node)
-    # If an earlier compaction kept messages, the client may choose another branch than the last
+    # If an earlier compaction kept messages, the client may choose a different branch from the last
     # one.
     is_certain = (
         tail.checkpoint.is_explicit
@@ -498,7 +502,7 @@ def _find_last_boundary_line(tail: Transcript) -> int:
 def _has_branch_hint(file: str | SharedFile) -> bool:
     """Check whether the file contains a ``last-prompt`` record, which may select the branch.
 
-    The bytes are searched, because this takes much less time than a scan.
+    Searching the bytes takes much less time than a scan.
     """
     with open_transcript(file) as stream:
         return find_last_line_with(stream, _BRANCH_HINT, os.fstat(stream.fileno()).st_size) >= 0

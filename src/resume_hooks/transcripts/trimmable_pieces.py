@@ -45,10 +45,10 @@ LONG_INPUTS: dict[str, tuple[str, ...]] = {
 """The inputs of each tool that can be long."""
 
 SIGNATURE_OVERHEAD_CHARACTERS = 232
-"""The number of characters in the signature of a thinking block that encode no thinking.
+"""Number of characters in a thinking block's signature that encode no thinking.
 
-The other characters are the encrypted thinking, in base64. Recent clients record only this of most
-thinking blocks. The number is the median of 139 blocks in the corpus.
+The other characters are the encrypted thinking, in base64. Of most thinking blocks, recent clients
+record only the signature. The number is the median of 139 blocks in the corpus.
 """
 
 _TARGET_FIELDS = (
@@ -78,12 +78,12 @@ class ToolCall(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A content that can be trimmed.
+    """A piece of content that can be trimmed.
 
-    ``number`` is the line number of its record, and ``address`` leads to its value in the record.
-    ``characters`` is the number of characters that reach the API. ``tokens`` is the size of an
-    image or a document, and 0 for other contents. ``call`` is the id of the tool call to which the
-    piece belongs, or ``""``. Results with equal contents have equal ``digest``.
+    ``number`` is the line number of the piece's record, and ``address`` leads to its value in the
+    record. ``characters`` is the number of characters that reach the API. ``tokens`` is the size of
+    an image or a document, and 0 for other pieces. ``call`` is the id of the tool call to which the
+    piece belongs, or ``""``. Results with equal content have the same ``digest``.
     """
 
     number: int
@@ -96,7 +96,7 @@ class Piece(NamedTuple):
 
     @property
     def block(self) -> int:
-        """The index of the block with this piece in its message. If the message is a string, it is 0."""
+        """The index of the piece's block in the message, or 0 if the message is a string."""
         if len(self.address) > 2 and isinstance(self.address[2], int):
             return self.address[2]
         return 0
@@ -105,14 +105,15 @@ class Piece(NamedTuple):
 class PieceCollector:
     """An observer of a scan that collects the pieces and the tool calls of a file.
 
-    ``calls`` maps ids of calls to calls, and ``result_lines`` maps them to the line numbers of
-    their results. ``failed_calls`` are the ids of calls whose result is an error. ``origins`` maps
-    the line number of a trimmed record to its original.
+    ``calls`` maps the id of a call to the call, and ``result_lines`` maps it to the line number of
+    the call's result. ``failed_calls`` contains the ids of calls whose result is an error.
+    ``origins`` maps the line number of a trimmed record to its original.
 
-    ``thinking_characters`` maps the line number of a record to its number of characters of thinking.
+    ``thinking_characters`` maps a record's line number to the number of characters of its thinking.
     ``answers_of_thinking`` maps the line number of a record with thinking to the id of its answer.
-    ``lines_of_other_content`` maps the id of an answer to the line numbers of its records with other content.
-    ``placeholder_answers`` are the line numbers of records whose text is already a placeholder.
+    ``lines_of_other_content`` maps the id of an answer to the line numbers of those of its records
+    that have other content. ``placeholder_answers`` contains the line numbers of records whose text
+    is already a placeholder.
     """
 
     def __init__(self) -> None:
@@ -199,7 +200,7 @@ class PieceCollector:
     def _iterate_pieces_of_result(self, node: Node, block: Record, at: Address) -> Iterator[Piece]:
         call, content = get_string(block, "tool_use_id"), block.get("content")
         if content == MISSING_RESULT_TEXT:
-            return  # This is our own text in a child, which may still be needed.
+            return  # The content is a text that we wrote into a child, and may still be needed.
         self.result_lines[call] = node.number
         if records.is_error(block):
             self.failed_calls.add(call)
@@ -261,7 +262,7 @@ def tool_calls_of_record(record: Record) -> dict[str, ToolCall]:
 def _parse_tool_call(block: Record, number: int) -> ToolCall:
     tool_input: Record = block["input"]
     target = next((value for key in _TARGET_FIELDS if (value := get_string(tool_input, key))), "")
-    # A value of any other type is replaced by the name of its type, because it may be nested too
+    # Values of other types are replaced by the name of their type, because they may be nested too
     # deeply.
     extent = (tool_input.get(key) for key in _EXTENT_FIELDS)
     plain_extent = (
@@ -274,7 +275,7 @@ def _parse_tool_call(block: Record, number: int) -> ToolCall:
 
 
 def _iterate_input_strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
-    """Yield the strings in the value of an input, each after its address.
+    """Yield the strings in an input's value, each with its address.
 
     The value is a string, or a list of edits with two strings each.
     """

@@ -1,7 +1,6 @@
 """Number the turns as users count them: the prompts in the order of the file, from 1.
 
-These numbers do not change if a session grows or is compacted. Numbers in the live chain would
-change.
+Unlike numbers in the live chain, these numbers do not change when a session grows or is compacted.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class TurnRange(NamedTuple):
 def parse_turns(text: str) -> TurnRange:
     """Parse a request for turns, such as ``12``, ``12-15``, ``12-``, ``last`` or ``-3``.
 
-    Raises UsageError for any other text.
+    Raises UsageError if the text has none of these forms.
     """
     match = _TURN_RANGE.fullmatch(text.strip())
     if match is None:

@@ -16,10 +16,10 @@ from resume_hooks.transcripts.records import Record, get_string
 
 
 class Snapshot(NamedTuple):
-    """A line with the state of the user's files at a message.
+    """A line that records the state of the user's files at the time of a message.
 
-    ``message_uuid`` is the uuid of the message. ``offset`` and ``length`` are those of the line in
-    bytes.
+    ``message_uuid`` is the uuid of the message. ``offset`` and ``length`` are the position and the
+    size of the line in bytes.
     """
 
     message_uuid: str
@@ -74,9 +74,10 @@ def needs_mending(record: Record) -> bool:
 
 
 def mend_record(record: Record) -> Record | None:
-    """Return a record without blank texts and without thinking that has no signature.
+    """Return a record without blank texts, and without thinking that lacks a signature.
 
-    An answer whose content is a string gets a block instead. Return None if no content remains.
+    If the content of an answer is a string, it is converted to a block. Return None if no content
+    remains.
     """
     content_before: Any = records.get_message(record).get("content")
     kept_blocks: list[Record] = []
@@ -94,8 +95,8 @@ def mend_record(record: Record) -> Record | None:
         if isinstance(content_before, str) and record.get("type") == records.USER
         else kept_blocks
     )
-    # The field ``sentAsUuid`` is omitted. Readers of the parent do not use this id, but readers of
-    # the copy would.
+    # The field ``sentAsUuid`` is omitted. Readers do not use this id in the parent, but they would
+    # use it in the copy.
     other_fields = {}
     for key, value in record.items():
         if key != "sentAsUuid":

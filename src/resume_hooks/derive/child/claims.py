@@ -1,9 +1,9 @@
-"""Claim files in the state folder, which name the children that commands are writing.
+"""Manage claims: files in the state folder that name the children that commands are writing.
 
-A child's tool outputs and file backups are written before its transcript. A claim is a file that
-exists while a child is being written. If the command is killed, a later command finds the claim and
-deletes what the killed command wrote. Without a claim, a crash between the two writes would leave
-folders that no cleanup finds. After a scrub, these folders could even contain secrets.
+A child's tool outputs and file backups are written before its transcript. While a child is being
+written, its claim exists. If the command is killed, a later command finds the claim and deletes
+what the killed command wrote. Without a claim, the folders of outputs and backups would remain
+forever. After a scrub, these folders could even contain secrets.
 
 Invariant: the cleanup deletes only folders that a claim names, and never the folders of an existing
 session.
@@ -35,8 +35,8 @@ A claim is an empty file with the name ``<process id>.<session id>.<project fold
 def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
     """Keep a claim for a child in a project folder until the end of the ``with`` block.
 
-    Before that, delete the files that killed commands left. If the state folder is not writable, no
-    claim is written.
+    Before the block runs, delete the files that killed commands left behind. If the state folder is
+    not writable, no claim is written.
     """
     remove_sidecars_of_killed_commands(where)
     folder, state_existed = os.path.join(where.state, CLAIMS_FOLDER), os.path.lexists(where.state)
@@ -58,7 +58,7 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
 
 
 def remove_sidecars_of_killed_commands(where: Where) -> None:
-    """Remove the tool outputs and file backups of children whose command was killed while it wrote them."""
+    """Remove the tool outputs and file backups that killed commands wrote for unfinished children."""
     folder = os.path.join(where.state, CLAIMS_FOLDER)
     try:
         claim_names = os.listdir(folder) if is_private_folder(folder, where) else []

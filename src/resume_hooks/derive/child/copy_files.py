@@ -1,13 +1,13 @@
-"""Copy a session's files outside its transcript: tool outputs, file backups and task list.
+"""Copy the files that belong to a session: tool outputs, file backups and the task list.
 
 The child's copies are stored under its own id, so they remain when the parent is deleted. Large
-tool outputs are hard links if the file system supports hard links. File backups are copies, because
-clients before 2.1.329 overwrite an existing backup. Tasks are copies, and finished tasks are copied
-too. A file that the client has deleted is copied from the vault. It is never linked, because the
-client may write to it.
+tool outputs are hard links if the file system supports these. File backups are copied, because
+clients before 2.1.329 overwrite an existing backup. All tasks are copied, even finished ones. A
+file that the client has deleted is copied from the vault. Files in the vault are never linked,
+because the client might write to them.
 
 Invariants: if the child's transcript cannot be written, the copied outputs and backups are removed.
-A child gets the whole task list or no task list.
+A child gets the whole task list or none of it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from resume_hooks.sessions.session_files import SessionFile, can_client_resume
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.state_file import PRIVATE_MODE
 
-MAX_TASKS = 1_000  # the maximum number of tasks in a task list; a longer list is not copied
+MAX_TASKS = 1_000  # Maximum number of tasks in a task list. A longer list is not copied.
 MAX_TASK_BYTES = (
     1024 * 1024
-)  # the maximum size of one task file, in bytes; a list with a larger task is not copied
+)  # Maximum size of a task file in bytes. If a task is larger, the whole list is not copied.
 _TASK_FILE_PATTERN = re.compile(r"[A-Za-z0-9_-]+\.json")
 _HIGHEST_TASK_NUMBER_FILE = (
     # The client writes the highest number of a deleted task to this file, and does not reuse that
@@ -50,7 +50,7 @@ _HIGHEST_TASK_NUMBER_FILE = (
 )
 _BACKUP_NAME_PATTERN = re.compile(
     rb'"backupFileName":\s*"([^"\\/]+)"'
-)  # the name of a backup in a file snapshot record
+)  # The name of a backup in a file snapshot record.
 
 
 def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
@@ -127,9 +127,9 @@ def find_backup_names(lines: Iterable[bytes]) -> frozenset[str]:
 def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Iterator[list[str]]:
     """Copy the parent's tool outputs and file backups under the child's id before the ``with`` block runs.
 
-    Only the backups with a name in ``backups`` are copied. Yields a list with a sentence for each
-    failure. A failure does not prevent the child, because the conversation does not depend on these
-    files. If the block fails, the copies are removed.
+    Only the backups whose names are in ``backups`` are copied. Yields a list with one sentence for
+    each failure. The child is written in spite of a failure, because the conversation does not
+    depend on these files. If the block fails, the copies are removed.
     """
     failures: list[str] = []
     new_folders: list[str] = []
@@ -168,7 +168,7 @@ def copy_sidecars(draft: Draft, backups: Collection[str], where: Where) -> Itera
 
 
 class _CopyStep(NamedTuple):
-    """The files of the folder ``source`` to copy or link to the folder ``target``.
+    """The files to copy or link from the folder ``source`` to the folder ``target``.
 
     If ``file_names`` is None, all files are transferred. ``transfer`` copies or links one file.
     """
@@ -179,7 +179,7 @@ class _CopyStep(NamedTuple):
     transfer: Callable[[str, str], None]
 
 
-_FolderPair = tuple[str, str]  # a session's folder of tool outputs, and its folder of file backups
+_FolderPair = tuple[str, str]  # A session's folder of tool outputs, and its folder of file backups.
 
 
 def _plan_copies(
@@ -206,9 +206,9 @@ def _plan_copies_from_vault(
     where: Where,
     failures: list[str],
 ) -> list[_CopyStep]:
-    """Return the copy steps for the files of an existing session that only the vault still contains.
+    """Plan to copy files that the client deleted and that only the vault still contains.
 
-    If the vault cannot be read, add a sentence about it to ``failures``.
+    If the vault cannot be read, add a sentence about the failure to ``failures``.
     """
     if can_client_resume(parent, where):
         archived = find_archived(parent.session_id, where)
@@ -255,7 +255,7 @@ def _get_outputs_folder(path: str) -> str:
 
 
 def _transfer_files(step: _CopyStep, new_folders: list[str], where: Where) -> None:
-    """Copy or link the regular files of a folder to a new one, and add it to ``new_folders``.
+    """Copy or link a folder's regular files to a new folder, and add the new folder to ``new_folders``.
 
     Symbolic links and subfolders are skipped, because a link could lead to any folder.
     """

@@ -1,4 +1,4 @@
-"""The properties of a child that are chosen before its contents: its id, folder, title and lineage.
+"""Choose a child's properties before its contents: its id, folder, title and lineage.
 
 Making a draft writes no files.
 """
@@ -45,18 +45,20 @@ OUTSIDE_PROJECT_WARNING = (
     "The new file is outside its project's folder: --resume will not find it by its id."
 )
 
-# Children of another agent's sessions get this client version in their records: the oldest tested
-# version.
+# Children of another agent's sessions have this client version in their records. It is the oldest
+# version that was tested.
 FOREIGN_VERSION = "2.1.42"
 # The kinds of children that can continue a session with another agent.
 CROSS_AGENT_KINDS = frozenset({"handoff", "rollover", "fork"})
-# the maximum number of characters to read from a prompt for a title
+# Maximum number of characters of a prompt to read for a title.
 MAX_TITLE_PROMPT_CHARACTERS = 8_192
-NO_PARENT = SessionFile("", "", 0, 0)  # the parent of an imported session, which has none
+NO_PARENT = SessionFile(
+    "", "", 0, 0
+)  # Stands for the parent of an imported session, which has none.
 
 
 class ChildLocation(NamedTuple):
-    """The location of another agent's child.
+    """The location of a child that another agent can resume.
 
     ``folder`` is the folder of the child's file. ``make_file_name`` makes the file's name from the
     child's id.
@@ -70,20 +72,20 @@ class ChildLocation(NamedTuple):
 class Draft(NamedTuple):
     """A child that is planned for the file ``path``.
 
-    The child's title ends with ``root_title``, the title of the first session or the child's
-    subject. ``own_title`` is the title that the lines of an imported session already contain, or
-    None if the child gets a new title.
+    The child's title ends with ``root_title``, which is the title of the first session or the
+    child's subject. ``own_title`` is the title that the lines of an imported session already
+    contain, or None if the child gets a new title.
 
-    ``parent_file`` is the path of the parent in the client's folder, which the child names even if
-    only an archived copy of the parent exists. ``inode`` is the inode of the parent's file when it
-    was read. If ``may_create_folder`` is true, the project folder may be missing and is created.
-    ``ancestors`` are in order from the oldest, and ``lineage_text`` is the lineage as text. ``agent`` is
-    the child's agent, and ``parent_agent`` is the parent's agent.
+    ``parent_file`` is the path of the parent in the client's folder. The child names this path even
+    if only an archived copy of the parent exists. ``inode`` is the inode that the parent's file had
+    when it was read. If ``may_create_folder`` is true, the project folder is created if it is
+    missing. ``ancestors`` starts with the oldest one, and ``lineage_text`` is the lineage as text.
+    ``agent`` is the child's agent, and ``parent_agent`` is the parent's agent.
 
-    If the child continues a sub-agent, ``subagent`` is its name, ``parent`` is the session that
-    started the sub-agent, and ``parent.path`` is the sub-agent's transcript. ``window`` is the
-    context window that the parent's client reported, or 0. ``secrets`` contains the secrets at the
-    start and end of the parent and of its ancestors. It is None if the child quotes no text.
+    If the child continues a sub-agent, ``subagent`` is the sub-agent's name, ``parent`` is the
+    session that started it, and ``parent.path`` is its transcript. ``window`` is the context window
+    that the parent's client reported, or 0. ``secrets`` contains the secrets at the start and end
+    of the parent and of its ancestors. It is None if the child quotes no text.
     """
 
     kind: Kind
@@ -145,7 +147,7 @@ class Draft(NamedTuple):
     def find_free_title(self) -> str:
         """Return the title that the child would get if it were written now.
 
-        Until the folder's titles are locked, another child can take this title.
+        The title is not reserved: another child can take it until the folder's titles are locked.
         """
         if self.own_title is None:
             parent = self.loaded_parent
@@ -163,7 +165,7 @@ class Draft(NamedTuple):
         opening_tokens: int = 0,
     ) -> bytes:
         """Return the child's first line, which names the parent, without its line ending."""
-        if size:  # The line names the window only if it is larger than the default.
+        if size:  # The line states the window only if it is larger than the default.
             if self.agent == self.parent_agent == CLAUDE_NAME:
                 window = self.window or size.window
             else:
@@ -278,8 +280,8 @@ def _require_usable_parent(
     """Raise UsageError if ``parent`` cannot have a child of this kind.
 
     A sub-agent's transcript cannot have children. A session of another agent can have a child in
-    Claude Code only if the kind is in ``CROSS_AGENT_KINDS``. For other kinds, the user must first
-    fork the session to Claude Code.
+    Claude Code only if the kind is in ``CROSS_AGENT_KINDS``. For any other kind, the user must fork
+    the session to Claude Code first.
     """
     if ends.is_sidechain:
         owner = f": {ends.starting_session_id}" if ends.starting_session_id else "."
@@ -304,7 +306,7 @@ def find_listed_session(session: SessionFile) -> SessionFile:
 
 
 def replace_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
-    """Return ``child`` with another id and another file, so that it can replace an existing session."""
+    """Return ``child`` with a different id and file, so that it can replace an existing session."""
     old_id = child.session_id
     return child._replace(
         attributes=child.attributes._replace(session_id=session_id),
@@ -326,9 +328,9 @@ def _read_titled_ancestors(
 ) -> dict[str, HeadTail]:
     """Return the starts and ends of the ancestors from which titles come, by session id.
 
-    A descendant has the title of its first session, and a secret in a title can be recognized only
-    in the session where the title was first used. So only the oldest ancestor with each title is
-    read. The last ancestor, the parent, is not included.
+    Descendants take over the title of their first session. A secret in a title can be recognized
+    only in the session where the title was first used, so the function reads only the oldest
+    ancestor with each title. It does not read the last ancestor, which is the parent.
     """
     first_by_title: dict[str, Ancestor] = {}
     for ancestor in ancestors[:-1]:

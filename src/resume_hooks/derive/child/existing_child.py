@@ -1,10 +1,10 @@
-"""Find an existing child for a repeated request, so that repeated requests create only one child.
+"""Find the existing child when a request is repeated, so that only one child is created.
 
 Recent clients put a blocked prompt back into the input box, where an accidental Enter sends it
 again. Two such requests may even run at the same time.
 
-An existing child is returned only if neither the child nor its parent was continued since the child
-was written.
+An existing child is returned only if neither the child nor its parent has been continued since the
+child was written.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, get_mapping, get_message
 
 _BUSY_MESSAGE = "Another command is making a child of this session"
-# the maximum number of seconds to wait for the lock, longer than a trigger may take to write a
-# child
+# Maximum number of seconds to wait for the lock. A trigger must write a child in less time.
 MAX_LOCK_SECONDS = 10.0
 
 
@@ -85,10 +84,10 @@ def find_existing_child(
 ) -> Receipt | None:
     """Return the receipt of the newest child of ``parent``, or None if the child does not fit the request.
 
-    The child fits if it was not continued, if it is of this ``kind``, and if it has the given
-    ``next_step``, ``report`` and ``opening_tokens``, as far as these are given. ``opening_tokens``
-    is the size that was requested for its opening. Children of other running clients are ignored,
-    because these clients may have the children open.
+    The child fits if it was not continued, if it is of this ``kind``, and if it matches those of
+    ``next_step``, ``report`` and ``opening_tokens`` that are given. ``opening_tokens`` is the size
+    that the request sets for the child's opening. Children of other running clients are ignored,
+    because those clients may have them open.
     """
     link = _find_newest_link(parent, where)
     if link is None or link.kind != kind:
@@ -115,8 +114,8 @@ def find_existing_child(
 def find_existing_trim(parent: Session, child_id: str, where: Where) -> Receipt | None:
     """Return the receipt of the trim of ``parent`` with the id ``child_id``.
 
-    Return None if no such child exists, or if the child or ``parent`` was continued since. The
-    sizes in the receipt come from the child's first line. The user could have edited that line.
+    Return None if no such child exists, or if the child or ``parent`` has been continued since
+    then. The receipt's sizes are read from the child's first line, which the user may have edited.
     """
     child = _find_unused_child(parent, child_id, "", where)
     if child is None:
@@ -137,7 +136,7 @@ def find_existing_trim(parent: Session, child_id: str, where: Where) -> Receipt 
 
 
 def _find_newest_link(parent: Session, where: Where) -> Link | None:
-    """Return the link from ``parent`` to its newest child, without children of other running clients."""
+    """Return the link from ``parent`` to its newest child, ignoring children of other running clients."""
     clients, pid = Clients(where), find_client_pid()
     for row in reversed(read_links(where)):
         if row.parent_id != parent.session_id:
@@ -150,10 +149,10 @@ def _find_newest_link(parent: Session, where: Where) -> Link | None:
 def _find_unused_child(
     parent: Session, child_id: str, made_at: str, where: Where
 ) -> _UnusedChild | None:
-    """Return the child with this id, or None if the child or ``parent`` was continued since ``made_at``.
+    """Return the child with this id, or None if it or ``parent`` was continued after ``made_at``.
 
-    ``made_at`` is a timestamp in the normal form of ``clock``. If it is ``""``, the time that the
-    child's first line contains is used.
+    ``made_at`` is a timestamp in the normal form of ``clock``. If it is ``""``, the time in the
+    child's first line is used.
     """
     session = store_of_agents(where).find(child_id)
     if session is None:
@@ -163,7 +162,7 @@ def _find_unused_child(
         ends, parent_ends = agent.read_ends(session.path), parent.ends
         path = agent.to_common_format(session).path
     except (SessionNotFound, NotATranscript):
-        return None  # The file was deleted since the search.
+        return None  # The file was deleted after it was found.
     if ends.was_continued or has_later_records(parent_ends, made_at or ends.derived_at):
         return None
     return _UnusedChild(session, ends, path, agent.name, parent_ends.path)
@@ -195,7 +194,7 @@ def _make_receipt(
 def has_later_records(parent: HeadTail, instant: str) -> bool:
     """Check whether a session has a message or a tool result with a time after ``instant``.
 
-    If its last records do not reach back to ``instant``, the whole transcript is read.
+    If all of its last records are later than ``instant``, the whole transcript is read.
     """
     tail_covers_instant = any(
         "" < clock.normalize_timestamp(record.get("timestamp")) <= instant

@@ -1,8 +1,8 @@
 """Copy the metadata that a child inherits: tag, pull request, mode, folder and file snapshots.
 
-Invariant: in each copied line, only the session's id changes. If the child belongs to another
-folder, the paths in the old home folder change too. In a fresh child, secrets are removed from the
-tag. Messages never change.
+Invariant: in each copied line, only the session's id changes. If the child belongs to a different
+folder, the paths inside the old home folder change too. In a fresh child, secrets are removed from
+the tag. Messages never change.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def plan_relocation(old_home: str, new_home: str) -> Relocation:
 class Relocation(NamedTuple):
     """A change of a session's home folder from ``old`` to ``new``.
 
-    ``old`` may no longer exist, or may be a folder of another system. ``new`` is a path without
-    symbolic links. ``old_home_names`` are two paths of the old home folder: as recorded, and with
-    symbolic links resolved.
+    ``old`` may no longer exist, or may be a folder on a different computer. ``new`` is a path
+    without symbolic links. ``old_home_names`` contains two paths of the old home folder: as
+    recorded, and with symbolic links resolved.
 
     If ``moves_files`` is true, the old home folder no longer exists, so its files are assumed to be
-    in the new one. If the old home folder still exists, the file backups belong to its files.
-    Restoring these backups must not overwrite files with the same names in the new home folder.
+    in the new one. If it still exists, the file backups belong to the files there. Restoring them
+    must not overwrite files with the same names in the new home folder.
     """
 
     old: str
@@ -54,7 +54,7 @@ class Relocation(NamedTuple):
     moves_files: bool
 
     def relocate_path(self, path: str) -> str:
-        """Return a path in the old home folder as a path in the new one. Any other path is returned unchanged."""
+        """Return a path inside the old home folder as a path inside the new one, and any other path unchanged."""
         for root in self.old_home_names:
             if path == root:
                 return self.new
@@ -82,11 +82,11 @@ class Relocation(NamedTuple):
         return set_field(body, record, "cwd", new_folder) or add_field(body, "cwd", new_folder)
 
     def relocate_snapshot(self, record: Record) -> Record:
-        """Return a record of file backups with the names of the files in the new home folder.
+        """Return a record of file backups with the names that the files have in the new home folder.
 
-        The record is a file snapshot or a change of a snapshot. Client 2.1.329 records files in the
-        home folder by relative names, and other files by absolute names. It restores a backup only
-        to the folder that the backup's record names.
+        The record is a file snapshot or an update of one. Client 2.1.329 records files in the home
+        folder by relative names, and other files by absolute names. It restores a backup only to
+        the folder that the backup's record names.
         """
         changed_record = dict(record)
         if isinstance(record.get("trackingPath"), str):
@@ -126,8 +126,8 @@ class Relocation(NamedTuple):
 FOLDER_RECORD_KINDS = (
     WORKTREE,
     RELOCATED,
-)  # Records of these kinds contain a session's folder. Clients use this folder to list sessions.
-# A child takes over the last record of each of these kinds.
+)  # Records of these kinds contain a session's folder, which clients use to list sessions.
+# A child takes over its parent's last record of each of these kinds.
 COPIED_RECORD_KINDS = (TAG, PR_LINK, MODE, *FOLDER_RECORD_KINDS)
 
 

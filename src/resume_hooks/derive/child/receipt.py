@@ -8,9 +8,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import CLAUDE_NAME, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_with_name
 
-if (
-    TYPE_CHECKING
-):  # Imported only for types, so that a comparison of strategies does not load the checks.
+if TYPE_CHECKING:  # Imported only for types, so that comparing strategies does not load the checks.
     from resume_hooks.transcripts.invariants import Check
 
 FRESH_CHILD_KINDS = frozenset(
@@ -19,16 +17,16 @@ FRESH_CHILD_KINDS = frozenset(
 
 
 class Receipt(NamedTuple):
-    """The child that a verb wrote, or the child that it would write if ``written`` is false.
+    """The child that a verb wrote. If ``written`` is false, the child that the verb would have written.
 
     ``tokens_before`` and ``tokens_after`` are the sizes of the live chains of parent and child.
     After a trim in place, the receipt names the trimmed session itself, and ``backup`` is the path
-    of the copy of its former file.
+    of a copy of the file before the trim.
 
-    If the verb found an unused child of an earlier, equal request, it writes nothing, and
-    ``session_id`` and ``file`` name that child. After a dry run, both are empty, and the commands
-    of the receipt continue the parent. ``file`` does not name the parent in this case, because a
-    script that deletes ``file`` must not delete the user's own session.
+    If an earlier, equal request created a child that is still unused, the verb writes nothing, and
+    ``session_id`` and ``file`` name that child. After a dry run, both fields are empty, and the
+    commands in the receipt continue the parent. ``file`` does not name the parent in this case,
+    because a script that deletes ``file`` must not delete the user's own session.
     """
 
     session_id: str

@@ -1,8 +1,8 @@
 """Make a child from its parent's own records, with lines that every client accepts.
 
-Invariant: a record without an edit is copied byte for byte, except for these fields: the session's
-id, the link to the previous record, a time earlier than the previous record's, token counts if the
-child is smaller than its parent, and fields that ``edit_line`` adds.
+Invariant: a record without an edit is copied byte for byte, except for these fields: the session
+id, the link to the previous record, a time that is earlier than the previous record's, the token
+counts if the child is smaller than its parent, and the fields that ``edit_line`` adds.
 """
 
 from __future__ import annotations
@@ -67,18 +67,19 @@ from resume_hooks.transcripts.write_scan import WriteObserver, mend_record
 
 Edit = Callable[
     [Record], Record | None
-]  # an edit: a function that returns the record for the child, or None to omit the record
+]  # A function that returns a record as the child contains it, or None to omit the record.
 
 DROPPED_PROMPT_PREFIX = "Prompt dropped by a hook: "
-"""The start of the record that the client writes for a prompt if the plugin's module stops the prompt.
+"""The start of the record that the client writes if the plugin's JavaScript module stops a prompt.
 
 The reason that the module gave follows this text.
 """
 
 BLOCKED_PROMPT_PREFIX = "UserPromptSubmit operation blocked by hook"
-"""The start of the record that the client writes if a hook blocks a prompt, for example for a card.
+"""The start of the record that the client writes if a hook blocks a prompt.
 
-The client never sends this record to the model.
+A hook blocks a prompt, for example, to show a card. The client never sends this record to the
+model.
 """
 
 CHILD_CARD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
@@ -87,7 +88,7 @@ CHILD_CARD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
 They identify the card even if the card does not name this plugin.
 """
 
-# Our lineage block is searched in this number of records at the start of a chain.
+# This number of records at the start of a chain is searched for our lineage block.
 MAX_OPENING_RECORDS = 4
 
 
@@ -97,12 +98,12 @@ def collect_edits(
     write_observer: WriteObserver,
     requested_edits: Mapping[int, Edit],
 ) -> dict[int, list[Edit]]:
-    """Return the edits of each record, by line number. The edits are to be applied in order.
+    """Return the edits of each record by line number, in the order in which to apply them.
 
-    The requested edits come first, because they find blocks by their index. The later edits may
-    remove blocks: they repair records, and remove calls and results that no API accepts. The first
-    record of a headless session is changed into a record of the interactive client, because clients
-    would otherwise not list the child.
+    The requested edits come first, because they find blocks by index, and later edits may remove
+    blocks. The later edits repair records, and remove calls and results that the API would reject.
+    The first record of a headless session is changed into one of the interactive client, because
+    clients would not list the child otherwise.
     """
     by_record: dict[int, list[Edit]] = {}
     for node in chain.nodes:
@@ -114,8 +115,8 @@ def collect_edits(
         if node.number in chain.dropped_calls:
             edits.append(_CallRemover(chain.dropped_calls[node.number]))
         if node.number in transcript.lenient_lines:
-            # This edit makes the writer serialize the parsed record, in which an invalid character
-            # is U+FFFD. The API refuses the original bytes.
+            # This edit makes the writer serialize the parsed record, in which U+FFFD replaces
+            # invalid characters. The API rejects the original bytes.
             edits.append(_copy_record)
         edits += _list_edits_for_kind(node)
         if edits:
@@ -130,7 +131,10 @@ def collect_edits(
 
 
 def _list_edits_for_kind(node: Node) -> list[Edit]:
-    """Return the edits for records of this kind: they remove notices and fields that are wrong in a child."""
+    """Return the edits that remove, from records of this kind, what must not be in a child.
+
+    The edits remove notices and fields.
+    """
     edits: list[Edit] = []
     if node.is_boundary and node.kept_segment is not None:
         edits.append(_remove_preserved_message_fields)
@@ -142,10 +146,9 @@ def _list_edits_for_kind(node: Node) -> list[Edit]:
 
 
 def _copy_record(record: Record) -> Record:
-    """Return a copy of the record.
+    """Return a copy of the record, so that the writer serializes it.
 
-    The writer copies the bytes of an unchanged record, but serializes a record that an edit
-    replaced.
+    The writer copies the original bytes only if no edit replaced the record.
     """
     return dict(record)
 
@@ -178,10 +181,10 @@ class _CallRemover:
 
 
 def _drop_notice(record: Record) -> Record | None:
-    """Return None for a notice that would be wrong in a child, and any other record unchanged.
+    """Return None for a notice that does not apply to a child, and any other record unchanged.
 
-    These notices are a trigger's card, the record of a stopped prompt, and a notice of a cold
-    cache.
+    These notices are a trigger's card, the record of a stopped prompt, and the notice that the
+    cache is cold.
     """
     text = get_string(record, "content")
     is_our_notice = "resume-hooks" in text or any(line in text for line in CHILD_CARD_LINES)
@@ -223,7 +226,7 @@ def find_opening(required_text: str, nodes: Sequence[Node], transcript: Transcri
     """Return the node of our opening, or None.
 
     The opening is a record that begins with a lineage block and contains ``required_text``. A
-    user's prompt is never the opening.
+    record that is the user's own prompt is never the opening.
     """
     for node in nodes[:MAX_OPENING_RECORDS]:
         if node.is_meta or node.is_summary:
@@ -246,8 +249,8 @@ def replace_lineage_block(record: Record, lineage: str) -> Record:
     return replace_content(record, lineage + rest.removeprefix(after_block))
 
 
-# The year 2100 in milliseconds. A later time is invalid, because no new record could have a later
-# time.
+# The year 2100 in milliseconds. A time after this is invalid: it would leave no room for the times
+# of new records, which must be later.
 MAX_VALID_TIME_MS = 4_102_444_800_000
 
 LOST_RECORDS_WARNING = (
@@ -257,10 +260,10 @@ LOST_RECORDS_WARNING = (
 
 
 class ParentScan(NamedTuple):
-    """The result of one scan of the parent, before its records are copied.
+    """The results of the single scan of the parent that is needed before its records are copied.
 
-    ``child_observer`` contains the calls and thinking of the session. ``context`` is the number of
-    tokens that the client would send, and ``characters_per_token`` is the number of characters per token.
+    ``child_observer`` contains the calls and thinking of the session. ``context`` is the size of
+    the context that the client would send, and ``characters_per_token`` is the session's own ratio.
     """
 
     session: SessionFile
@@ -319,7 +322,7 @@ def make_parent_scan(
 
 
 class RecordWatcher:
-    """An observer that checks a condition on every line of a child. ``name`` describes the condition."""
+    """An observer that checks a condition for every line of a child. ``name`` describes the condition."""
 
     def __init__(self, name: str, is_valid: Callable[[Line, Record, Node | None], bool]) -> None:
         self._name = name
@@ -327,11 +330,11 @@ class RecordWatcher:
         self._sound = True
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Check the condition on one line."""
+        """Check the condition for one line."""
         self._sound = self._sound and self._holds(line, record, node)
 
     def run_checks(self) -> list[Check]:
-        """Return one check, which passed if all lines fulfil the condition."""
+        """Return one check, which is passed if all lines fulfil the condition."""
         return [Check(self._name, self._sound)]
 
 
@@ -343,7 +346,7 @@ def make_lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
     return draft.lineage_text
 
 
-# A function of this type adds the child's own fields to a line of the parent.
+# The type of a function that adds the child's own fields to a line of the parent.
 LineEdit = Callable[[bytes, Node], bytes]
 
 
@@ -362,13 +365,14 @@ class ChainRewrite(ChildBody):
     """The lines of a child, made from the live chain of the file ``source``.
 
     ``edits`` maps a line number in ``source`` to the edits of that record, in the order in which
-    they are applied. ``lineage`` becomes a record of its own before the node at index
-    ``lineage_index``, unless it is ``""``. ``metadata_lines`` are the lines after the chain, and
+    they are applied. ``lineage`` becomes a separate record before the node at index
+    ``lineage_index``. If it is ``""``, no record is added. ``metadata_lines`` follow the chain, and
     ``closing`` ends the chain. ``edit_line`` is applied to each line of the parent after all other
     changes.
 
-    If ``clears_token_counts`` is true, the token counts in the records become zero. They describe a context that
-    is larger than the child's, and old clients would compact the child immediately.
+    If ``clears_token_counts`` is true, the token counts in the records become zero. These counts
+    describe a context that is larger than the child's, and old clients would compact the child
+    immediately.
 
     ``allowed_thinking`` contains digests of the thinking that the child may contain. If it is None,
     all thinking is allowed.
@@ -387,10 +391,9 @@ class ChainRewrite(ChildBody):
     edit_line: LineEdit | None
     allowed_thinking: frozenset[int] | None
     unlinked_answer_count: int
-    """The number of answers that directly follow another answer because records are lost.
+    """The number of answers that directly follow another answer because the records between them are lost.
 
-    The lost records were between the two answers. The API treats two consecutive answers as one
-    answer.
+    The API treats two consecutive answers as one answer.
     """
 
     def edit_record(self, node: Node, record: Record) -> Record | None:
@@ -412,8 +415,8 @@ class ChainRewrite(ChildBody):
                 kept_records = self._read_kept_records(stream)
                 kept_record = next(kept_records, None)
                 while kept_record is not None:
-                    # The next record is read first, because the last kept record gets the latest
-                    # time. Omitted records may follow the last kept record in the source.
+                    # Read ahead by one record, because the last kept record must get the latest
+                    # time. The source may end with records that are omitted.
                     next_record = next(kept_records, None)
                     index, node, body = kept_record
                     if self.lineage and index >= self.lineage_index and not chain_writer.introduced:
@@ -430,10 +433,10 @@ class ChainRewrite(ChildBody):
             yield body + b"\n"
 
     def run_checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Check the child's file, and return the checks.
+        """Read the child's file, check it, and return the checks.
 
-        They are the invariants of every session, the pairs of calls and results, the conditions of
-        the plan's watchers, and that all thinking is from the parent.
+        The checks are: the invariants of every session, the pairs of calls and results, the
+        conditions of the plan's watchers, and that all thinking comes from the parent.
         """
         child_observer, watchers = ChildObserver(), plan.watchers()
         checks = check_session(path, plan.draft.session_id, [child_observer, *watchers])
@@ -470,8 +473,8 @@ class ChainRewrite(ChildBody):
             body = Line(
                 node.number, node.offset, read_exactly(stream, node.offset, node.length)
             ).body
-            # The line is parsed if it does not contain the record's id as plain text, because the
-            # id may contain escapes.
+            # If the line does not contain the record's id as plain text, the line is parsed,
+            # because the id may be written with escapes.
             if node.uuid.encode("utf-8", "replace") not in body and not node.is_node_of(
                 parse_record(body)
             ):
@@ -508,8 +511,9 @@ def plan_chain_rewrite(  # noqa: PLR0913 - what a child is made of
     """Plan a child with the live chain of ``transcript``. The function writes no files.
 
     If no ``lineage`` is given, an existing lineage block stays unchanged, so that the child's
-    requests begin like those in the API's cache. If ``clears_token_counts`` is None, it is true for a chain
-    without token counts: the counts from before a compaction belong to a larger context.
+    requests begin like those in the API's cache. If ``clears_token_counts`` is None, the token
+    counts are cleared if no answer of the chain was counted since the last compaction, because all
+    counts then belong to a larger context.
     """
     chain = linearize_chain(transcript.chain)
     by_record = collect_edits(chain, transcript, write_observer, edits or {})
@@ -592,14 +596,14 @@ def _count_newly_adjacent_answers(
 
 
 class _ChainWriter:
-    """A writer of the chain's lines. It remembers the id and the time of the last written record."""
+    """Writes the lines of the chain. Remembers the id and the time of the last record that was written."""
 
     def __init__(self, child: ChainRewrite) -> None:
         self._child = child
         self._last: str | None = None
         self._time = next(
             filter(None, map(_get_time_ms, child.linear_chain.nodes)), 0
-        )  # No record gets a time earlier than the first valid time in the parent.
+        )  # No record gets a time before the first valid time in the parent.
         self.introduced = False
 
     def make_lineage_line(self, node: Node) -> bytes:
@@ -610,7 +614,7 @@ class _ChainWriter:
         )
 
     def make_closing_lines(self) -> Iterator[bytes]:
-        """Yield a result for each call that has none at the end of the chain, and the child's closing records."""
+        """Yield a result for each call that lacks one at the end of the chain, and then the closing records."""
         for call in self._child.linear_chain.open_calls:
             self._time += 1
             yield self._make_own_line(partial(missing_result_line, call=call))

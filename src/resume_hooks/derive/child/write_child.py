@@ -36,7 +36,8 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 
-# the kind of a copy without secrets; its ancestors, which contain the secrets, are not archived
+# The kind of a copy without secrets. Its ancestors are not archived, because they contain the
+# secrets.
 SCRUB_KIND: Final = "scrub"
 
 
@@ -69,10 +70,10 @@ class ChildBody:
     __slots__ = ()
 
     title_line_number: ClassVar[int | None] = None
-    """The number of the line with the title, or None if the title is the last line.
+    """The number of the line with the title, or None if the title is on the last line.
 
-    The folder's titles are locked from this line until the child exists. With a title at the start
-    of a large file, they would be locked for too long.
+    The folder's titles are locked from the moment this line is written until the child exists. If
+    the title were at the start of a large file, they would be locked for too long.
     """
 
     def lines(self) -> Iterable[bytes]:
@@ -111,7 +112,7 @@ class ChildPlan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All warnings for the user: about the draft, from the plan, and about the contents."""
+        """All warnings for the user: those of the draft, of the plan, and of the contents."""
         return (*self.draft.warnings, *self.remarks, *self.body.warnings)
 
     @property
@@ -121,7 +122,7 @@ class ChildPlan:
 
     @property
     def is_pointless(self) -> bool:
-        """Whether the child would not differ from its parent, so that it is not written."""
+        """Whether the child would be the same as its parent, so that it is not written."""
         return False
 
     def run_checks(self, path: str) -> list[Check]:
@@ -129,7 +130,7 @@ class ChildPlan:
         return self.body.run_checks(path, self)
 
     def watchers(self) -> Sequence[Watcher]:
-        """Return new observers that check which records a child of this kind takes over from its parent."""
+        """Return new observers that check the records which a child of this kind takes over from its parent."""
         return ()
 
     def write_sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:
@@ -176,9 +177,9 @@ def write_child(plan: ChildPlan, where: Where) -> Receipt:
 
 
 def write_if_worthwhile(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
-    """Write a child and return its receipt. For a dry run or a pointless plan, write no files.
+    """Write a child and return its receipt. In a dry run, or if the plan is pointless, write no files.
 
-    In these cases the receipt does not name a child.
+    If no files are written, the receipt is that of ``make_planned_receipt``.
     """
     if dry_run or plan.is_pointless:
         return make_planned_receipt(plan)._replace(session_id="", file="")
@@ -204,7 +205,7 @@ def make_receipt(
 ) -> Receipt:
     """Return the receipt of a child that was written with the title ``title``.
 
-    ``failures`` contains a sentence for each part that failed after the child was written.
+    ``failures`` contains a sentence for each step that failed after the child was written.
     """
     draft, sizes = plan.draft, plan.sizes
     return Receipt(
@@ -237,10 +238,13 @@ def list_child_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
 
 
 def check_child_file(plan: ChildPlan, title: str, path: str) -> list[Check]:
-    """Read the child back from the file ``path``, and return all checks, also of its parent and its title."""
+    """Read the child back from the file ``path``, and return all checks.
+
+    They include the checks that the child names its parent and has the right title.
+    """
     draft, checks = plan.draft, plan.run_checks(path)
     if draft.parent is not NO_PARENT:
-        # If the name of the parent's file is not a session id, the path of the file is compared
+        # If the name of the parent's file is not a session id, compare the paths of the files
         # instead.
         parent_id, parent_link = draft.parent.session_id, read_parent(path)
         has_parent_id = parent_link is not None and parent_link.session_id == parent_id
@@ -278,9 +282,9 @@ def _link_to_parent(draft: Draft, where: Where) -> list[str]:
 
 
 def _require_unreplaced_parent(draft: Draft, where: Where) -> None:
-    """Remove the child and raise WriteFailed if the parent's file was replaced meanwhile.
+    """Remove the child and raise WriteFailed if the parent's file was replaced in the meantime.
 
-    A scrub replaces the file, and does not know about this child.
+    A scrub replaces the parent's file without knowing about this child, which may contain secrets.
     """
     if draft.parent is NO_PARENT:
         return

@@ -58,7 +58,7 @@ from resume_hooks.transcripts.write_scan import WriteObserver
 
 IMPORT_KIND: Final = "import"
 WEB_PAGE_SEARCH_BYTES = (
-    1_024  # A web page is recognized by this number of bytes at the start of a file.
+    1_024  # This number of bytes at the start of a file is examined to recognize a web page.
 )
 
 INCOMPLETE_FILE_WARNING = "The file ends in the middle of a record: the file may be incomplete."
@@ -79,10 +79,10 @@ class ImportSource(NamedTuple):
 class ImportPlan(ChildPlan):
     """The plan of an import.
 
-    ``existing`` is a session of this project that was imported from a file with the same bytes, or
-    None if there is none or a new import is forced. ``line_count`` is the number of lines in the
-    source, of which ``damaged_line_count`` are damaged. ``record_count`` is the number of imported
-    records. The screen does not show ``hidden_record_count`` of these.
+    ``existing`` is a session of this project that was imported from a file with the same bytes. It
+    is None if there is no such session, or if a new import is forced. ``line_count`` is the number
+    of lines in the source, of which ``damaged_line_count`` are damaged. ``record_count`` is the
+    number of imported records, of which the screen hides ``hidden_record_count``.
     """
 
     source: ImportSource
@@ -100,7 +100,7 @@ class ImportPlan(ChildPlan):
         ]
 
     def run_checks(self, path: str) -> list[Check]:
-        """Return the checks of every child, and whether the first line names the source and no parent."""
+        """Return the checks of every child, and the check that the first line names the source and no parent."""
         with open(path, "rb") as stream:
             first = stream.readline()
         return [
@@ -113,7 +113,7 @@ class ImportPlan(ChildPlan):
 class _ConversationCollector:
     """An observer of a scan that collects the line numbers of the conversation's records.
 
-    The hidden records are collected separately.
+    It also collects the line numbers of hidden records separately.
     """
 
     def __init__(self) -> None:
@@ -257,7 +257,7 @@ def _read_source(
         if len({*node.calls, *node.results}) < len(node.calls) + len(node.results):
             write_observer.records_to_mend.add(
                 node.number
-            )  # An id in the source can be equal to the new form of another id.
+            )  # An id in the source may be equal to the new form of a different id.
         if node.time_ms is not None and node.time_ms > now:
             # Client 2.1.42 resumes at the record with the latest time. New records could never be
             # later than an invalid time in the far future.

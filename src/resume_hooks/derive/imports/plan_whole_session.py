@@ -41,7 +41,7 @@ from resume_hooks.transcripts.records import get_kind, parse_record
 from resume_hooks.transcripts.transcript import scan_transcript
 
 INCOMPLETE_FOLDER_SUFFIX = (
-    ".part"  # While a folder is being written, its name ends with this suffix.
+    ".part"  # While a folder is being written, this suffix is added to its name.
 )
 
 _ID_LINE_STRINGS = (
@@ -52,8 +52,8 @@ _ID_LINE_STRINGS = (
     b'"original_session',
     b'"file-history-',
 )
-"""Each line that names a session, a folder or copies of files contains at least one of these
-strings."""
+"""Every line that names a session, a folder or file backups contains at least one of these strings.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +128,16 @@ _ID_FIELDS: dict[str, type] = {
     "continue_metadata": dict,
     "trim_metadata": dict,
 }
-"""The fields of a record that contain a session id, or contain such a field, with their types."""
+"""The fields of a record that contain a session id directly or in a nested field, with their types.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeSessionPlan(ChildPlan):
     """The plan to import a bundled session with all its records.
 
-    ``existing`` is a session that was imported earlier with the same records, or None if there is
-    none or a new import is forced.
+    ``existing`` is a session that was imported earlier with the same records. It is None if there
+    is no such session, or if a new import is forced.
     """
 
     body: _RelocatedLines
@@ -147,8 +148,8 @@ class WholeSessionPlan(ChildPlan):
     def run_checks(self, path: str) -> list[Check]:
         """Check that the written session contains all records of the bundle's session.
 
-        The checks of a child are not made, because a session may contain records that no child
-        contains.
+        The checks of a child are skipped, because the session may contain records that a child
+        never contains.
         """
         old_id = self.bundled.head.session_id
         names = RecordWatcher(
@@ -171,7 +172,7 @@ class WholeSessionPlan(ChildPlan):
 
     @contextlib.contextmanager
     def write_sidecars(self, where: Where) -> Iterator[list[str]]:
-        """Write the files that belong into the session's own folder. Raises WriteFailed."""
+        """Write the files that belong in the session's own folder. Raises WriteFailed."""
         own_folder, was_created, succeeded = self.draft.path.removesuffix(".jsonl"), False, False
         incomplete_path = os.path.join(
             os.path.dirname(own_folder),
@@ -251,7 +252,7 @@ def plan_whole_session(
     size = sum(map(len, make_plan("", new_id).body.lines()))
     for session in (
         [] if force else sessions_in_project_folder(folder)
-    ):  # An earlier import of the session may have used another id.
+    ):  # An earlier import may have given the session a different id.
         if session.size == size and _has_same_lines(
             session.path, make_plan(session.path, session.session_id).body
         ):
@@ -262,8 +263,8 @@ def plan_whole_session(
 def _can_use_folder(own_folder: str, bundled: BundledSession) -> bool:
     """Check whether the folder of a new session can be used.
 
-    It can be used if it does not exist, or if it contains only files of the bundle, which a killed
-    import left.
+    The folder can be used if it does not exist, or if it contains only files of the bundle that a
+    killed import left behind.
     """
     if not os.path.lexists(own_folder):
         return True
@@ -285,4 +286,4 @@ def _has_same_lines(path: str, relocated_lines: _RelocatedLines) -> bool:
                 line == stream.read(len(line)) for line in relocated_lines.lines()
             ) and not stream.read(1)
     except OSError:
-        return False  # The file was deleted since the search.
+        return False  # The file was deleted after it was found.

@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 
 ValidatedPart = TypeVar("ValidatedPart")
 
-# A bundle that another program reformatted is recognized by this number of bytes at its start.
+# This number of bytes at the start of a file is enough to recognize a bundle that another program
+# has reformatted.
 SIGNATURE_SEARCH_BYTES = 4_096
 EXPORT_AGAIN_ADVICE = "Export it again, and copy the file as it is."
 
@@ -65,10 +66,10 @@ _KIND_PATTERN = re.compile(r"[a-z][a-z-]{0,39}")
 class BundledSession(NamedTuple):
     """A session from a bundle.
 
-    ``path`` is the temporary file with its records, and ``size`` is the size of that file in bytes.
-    ``files`` contains a pair for each file in the session's own folder: its name, and the path of a
-    temporary file. ``refused_file_count`` is the number of files that were skipped because of an
-    invalid name.
+    ``path`` is a temporary file with the session's records, and ``size`` is its size in bytes.
+    ``files`` contains two strings for each file in the session's own folder: its name, and the path
+    of a temporary file with its content. ``refused_file_count`` is the number of files that were
+    skipped because of an invalid name.
     """
 
     head: BundleHead
@@ -100,8 +101,8 @@ def is_bundle(path: str) -> bool:
 def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
     """Yield the sessions of a bundle, in order. Their temporary files exist until the block ends.
 
-    Raises ImportFailed if the bundle is truncated, damaged or of a newer format. Raises WriteFailed
-    if the temporary files cannot be written.
+    Raises ImportFailed if the bundle is truncated or damaged, or has a newer format. Raises
+    WriteFailed if the temporary files cannot be written.
     """
     temporary_paths: list[str] = []
     try:
@@ -122,9 +123,10 @@ def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
 
 
 class _BundleReader:
-    """A reader of a bundle's lines.
+    """Reads a bundle's lines.
 
-    It adds the path of each temporary file to ``temporary_paths`` as soon as the file exists.
+    The reader adds the path of each temporary file to ``temporary_paths`` as soon as the file
+    exists.
     """
 
     def __init__(self, stream: BinaryIO, folder: str, temporary_paths: list[str]) -> None:
@@ -211,7 +213,8 @@ class _BundleReader:
     def _read_line(self) -> bytes:
         """Return the next line without its line ending.
 
-        Raises ImportFailed at the end of the file, where a complete bundle would have another line.
+        A complete bundle does not end before this line, so ImportFailed is raised at the end of the
+        file.
         """
         line = self._stream.readline()
         if not line.endswith(b"\n"):
@@ -233,9 +236,9 @@ def _parse_head(line: bytes) -> BundleHead:
 
 
 def _validate_part(validator: TypeAdapter[ValidatedPart], row: object, part: str) -> ValidatedPart:
-    """Return a part of the bundle, parsed by its validator.
+    """Return a part of the bundle, parsed by its validator. Raises ImportFailed if it is not valid.
 
-    ``part`` names it in the message of ImportFailed, which is raised if ``row`` is not valid.
+    ``part`` is the name of the part for the error message.
     """
     from pydantic import (
         ValidationError,
@@ -249,7 +252,7 @@ def _validate_part(validator: TypeAdapter[ValidatedPart], row: object, part: str
 
 @functools.cache
 def _make_validators() -> tuple[TypeAdapter[BundleHead], TypeAdapter[BundleSums]]:
-    """Return the validators of a session's head and of its checksums, which a bundle has for each session."""
+    """Return the two validators for a session in a bundle: one for its head, and one for its checksums."""
     from pydantic import TypeAdapter  # Imported here because the import is slow.
 
     return TypeAdapter(BundleHead), TypeAdapter(BundleSums)

@@ -1,9 +1,9 @@
-"""Filter a record from elsewhere: keep its message, remove fields that affect a client.
+"""Filter a record from elsewhere: keep its message, and remove fields that affect a client.
 
 Invariant: the result contains only fields that are named in this module, so new fields of future
-clients are removed too. Removed fields are, for example, permission modes, system prompts, the
-rights of commands, plans and their files, instructions from hooks and tools, links to other
-sessions, and token costs. ``toolUseResult`` is removed because it is only for the screen, and a
+clients are removed too. Examples of removed fields are permission modes, system prompts, the
+permissions of commands, plans and their files, instructions from hooks and tools, links to other
+sessions, and token costs. ``toolUseResult`` is removed because only the screen needs it, and a
 malformed one crashes client 2.1.42.
 
 The tags that mark a client's reminders become plain words. A note replaces each block that cannot
@@ -48,23 +48,23 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE_CHARACTERS = 5 * 1024 * 1024
 """The maximum number of base64 characters of an image. The next constant limits its longest side.
 
-The API refuses larger images, as its guide to vision says.
+According to the API's vision guide, the API rejects larger images.
 """
 MAX_IMAGE_SIDE_PIXELS = 8_000
-# the maximum number of characters in a document, which is the maximum size of a request to the API
+# Maximum number of characters in a document. This is also the maximum size of a request to the API.
 MAX_DOCUMENT_CHARACTERS = 32 * 1024 * 1024
 MAX_NOTE_QUOTE_CHARACTERS = (
     200  # A note quotes at most this number of characters from the imported file.
 )
-# The API accepts only ids and names of tools that match this pattern.
+# The API accepts only ids and tool names that match this pattern.
 _VALID_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _INVALID_ID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
 _TAG_START_PATTERN = re.compile(
     "[<\uff1c\ufe64]"
-)  # the character that starts a tag, and its Unicode variants
+)  # The character that starts a tag, and its Unicode variants.
 _REMINDER_TAG_PATTERN = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
 _PDF_SIGNATURE_SEARCH_BYTES = (
-    1_024  # A PDF file has its signature within this number of bytes from its start.
+    1_024  # The signature of a PDF file is within this number of bytes from its start.
 )
 
 
@@ -231,9 +231,9 @@ def _make_media_source(encoding: str, media_type: str, data: str) -> Record:
 
 
 def _describe_source(source: Record) -> str:
-    """Return a few words about the source of an image or a document that was left out.
+    """Return a short description of the source of an image or a document that was left out.
 
-    The address or the file of the source is not opened, because its contents may have changed.
+    The source's address or file is not opened, because its contents may have changed.
     """
     place = get_string(source, "url") or get_string(source, "file_id")
     if place:
@@ -268,8 +268,8 @@ _THINKING_FIELDS = MappingProxyType(
 )
 _DIRECT_CALLER = {
     "type": "direct"
-    # Client 2.1.329 writes this value into the field ``caller`` of a call. Other values name a run that
-    # the imported session does not contain.
+    # Client 2.1.329 writes this value into the field ``caller`` of a call. Other values refer to a
+    # run that the imported session does not contain.
 }
 _VISIBLE_TYPES = MEDIA_TYPES | {TEXT}
 _ALLOWED_TYPES = MappingProxyType(
@@ -282,7 +282,7 @@ _ALLOWED_TYPES = MappingProxyType(
 )
 """The types of blocks that an import may contain, for each role and for the content of a result.
 
-The API accepts these blocks, and they refer only to the message that contains them.
+The API accepts blocks of these types, and they do not refer to anything outside their message.
 """
 
 _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
@@ -297,8 +297,8 @@ _BLOCK_FILTERS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxy
     }
 )
 
-# The command mode of a prompt that the user queued. Queued prompts with other modes are reports of
-# tasks of the original client.
+# The command mode of a prompt that the user queued. Queued prompts with other modes are reports
+# about tasks that ran in the original client.
 QUEUED_PROMPT_MODE = "prompt"
 
 CONVERSATION_SUBTYPES = frozenset({"compact_boundary", "local_command"})
@@ -317,7 +317,7 @@ MESSAGE_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isA
 HIDING_FLAGS = frozenset(
     {"isMeta", "isVisibleInTranscriptOnly"}
 )  # The model reads a message with one of these flags, but no screen shows it.
-# the origin of a message that a client wrote as a user's message
+# The origin of a message that a client wrote in the user's role.
 NOTIFICATION_ORIGIN = {"kind": "task-notification"}
 
 ALLOWED_FIELDS = frozenset(
@@ -341,8 +341,8 @@ def is_conversation(record: Record) -> bool:
     """Check whether a record of the chain belongs to the conversation."""
     record_kind = get_kind(record)
     if record_kind == "attachment":
-        # Client 2.1.329 sends attachments other than queued prompts with the system role. An
-        # imported text must not have that role.
+        # Client 2.1.329 sends most attachments with the system role, which imported text must not
+        # have. The exception is queued prompts.
         return (
             attachment_kind(record) == QUEUED
             and record["attachment"].get("commandMode", QUEUED_PROMPT_MODE) == QUEUED_PROMPT_MODE
@@ -391,7 +391,7 @@ class ConversationFilter:
 
 
 def has_valid_content(record: Record) -> bool:
-    """Check whether the content of a conversation's record is the same as after filtering."""
+    """Check whether filtering would leave the content of a conversation's record unchanged."""
     match get_kind(record):
         case "user" | "assistant" as role:
             content = get_message(record).get("content")
@@ -431,9 +431,9 @@ def _filter_message(record: Record) -> Record:
 
 
 def _add_warning(content: str | list[Record]) -> str | list[Record]:
-    """Return the content of a compaction's summary, beginning with a warning that it comes from elsewhere.
+    """Return the content of a compaction's summary, preceded by a warning that it comes from elsewhere.
 
-    The warning is in the summary because clients send a summary before all other records.
+    The warning is part of the summary because clients send a summary before all other records.
     """
     if isinstance(content, str):
         if content.startswith(SUMMARY_WARNING):

@@ -1,1 +1,1 @@
-"""Access to models: a common interface, and two ways to ask a model, headless and forked."""
+"""Access models through a common interface: in a headless run, or in a fork of the session."""

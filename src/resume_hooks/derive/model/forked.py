@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 REASON_TEXTS = {"nothing-to-fork": "nothing was sent to it since the session was opened here"}
-"""Explanations for the reasons that the client gives if the model did not answer."""
+"""Maps a reason that the client gives for a missing answer to an explanation."""
 
-# The reason if the client did not answer in time. The client itself never gives this reason.
+# The reason if the client did not answer in time. The client itself never reports this reason.
 TIMEOUT_REASON = "late"
 
 PROGRESS_TEXT = "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIME
@@ -45,7 +45,7 @@ _TOKEN_COUNTS = (
 def make_forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
     """Return a prompt with the instructions, the schema of ``form``, and ``text`` between two marks.
 
-    It is sent as the next prompt of the session.
+    The prompt is sent as the session's next prompt.
     """
     schema = json.dumps(form.model_json_schema())
     return port.make_fenced_prompt(
@@ -54,7 +54,7 @@ def make_forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> s
 
 
 class ForkedModel(NamedTuple):
-    """The session's model, as described by a report of the plugin's module.
+    """The session's model, as described by a report from the plugin's JavaScript module.
 
     ``report`` contains the name of the ``model`` and, after a request, the result of
     ``$.model.fork``.
@@ -80,11 +80,12 @@ class ForkedModel(NamedTuple):
     def count_cached_tokens(self, path: str) -> int:
         """Return how many tokens of the session in ``path`` are probably in the API's cache.
 
-        Return 0 if this model should not be asked: its cache is cold, or the user set another
-        model. A model in the user's settings takes precedence, because it may be cheaper.
+        Return 0 if this model should not be asked, because its cache is cold or the user's settings
+        name a model. The model in the settings takes precedence, because it may be cheaper.
         """
         traffic = read_recent_requests(path)
-        # If the user selected another model since the last request, that model has no cache yet.
+        # If the user selected a different model after the last request, that model has no cache
+        # yet.
         is_same_model = self.name == traffic.model
         is_warm = is_same_model and traffic.is_warm(clock.to_milliseconds(clock.now()) or 0)
         if self.name and is_warm and settings.load_settings()["summary_model"].source == "default":

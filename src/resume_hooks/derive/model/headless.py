@@ -1,11 +1,11 @@
-"""Choose a client, and ask Claude Code's model with ``claude -p`` and the user's own account.
+"""Choose a client's model, and ask Claude Code's model with ``claude -p`` and the user's own account.
 
-Each client has one function that returns its model for ``where`` and a model's name. The table of
+For each client, a function returns its model, given ``where`` and the model's name. The table of
 agents names these functions.
 
-Invariant: text from a session reaches the client only through stdin, marked as data. It cannot
-start a tool, run a slash command or add a file to the request. If the answer does not fit the
-requested schema, the call fails.
+Invariant: text from a session reaches the client only through stdin, marked as data. The text
+cannot start a tool, run a slash command or add a file to the request. If the answer does not fit
+the requested schema, the call fails.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from resume_hooks.transcripts.records import get_string
 _AT_SIGN, _FULLWIDTH_AT = "@", "\N{FULLWIDTH COMMERCIAL AT}"
 """The @ sign, and the full-width @ that replaces it in prompts.
 
-If a prompt mentions a file as ``@path``, clients add that file to the request, even without tools.
-With the full-width @, they do not.
+If a prompt mentions a file as ``@path``, clients add that file to the request, even if no tools are
+allowed. They do not do this if the path follows a full-width @.
 """
 
 _PASSED_VARIABLE_NAMES = frozenset(
@@ -49,10 +49,10 @@ _PASSED_VARIABLE_PREFIXES = (
     "LC_", "XDG_", "SSL_CERT_", "ANTHROPIC_", "AWS_", "GOOGLE_", "GCLOUD_", "CLOUDSDK_", "VERTEX_", "AZURE_",
     "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_",
 )  # fmt: skip
-"""The prefixes of variables that are passed to the client.
+"""The prefixes of environment variables that are passed to the client.
 
-With these and the names above, the client can reach its provider. It does not get the variables of
-the running session.
+The variables with these prefixes and with the names above let the client reach its provider. The
+variables of the running session are not passed.
 """
 
 _RESTRICTING_VARIABLES = {
@@ -73,10 +73,10 @@ effort.
 _CLIENT_SETTINGS = json.dumps(
     {"disableAllHooks": True, "outputStyle": "default", "env": _RESTRICTING_VARIABLES}
 )
-"""The settings for the client.
+"""The settings that are passed to the client.
 
-They repeat the variables, because ``env`` in the user's settings overrides the environment, but
-these settings override ``env``.
+They repeat the variables above. Otherwise ``env`` in the user's settings could override those
+variables, but it cannot override these settings.
 """
 
 
@@ -84,7 +84,7 @@ these settings override ``env``.
 class ClaudeHeadless:
     """A model that is asked with ``claude -p``.
 
-    The program is the client on PATH or, if there is none, the client that started this program.
+    The program is the client on PATH. If there is none, it is the client that started this process.
     ``name`` is the value of the option ``--model``.
     """
 
@@ -128,9 +128,9 @@ class ClaudeHeadless:
         return read_client_command(self.where)
 
     def _run_client(self, command: list[str], prompt: bytes, limit: float) -> CapturedOutput:
-        """Run the client in an empty temporary folder, which belongs to no project.
+        """Run the client in an empty temporary folder that belongs to no project.
 
-        The folder is removed afterwards, with all files that the client left there.
+        Afterwards the folder is removed, with all files that the client left there.
         """
         try:
             temporary_root = programs.temporary_root(self.where.environ)
@@ -158,7 +158,7 @@ class ClaudeHeadless:
 
 
 def make_headless_model(where: Where, name: str) -> ClaudeHeadless:
-    """Return the model with this name. If the name is ``""``, return the model in the user's setting."""
+    """Return the model with this name or, if the name is ``""``, the model in the user's settings."""
     return ClaudeHeadless(where, name or str(settings.load_settings()["summary_model"].value))
 
 
@@ -309,7 +309,7 @@ def _parse_cost(value: object) -> float | None:
 def choose_model(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:
     """Return the model of the session's agent or, if its client is not installed, of another agent.
 
-    ``name`` is a model's name. If it is ``""``, the model in the user's setting is returned.
+    ``name`` is the name of the model. If it is ``""``, the model in the user's settings is used.
     """
     rows = [row for row in registry.AGENT_ROWS.values() if row.model]
     rows.sort(key=lambda row: row.name != session.agent)

@@ -1,6 +1,6 @@
-"""The interface of a model, the prompt for it, and functions that parse its answer.
+"""Define the interface of a model, the prompt for it, and functions that parse its answer.
 
-This module does not choose the model.
+A different module chooses the model.
 
 Invariant: the prompt marks ``text`` as data, and an answer that does not fit the schema is refused.
 """
@@ -29,9 +29,9 @@ Progress = Callable[[int, int], None]
 class Reply(NamedTuple, Generic[AnswerType]):
     """A parsed answer and its cost.
 
-    The client counts the tokens and the cost. ``cost_usd`` is None if it does not report the cost.
-    ``seconds`` is the time from the request to the answer. ``model`` is the name of the model that
-    answered.
+    The client reports the numbers of tokens and the cost. ``cost_usd`` is None if the client does
+    not report the cost. ``seconds`` is the time from the request to the answer. ``model`` is the
+    name of the model that answered.
     """
 
     data: AnswerType
@@ -50,8 +50,8 @@ class Model(Protocol):
     ) -> Reply[AnswerType]:
         """Return the model's answer to ``instructions`` about ``text``, given within ``limit`` seconds.
 
-        The instructions are ours, and the text is from a session. Raises HeadlessFailed if the
-        answer does not fit the JSON schema of the pydantic model ``form``.
+        The instructions are written by us, while the text is from a session. Raises HeadlessFailed
+        if the answer does not fit the JSON schema of the pydantic model ``form``.
         """
         ...
 
@@ -83,7 +83,7 @@ class CallCosts(NamedTuple):
     seconds: float = 0.0
 
     def add_reply(self, reply: Reply[Any]) -> CallCosts:
-        """Return the costs with those of one more answered call."""
+        """Return these costs plus the costs of one more answered call."""
         return self.add_cost(reply.cost_usd)._replace(
             model=reply.model,
             tokens_in=self.tokens_in + reply.tokens_in,
@@ -102,7 +102,7 @@ class CallCosts(NamedTuple):
         return ""
 
     def add_cost(self, cost_usd: float | None) -> CallCosts:
-        """Return the costs with those of one more call, of which only the price is known."""
+        """Return these costs plus those of one more call, of which only the price is known."""
         costs = []
         for cost in (self.cost_usd, cost_usd):
             if cost is not None:
@@ -192,7 +192,7 @@ def make_fenced_prompt(instructions: str, text: str) -> str:
 
 
 def parse_only_object(text: str) -> dict[str, Any] | None:
-    """Return the object of an answer that consists of one JSON object, bare or in one fenced block.
+    """Return the object in an answer that consists of one JSON object, bare or in a fenced block.
 
     Return None for any other answer.
     """
@@ -216,9 +216,9 @@ def parse_answer(
     *,
     restore_text: Callable[[bytes], bytes] = bytes,
 ) -> AnswerType:
-    """Return an answer as a value of ``form``. Raises HeadlessFailed if it does not fit.
+    """Return an answer as an instance of ``form``. Raises HeadlessFailed if the answer does not fit.
 
-    ``restore_text`` reverses the replacements that were made in the prompt's text.
+    ``restore_text`` reverses the replacements that were made in the text of the prompt.
     """
     from pydantic import (
         ValidationError,

@@ -1,9 +1,9 @@
 """Trim the conversation in a running client: make the new list of its messages.
 
-Measured behaviour: if an answer or a tool's result is kept unchanged, the next request is correct,
-but a resume reads the original record again. So this module rebuilds all answers and results, and
-keeps only the user's messages. Consecutive answers or results become one message. A rebuilt message
-contains texts and calls, but no thinking and no pictures.
+Tests with the client showed: if an answer or a tool result is kept unchanged, the next request is
+correct, but a resume reads the original record again. So this module rebuilds all answers and
+results, and keeps only the user's messages. Consecutive answers or results become one message. A
+rebuilt message contains texts and calls, but no thinking and no pictures.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from resume_hooks.transcripts.trimmable_pieces import (
 )
 
 KEPT_PIECE_KINDS = frozenset({PROMPT_PIECE, ATTACHMENT_PIECE})
-"""Contents of these kinds stay in a running client: the user's messages, and their attachments."""
+"""Content of these kinds stays in a running client: the user's messages, and their attachments."""
 
 
 MAX_SAVINGS_DIFFERENCE = 0.1
 """If the savings of a trimmed copy and of a trim in place differ by more than this fraction of the
-larger number, both numbers are shown."""
+larger savings, both are shown."""
 
 
 class ShownMessage(NamedTuple):
-    """A message as the client shows it.
+    """A message that the client shows.
 
-    ``handle`` is the uuid of its record. ``calls`` are the ids of the calls that it contains, and
-    ``results`` the ids of the calls whose results it contains.
+    ``handle`` is the uuid of the message's record. ``calls`` contains the ids of the calls in the
+    message, and ``results`` contains the ids of the calls whose results are in the message.
     """
 
     handle: str
@@ -187,8 +187,8 @@ def decide_in_client_trim(
 def is_worthwhile_in_client(decision: TrimDecision, options: Options) -> bool:
     """Check whether a trim in place saves enough tokens.
 
-    It must save more than a trimmed copy, because afterwards no part of the conversation is in the
-    API's cache. The user can explicitly request a smaller trim.
+    A trim in place must save more than a trimmed copy, because it removes the whole conversation
+    from the API's cache. The user can explicitly request a smaller trim.
     """
     if options.min_savings == MIN_SAVINGS:
         min_savings = MIN_WORTHWHILE_SAVINGS
@@ -271,10 +271,10 @@ def _group_messages(
 
 
 def _has_thinking(session_scan: SessionScan, messages_of_turn: Sequence[ShownMessage]) -> bool:
-    """Check whether an answer of the running turn contains thinking.
+    """Check whether an answer of the current turn contains thinking.
 
-    The next request must return this thinking to the API. The result is also true if the file does
-    not have the record of an answer.
+    The next request must return this thinking to the API. The result is also true if an answer has
+    no record in the file.
     """
     nodes_by_uuid = session_scan.transcript.nodes_by_uuid
     answers = []

@@ -1,4 +1,4 @@
-"""The options of a trim, and functions that parse them from a shell command or from ``>trim``."""
+"""Define the options of a trim, and parse them from a shell command or from ``>trim``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import NamedTuple
 from resume_hooks.errors import UsageError
 
 MAX_PROTECTED_RESULTS = (
-    # Recent turns protect at most this number of tool results, because one turn may be the whole
-    # session.
+    # To protect recent turns, at most this number of tool results is kept, because a single turn
+    # may be the whole session.
     20
 )
-# By default, outputs and inputs with more characters than this are trimmed. A placeholder for a
-# shorter one would save too little.
+# By default, only outputs and inputs with more characters than this number are trimmed. For shorter
+# ones, a placeholder would save too little.
 DEFAULT_THRESHOLD = 500
 DEFAULT_KEEP_RECENT = (
-    2  # the default number of turns at the end that are kept, because the current work needs them
+    2  # Default number of turns at the end that are kept, because the current work needs them.
 )
-MIN_SAVINGS = 300  # A new session is worthwhile if its trim saves at least this number of tokens.
+MIN_SAVINGS = 300  # Minimum number of tokens that a trim must save to be worth a new session.
 # A trim is suggested, or done in place, only if it saves at least this number of tokens, because it
 # invalidates the API's cache.
 MIN_WORTHWHILE_SAVINGS = 1_000
@@ -45,15 +45,15 @@ RULE_DESCRIPTIONS = {
     "pasted": "the middle of long pastes in prompts",
     "assistant": "long answers of the model, with --assistant",
 }
-"""The contents that each rule trims, in the order in which the rules are applied.
+"""Describes the contents that each rule trims, in the order in which the rules are applied.
 
 The first rules trim the least useful contents. If there is a target size, the later rules are
-applied only until it is reached.
+applied only until the target is reached.
 """
 
 RULE_NAMES = tuple(RULE_DESCRIPTIONS)
 
-IN_PLACE_WORD = "here"  # the word after ``/trim`` that requests a trim in place
+IN_PLACE_WORD = "here"  # The word after ``/trim`` that requests a trim in place.
 NUMBER_OPTIONS = {"keep-recent", "assistant", "target-tokens", "min-savings"}
 LIST_OPTIONS = {"tools", "only", "skip"}
 _RULE_LINES = "\n".join(f"      {name:<13}{words}" for name, words in RULE_DESCRIPTIONS.items())
@@ -71,17 +71,17 @@ TRIM_OPTIONS_HELP = f"""options, in any order:
 class Options:
     """The options of a trim.
 
-    ``tools`` are lower-case names or patterns of tools; if it is empty, all tools are trimmed.
-    ``thresholds`` contains thresholds for single tools, which replace ``threshold``. If
-    ``keep_recent`` is None, the default number of turns is protected, but not more than
-    ``MAX_PROTECTED_RESULTS`` tool results.
+    ``tools`` contains lower-case names or patterns of tools. If it is empty, the outputs and inputs
+    of all tools are trimmed. ``thresholds`` contains thresholds for individual tools, which replace
+    ``threshold``. If ``keep_recent`` is None, the default number of turns is protected, but not
+    more than ``MAX_PROTECTED_RESULTS`` tool results.
 
     If ``assistant`` is N > 0, the first N long answers are trimmed. If it is -N, all long answers
     except the last N are trimmed. ``target_tokens`` is 0 if there is no target. ``only`` and
-    ``skip`` are names of rules.
+    ``skip`` contain the names of rules.
 
-    If ``max_screen_record_bytes`` is not 0, the copy of a result for the screen is removed from each record with
-    more than ``max_screen_record_bytes`` bytes. In this case the trim is written even if it saves few tokens.
+    If ``max_screen_record_bytes`` is not 0, records with more bytes than this lose their copy of a
+    result for the screen. In this case the trim is written even if it saves few tokens.
     """
 
     tools: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class Options:
     def allows_tool(self, tool: str) -> bool:
         """Check whether contents of ``tool`` may be trimmed.
 
-        The name is ``""`` for contents that do not belong to a tool.
+        ``tool`` is ``""`` for contents that do not belong to a tool.
         """
         name = tool.lower()
         if not self.tools:
@@ -136,7 +136,7 @@ class Options:
 
 
 class TypedOptions(NamedTuple):
-    """The options as the user typed them. A list is one string that is not split yet."""
+    """The options as the user typed them. Lists have not been split yet."""
 
     tools: str | None = None
     threshold: Sequence[str] = ()
@@ -152,7 +152,7 @@ NO_TYPED_OPTIONS = TypedOptions()
 
 
 def make_options(typed: TypedOptions = NO_TYPED_OPTIONS) -> Options:
-    """Parse typed options. Options that were not typed get their defaults.
+    """Parse typed options. Options that were not typed get default values.
 
     Raises UsageError for invalid values.
     """

@@ -1,4 +1,4 @@
-"""Plan a trim: measure the pieces that can be trimmed, choose some, and count the savings.
+"""Plan a trim: measure the pieces that can be trimmed, choose some of them, and count the savings.
 
 The child has the records of its parent, with placeholders instead of the trimmed contents.
 """
@@ -62,8 +62,8 @@ USER, ASSISTANT, EARLIER_SUMMARY = "the user", "the assistant", "summary of what
 class ConversationMessage(NamedTuple):
     """A message of the conversation.
 
-    ``position`` is its index among the records or pieces of the session. ``beginning`` is the start
-    of its text.
+    ``position`` is the index of the message among the records or pieces of the session.
+    ``beginning`` is the start of the message's text.
     """
 
     position: int
@@ -102,7 +102,7 @@ class TrimmableSession(Protocol):
     def make_body(
         self, child: Draft, head: bytes, options: Options, decision: TrimDecision
     ) -> ChildBody:
-        """Return the contents of a trimmed child. ``head`` is the child's first line."""
+        """Return the body of a trimmed child. ``head`` is the child's first line."""
 
 
 class TrimDecision(NamedTuple):
@@ -190,9 +190,9 @@ def make_decision(
     choices: Sequence[Choice],
     origins: RecordOrigins,
 ) -> TrimDecision:
-    """Return the decision to trim these ``choices``, with their savings.
+    """Return the decision to trim the pieces in ``choices``, with the resulting savings.
 
-    Rules or a model chose them among the pieces of ``trimmable``.
+    Rules or a model chose these pieces from ``trimmable``.
     """
     before = session_scan.context
     savings = count_savings(choices, origins, session_scan.scale, before.tokens)
@@ -239,8 +239,8 @@ def plan_decided_trim(
 ) -> TrimPlan:
     """Plan a trimmed child from a finished decision.
 
-    ``method`` says who decided: ``rules``, a model, or ``slim`` for a slim copy. The child's first
-    line contains it.
+    ``method`` tells how the pieces were chosen: by ``rules``, by a model, or for a ``slim`` copy.
+    It is recorded in the child's first line.
     """
     tools = len(
         {choice.piece.call for choice in decision.choices if choice.piece.kind == RESULT_PIECE}
@@ -302,8 +302,8 @@ class SessionScan:
     def find_origins(self, where: Where) -> RecordOrigins:
         """Return the originals of the session's records.
 
-        If the original that a record names does not exist any more, the record itself is its
-        original.
+        If a record was trimmed and the original that it names no longer exists, the record itself
+        is its original.
         """
         nodes = {node.number: node for node in self.transcript.chain}
         originals = OriginalFinder(where)
@@ -325,7 +325,7 @@ class SessionScan:
     def read_contents(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """Yield the content of each piece, read from the transcript.
 
-        A record is read once for all its pieces if these follow each other.
+        If consecutive pieces belong to the same record, the record is read only once.
         """
         nodes = {node.number: node for node in self.transcript.chain}
         number, record = -1, Record()
@@ -359,7 +359,7 @@ class SessionScan:
     def make_body(
         self, child: Draft, head: bytes, options: Options, decision: TrimDecision
     ) -> ChainRewrite:
-        """Return the contents of the child: the live chain with its trimmed records."""
+        """Return the body of the child: the live chain with trimmed records."""
         edits = make_edits(decision.choices, decision.origins)
         if options.max_screen_record_bytes:
             edits |= add_screen_copy_edits(
@@ -381,7 +381,7 @@ class SessionScan:
 
 
 def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> SessionScan:
-    """Scan a session for a trim. Only its live part is scanned, or all of it if ``reads_whole_file``.
+    """Scan a session for a trim: only its live part, or the whole file if ``reads_whole_file`` is true.
 
     Raises NothingToTrim if the session has no conversation.
     """
@@ -404,8 +404,8 @@ def scan_session(session: SessionFile, *, reads_whole_file: bool = False) -> Ses
     )
 
 
-# A slim copy trims contents with more than this number of characters, and removes the screen's
-# copy of a result from records with more than this number of bytes.
+# A slim copy trims contents with more characters than this number. It also removes the screen's
+# copy of a result from records with more bytes than this number.
 MIN_LARGE_CHARACTERS = 10_000
 
 SLIM_OPTIONS = Options(
@@ -429,12 +429,12 @@ def plan_slim_copy(session: SessionFile, where: Where) -> TrimPlan:
     return plan_trim(scan_session(session), where, SLIM_OPTIONS, method="slim")
 
 
-MAX_LISTED_PIECES = 5  # A preview lists at most this number of single pieces.
+MAX_LISTED_PIECES = 5  # Maximum number of pieces that a preview lists individually.
 # A table has at most this number of rows, because the client shows only the first 60 lines of a
 # message.
 MAX_TABLE_ROWS = 12
 MAX_CARD_COLUMNS = 72
-MAX_NAME_COLUMNS = 42  # the maximum width in columns of a piece's name in a card
+MAX_NAME_COLUMNS = 42  # Maximum width of a piece's name in a card, in columns.
 
 
 def preview_trim(plan: TrimPlan) -> str:
@@ -485,8 +485,8 @@ def format_totals(plan: TrimPlan) -> list[str]:
 def list_remarks(plan: TrimPlan) -> list[str]:
     """Return remarks for the user about a trim.
 
-    They say if a tool is unknown, if the trim saves too little, if the child would still be
-    compacted, and if the target is not reached.
+    There is a remark for each tool that is unknown, and one each if the trim saves too little, if
+    the child would still be compacted, and if the target is not reached.
     """
     sentences = []
     for name in plan.decision.unknown_tools:
@@ -529,5 +529,5 @@ def _format_table(
 
 
 def format_cell(text: str) -> str:
-    """Return text from a session as a short line for a cell of a preview."""
+    """Return text from a session in the form of a short cell in a preview's table."""
     return collapse_line(plain_line(text), MAX_CARD_COLUMNS)

@@ -1,4 +1,4 @@
-"""The rules of a trim, each of which offers pieces to be replaced.
+"""Define the rules of a trim. Each rule offers pieces that placeholders can replace.
 
 A rule may offer any piece of the conversation. ``selection`` then removes the offered pieces that
 are protected. ``transcripts.trimmable_pieces`` explains what a piece is.
@@ -30,9 +30,9 @@ from resume_hooks.transcripts.trimmable_pieces import (
 )
 
 MAX_WHOLE_LINES = (
-    2_000  # The Read tool shows at most this number of lines if it reads a whole file.
+    2_000  # If the Read tool reads a whole file, it shows at most this number of lines.
 )
-# A prompt is treated as pasted if it is longer than the threshold times this number.
+# A prompt counts as pasted text if it is longer than the threshold times this number.
 PASTE_THRESHOLD_MULTIPLE = 4
 
 
@@ -42,13 +42,14 @@ class TrimMaterial:
 
     ``chain_indexes`` maps the line number of a record to its index in the chain. From the index
     ``protected_start`` on, no piece is trimmed. From the index ``last_turn_start`` on, no thinking
-    is trimmed. ``prompt_indexes`` are the indexes of the turns' prompts.
+    is trimmed. ``prompt_indexes`` are the indexes of the prompts with which turns start.
 
-    ``calls`` maps the ids of the chain's calls to the calls. The next three sets contain ids of
-    calls: calls with a result, calls with an error, and calls whose inputs must stay.
+    ``calls`` maps the id of each call in the chain to the call. ``answered_calls`` contains the ids
+    of calls with a result, ``failed_calls`` those of calls with an error, and
+    ``calls_with_needed_inputs`` those of calls whose inputs must stay.
 
     ``trimmed_answer_count`` is the number of answers that an earlier trim replaced.
-    ``thinking_only_records`` are the line numbers of answers that contain only thinking.
+    ``thinking_only_records`` contains the line numbers of answers that consist only of thinking.
     """
 
     pieces: tuple[Piece, ...]
@@ -99,8 +100,8 @@ def collect_material(
 ) -> TrimMaterial:
     """Return the pieces of the live chain that can be trimmed.
 
-    ``folders`` are the session's folders. Their files are checked for changes since they were
-    written by a call.
+    ``folders`` are the session's folders. If a call wrote a file in one of them, the function
+    checks whether the file has changed since then.
     """
     chain = transcript.chain
     chain_indexes = {node.number: place for place, node in enumerate(chain)}
@@ -162,7 +163,7 @@ def _find_thinking_only_answers(
 def find_protected_start(
     prompts: Sequence[int], results: Sequence[int], length: int, options: Options
 ) -> int:
-    """Return the index in the chain at which the protected end of a conversation starts.
+    """Return the index in the chain from which on the conversation is protected.
 
     ``prompts`` and ``results`` are the indexes of prompts and tool results. ``length`` is the
     length of the chain.
@@ -229,10 +230,10 @@ def _get_modification_time_ms(path: str) -> float:
 
 
 class OfferedPiece(NamedTuple):
-    """A piece that a rule offers to be replaced.
+    """A piece that a rule offers for trimming.
 
-    ``reason`` is the reason that the placeholder gives. It is empty if the kind of the piece is
-    explanation enough.
+    ``reason`` is the reason that the placeholder states. It is empty if the kind of the piece is a
+    sufficient explanation.
     """
 
     piece: Piece
@@ -293,9 +294,9 @@ def _offer_superseded_outputs(material: TrimMaterial, options: Options) -> Itera
 def _list_covering_extents(read_call: ToolCall) -> tuple[tuple[object, ...], ...]:
     """Return the extents of reads that would show all lines that ``read_call`` showed.
 
-    An extent consists of offset, limit and pages. The result contains the call's own extent. It
-    also contains ``()``, which means the whole file, unless such a read could end before the last
-    of these lines.
+    An extent consists of offset, limit and pages, and ``()`` stands for a read of the whole file.
+    The result contains the call's own extent. It also contains ``()``, unless a read of the whole
+    file might be cut before the last of the shown lines.
     """
     offset, limit, pages = read_call.extent
     lines = (
@@ -309,7 +310,7 @@ def _list_covering_extents(read_call: ToolCall) -> tuple[tuple[object, ...], ...
 
 
 def _offer_repeated_outputs(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
-    """Offer outputs that equal a later output of the same tool. The last of these outputs stays."""
+    """Offer outputs that equal a later output of the same tool. The last of the equal outputs is kept."""
     results = []
     for piece in _select_pieces_of_kind(RESULT_PIECE, material):
         results.append((piece, (material.find_tool_name(piece), piece.characters, piece.digest)))
@@ -344,10 +345,11 @@ def _offer_superseded_failures(material: TrimMaterial, options: Options) -> Iter
 
 
 def _offer_thinking(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:  # noqa: ARG001
-    """Offer the thinking blocks of all turns before the last one, each as a whole.
+    """Offer the thinking blocks of all turns before the last one. Each block is offered as a whole.
 
-    The API refuses changed thinking, and needs the thinking of the last turn. Answers that contain
-    only thinking are not offered: clients do not send them, but would send them if they were empty.
+    The API rejects changed thinking, and needs the thinking of the last turn. Answers that contain
+    only thinking are not offered: clients do not send them now, but would send them if they were
+    empty.
     """
     for piece in _select_pieces_of_kind(THINKING_PIECE, material):
         if (
@@ -387,9 +389,9 @@ def _offer_inputs(material: TrimMaterial, options: Options) -> Iterator[OfferedP
 
 
 def _offer_answers(material: TrimMaterial, options: Options) -> Iterator[OfferedPiece]:
-    """Offer long answers, if the options request it: the first N, or all except the last N.
+    """Offer long answers if the options request this: the first N, or all except the last N.
 
-    The first N include the answers that earlier trims replaced.
+    Answers that earlier trims replaced count among the first N.
     """
     if options.assistant:
         long_answers = list(_make_length_rule(TEXT_PIECE)(material, options))

@@ -37,22 +37,22 @@ from resume_hooks.transcripts.trimmable_pieces import (
 HEAD_CHARACTERS, TAIL_CHARACTERS = (
     500,
     300,
-    # A trimmed prompt keeps this number of characters at its start and at its end. The placeholder
-    # is on a line between them.
+    # Number of characters that a trimmed prompt keeps at its start and at its end. The placeholder
+    # is on a separate line between these two parts.
 )
 COMMAND_HEAD_CHARACTERS = (
-    120  # A trimmed command keeps this number of characters at its start. A space follows them.
+    120  # Number of characters that a trimmed command keeps at its start. A space follows them.
 )
 KEPT_PROMPT_CHARACTERS, KEPT_COMMAND_CHARACTERS = (
     HEAD_CHARACTERS + TAIL_CHARACTERS + 2,
     COMMAND_HEAD_CHARACTERS + 1,
 )
 
-MAX_LARGEST_PIECES = 10  # At most this number of pieces is listed individually.
+MAX_LARGEST_PIECES = 10  # Maximum number of pieces that are listed individually.
 TOOLS_WITH_SCREEN_COPY = WRITING_TOOLS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
 """Tools whose ``toolUseResult`` is kept.
 
-It is small, or it contains the coloured diff that the screen shows.
+For these tools, the field is small, or it contains the coloured diff that the screen shows.
 """
 
 
@@ -70,7 +70,7 @@ class Choice(NamedTuple):
     kept_characters: int
 
     def tokens_saved(self, scale: TokenScale) -> float:
-        """Return the number of tokens that the trim of this piece saves.
+        """Return the number of tokens that trimming this piece saves.
 
         The result is negative if the placeholder needs more tokens than the piece.
         """
@@ -81,10 +81,10 @@ class Choice(NamedTuple):
 
 @dataclass(slots=True)
 class RecordOrigins:
-    """The original of each record of a session.
+    """Finds the original of each record of a session.
 
-    A record is its own original. If it was trimmed, its original is the record that the fields of
-    the trim name.
+    A record that was not trimmed is its own original. The original of a trimmed record is the
+    record that the fields of the trim name.
     """
 
     _session_id: str
@@ -95,10 +95,9 @@ class RecordOrigins:
     _origins: dict[int, Origin] = field(default_factory=dict)
 
     def origin_of_record(self, number: int) -> Origin:
-        """Return the original of the record in the line ``number``.
+        """Return the original of the record in line ``number``.
 
-        If the original that a trimmed record names does not exist any more, the record itself is
-        returned.
+        If a trimmed record names an original that no longer exists, the record itself is returned.
         """
         if number not in self._origins:
             own_origin = Origin(self._session_id, self._file, self._uuids[number], number)
@@ -211,7 +210,9 @@ def _make_placeholder(piece: Piece, tool: str, origins: RecordOrigins, reason: s
             piece.characters - HEAD_CHARACTERS - TAIL_CHARACTERS, original, reason
         )
     if piece.kind == THINKING_PIECE:
-        return ""  # An answer with a placeholder would be sent and shown, but an empty one is not.
+        return (
+            ""  # An answer with a placeholder would be sent and shown, while an empty one is not.
+        )
     makers = {
         ATTACHMENT_PIECE: placeholders.attachment_placeholder,
         TEXT_PIECE: placeholders.response_placeholder,
@@ -231,7 +232,7 @@ def make_edits(choices: Sequence[Choice], origins: RecordOrigins) -> dict[int, E
 
 
 class TrimEdit:
-    """An edit that replaces the chosen pieces of one record by placeholders.
+    """An edit that replaces the chosen pieces of one record with placeholders.
 
     It also adds fields that name the original of the record.
     """
@@ -241,12 +242,13 @@ class TrimEdit:
         self._origin = origin
 
     def __call__(self, record: Record) -> Record:
-        """Return the trimmed record. The edit also modifies ``record``, the parsed line."""
+        """Return the trimmed record. The edit also modifies the dict ``record`` itself."""
         for choice in self._choices:
             _replace_in_record(record, choice)
         if any(choice.piece.kind == THINKING_PIECE for choice in self._choices):
-            # Clients skip a record without content if its answer has other records. A placeholder
-            # would look like the model's own words.
+            # If thinking was the only content, the record is left empty. Clients skip an empty
+            # record if its answer has other records, while a placeholder would look like the
+            # model's own words.
             record["message"]["content"] = [
                 block for block in record["message"]["content"] if block is not None
             ]
@@ -257,7 +259,7 @@ class TrimEdit:
         ):
             record.pop(
                 "toolUseResult", None
-            )  # The record's copy of the output, which is only for the screen.
+            )  # This is the record's copy of the output, which only the screen needs.
         return {
             **record,
             **self._origin.trim_fields(min(choice.piece.block for choice in self._choices)),
@@ -328,8 +330,8 @@ def _replace_in_record(record: Record, choice: Choice) -> None:
 class SavingsRow(NamedTuple):
     """The savings of one rule or one tool.
 
-    ``piece_count`` is the number of trimmed pieces. The tokens are those of the pieces before the trim,
-    and of the placeholders after it.
+    ``piece_count`` is the number of trimmed pieces. ``tokens_before`` is the size of these pieces,
+    and ``tokens_after`` is the size of their placeholders.
     """
 
     name: str
@@ -351,8 +353,8 @@ class LargestPiece(NamedTuple):
 class Savings(NamedTuple):
     """The savings of a trim.
 
-    ``characters`` is the number of characters that were removed. ``characters_per_token`` is the session's number
-    of characters per token.
+    ``characters`` is the number of characters that were removed. ``characters_per_token`` is the
+    session's own ratio.
     """
 
     tokens: int
@@ -368,7 +370,7 @@ def count_savings(
 ) -> Savings:
     """Count the savings of ``choices``.
 
-    ``max_tokens`` is the size of the context. The savings are never counted as more than that.
+    ``max_tokens`` is the size of the context. The savings cannot exceed this size.
     """
     largest = sorted(choices, key=lambda choice: scale.tokens_of_piece(choice.piece), reverse=True)[
         :MAX_LARGEST_PIECES

@@ -1,4 +1,4 @@
-"""The caller of a verb that creates a child, and what the caller requires of the child."""
+"""Describe the caller of a verb that creates a child: what it requires of the child."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def accept_draft(draft: Draft) -> None:
-    """Accept every child, as the default of ``Caller.check_draft``."""
+    """Accept any draft. This is the default of ``Caller.check_draft``."""
 
 
 class Caller(NamedTuple):
     """A caller of a verb, with its requirements.
 
-    The child is written to the folder ``output_dir`` or, if it is None, to its project's folder. If
-    ``dry_run`` is true, no files are written. If ``reuses_child`` is true, the caller gets an
-    existing unused child of an equal request. It then also waits while another process creates a
-    child of the same parent.
+    The child is written to the folder ``output_dir`` or, if it is None, to the folder of the
+    child's project. If ``dry_run`` is true, no files are written. If ``reuses_child`` is true, the
+    caller accepts a child that an earlier, equal request created and that is still unused. For
+    this, the verb waits while another process creates a child of the same parent.
 
     ``time_limit`` returns a context manager that limits the time for reading a session and planning
     a child, but not the time for writing. ``check_draft`` raises a ResumeHooksError if the caller

@@ -1,6 +1,6 @@
 """``fork``: copy a session's live conversation, or a part of it, to a child.
 
-The child can belong to another folder or to another agent.
+The child can belong to a different folder or a different agent.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 class ForkSpec(NamedTuple):
     """The options of a fork.
 
-    ``cut`` selects where the copied part of the conversation ends, and ``home`` is the child's
-    folder. By default, the whole conversation is copied, to the session's own folder and for its
-    own agent.
+    ``cut`` selects the end of the part of the conversation to copy, and ``home`` is the child's
+    folder. By default, the whole conversation is copied to a child in the session's own folder and
+    for the session's own agent.
     """
 
     cut: CutSelector | None = None
@@ -74,7 +74,7 @@ def plan_fork(
     require_complete(session)
     session = Session.from_file(
         session, where
-    )  # The session is loaded once, for the draft and for the sizes.
+    )  # The session is loaded only once, because both the draft and the sizes need it.
     source_agent, target_agent = session.agent, spec.target_agent or session.agent
     if spec.home is not None and not source_agent == target_agent == CLAUDE_NAME:
         raise UsageError(

@@ -36,14 +36,14 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import format_count, plain_text
 
 COUNTED_SECTIONS = ((CHANGED, "file"), (COMMANDS, "command"))
-"""The digest's sections whose entries the receipt counts, each with the noun for one entry."""
+"""The sections of the digest whose entries the receipt counts, each with a noun for its entries."""
 
-# An edited digest has at most this number of characters, which is about 50,000 tokens.
+# Maximum number of characters of an edited digest, which is about 50,000 tokens.
 MAX_EDITED_CHARACTERS = 200_000
 
 EDITOR_NOTE = """\
 # The digest of the work so far. The new session reads it after its lineage and before your next step.
-# EditDigest it and save. These lines at the top, which begin with #, and blank lines are removed.
+# Edit it and save. These lines at the top, which begin with #, and blank lines are removed.
 # To cancel, delete the rest and save, or quit the editor with an error: then no session is made.
 """
 
@@ -93,7 +93,7 @@ def handoff(
                     )
             plan = plan_handoff(parent, spec, caller)
             caller.check_draft(plan.draft)
-            # This fails if a file is not writable, so it runs before the user edits the digest.
+            # This fails if a file is not writable, so it is done before the user edits the digest.
             write_files = _make_file_writer(plan, spec, caller)
         if spec.edit is not None:
             return _edit_and_write_handoff(parent, plan, spec, spec.edit, caller)
@@ -101,9 +101,9 @@ def handoff(
 
 
 def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> Receipt | None:
-    """Return the receipt of an unused child of an equal request, or None.
+    """Return the receipt of an unused child that an earlier, equal request created, or None.
 
-    The child is unused if neither the child nor its parent was continued since.
+    The child is unused if neither the child nor its parent has been continued since then.
     """
     if spec.is_new_task:
         step = next_step_for_task(spec.next_step)
@@ -157,7 +157,7 @@ def parse_edited_digest(text: str) -> str:
 
     Raises UsageError if the text is too long. The note at the top, control characters, lineage
     block markers and blank lines are removed. A line that equals the heading of the next step is
-    indented, because a reader of the child takes the first unindented one as the heading.
+    indented: without an indent, readers of the child would take it for the real heading.
     """
     rows = [row.rstrip() for row in plain_text(text).split("\n")]
     first_index = next(
@@ -182,8 +182,8 @@ def parse_edited_digest(text: str) -> str:
 def _plan_again_and_write(
     parent: Session, first_plan: FreshPlan, edited: str, spec: HandoffSpec, caller: Caller
 ) -> OpenedSession[FreshPlan] | NothingWritten[FreshPlan]:
-    # The handoff is planned again, because during the edit other children may have been written,
-    # and the parent may have grown.
+    # The handoff is planned again, because while the user edited the digest, other children may
+    # have been written, and the parent may have grown.
     parent = parent.read_again()
     child = agents.draft_child(
         parent, "handoff", caller.where, caller.output_dir, target_agent=spec.target_agent

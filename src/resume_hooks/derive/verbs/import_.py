@@ -38,8 +38,8 @@ class ImportSpec(NamedTuple):
     """The options of an import.
 
     ``home`` is the folder for the sessions, a path without symbolic links. If ``whole`` is true,
-    the sessions are imported with all their records. If ``force`` is true, an earlier import is
-    ignored.
+    the sessions are imported with all their records. If ``force`` is true, sessions are imported
+    even if they were imported before.
     """
 
     home: str
@@ -50,8 +50,8 @@ class ImportSpec(NamedTuple):
 class ImportedSession(NamedTuple):
     """A session that was imported from a bundle.
 
-    If ``existed_before`` is true, the session had already been imported earlier. ``file_count`` is the
-    number of files that were imported with it. ``hidden_record_count`` is the number of records
+    ``existed_before`` is true if the session was imported by an earlier command. ``file_count`` is
+    the number of files that were imported with it. ``hidden_record_count`` is the number of records
     that the model reads but the screen does not show.
     """
 
@@ -63,7 +63,7 @@ class ImportedSession(NamedTuple):
 
     @property
     def session_id(self) -> str:
-        """The id of the imported session. In a dry run it is ``""``, unless the session existed already."""
+        """The id of the imported session. In a dry run, the id is ``""`` unless the session existed before."""
         return self.receipt.session_id or self.receipt.parent_session_id
 
 
@@ -92,7 +92,7 @@ def import_sessions(
 ) -> list[ImportedSession]:
     """Import the sessions of the bundle ``name``, in the bundle's order.
 
-    An ancestor without messages has no conversation, and is skipped. Raises ImportFailed,
+    An ancestor without messages has no conversation to import, and is skipped. Raises ImportFailed,
     NotATranscript, WriteFailed and CheckFailed.
     """
     imported_sessions: list[ImportedSession] = []
@@ -173,10 +173,10 @@ def _link_to_parents(
 
 
 def _choose_link_kind(stated_kind: str) -> str:
-    """Return the kind of link that a bundle states for a session.
+    """Return the kind of link that a bundle states for a session, or ``import`` for certain kinds.
 
-    Return ``import`` for the kinds ``back`` and ``mark``. Our verbs rely on these kinds, and a
-    bundle could state them wrongly.
+    These kinds are ``back`` and ``mark``. Our verbs rely on them, and a bundle could state them
+    wrongly.
     """
     if stated_kind and stated_kind not in {"back", "mark"}:
         return stated_kind

@@ -30,7 +30,8 @@ def rollover(
 
     ``focus`` is the user's request for the summary. ``ask_for_summary`` is called with the plan and
     the receipt of the child. It asks a model, or returns a PendingAnswer if the user must wait.
-    ``find_unfinished`` returns the child of an earlier attempt, to which the summary is then added.
+    ``find_unfinished`` returns the child of an earlier attempt. If there is one, the summary is
+    added to that child.
     """
     # Imported here because the import takes 100 ms, and a quick rollover does not need it.
     from resume_hooks.derive import summary

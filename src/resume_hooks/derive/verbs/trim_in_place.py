@@ -1,8 +1,8 @@
 """``trim --in-place``: trim a session's own file, and keep the originals in a backup.
 
 Every line keeps its number. Lines that are not trimmed keep their bytes, even if they belong to
-abandoned branches, contain metadata or are unreadable. The plan is made from the backup. No other
-program writes to the backup, so exactly the planned contents are replaced.
+abandoned branches, contain metadata or are unreadable. The plan is made from the backup, to which
+no other program writes, so exactly the planned contents are replaced.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ MAY_BE_OPEN_NOTE = "The session may be open, so --force will be needed: {why}."
 def trim_in_place(
     session: SessionFile, options: Options, caller: Caller, *, force: bool = False
 ) -> TrimOutcome:
-    """Trim a session's own file, and keep the lines that other programs append meanwhile.
+    """Trim a session's own file, and keep the lines that other programs append in the meantime.
 
-    The receipt names the session itself, and ``backup`` is the file with the originals. Raises
-    UsageError, OnlyArchived and WriteFailed if the session cannot be trimmed. Raises SessionOpen if
-    another process is trimming the session, or if the session is open and ``force`` is false. A dry
-    run does not raise SessionOpen, but adds a warning. After WriteFailed and CheckFailed, the file
+    The receipt names the session itself, and its ``backup`` is the file with the originals. Raises
+    UsageError, OnlyArchived or WriteFailed if the session cannot be trimmed. Raises SessionOpen if
+    another process is trimming the session, or if the session is open and ``force`` is false. For
+    an open session, a dry run adds a warning instead. After WriteFailed and CheckFailed, the file
     is unchanged.
     """
     where = caller.where
@@ -126,7 +126,7 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
         )
     with contextlib.suppress(
         OSError
-    ):  # If the file was deleted, the error is raised later, when the file is read.
+    ):  # If the file was deleted, an error is raised later, when the file is read.
         if not os.stat(session.path).st_mode & stat.S_IWUSR:
             raise WriteFailed(
                 f"{session.path} is read-only, so it is not rewritten",

@@ -17,8 +17,8 @@ from resume_hooks.sessions.session import Session
 class UntrimSpec(NamedTuple):
     """The options of an untrim.
 
-    If ``everything`` is true, all trimmed records are restored, otherwise the records in the lines
-    ``numbers``. If ``strict`` is true and an original is missing, no child is written.
+    If ``everything`` is true, all trimmed records are restored. Otherwise, the records in the lines
+    ``numbers`` are restored. If ``strict`` is true and an original is missing, no child is written.
     """
 
     everything: bool = True
@@ -34,8 +34,8 @@ def untrim(
 ) -> OpenedSession[UntrimPlan] | NothingWritten[UntrimPlan]:
     """Write a child with the original contents, and return the outcome.
 
-    If the session has no trimmed contents, the outcome has the reason. Raises UsageError if
-    ``spec`` selects no records.
+    If the session has no trimmed contents, the outcome states this as the reason. Raises UsageError
+    if ``spec`` selects no records.
     """
     with caller.time_limit():
         trimmed_session = scan_trimmed_session(session)
