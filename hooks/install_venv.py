@@ -70,7 +70,7 @@ def is_ready(data: Path, locks: list[Path]) -> bool:
 
 
 def build_venv(data: Path, locks: list[Path]) -> None:
-    """Build a venv under a new name, and let the link `venv` point to it.
+    """Build a venv under a new name, and make the link `venv` point to it.
 
     If only the team's driver is missing, add the driver to the current venv instead. If only the
     driver fails, the new venv is used without it, and BuildError is raised. After any other
@@ -149,7 +149,7 @@ def add_driver(venv: Path, maker: str) -> None:
 
 
 def switch_venv(data: Path, fresh: Path) -> None:
-    """Let the link `venv` point to `fresh`, in one step.
+    """Make the link `venv` point to `fresh`, in one step.
 
     The previous venv is kept until the next switch, because a hook may be running in it.
     """

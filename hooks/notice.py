@@ -9,7 +9,7 @@ import sys
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
-    gc.disable()  # This line has the same reason as in prompt.py.
+    gc.disable()  # A short process creates few reference cycles.
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.system.bytecode import repair_bytecode_on_import
 

@@ -1,7 +1,8 @@
-"""Run the commands that create a venv. Only these, and ``uv run`` in ``hooks/engine``, use a network.
+"""Run the commands that create a venv.
 
-They are started like all programs of ``resume_hooks.system.programs``, and do not read
-configuration files from the current folder.
+Only these commands, and ``uv run`` in ``hooks/engine``, use a network. They are started like all
+programs of ``resume_hooks.system.programs``, and do not read configuration files from the current
+folder.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ FAILURE_REASONS = (
 )
 """Texts in the errors of pip, uv and Python, with the reason that each one means.
 
-The first text that occurs in an error gives the reason. The reasons have no words of the user's,
+The first text that occurs in an error gives the reason. The reasons contain no text from the user,
 because they are included in bug reports.
 """
 
@@ -129,7 +130,7 @@ def _pip_install(inside: str, maker: str, lock: Path, *source: str) -> None:
 
 
 def create_borrowing_venv(venv: Path, tool: str) -> None:
-    """Create a venv without packages of its own. It loads the packages of the Python `tool`."""
+    """Create a venv without packages of its own. Its Python loads the packages of the Python `tool`."""
     run_step("python -m venv", tool, "-I", "-m", "venv", "--without-pip", str(venv))
     run_step("lending packages", tool, "-I", "-c", LEND_PACKAGES_CODE, str(venv))
     run_step("the import check", str(venv_python(venv)), "-I", "-c", IMPORT_CHECK_CODE)

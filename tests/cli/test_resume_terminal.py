@@ -526,7 +526,7 @@ def test_resume_copies_a_file_outside_the_clients_folders(
     abroad = terminal_home.home.root / "abroad.jsonl"
     os.rename(source, abroad)
     screen = terminal_home.run("resume", str(abroad), "--way", "go on", columns=250)
-    screen.wait_for("lies outside of the client's folders")
+    screen.wait_for("is outside the client's folders")
     screen.key("Enter")
     found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36}) IN (\S+)")
     assert found.group(2) == terminal_home.project.name

@@ -327,7 +327,7 @@ def test_session_and_recall_reply_with_the_text_to_paste(parent: Path) -> None:
     assert SESSION in ask_module("session")["text"]
     assert SESSION in ask_module("resume-hooks:resume")["text"]
     assert ask_module("resume-hooks:help", screen=False)["text"].startswith(
-        "type one behind /resume-hooks:"
+        "type one after /resume-hooks:"
     )
     for name in ("recall", "resume-hooks:recover-context"):
         assert "what was done here" in ask_module(name)["text"]

@@ -48,7 +48,7 @@ EMPTY_ARCHIVE_DATA: dict[str, Any] = {
     "written": False,
 }  # fmt: skip
 _RESULT_NAMES = {"kept": "archived"}
-"""Names for results in the text output, if they differ from the names in the code and in JSON."""
+"""Names of results in the text output, where they differ from the names in the code and in JSON."""
 
 
 def archive_or_list_sessions(options: ArchiveOptions) -> int:
@@ -146,8 +146,8 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
 def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
     """Archive a session, verify its archived copy, and then create a slim copy of the session.
 
-    The slim copy refers to the archived copy, so a failure of one of the first two steps ends the
-    verb.
+    If one of the first two steps fails, no slim copy is created, because the slim copy refers to
+    the archived copy.
     """
     # Imported late: the modules that create children take 40 ms to load, and only ``--slim`` needs
     # them.
@@ -193,9 +193,9 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
 
 
 def _list_remedies(failed_outcomes: Sequence[ArchiveOutcome]) -> list[str]:
-    """Return the remedies of the failures, each remedy only once.
+    """Return the remedies for the failures, without duplicates.
 
-    For example, a full disk makes the archiving of every session fail with the same remedy.
+    For example, if the disk is full, archiving fails for every session with the same remedy.
     """
     remedies = (outcome.remedy for outcome in failed_outcomes if outcome.remedy)
     return list(dict.fromkeys(remedies))

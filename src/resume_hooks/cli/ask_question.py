@@ -19,10 +19,10 @@ from resume_hooks.clock import format_minute
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.system.text import plain_line, text_width
 
-# the maximum number of characters of a locator that the question shows
+# the maximum number of characters of a locator to show in the question
 MAX_LOCATOR_CHARACTERS = 60
 MIN_DESCRIPTION_COLUMNS = 24  # the minimum width in columns of an answer's description
-# the characters between a session's name and a record number or a sub-agent's name
+# the characters that may separate a session's name from a record number or a sub-agent's name
 _SEPARATORS = (
     ":",
     "/",

@@ -1,4 +1,4 @@
-"""Functions of all verbs that create a child: check options, print the receipt, start the client."""
+"""Functions for the verbs that create a child: check options, print the receipt, start the client."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def refuse_start_without_client(
 def refuse_start_outside_project(options: VerbOptions, child: Draft) -> None:
     """Raise an error if ``--start`` was given but the client can't be started on the planned child.
 
-    The client does not find a child whose file is not in the client's folder for the project.
+    The client finds a child only if the child's file is in the client's folder for the project.
     """
     if _is_start_requested(options) and OUTSIDE_PROJECT_WARNING in child.warnings:
         raise UsageError(
-            "--start can't start a session outside of its project's folder", "Leave --start out."
+            "--start can't start a session outside its project's folder", "Leave --start out."
         )
     refuse_start_without_client(options, child.attributes.cwd, child.agent)
 
@@ -73,7 +73,8 @@ def refuse_start_outside_project(options: VerbOptions, child: Draft) -> None:
 def make_caller(options: VerbOptions) -> Caller:
     """Return a Caller with the verb's options for the new child, such as its folder and ``--dry-run``.
 
-    The Caller raises an error for a child on which ``--start`` can't start the client.
+    If ``--start`` was given, the Caller refuses a planned child on which the client can't be
+    started.
     """
     check_draft = partial(refuse_start_outside_project, options)
     return Caller(options.where, options.output_dir, options.dry_run, check_draft=check_draft)
@@ -115,7 +116,7 @@ def _is_start_requested(options: VerbOptions) -> bool:
 
 
 def find_requested_model(name: str | None, session: SessionFile, where: Where) -> HeadlessModel:
-    """Return the model for a summary: the model that ``--model`` names, or the model in the settings.
+    """Return the model for a summary: the model given with ``--model``, or the model in the settings.
 
     Raise UsageError if the name is not valid.
     """
@@ -158,14 +159,14 @@ def print_child_note(receipt: Receipt) -> None:
         find_client_start(receipt.session_id, receipt.file, receipt.folder, Where()).config_home
     )
     for warning in receipt.warnings:
-        # The warning says that ``--resume`` does not find the child. It does find the child if the
-        # printed command sets the client's configuration folder.
+        # The warning says that ``--resume`` does not find the child. It is wrong if the printed
+        # command sets the client's configuration folder.
         if warning != OUTSIDE_PROJECT_WARNING or not has_other_config:
             print_text(f"note: {warning}", err=True)
 
 
 def receipt_text(receipt: Receipt, further_rows: Sequence[tuple[str, object]] = ()) -> str:
-    """Return a receipt as a table. ``further_rows`` are rows before the commands that open the child."""
+    """Return a receipt as a table. ``further_rows`` precede the commands that open the child."""
     facts = [
         ("parent", f"{receipt.parent_session_id} (unchanged)"),
         ("tokens", receipt.sizes),
@@ -192,7 +193,7 @@ def receipt_text(receipt: Receipt, further_rows: Sequence[tuple[str, object]] = 
 
 
 def checks_text(receipt: Receipt) -> str:
-    """Return a text with the number of the child's checks that passed."""
+    """Return a text that says how many of the child's checks passed."""
     if not receipt.written:
         return "not run: nothing was written"
     return f"{sum(check.ok for check in receipt.checks)} of {len(receipt.checks)} checks passed"

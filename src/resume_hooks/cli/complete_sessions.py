@@ -23,17 +23,18 @@ from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
 MAX_SESSIONS = 40  # the maximum number of sessions to offer; the newest sessions come first
-# the time limit in seconds for reading titles; after it, sessions are offered without a title
+# the time limit in seconds for reading titles; when it is reached, the remaining sessions are
+# offered without a title
 MAX_TITLE_SECONDS = 0.06
 MAX_TITLE_CHARACTERS = 60  # the maximum number of characters of a title that is shown
-# the minimum number of typed characters for which titles are searched
+# titles are searched only if the user has typed at least this number of characters
 MIN_TITLE_PART_CHARACTERS = 2
 # matches characters that may have a special meaning in a shell
 _SPECIAL_CHARACTERS = re.compile(r"[^\w .,;()/#@&+=·-]")
 
 
 class BashCompletion(BashComplete):
-    """Completion for bash. Bash shows no descriptions, so an offered session is a line with id and title."""
+    """Completion for bash, which can't show descriptions: each offered line has a session's id and title."""
 
     def complete(self) -> str:
         """Return the completions, one on each line, in the format that click's script for bash reads.

@@ -1,7 +1,7 @@
 """``continue``: start the client on a session, or print the command that starts it.
 
-``resume`` uses the functions of this module too. The client gets the session itself, or a child
-that another verb creates first.
+The client starts on the session itself or on a child that another verb creates first. ``resume``
+also uses the functions of this module.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MAX_CLIENT_READ_BYTES = 50_000_000
 def continue_session(options: ContinueOptions) -> None:
     """Start the client on a session, or print the command that starts the client."""
     session: SessionFile = options.locate_whole_session()
-    # A fork needs no restored session: it can be made from the archived copy.
+    # A fork can be made from the archived copy, so the archived session need not be restored.
     is_fork_of_archived = options.forks and is_archived_copy(session.path, options.where)
     if options.is_interactive and not is_fork_of_archived:
         session = prepare_session(session)
@@ -85,7 +85,7 @@ def _confirm_start(session: SessionFile, where: Where, *, is_open: bool) -> None
         click.confirm("Start a second client in this session?", abort=True, err=True)
     elif reason := agent_of_session(session, where).describe_open_state(session):
         print_text(
-            f"note: the session may be open in a client: {reason}. --fork keeps two clients apart.",
+            f"note: the session may be open in a client: {reason}. With --fork, each client writes to its own session.",
             err=True,
         )
 
@@ -136,7 +136,7 @@ def prepare_session(session: SessionFile) -> SessionFile:
 
 
 def continue_by_strategy(session: SessionFile, strategy: str, mode: StartMode) -> bool:
-    """Continue a session in a way from ``WAYS_TO_CONTINUE``, such as "trim". Return False if no child was created."""
+    """Continue a session in one of the ways in ``WAYS_TO_CONTINUE``. Return False if no child was created."""
     receipt = None if strategy == GO_ON else make_child_by_strategy(session, strategy)
     if receipt is not None and not receipt.session_id:
         return False

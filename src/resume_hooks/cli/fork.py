@@ -70,7 +70,7 @@ def _find_session_and_cut(options: ForkOptions) -> tuple[Session, CutSelector | 
             and options.locate_parent().original_path != session.original_path
         ):
             raise UsageError(
-                f"--at names another session than '{options.locator}'", "Give only one of them."
+                f"--at names a different session from '{options.locator}'", "Give only one of them."
             )
         return session, CutAtRecord(cut.record)
     if options.before_compaction:

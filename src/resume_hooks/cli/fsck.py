@@ -1,4 +1,4 @@
-"""``fsck``: list a session's defects with the records that have them, or write a repaired child."""
+"""``fsck``: list a session's defects and the records that are affected, or write a repaired child."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ def check_sessions(options: FsckOptions) -> int:
 def report_text(report: DefectReport) -> str:
     """Return a report as text: each kind of defect with its effect on clients and its first findings.
 
-    The verb that repairs the session follows. For a session without errors and warnings, the text
-    contains only the number of notes, because clients ignore the defects that are notes.
+    After the defects, the text names the command that repairs the session. For a session without
+    errors and warnings, the text contains only the number of notes, because clients ignore the
+    defects that are notes.
     """
     if report.has_only_notes:
         notes = report.count_findings("note")

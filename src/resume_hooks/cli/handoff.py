@@ -84,7 +84,8 @@ def hand_off_session(options: HandoffOptions) -> Receipt | None:
 def _may_reuse_child(options: HandoffOptions) -> bool:
     """Check whether an unused child from an earlier handoff may be returned instead of a new child.
 
-    It may not be returned if an option requires a new file, for example ``--edit`` or ``--to``.
+    The child may not be reused if an option requires a new file, for example ``--edit`` or
+    ``--to``.
     """
     has_own_file = options.edit or options.dry_run or options.output_dir or options.to
     return not (has_own_file or options.find_part_functions(questions.check_handoff_option))
@@ -219,8 +220,8 @@ def _make_write_error(error: OSError) -> ResumeHooksError:
 
 def _run_editor(path: str) -> None:
     command = _find_editor_command()
-    # Ctrl+C is left to the editor, as git does. The handler is a function and not SIG_IGN, because
-    # the editor would inherit SIG_IGN.
+    # The editor handles Ctrl+C, as it does when git starts it. The handler is a function and not
+    # SIG_IGN, because the editor would inherit SIG_IGN.
     former_handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         # The editor is the user's own program, so it runs in the user's current folder with the

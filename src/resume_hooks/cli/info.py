@@ -53,7 +53,7 @@ def print_info(options: InfoOptions) -> None:
 def session_facts_data(
     session: Session, transcript: Transcript, pieces: PieceCollector
 ) -> dict[str, Any]:
-    """Return a session's facts as the JSON schema of ``info`` describes them.
+    """Return a session's facts in the form that the JSON schema of ``info`` describes.
 
     ``transcript`` and ``pieces`` come from the same scan of the session's file.
     """

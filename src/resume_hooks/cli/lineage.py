@@ -31,9 +31,9 @@ DEFAULT_SESSION_HINT = "No session was named: this is the lineage of this folder
 def print_lineage(options: LineageOptions) -> None:
     """Print a session with its ancestors, or only the first ancestor, or the descendants.
 
-    If the option of an installed part was given (for example ``--team``), the part's function
-    returns the rows and notes to print. The argument of that function is a function that returns
-    the rows from this machine.
+    An installed part may add an option, such as ``--team``. If the option was given, the part's
+    function returns the rows and notes to print. It can call ``_read_local_lineage`` for the rows
+    from this machine.
     """
     options.refuse_combination("continued", "original", "derived")
     if options.derived:

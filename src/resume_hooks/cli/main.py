@@ -90,7 +90,7 @@ class VerbGroup(click.Group):
 @click.command(
     cls=VerbGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="SESSION: a session id or four or more of its first characters, a title or three letters of one, a tag, the "
+    epilog="SESSION: a session id or four or more of its first characters, a title or at least three letters of it, a tag, the "
     "path of a .jsonl file, latest, latest~2, '#72' for a pull request; by default the latest session of this folder.",
 )
 @click.version_option(__version__, prog_name="resume-hooks")
@@ -142,13 +142,14 @@ def run(arguments: list[str]) -> int:
             as_json,
         )
     except OutputFailed as error:
-        # At exit Python flushes stdout again. Writing to /dev/null keeps that from failing too.
+        # At exit Python flushes stdout again. Stdout is redirected to /dev/null, because this flush
+        # would fail too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _report_failure(verb, error, as_json=False)
     except ResumeHooksError as error:
         return _report_failure(verb, error, as_json)
-    # click raises SystemExit if the program at the other end of the pipe ended, as in ``| head``.
-    # This is not a failure.
+    # click raises SystemExit if the program that reads the pipe has ended, as in ``| head``. This
+    # is not a failure.
     except SystemExit:
         return 0
     except KeyboardInterrupt:
@@ -161,7 +162,7 @@ def run(arguments: list[str]) -> int:
 def _run_verb(arguments: list[str], wants_colour: bool | None) -> object:
     """Run a verb and return its result.
 
-    If the locator fits several sessions, let the user choose one of them and run the verb again.
+    If several sessions match the locator, let the user choose one of them and run the verb again.
     """
     try:
         return cli.main(
@@ -219,8 +220,8 @@ def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
 def _report_unexpected_error(verb: str, error: Exception, as_json: bool) -> int:
     """Report an unexpected exception and return its exit code.
 
-    An error of the disk, such as a full disk, is reported as a failure. Every other exception is
-    reported as a bug and written to the bug log.
+    A disk error, such as a full disk, is reported as a failure. Every other exception is reported
+    as a bug and written to the bug log.
     """
     if failure := disk_failure(error):
         return _report_failure(verb, failure, as_json)

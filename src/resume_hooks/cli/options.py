@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from resume_hooks.sessions.session_files import SessionFile
 
 GO_ON, FORK = "go on", "fork"
-# the ways to continue a session, with the ways that installed parts add
+# the ways to continue a session, including the ways that installed parts add
 WAYS_TO_CONTINUE = tuple(
     insert_part_names((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS)
 )
@@ -183,7 +183,7 @@ class VerbOptions:
 
     @classmethod
     def _parameters(cls) -> Iterator[click.Parameter]:
-        """Yield click's parameters: first the verb's own, then the parameters that base classes declare."""
+        """Yield click's parameters: first the verb's own parameters, then those that its base classes declare."""
         for name in dict.fromkeys(name for owner in cls.__mro__ for name in vars(owner)):
             value = getattr(cls, name)
             if value is PART_OPTIONS:
@@ -234,9 +234,10 @@ class VerbOptions:
         return value is not None and value is not False and value != ()
 
     def find_part_functions(self, question: Question[Function]) -> list[Function]:
-        """Return the functions with which installed parts handle their own options of this verb.
+        """Return the functions of installed parts that handle the options given on the command line.
 
-        Only parts whose option was given are asked. ``question`` says what the functions must do.
+        ``question`` loads the functions. An option that a part adds but that was not given is
+        ignored.
         """
         functions = []
         for part, names, _, function, _ in _list_part_options(self.verb):
@@ -264,7 +265,7 @@ class VerbOptions:
     def confirm_write(self, question: str, *, is_asking: bool) -> bool:
         """Return whether the verb should write. If ``is_asking``, ask the user first.
 
-        A dry run returns False without asking.
+        In a dry run, return False without asking.
         """
         return not self.dry_run and (not is_asking or click.confirm(f"\n{question}", err=True))
 
@@ -400,7 +401,7 @@ def _find_unused_newest_child(
 
 
 def _print_chosen_session(session: Session, child: UnusedChild | None) -> None:
-    """If the session has an unused child, print which of the two sessions the verb uses."""
+    """If the session has an unused child, print that the verb uses the session and not the child."""
     if child is not None:
         title = plain_line(session.head_tail.title)
         reason = f"not its child {child.session.session_id}, which has no new prompt yet"

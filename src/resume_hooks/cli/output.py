@@ -46,9 +46,9 @@ _STYLE_SEQUENCE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 
 class CompleteData(NamedTuple):
-    """Data that need not be converted, because its form is already that of its verb's JSON schema.
+    """Data that already has the form of its verb's JSON schema.
 
-    So printing it does not load the schema. Tests check the data against the schema.
+    ``print_answer`` prints it without loading the schema. Tests check the data against the schema.
     """
 
     data: dict[str, Any]
@@ -71,7 +71,7 @@ def print_answer(
 
 
 def print_text(text: str, *, err: bool = False) -> None:
-    """Print text. Of its control characters, print only line feeds, tabs and our own colours."""
+    """Print text without its control characters, except for line feeds, tabs and our own colours."""
     # ``re.split`` with a group returns the style sequences as every second segment.
     segments = enumerate(_STYLE_SEQUENCE.split(text))
     _print_or_fail(
@@ -93,7 +93,7 @@ def _print_json(text: str) -> None:
 
 
 def replace_unencodable_characters() -> None:
-    """From now on, print "?" for characters that the encoding of stdout or stderr does not have."""
+    """Make stdout and stderr replace each character that they can't encode with "?"."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -153,7 +153,7 @@ def failure_document(
 ) -> dict[str, Any]:
     """Return the JSON document of a failed verb.
 
-    ``candidates`` are the sessions that an ambiguous locator fits.
+    ``candidates`` are the sessions that match an ambiguous locator.
     """
     error: dict[str, Any] = {"code": code, "message": message, "remedy": remedy}
     if candidates is not None:
@@ -233,7 +233,7 @@ def find_colour_preference(environ: Mapping[str, str]) -> bool | None:
     return None
 
 
-# the minimum number of bytes for which reading shows a progress bar
+# the minimum size in bytes of a file for which a progress bar is shown during reading
 MIN_PROGRESS_BYTES = 32 * 1024 * 1024
 BAR_STEP_BYTES = 4 * 1024 * 1024  # the number of bytes between two updates of the progress bar
 

@@ -1,7 +1,7 @@
-"""``search`` for a program that reads the answer, for example a model.
+"""Run ``search`` for a program that reads the answer, for example a model.
 
 This module does not use click, because importing click takes a tenth of the time of a search. It
-parses only the most common options. Click handles every other command line, and reports failures.
+parses only the most common options. Click handles every other command line and reports failures.
 """
 
 from __future__ import annotations

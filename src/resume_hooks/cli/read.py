@@ -255,8 +255,8 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
 def _find_line_of_page_id(page_id: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
     """Return the record with an id from a page.
 
-    In ``page_id`` the session id may be short, or the whole id may be a line number. Raise
-    UsageError for the id of another session's record.
+    The session id in ``page_id`` may be shortened, and ``page_id`` may also be only a line number.
+    Raise UsageError for the id of another session's record.
     """
     session_part, colon, record = page_id.strip().rpartition(":")
     if (
@@ -277,7 +277,7 @@ def _print_record_with_neighbours(
 ) -> None:
     """Print a record between neighbouring records of its file.
 
-    If the record was trimmed, print its original in its place.
+    If the record was trimmed, print its original instead.
     """
     requested_record, record = looked_up.requested_line, parse_entry(looked_up.original)
     session = SessionFile(

@@ -82,10 +82,10 @@ def _make_text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiec
 
 
 def record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
-    """Return a function that describes a gap between passages and the command that prints its records.
+    """Return a function that formats the line for a gap: the count and the command to print the gap.
 
-    Whole turns are described with their numbers, for example "turns 3-5". Other gaps are described
-    with the first record.
+    If whole turns were omitted, the description has their numbers, for example "turns 3-5".
+    Otherwise the command begins at the first omitted record.
     """
 
     def describe_gap(first_index: int, last_index: int) -> str:
@@ -117,7 +117,7 @@ def record_gap_describer(passages: Sequence[Passage], names: TranscriptNames) ->
 
 
 def error_gap_describer(passages: Sequence[Passage], names: TranscriptNames) -> DescribeGap:
-    """Return a function that describes a gap between errors and the command that prints the gap."""
+    """Return a function that formats the line for omitted errors, with the command to print them."""
 
     def describe_gap(first_index: int, last_index: int) -> str:
         span = format_span(passages[first_index].turn, passages[last_index].turn)

@@ -1,4 +1,4 @@
-"""Handle a session that the client can't resume because of the place of its folder or file.
+"""Handle a session that the client can't resume because its folder or file was moved or deleted.
 
 The user can copy the session into another folder, or restore its file from the vault.
 """
@@ -88,7 +88,7 @@ def find_session_loss(session: SessionFile, where: Where) -> SessionLoss | None:
     start = find_client_start(session.session_id, session.path, folder, where)
     if not can_client_resume(session, where) and not start.config_home:
         reason = (
-            f"{session.path} lies outside of the client's folders, where claude --resume "
+            f"{session.path} is outside the client's folders, where claude --resume "
             "does not find it."
         )
         homes = [folder] if os.path.isdir(folder) else []
@@ -193,7 +193,7 @@ def make_child_in_new_home(session: SessionFile, loss: SessionLoss, where: Where
 def _list_possible_homes(
     session: SessionFile, folder: str, where: Where
 ) -> tuple[MovedFolder, ...]:
-    """Return the folders that installed parts suggest for a session, and the current folder as the last."""
+    """Return the folders that installed parts suggest for a session, followed by the current folder."""
     current_home = _find_current_home()
     homes = []
     for homes_of_session in find_answers(questions.homes_of_session):

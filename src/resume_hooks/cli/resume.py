@@ -113,7 +113,9 @@ def _continue_session(session: SessionFile, strategy: str | None, options: Resum
     )
     print_text(_comparison_card(comparison, with_table=options.whole))
     while not continue_by_strategy(session, ask_how_to_continue(session, comparison), mode):
-        print_text("")  # No child was created. A blank line separates the next attempt.
+        print_text(
+            ""
+        )  # No child was created. The blank line separates this attempt from the next one.
 
 
 def _list_notes(session: SessionFile, where: Where) -> list[str]:
@@ -174,9 +176,10 @@ def _import_session_page(options: ResumeOptions) -> SessionFile | None:
 
 
 def _print_comparison(strategy: str | None, options: ResumeOptions) -> None:
-    """Without a terminal, print the comparison of the ways, or continue in the requested way.
+    """Print a comparison of the ways to continue a session, or continue it in the way ``strategy``.
 
-    The last line is the command that starts the client.
+    This function is called without a terminal. Its last line of output is the command that starts
+    the client.
     """
     if options.locator == EMPTY_OPTION_VALUE:
         session = _find_session_by_name(EMPTY_OPTION_VALUE) or locate_session(

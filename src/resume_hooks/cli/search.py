@@ -96,7 +96,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
 
 
 def _make_scope(options: SearchOptions) -> Scope:
-    """Return which sessions to search, as the options say. The default is the current project."""
+    """Return the sessions to search, as selected by the options. The default is the current project."""
     for locator, make_scope in ((options.session, session_scope), (options.lineage, lineage_scope)):
         if locator is not None:
             return make_scope(

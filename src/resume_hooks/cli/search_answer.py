@@ -31,8 +31,9 @@ def print_search_result(
 ) -> None:
     """Print the turns that a search found, as text or as a JSON document.
 
-    ``scope`` names the searched sessions in the JSON document. ``arguments`` are the arguments of
-    the command line. The text repeats them with other limits. ``max_chars`` is 0 for no limit.
+    ``scope`` names the searched sessions in the JSON document. ``arguments`` are the command line's
+    arguments. The text repeats them in the command that shows more hits. ``max_chars`` is 0
+    for no limit.
     """
     max_characters = 0
     if max_chars:

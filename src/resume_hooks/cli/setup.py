@@ -202,8 +202,8 @@ def _register_plugin(options: InstallOptions) -> None:
 def _share_own_packages(folder: str, where: Where) -> None:
     """If pipx or uv installed this command, let the plugin use the command's packages.
 
-    Errors are ignored. Then, or after this command was removed, the next start of a session
-    installs the plugin's own packages.
+    Errors are ignored. After an error, or if this command is removed later, the next start of a
+    session installs the plugin's own packages.
     """
     if is_installed_package() and sys.prefix != sys.base_prefix:
         installer = os.path.join(folder, "hooks", "install.py")

@@ -1,7 +1,7 @@
 """Start the client on a session, in the right folder and with the right environment.
 
-The client starts as if the user had typed its command. It inherits no variable from another client
-that runs this process.
+The client starts as if the user had typed its command. If this process runs inside another client,
+the new client does not inherit the variables that the other client has set.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ def replace_process_by_client(start: ClientStart) -> NoReturn:
 def _restore_pipe_signal() -> Iterator[None]:
     """Restore the default action for SIGPIPE in the with block.
 
-    Python ignores SIGPIPE, and a program that replaces this process would inherit that.
+    Python ignores SIGPIPE. Without this function, a program that replaces this process would ignore
+    SIGPIPE too.
     """
     if not hasattr(signal, "SIGPIPE"):
         yield

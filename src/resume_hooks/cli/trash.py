@@ -149,7 +149,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
         if is_confirmed:
             return (
                 "Removed for good: "
-                f"{_describe_removal(removed_sessions, removable_folders) or 'nothing; another command was faster'}."
+                f"{_describe_removal(removed_sessions, removable_folders) or 'nothing, because another command was faster'}."
             )
         if not description:
             if options.older_than:
@@ -294,8 +294,8 @@ def restore_session(options: RestoreOptions) -> None:
 def _find_deleted_or_archived_session(locator: str, where: Where) -> ArchivedSession:
     """Return the session in the trash or in the vault that a locator names.
 
-    The trash comes first. A part of a title is tried only if nothing else fits. Raise
-    SessionNotFound if neither the trash nor the vault has the session.
+    The trash comes first. A locator is taken as a part of a title only if nothing else matches.
+    Raise SessionNotFound if neither the trash nor the vault has the session.
     """
     deleted_sessions = trash.list_deleted(where)
     for by_title_part in (False, True):

@@ -62,8 +62,8 @@ _CORE_VERBS = {
 }
 """The verbs of the core.
 
-The first value is the name of the module in ``verbs`` and in ``schema`` that declares the verb, the
-second its line in the help.
+Each verb has two values: the name of the module in ``verbs`` and in ``schema`` that declares the
+verb, and the verb's line in the help.
 """
 
 _VERB_ROWS = {
@@ -71,7 +71,8 @@ _VERB_ROWS = {
     for name in insert_part_names(_CORE_VERBS, part_table.VERBS)
 }
 VERBS = {name: line for name, (_, line) in _VERB_ROWS.items() if line}
-"""The verbs in the help, in the order of the help. The hidden verb ``slash`` is missing."""
+"""The verbs that the help lists, in the order of the help. The hidden verb ``slash`` is not
+included."""
 
 ALIASES = {
     "find-original": ("lineage", "--original"),
@@ -92,7 +93,7 @@ FORMER_VERBS = {
 
 
 def is_verb(name: str) -> bool:
-    """Check whether a name is or was that of a verb. The part that has the verb need not be installed."""
+    """Check whether a name is or was the name of a verb, even of a part that is not installed."""
     return name in _CORE_VERBS or name in part_table.VERBS or name in FORMER_VERBS
 
 

@@ -30,7 +30,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 LIMIT_SECONDS = 2.0  # the time limit in seconds, because the client waits
 MAX_FACTS_CHARACTERS = pending_handoff.MAX_OPENING_CHARACTERS
-"""Maximum number of characters of the restored text. The hooks at a start can print no more."""
+"""Maximum number of characters of the restored text. Hooks that run at a start can't print more."""
 
 MAX_LINEAGE_CHARACTERS = 1_900
 FIRST_READ_BYTES = 12_000_000
@@ -94,9 +94,9 @@ def _build_lost_facts(path: str, max_characters: int) -> str:
 
 
 def remove_summary(digest: Digest) -> Digest:
-    """Return the digest without the client's latest summary, and without what that summary contains.
+    """Return the digest without the client's latest summary and without messages that the summary repeats.
 
-    The model has the summary already.
+    The model already has the summary.
     """
     summary = next(
         (message for message in reversed(digest.talk) if message.kind is MessageKind.SUMMARY), None

@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def archive_in_background(event: dict[str, Any]) -> None:
-    """Archive the sessions for which the start had no time, and link every session to the vault.
+    """Archive the sessions that the start had no time to archive, and link every session to the vault.
 
     Once a day also archive the parents of sessions and remove copies beyond the vault's size limit.
     Raise OSError or ResumeHooksError.

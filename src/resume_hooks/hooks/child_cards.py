@@ -1,8 +1,8 @@
 """The card (the text shown to the user) for a new child: what was created and how to open the child.
 
 The verb provides the lines about the child's content, as ``facts`` of its outcome. The last line
-says in at most 40 columns what to do, because a client whose model is working shows no more. While
-the model is working, a card never suggests Ctrl+C, because that key would end the turn.
+says in at most 40 columns what to do, because the client shows no more of it while the model is
+working. During this time, a card never suggests Ctrl+C, because that key would end the turn.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 CTRL_C_HINT = "Ctrl+C clears the input box; twice, or in an empty box, it quits"
 
 INTERRUPTION_START = "[Request interrupted by user"
-"""How the record begins that a client writes when the user ends a turn with Esc or Ctrl+C."""
+"""Beginning of the record that a client writes when the user ends a turn with Esc or Ctrl+C."""
 
 
 def child_card(

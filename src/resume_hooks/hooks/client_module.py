@@ -1,8 +1,8 @@
 """Answer the plugin's module in the client (hooks/register.mjs): commands and the module's questions.
 
 An answer can show a text, ask the user a question, or open a session. Clients without the module
-use ``prompt``. Every text and every decision comes from here. The module only passes questions on
-and carries out the answers.
+use ``prompt``. This Python code provides every text and makes every decision. The module only
+passes questions on and carries out the answers.
 
 Invariant: only the client's own process gets an answer (see ``is_started_by_client``).
 """
@@ -55,8 +55,8 @@ RULES_QUESTION = "rules"
 ABANDONED_WAIT_QUESTION = "left"
 
 OFFER_QUESTION, TOOL_QUESTION = "offer", "tool"
-"""The question at a start which tools the model gets, and the question when the model calls our
-tool."""
+"""Two questions: which tools the model gets (asked at a start), and what to answer when the model
+calls our tool."""
 
 # Asked when the client compacts, and when the context is almost full.
 COMPACTION_PLAN_QUESTION, FULL_CONTEXT_QUESTION = "plan", "compaction"
@@ -85,7 +85,7 @@ QUESTION_CHOICES = {
 }
 """The answers that a verb's question offers: for each answer the label, and the word that it sends.
 
-If the user chooses none, the last answer counts.
+If the user chooses no answer, the last answer is used.
 """
 
 # The maximum number of characters of a next step that the model wrote. The question that asks the
@@ -120,9 +120,9 @@ CARD_LAYOUT = {
     "tall": 16,
     "wide": 80,
 }
-"""How the client draws the card: two labels of the key Enter, and the card's lines and columns.
+"""How the client draws the card: two labels for the Enter key, and the card's lines and columns.
 
-The first Enter shows the whole table, the second closes it.
+The first press of Enter shows the whole table, the second closes it.
 """
 
 REFUSAL_TEXT = "resume-hooks: only Claude Code itself gets an answer here."
@@ -316,7 +316,8 @@ def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
 def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
     """Return the line about the session's size, and the number of tokens at which the module asks again.
 
-    Add when the module must compact, and when it must show the alternatives to a compaction.
+    Unless a policy prevents it, also return when the module must compact and when it must show the
+    alternatives to a compaction.
     """
     session_id, used_tokens = hook_replies.text_field(event, "session_id"), event.get("tokens")
     if not (is_session_id(session_id) and isinstance(used_tokens, int)):

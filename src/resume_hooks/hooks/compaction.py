@@ -45,12 +45,12 @@ RETRY_PAUSES = (0.2, 0.4)
 file."""
 
 AUTO_TRIGGER, THRESHOLD_TRIGGER = "auto", "line"
-"""How an automatic compaction begins: the context is full, or is larger than the user's threshold.
-"""
+"""The two reasons for an automatic compaction: the context is full, or exceeds the user's
+threshold."""
 
 # the minimum number of prompts between a compaction and the next one at the threshold
 MIN_TURNS_BETWEEN_COMPACTIONS = 5
-# the size to reach by an automatic compaction, as a fraction of the context or of the threshold
+# the size that an automatic compaction aims at, as a fraction of the context or of the threshold
 TARGET_FRACTION = 0.5
 # the maximum size of the result as a fraction of the context; a larger result would soon be
 # compacted again
@@ -210,9 +210,9 @@ def alternatives_percent_reply() -> dict[str, Any]:
 
 
 def threshold_reply() -> dict[str, Any]:
-    """Return the compaction that the module starts at the end of a turn, above ``from`` tokens.
+    """Return the compaction that the module starts at the end of a turn, with its threshold in ``from``.
 
-    Return ``{}`` if the setting has no threshold.
+    ``from`` is a number of tokens. Return ``{}`` if the setting has no threshold.
     """
     setting, _, tokens = _compaction_setting()
     if tokens:
@@ -227,7 +227,10 @@ def threshold_reply() -> dict[str, Any]:
 
 
 def _compaction_setting() -> tuple[str, str, int]:
-    """Return the setting, its method ("trim" or a size), and its threshold in tokens (0 for none)."""
+    """Return the setting ``compaction``, its method ("trim" or a size), and its threshold in tokens.
+
+    The threshold is 0 if the setting has none.
+    """
     setting = str(settings.load_settings()[COMPACTION_SETTING].value)
     method, _, size = setting.partition("@")
     return setting, method, 1_000 * int(size[:-1] or 0)

@@ -14,7 +14,7 @@ from resume_hooks.hooks import hook_state
 from resume_hooks.paths import Where, is_session_id
 
 QUESTION_SECONDS = 600  # the number of seconds in which the user can answer a question
-# the number of seconds by which the clock may go back without making a question invalid
+# the number of seconds by which the clock may be set back without making a question invalid
 CLOCK_TOLERANCE_SECONDS = 5
 
 TRIM_KIND = "trim"

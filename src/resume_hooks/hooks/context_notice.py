@@ -1,10 +1,11 @@
 """The notice that a session's context is large, with the best way to continue.
 
-The setting ``notice_percent`` says how large. The Stop hook shows the notice once in a session, as
-one line. If the client has loaded the plugin's module, a band above the input box shows it as long
-as the context is that large. The Stop hook shows the notice again if the session's window is larger
-than was assumed. A file for each session stores the window, the window at the last notice, and the
-number of tokens at which ``hooks/notice`` asks again. Sub-agents have another event, which this
+The notice is due when the used percentage of the context reaches the setting ``notice_percent``.
+The Stop hook shows the notice once in a session, as one line. If the client has loaded the plugin's
+module, a band above the input box shows the notice as long as the context is that large. The Stop
+hook shows the notice again if the session's window is larger than was assumed. A file for each
+session stores the window, the window at the last notice, and the number of tokens at which
+``hooks/notice`` asks again. When a sub-agent stops, the client sends a different event, which this
 hook does not receive.
 """
 
@@ -68,9 +69,9 @@ def store_window(session_id: str, window: object) -> None:
 
 
 def claim_notice(session_id: str, path: str) -> str:
-    """Return the notice of a session, or ``""`` if no notice is due. Record that it was shown.
+    """Return the notice of a session, and record that it was shown. Return ``""`` if no notice is due.
 
-    Raise OSError if this can't be recorded, so that no notice is shown twice.
+    Raise OSError if the record can't be written, so that no notice is shown twice.
     """
     name = f"{WINDOW_FILE_PREFIX}{session_id}.json"
     note = hook_state.read_note(name)

@@ -1,4 +1,7 @@
-"""End a hook's process quickly, without freeing its objects one by one. The client waits for its end."""
+"""End a hook's process quickly, without freeing its objects one by one.
+
+The client waits until the process has ended.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Archive the sessions that the client will soon delete. The user is told before the first copy.
 
-The shell starts this module only at the time in the project's note, ``due-<project folder>.json``.
-The note ``later-...`` is about the sessions for which a start had no time. The background hook or
+The shell starts this module only after the time in the project's note, ``due-<project folder>.json``.
+The note ``later-...`` is about sessions that a start had no time to archive. The background hook or
 the next start archives them.
 """
 
@@ -30,8 +30,8 @@ from resume_hooks.system.text import format_count
 START_SECONDS = 0.03
 
 DUE_PREFIX, LATER_PREFIX = "due", "later"
-"""How the names of the two notes begin: one for the sessions that a start must archive, one for the
-rest."""
+"""Prefixes of the names of the two notes: one for the sessions that a start must archive, and one
+for the sessions that it left."""
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
@@ -99,7 +99,7 @@ def client_start_folder(event: dict[str, Any]) -> str:
 
 
 class _Deadline:
-    """A time limit in seconds. It begins with the first call, so time without work does not count."""
+    """A time limit in seconds. It is counted from the first call, so earlier time does not count."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -1,4 +1,4 @@
-"""The answer to an error of the API: the session's defect, and a repaired child if a repair helps.
+"""Answer an API error: describe the session's defect, and offer a repaired child if a repair helps.
 
 Invariant: an error that is not about the form of the conversation gets an empty answer, and no file
 is read for it.

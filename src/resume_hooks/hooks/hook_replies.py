@@ -60,8 +60,8 @@ MAX_REASON_UTF16_UNITS = 9_500
 # the maximum number of UTF-16 units of a last line that is kept when a reason is shortened
 MAX_LAST_LINE_UNITS = 200
 
-# the maximum number of UTF-16 units of a hook's text for the model; of a text above 10,000 the
-# client shows only the beginning
+# the maximum number of UTF-16 units of a hook's text for the model; the client shows only the
+# beginning of a text of more than 10,000 units
 MAX_START_UNITS = 9_950
 
 CUT_NOTICE = "\n  ... (cut; press Up for your prompt)"

@@ -1,7 +1,7 @@
-"""Notes with which one hook informs a later hook: small JSON files in the state folder's ``pending``.
+"""Notes from one hook to a later hook: small JSON files in the state folder's ``pending``.
 
 Invariant: a note is written completely or not at all. A note that another user could have written
-is ignored, like every other file. This module uses only the standard library and must run on Python
+is ignored, as is any other file. This module uses only the standard library and must run on Python
 3.9.
 """
 

@@ -34,9 +34,9 @@ def answer_request(request: Request) -> Report:
 def lineage_card(rows: list[Ancestor]) -> str:
     """Return the card with two rows for each session of the lineage.
 
-    The last session in ``rows`` is the one in which the user typed. Of a long lineage the card
-    shows only the first session and the last ones. The numbers have no period, because the client
-    displays Markdown and would renumber such a list.
+    The last session in ``rows`` is the one in which the user typed. If the lineage is long, the
+    card shows only the first session and the last ones. The numbers have no period, because the
+    client displays Markdown and would renumber the list.
     """
     count = len(rows)
     numbered_rows = list(enumerate(rows, 1))

@@ -1,8 +1,8 @@
 """The pending handoff: a child that the client's next ``/clear`` opens, or that a start announces.
 
-Invariant: a client process has at most one pending handoff. It is used once, and only if nobody has
-opened the child. A note is valid only if it fits the client's process, the folder and the child's
-file. This module uses only the standard library and must run on Python 3.9.
+Invariant: a client process has at most one pending handoff. The handoff is used once, and only if
+the child has not been opened. A note is valid only if it matches the client's process, the folder
+and the child's file. This module uses only the standard library and must run on Python 3.9.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from resume_hooks.system.processes import read_process_start_time
 MAX_OPENING_CHARACTERS = 38_000
 # the number of seconds during which starts in the same folder announce a handoff
 ANNOUNCED_SECONDS = 3_600
-# the number of seconds by which the clock may go back without making a handoff invalid
+# the number of seconds by which the clock may be set back without making a handoff invalid
 CLOCK_TOLERANCE_SECONDS = 5
 
 _TEXT_FIELDS = ("started", "parent_id", "child_id", "child_file", "opening")
@@ -45,8 +45,8 @@ class PendingHandoff(NamedTuple):
     """A child that waits for the ``/clear`` of the client process that created it.
 
     ``pid`` and ``started`` identify the process: its id and its start time. ``child_size`` is the
-    size of the child's file in bytes; a larger file means that somebody has opened the child.
-    ``at`` is the time of the handoff in seconds since 1970. ``kind`` is handoff or rollover.
+    size of the child's file in bytes; if the file has grown, the child has been opened. ``at`` is
+    the time of the handoff in seconds since 1970. ``kind`` is handoff or rollover.
     """
 
     pid: int
@@ -61,7 +61,7 @@ class PendingHandoff(NamedTuple):
 
     @property
     def is_pending(self) -> bool:
-        """Whether nobody has opened the child, and the handoff has not expired."""
+        """Whether the child has not been opened yet, and the handoff has not expired."""
         try:
             is_untouched = (
                 is_session_file(self.child_file)
@@ -77,7 +77,7 @@ class PendingHandoff(NamedTuple):
     def was_made_by(self, pid: int) -> bool:
         """Check whether the process with this id created the handoff.
 
-        A process with the same id and another start time is another process.
+        A process with the same id but a different start time is a different process.
         """
         now = read_process_start_time(pid)
         return self.pid == pid and (not now or not self.started or now == self.started)
@@ -147,7 +147,7 @@ def _time_of_answer(row: bytes) -> str:
 
 
 def consume_handoffs_of_parent(parent_id: str) -> None:
-    """Delete the handoffs of a session. Call this if the session was continued in another way."""
+    """Delete the handoffs of a session. Call this function when the session is continued in another way."""
     for name in hook_state.list_note_names(_NOTE_PREFIX):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if handoff is not None and handoff.parent_id == parent_id:
@@ -155,7 +155,7 @@ def consume_handoffs_of_parent(parent_id: str) -> None:
 
 
 def consume_handoff_to_child(child_id: str) -> None:
-    """Delete the handoff to a child. Call this if somebody opened the child."""
+    """Delete the handoff to a child. Call this function when the child has been opened."""
     for name in hook_state.list_note_names(_NOTE_PREFIX):
         if _stem_of_note(name).endswith(f"-{child_id}"):
             _consume_handoff_note(name)
@@ -207,7 +207,7 @@ def _stem_of_note(name: str) -> str:
 
 
 def _parse_handoff_note(note: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
-    """Return the handoff in a note. Return None if the note is invalid or does not fit its name."""
+    """Return the handoff in a note. Return None if the note is invalid or does not match its name."""
     has_texts = all(isinstance(note.get(field), str) for field in _TEXT_FIELDS)
     if note.get("kind", "handoff") not in ("handoff", "rollover"):
         return None

@@ -22,9 +22,9 @@ In a shell: {command}{plain}"""
 def help_card(command: str, trigger: Trigger) -> str:
     """Return the card of ``>help``, which lists every trigger in ten rows.
 
-    ``command`` is the shell command that prints the help. In the module the card has the names
-    without a prefix. In a hook it has the names that every client knows, because a hook can't tell
-    whether the module is loaded.
+    ``command`` is the shell command that prints the help. If the plugin's module shows the card,
+    the names have no prefix. If a hook shows the card, it has the names that every client knows,
+    because a hook can't tell whether the module is loaded.
     """
     if trigger.sign != TYPED_SIGN:
         space_hint = ""
@@ -39,7 +39,7 @@ def help_card(command: str, trigger: Trigger) -> str:
                 )
         heading, rows = "what to type", [f"{name:<22} {about}" for name, about in commands]
     else:
-        heading = f"type one behind {trigger.own_sign} at the very start of a prompt"
+        heading = f"type one after {trigger.own_sign} at the very start of a prompt"
         rows = [trigger_row.row for trigger_row in ROWS.values() if trigger_row.row]
     return HELP_TEXT.format(
         how=heading, rows="\n".join(f"  {row}" for row in rows), command=command, plain=space_hint
@@ -79,7 +79,7 @@ def refusal_card(reason: str, *paragraphs: str, last_line: str = "") -> str:
 
 
 def pasted_command_card(text: str, *, is_busy: bool = False) -> str:
-    """Return the card for a command that was pasted behind other text in the input box.
+    """Return the card for a command that was pasted after other text in the input box.
 
     ``text`` is the user's text before the command. The card shows it, so that it is not lost.
     ``is_busy`` means that the model is working, so Ctrl+C would end the turn.

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 USAGE_WORDS = {"help", "--help", "-h"}
-"""Words that ask for the usage of a trigger if nothing follows them. The trigger of a trim handles
-these words itself."""
+"""Words that ask for a trigger's usage if nothing follows them. The trim trigger handles these
+words itself."""
 
 
 def main() -> None:
@@ -232,7 +232,7 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
         path = None
     if path is None:
         return False
-    # Imported late because only a paste behind other text needs it.
+    # Imported late because only a command pasted after other text needs it.
     from resume_hooks.hooks.child_cards import is_model_busy
 
     return is_model_busy(path)

@@ -1,7 +1,7 @@
 """``>recall``: show the work of this session and its ancestors, to paste if the model has lost it.
 
-It needs no turn of the model. ``/resume-hooks:recover-context`` without words gives the same
-answer. With words, the skill of that name runs, and the model itself searches.
+The trigger answers without the model. ``/resume-hooks:recover-context`` without words gives the
+same answer. With words, the skill of that name runs, and the model itself searches.
 """
 
 from __future__ import annotations

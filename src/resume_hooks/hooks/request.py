@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.sessions.session import Session
 
-ALL_OPTION = "--all"  # the first word of a search in all projects
+ALL_OPTION = "--all"  # the option before the words that makes a search cover all projects
 # matches a quoted text, or a word outside quotes that looks like an option (group 1)
 _OPTION_PATTERN = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')
 

@@ -49,7 +49,7 @@ MAX_COUNTED_PROMPTS = 200
 TABLE_COLUMNS = 48
 MAX_LINE_COLUMNS = 68  # the maximum width in columns of a line after its indent
 MAX_BRANCH_COLUMNS = 40  # the maximum width in columns of a branch's name
-# The names of the recommended ways in a sentence.
+# The recommended ways to continue, as a sentence names them.
 STRATEGY_NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}
 
 
@@ -170,7 +170,7 @@ def describe_comparison(comparison: Comparison, command: Callable[[str], str]) -
 
 
 def _join_recommendation(result_texts: list[str], recommendation: str, *, is_command: bool) -> str:
-    """Join the sizes and the recommendation to a sentence.
+    """Join the sizes and the recommendation into one sentence.
 
     A recommendation at the beginning gets a capital letter, unless it begins with a command.
     """
@@ -190,9 +190,9 @@ def _describe_prompt_count(prompts: int) -> str:
 def _advise_to_continue(
     comparison: Comparison, prompts_text: str, command: Callable[[str], str]
 ) -> str:
-    """Return a text that says how many prompts still fit, and which way costs less before that.
+    """Return a text that says how many prompts still fit, and after how many a different way costs less.
 
-    ``prompts_text`` is that number in words.
+    ``prompts_text`` says how many prompts still fit.
     """
     remaining_prompts = comparison.prompts_left
     if remaining_prompts is None:
@@ -259,7 +259,7 @@ def build_ways_table(comparison: Comparison) -> list[str]:
     """Return the table with a line for each way to continue.
 
     A line has the resulting size, the cost of the first request, and what the session then
-    contains. A way that does not make the session smaller is left out, except a copy.
+    contains. Ways that do not make the session smaller are left out, except for a copy.
     """
     rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  contents"]
     tokens_now = comparison.context.tokens

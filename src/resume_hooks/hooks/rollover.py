@@ -1,4 +1,4 @@
-"""``>rollover``: create a child with a digest and a model's summary, or the reason for its absence.
+"""``>rollover``: create a child with a digest and a model's summary. If it fails, the card says why.
 
 Invariant: a model is paid only once for a rollover. If the user repeats the request without a new
 prompt, the card shows the same child. If that child has no summary and no process is writing one,
@@ -44,7 +44,7 @@ from resume_hooks.system.processes import read_process_start_time
 from resume_hooks.system.text import collapse_line, plain_line
 
 # the number of seconds after which the card must be shown; copying to the clipboard may take two
-# more
+# seconds more
 MAX_CARD_SECONDS = ANSWER_SECONDS - 5.0
 # the part of ``MAX_CARD_SECONDS`` that is reserved for writing the summary into the child
 SUMMARY_WRITE_SECONDS = 5.0
@@ -176,9 +176,9 @@ def _write_summary(
 
 
 def answer_abandoned_wait(parent: Session, where: Where, trigger: Trigger) -> str:
-    """Return the text after the user stopped waiting for a summary.
+    """Return the text to show when the user has stopped waiting for a summary.
 
-    It names the child, and the trigger that asks again.
+    The text names the child, and the trigger that asks for the summary again.
     """
     name = f"{_NOTE_PREFIX}{parent.session_id}.json"
     if "writer" in hook_state.read_note(name):
@@ -194,7 +194,7 @@ def answer_abandoned_wait(parent: Session, where: Where, trigger: Trigger) -> st
 
 
 def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence[str]) -> list[str]:
-    """Return lines about the summary and its ``costs``. If it is missing, say how to ask for it again."""
+    """Return lines about the summary and its ``costs``. Without a summary, say how to ask for one again."""
     if outcome.failure:
         # The client may have opened the child already, so the line names the old session.
         old_session = f"in the old session (/resume {request.session_id})"
@@ -215,7 +215,7 @@ def _describe_summary(outcome: SummaryOutcome, request: Request, costs: Sequence
 def _add_facts(
     outcome: AnyOpenedSession, facts: Sequence[str], request: Request
 ) -> AnyOpenedSession:
-    """Return a rollover's outcome with more lines, and one about ``/clear`` if it opens the child."""
+    """Return a rollover's outcome with more lines, and one about ``/clear`` if that opens the child."""
     short_facts = [collapse_line(plain_line(fact), MAX_FACT_CHARACTERS) for fact in facts]
     if request.trigger.is_hooked and offer_clear(outcome.receipt):
         short_facts.append(CLEAR_HINT)
@@ -228,7 +228,8 @@ def _store_rollover_note(
     """Record in a note which child was created for the user's words.
 
     Without the note, a repeated request would create and pay for another child. ``writer`` is the
-    id of the process that is writing the summary: this process or the client (0: nobody).
+    id of the process that is writing the summary: this process or the client. It is 0 if no process
+    is writing the summary.
     """
     note: dict[str, object] = {
         "child": child.session_id,

@@ -40,7 +40,7 @@ MAX_PRINTED_QUERY_CHARACTERS = 200
 
 
 def answer_request(request: Request) -> Report:
-    """Search for the words behind the trigger. Raise UsageError if there are no words."""
+    """Search for the words after the trigger. Raise UsageError if there are no words."""
     in_all_projects, words = parse_search_words(request.text)
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")

@@ -40,14 +40,15 @@ A note about an earlier end was left by a client that crashed.
 
 MIN_SHOWN_DOLLARS = 0.01
 
-# How the names of notes begin which say that the module has shown the cost of a cold cache. A
-# session's id follows.
+# Prefix of notes which record that the module has shown the cost of a cold cache. A session's id
+# follows.
 _COLD_PREFIX = "cold-"
 
 _CONTINUED_AT_FIELD = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 EXPIRING_ARGUMENT, NEW_FOLDER_ARGUMENT = "near-end", "new-folder"
-"""Arguments of this process at a start: sessions expire soon, or the folder has no sessions."""
+"""Arguments that the shell script passes at a start: sessions expire soon, or the folder has no
+sessions."""
 
 # The engine's minimum version of Python. This module also runs with older versions.
 MIN_ENGINE_PYTHON = 3, 11
@@ -129,7 +130,7 @@ def _lines_at_resume(session_id: str, path: str, event: Dict[str, Any]) -> List[
 
 
 def _start_after_clear(session_id: str, path: str) -> bytes:
-    """Link the session that ``/clear`` started to the session before, and return the reply.
+    """Link the session that ``/clear`` started to the previous session, and return the reply.
 
     If a handoff is pending, the reply is the opening of its child.
     """
@@ -327,7 +328,7 @@ def _archive_and_describe(event: Dict[str, Any]) -> str:
 
 
 def describe_new_folder(event: Dict[str, Any]) -> str:
-    """Return the lines of installed parts for a start in a folder without sessions, joined to one line."""
+    """Return the lines of installed parts for a start in a folder without sessions, joined into one line."""
     lines = []
     for line in seam.find_answers(questions.line_at_start_in_new_folder):
         lines.append(line(event))

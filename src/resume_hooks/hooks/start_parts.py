@@ -1,9 +1,9 @@
-"""Deliver the text after ``/clear`` or a compaction in parts, because a hook's text is limited.
+"""Deliver the text after ``/clear`` or a compaction in parts, because a hook's output is limited.
 
 The first hook, ``hooks/session-start``, writes a note ``parts-<session>.json`` with its process id
 and runs this module. The module writes all parts except the last as files next to that note, and
-then their number into the note. Each of the other hooks, ``hooks/part``, prints one part for the
-client and deletes its file. The first hook prints the last part.
+then writes the number of parts into the note. Each of the other hooks, ``hooks/part``, prints one
+part for the client and deletes its file. The first hook prints the last part.
 
 Invariant: parts that no hook has printed are deleted before the first hook ends, so that no later
 start prints them. The text then says which parts are missing. This module uses only the standard
@@ -38,8 +38,8 @@ _NOTE_PREFIX = "parts-"
 def deliver_start_text(context: str, message: str, session_id: str) -> bytes:
     """Let the other hooks print all parts but the last, and return the reply of the first hook.
 
-    ``context`` is for the model, ``message`` for the user. Of a context longer than
-    ``MAX_TEXT_UNITS``, the middle is cut.
+    ``context`` is for the model, ``message`` for the user. If the context is longer than
+    ``MAX_TEXT_UNITS``, its middle is cut.
     """
     text = plain_text(context).strip()
     note = hook_state.read_note(_start_note_name(session_id))
@@ -62,7 +62,7 @@ def delete_old_start_notes() -> None:
 
 
 def remove_middle(text: str, max_units: int) -> str:
-    """Return a text of at most ``max_units`` UTF-16 units. Of a longer text, cut lines in the middle."""
+    """Return a text of at most ``max_units`` UTF-16 units. If the text is longer, cut lines in its middle."""
     if utf16_length(text) <= max_units:
         return text
     end = cut_to_utf16_units(text[::-1], max_units // END_DIVISOR)[::-1]

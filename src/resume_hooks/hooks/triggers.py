@@ -14,11 +14,12 @@ from resume_hooks.seam import Trigger as Row
 from resume_hooks.shared_values import MODEL_MINUTES, MODEL_TIME, PLUGIN, SLASH
 
 TYPED_SIGN, BARE_SIGN = ">", "/"
-"""How a trigger begins: in a prompt, and in a command of hooks/register.mjs. ``SLASH`` works in
-every client."""
+"""The signs with which a trigger begins: in a prompt, and in a command of hooks/register.mjs.
+``SLASH`` works in every client."""
 
 REPAIR_QUESTION = "fsck"
-"""A question of the module, which no user types. If answering it fails, the user sees nothing."""
+"""A question that the module asks by itself, not for a user. If answering it fails, the user sees
+nothing."""
 
 _PACKAGE = __package__
 _CORE_ROWS = (
@@ -86,7 +87,7 @@ ALIASES = {
 """Other names of triggers, also from earlier versions. No list shows them."""
 
 NOT_ALONE_HINT = "a command only runs alone in the input box; Enter again sends this text as it is"
-"""The text for the user who typed a command behind the next step that was in the input box."""
+"""The text for a user who typed a command after the next step that was in the input box."""
 
 TYPED_VERBS = frozenset(each.name for each in ROWS.values() if not each.is_module_only)
 _VERBS_WITHOUT_WORDS = frozenset(each.name for each in ROWS.values() if each.takes_no_words)
@@ -124,10 +125,10 @@ _STACKED_TRIGGERS = re.compile(
 )
 _COMMAND_AT_START = re.compile(rf"{BARE_SIGN}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
 _COMMAND_AFTER_WORDS = re.compile(rf"(?<=\S)/{PLUGIN}:(?:{_VERB_NAMES})(?=\s|\Z)", re.IGNORECASE)
-"""Matches a command behind a restored prompt.
+"""Matches a command after a restored prompt.
 
-Some clients put a blocked prompt back into the input box, and the user types the next command
-behind it.
+Some clients put a blocked prompt back into the input box, and the user types the next command after
+it.
 """
 
 _PROSE_START = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
@@ -139,10 +140,10 @@ _NAMED_TRIGGER = re.compile(rf"(?<![^\s:]){TYPED_SIGN}({'|'.join(TYPED_VERBS)})(
 class Trigger(NamedTuple):
     """A trigger in a prompt.
 
-    ``verb`` is a name from ``ROWS``, ``text`` the text behind it. ``is_slash`` means that the
-    client has emptied the input box. ``is_pasted`` means that a command was pasted behind other
-    text in the box. ``is_hooked`` is False if a slash command asks in a client that runs no hooks.
-    ``sign`` is how the prompt begins; answers use it to name other triggers.
+    ``verb`` is a name from ``ROWS``, ``text`` the text after it. ``is_slash`` means that the client
+    has emptied the input box. ``is_pasted`` means that a command was pasted after other text in the
+    box. ``is_hooked`` is False if a slash command asks in a client that runs no hooks. ``sign`` is
+    the sign with which the prompt begins. Answers use it to name other triggers.
     """
 
     verb: str
@@ -153,7 +154,7 @@ class Trigger(NamedTuple):
     sign: str = TYPED_SIGN
 
     def name(self, verb: str) -> str:
-        """Return how the user types a trigger: its name with the sign with which this trigger began.
+        """Return a trigger's name as the user types it, with the sign with which this trigger began.
 
         If the named trigger can't have that sign, return its command with a slash.
         """
@@ -199,8 +200,8 @@ def trigger_of_command(command: str, text: str, *, is_hooked: bool = True) -> Tr
 def recognise_trigger(prompt: str) -> Optional[Trigger]:
     """Return the trigger in a prompt, or None if the prompt is not a trigger."""
     slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED_SIGN
-    # The client put a trigger without words back into the box, and the user typed another one
-    # behind it.
+    # The client put a trigger without words back into the box, and the user typed another one after
+    # it.
     stacked_triggers = _STACKED_TRIGGERS.match(prompt)
     if stacked_triggers:
         prompt = prompt[stacked_triggers.end() :]
@@ -241,7 +242,7 @@ def _is_prose(verb: str, text: str, prompt: str) -> bool:
 
 
 def _command_behind_words(prompt: str) -> str:
-    """Return the command that the user typed behind a restored prompt. Return any other prompt unchanged."""
+    """Return the command that the user typed after a restored prompt. Return any other prompt unchanged."""
     trigger = _TRIGGER_PATTERN.match(prompt)
     if trigger is None or _canonical_word(trigger.group(1)) not in TYPED_VERBS:
         return prompt
@@ -252,11 +253,11 @@ def _command_behind_words(prompt: str) -> str:
 
 
 def _last_retyped_trigger(prompt: str) -> str:
-    """Return the trigger that the user typed again behind a restored prompt with the same trigger.
+    """Return the trigger that the user typed again after a restored prompt with the same trigger.
 
     Return any other prompt unchanged. Only triggers that ask a question are typed again. The
-    options of a trim contain no trigger. Other texts may mention a trigger, so behind a space only
-    ``yes`` counts.
+    options of a trim never contain a trigger. Any other text may mention one, so a trigger after a
+    space counts only if its text is ``yes``.
     """
     match = _RETYPED_TRIGGER.match(prompt)
     if match is None:
@@ -281,7 +282,7 @@ def _last_retyped_trigger(prompt: str) -> str:
 
 
 def _contains_pasted_command(prompt: str) -> bool:
-    """Check whether one of our commands, or ``/clear``, was pasted behind a trigger in the input box.
+    """Check whether one of our commands, or ``/clear``, was pasted after a trigger in the input box.
 
     If the trigger takes no words, other words in between make the prompt ordinary text, for example
     ``>help me understand /clear``.

@@ -1,8 +1,8 @@
 """``>trim``: ask about a trim, and handle the answers; ``/untrim``: create a copy with the originals.
 
 Invariant: only the exact word yes writes a session, and one question creates at most one child. The
-last line of a card says in at most 40 columns what to do, because a client whose model is working
-shows no more.
+last line of a card says in at most 40 columns what to do, because the client shows no more of it
+while the model is working.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ MAX_OPTIONS_CHARACTERS = 4_000  # the maximum number of characters of the option
 MAX_CONFIRM_SECONDS = 4.5
 """Maximum number of seconds for reading and writing together.
 
-A prompt may wait five seconds. The rest of these is for starting, and for copying to the clipboard.
+A prompt may wait five seconds. The remaining time is needed for starting, and for copying to the
+clipboard.
 """
 
 WRITING_RATIO = 1.5

@@ -42,7 +42,7 @@ class ListView(NamedTuple):
 
 
 def choose_session(view: ListView) -> tuple[SessionFile, ListView]:
-    """Let the user choose a session. Return the session and the state of the list at the choice.
+    """Let the user choose a session. Return the session and the list's state when it was chosen.
 
     Raise click.Abort if the user leaves, SessionNotFound if there is nothing to choose from.
     """
@@ -106,11 +106,11 @@ def _choose_by_number(sessions: Iterator[ListEntry], typed_text: str) -> ListedS
 
 
 def _fork_before_compaction(row: ListedSession, message: str) -> str | ListedSession:
-    """Fork the chosen session before its last compaction, if the user pressed Ctrl+B for the second time.
+    """Fork the chosen session before its last compaction when the user presses Ctrl+B for the second time.
 
-    Return the new session. After the first Ctrl+B, return a message that asks for the second. If
-    the fork is not possible, return a message with the reason. ``message`` is the message on the
-    screen.
+    Return the new session. After the first Ctrl+B, return a message that asks the user to press
+    Ctrl+B again. If the fork is not possible, return a message with the reason. ``message`` is the
+    message that the screen shows now.
     """
     if message != FORK_CONFIRMATION_HINT:
         if was_compacted(row.path):

@@ -27,7 +27,7 @@ BATCH_INTERVAL_SECONDS = 0.05  # the number of seconds between two batches of se
 class SessionLoader:
     """Load a list of sessions in a thread, and call ``on_batch`` with every batch of sessions.
 
-    ``is_done`` is True at the call with the last batch, which may be empty.
+    ``is_done`` is True when ``on_batch`` is called with the last batch, which may be empty.
     """
 
     def __init__(
@@ -94,8 +94,8 @@ class _SearchStopped(Exception):
 class ContentSearch:
     """Search the turns of sessions in a thread, and call ``on_answer`` with the answer to each request.
 
-    If a request asks for one project, it is the project of ``folder``. The thread opens the index
-    once. When the thread ends, it calls ``on_answer`` with None.
+    A request that is not for all projects searches the project of ``folder``. The thread opens the
+    index once. When the thread ends, it calls ``on_answer`` with None.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class ContentSearch:
         self.thread = threading.Thread(target=self._run, name="resume-hooks-contents", daemon=True)
 
     def start(self) -> None:
-        """Start the thread that opens the index. Call this after the screen was drawn for the first time."""
+        """Start the thread that opens the index. Call this method after the screen is first drawn."""
         if self.thread.ident is None:
             self.thread.start()
 
@@ -181,7 +181,7 @@ class ContentSearch:
             )
 
     def _next_request(self) -> SearchRequest | None:
-        """Return the latest request once no key was pressed for a moment.
+        """Wait until no key has been pressed for a moment, then return the latest request.
 
         Return None if the search is stopped.
         """
@@ -198,7 +198,7 @@ class ContentSearch:
 
 
 READING_NOTICE = "reading ..."
-# the number of seconds before a preview is read, so that sessions that the user only passes are
+# the number of seconds before a preview is read; sessions that the user only scrolls past are
 # skipped
 PREVIEW_DELAY_SECONDS = 0.06
 MAX_CACHED_PREVIEWS = 200  # the maximum number of previews in the cache

@@ -64,7 +64,7 @@ from resume_hooks.system.text import format_count
 ESCAPE_WAIT_SECONDS = 0.1
 # signals that end the picker; they are raised again when the terminal is restored
 ENDING_SIGNALS = signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)
-PAGE_KEY_LINES = 10  # the number of lines by which a page key moves
+PAGE_KEY_LINES = 10  # the number of lines by which a page key moves the selection
 MAX_MOVE_LINES = 10**9
 KEY_MOVES = {
     "up": -1, "c-p": -1, "down": 1, "c-n": 1,
@@ -91,14 +91,14 @@ ALL_KEYS_HELP = (
         "Ctrl+Y          copy the command that starts the client    F1, or ? before you type    show or hide help"
     ),
 )
-# the minimum width of a terminal with the preview next to the list; the preview has 79 columns
+# the minimum width of a terminal for a preview next to the list; the preview is 79 columns wide
 MIN_COLUMNS_NEXT_TO_LIST = 140
-MIN_ROWS_BELOW = 18  # the minimum number of rows of a terminal with a preview below the list
-MIN_COLUMNS_BELOW = 44  # the minimum number of columns of a terminal with a preview below the list
-# the minimum number of rows of a terminal that shows all keys below the list
+MIN_ROWS_BELOW = 18  # the minimum number of rows of a terminal for a preview below the list
+MIN_COLUMNS_BELOW = 44  # the minimum number of columns of a terminal for a preview below the list
+# the minimum number of rows of a terminal for the list of all keys
 MIN_ROWS_FOR_HELP = 14
 PREVIEW_COLUMNS = 79
-MAX_HIT_LINES = 5  # the maximum number of lines that a preview shows of a found text
+MAX_HIT_LINES = 5  # the maximum number of lines of a found text in the preview
 SCREEN_STYLE = Style.from_dict(
     {
         "head": "bold",
@@ -115,7 +115,7 @@ class OfferedSessions(NamedTuple):
 
     ``list_sessions`` returns the sessions of the project of ``folder``, or of all projects if its
     argument is True. ``key_actions`` maps additional keys to functions. ``make_search`` creates the
-    search of the turns; it is None if the turns are not searched.
+    object that searches the turns, or is None if turns are not searched.
     """
 
     list_sessions: Listing
@@ -149,7 +149,7 @@ class Chooser:
             else None
         )
         self._current_search: SearchRequest | None = None
-        """The request that the search of the turns has not answered yet."""
+        """The search request that has not been answered yet."""
         self._unindexed_files = 0
         """Number of session files that the index does not contain yet."""
         self._input_buffer = Buffer(multiline=False, on_text_changed=self._filter_sessions)
@@ -249,8 +249,8 @@ class Chooser:
         keys = KeyBindings()
         for name, lines in KEY_MOVES.items():
             keys.add(name)(lambda _event, lines=lines: self._move(lines))
-        # An eager binding acts on Esc without waiting for a longer sequence. ``sequences`` drops
-        # sequences that begin with Esc before they get here.
+        # An eager binding acts on Esc without waiting for a longer sequence. ``sequences`` has
+        # already dropped the sequences that begin with Esc.
         keys.add("escape", eager=True)(lambda _event: self._close(None))
         nothing_typed = Condition(lambda: not self._input_buffer.text)
         keys.add("c-d", filter=nothing_typed)(lambda _event: self._close(None))
@@ -462,7 +462,8 @@ def make_screen_layout(chooser: Chooser, input_buffer: Buffer) -> Layout:
         height=Dimension(min=1, weight=1),
     )
 
-    # The hint to the list of all keys is left out if the terminal has too few rows for that list.
+    # The hint about the list of all keys is left out if the terminal has too few rows for that
+    # list.
     def key_line() -> str:
         if chooser.terminal_size()[1] >= MIN_ROWS_FOR_HELP:
             return SHORT_KEYS_HELP + ALL_KEYS_HINT
@@ -538,7 +539,7 @@ def _draw_rows(chooser: Chooser, width: int, height: int) -> list[tuple[str, str
 
 
 def _describe_turn_hit(chooser: Chooser, row: ListedSession, width: int) -> list[str]:
-    """Return lines with the text of a turn that contains the words, if only the turn contains them.
+    """Return the lines that show the matching text of a turn, if the session matches only because of it.
 
     Return no lines for a session whose title, tag or another field contains the words.
     """

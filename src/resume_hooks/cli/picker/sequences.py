@@ -15,7 +15,7 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.keys import Keys
 
 MAX_STORED_CHARACTERS = 4_096  # the maximum number of stored characters of an unfinished sequence
-PASTE_START = "\x1b[200~"  # the beginning of a pasted text; prompt_toolkit's parser reads that text
+PASTE_START = "\x1b[200~"  # the beginning of pasted text, which prompt_toolkit's parser reads
 DOUBLE_ESCAPE = "\x1b\x1b"
 
 _COMPLETE_SEQUENCE = re.compile(
@@ -34,7 +34,7 @@ _DOUBLE_ESCAPE_START = re.compile(r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?")
 
 
 class KeyParser(Vt100Parser):
-    """A parser of terminal input that passes only known keys on."""
+    """A parser of terminal input that passes on only known keys."""
 
     _unfinished_sequence = ""
 
@@ -60,8 +60,8 @@ class KeyParser(Vt100Parser):
                 super().feed("\x1b")
                 super().flush()
             else:
-                # prompt_toolkit maps sequences without a meaning to Escape. An unknown sequence is
-                # treated in the same way: it is dropped.
+                # prompt_toolkit maps sequences without a meaning to Escape. Unknown sequences are
+                # dropped like them.
                 key = ANSI_SEQUENCES.get(sequence[0], Keys.Escape)
                 if (key[0] if isinstance(key, tuple) else key) is not Keys.Escape:
                     super().feed(sequence[0])
@@ -69,7 +69,7 @@ class KeyParser(Vt100Parser):
     def flush(self) -> None:
         """Handle the stored sequence when no more input arrives.
 
-        One or two stored Escapes are the key Esc. Another unfinished sequence is dropped.
+        One or two stored Escapes are the key Esc. Any other unfinished sequence is dropped.
         """
         stored_sequence, self._unfinished_sequence = self._unfinished_sequence, ""
         if stored_sequence in {"\x1b", DOUBLE_ESCAPE}:

@@ -35,7 +35,9 @@ class DeletedSession(StrictModel):
         lambda entry: entry.folder, "the session's folder in the trash; empty if nothing was moved"
     )
     files: int = deletion_field(lambda entry: len(entry.parts))
-    size: int = deletion_field(lambda entry: entry.size, "bytes of all files of the session")
+    size: int = deletion_field(
+        lambda entry: entry.size, "total size in bytes of the session's files"
+    )
     ended: str = deletion_field(lambda entry: entry.ended, "when the session was last written")
     deleted_at: str = deletion_field(lambda entry: entry.deleted_at)
     complete: bool = deletion_field(

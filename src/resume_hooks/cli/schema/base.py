@@ -69,8 +69,7 @@ class FieldDeclarer(Generic[T]):
 class _FieldReader:
     """The function that reads a field's value.
 
-    Pydantic expects a function here that changes the field's JSON schema. This class is such a
-    function, and it changes nothing.
+    Pydantic calls an instance in order to change the field's JSON schema. The call changes nothing.
     """
 
     def __init__(self, get: Callable[[Any], object]) -> None:
@@ -83,8 +82,8 @@ class _FieldReader:
 def _replace_surrogates(value: Any) -> Any:
     """Replace the lone surrogates in a text, list or dictionary, because pydantic rejects them.
 
-    Objects of our own classes are returned unchanged. They are checked when their own schemas read
-    them.
+    Objects of our own classes are returned unchanged. The surrogates in them are replaced when
+    their own schemas read them.
     """
     if isinstance(value, str):
         return replace_surrogates(value)
@@ -183,7 +182,7 @@ class ContextSize(StrictModel):
     )
     added: int = size_field(
         lambda size: size.added_tokens,
-        "the number of tokens after the counted answer, which is estimated",
+        "the estimated number of tokens that came after the counted answer",
     )
     measured: bool = size_field(
         lambda size: size.is_measured,
@@ -191,7 +190,7 @@ class ContextSize(StrictModel):
     )
     percent: int | None = size_field(
         lambda size: size.percent,
-        "the percentage of the window, without the space for an answer, that is used; null if unknown",
+        "the used percentage of the window, not counting the space for an answer; null if unknown",
     )
     compacts_at_once: bool = size_field(lambda size: size.compacts_at_once)
 

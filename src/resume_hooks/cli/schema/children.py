@@ -150,7 +150,7 @@ row_field = FieldDeclarer[selection.SavingsRow]()
 
 
 class SavingsRow(StrictModel):
-    """The number of contents that one rule or one tool trims, and their tokens before and after the trim."""
+    """The number of pieces that one rule or one tool trims, and their tokens before and after the trim."""
 
     name: str = row_field(lambda row: row.name)
     pieces: int = row_field(lambda row: row.piece_count)
@@ -162,7 +162,7 @@ piece_field = FieldDeclarer[selection.LargestPiece]()
 
 
 class LargestPiece(StrictModel):
-    """One of the largest trimmed contents, with a reference to its original."""
+    """One of the largest trimmed pieces of content, with a reference to its original."""
 
     original: str = piece_field(
         lambda piece: str(piece.original_reference), "reference: session and record"
@@ -202,7 +202,7 @@ class SavingsSchema(StrictModel):
 
 
 class SmartChoice(StrictModel):
-    """A content that ``trim --smart`` removes."""
+    """A piece of content that ``trim --smart`` removes."""
 
     record: int = Field(description="0-based line in the parent's file")
     address: list[int | str] = Field(
@@ -221,13 +221,13 @@ class SmartChoice(StrictModel):
 
 
 class SmartPlanSchema(StrictModel):
-    """The plan of `trim --smart`: the contents to remove. The option --plan applies the same plan again."""
+    """The plan of `trim --smart`: the pieces of content to remove. --plan applies the same plan again."""
 
     rules: list[str] = Field(min_length=1, description="the rules applied before the model")
     keep_recent: int | None = Field(
         ge=0,
         le=10_000,
-        description="the number of last turns that stay unchanged; null: the default",
+        description="the number of most recent turns that stay unchanged; null: the default",
     )
     choices: list[SmartChoice]
     spent: CallCosts
@@ -293,7 +293,7 @@ class CutSchema(StrictModel):
     )
     moved: bool = cut_field(
         lambda cut: cut.direction != 0,
-        "true: the copy ends at another record than requested, to keep a call or an answer complete",
+        "true: the copy ends at a different record from the requested one, to keep a call or an answer complete",
     )
     turn: int | None = cut_field(
         lambda cut: cut.turn, "the copy's last turn; null if only the file's end was read"
@@ -301,6 +301,6 @@ class CutSchema(StrictModel):
 
 
 class ForkSchema(ReceiptSchema):
-    """The receipt of a fork. The kind is rehome if the fork belongs to another folder than its parent."""
+    """The receipt of a fork. The kind is `rehome` if the fork has a different folder from its parent."""
 
     cut: CutSchema | None = Field(description="null if the whole live conversation was copied")

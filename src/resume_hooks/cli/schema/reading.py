@@ -14,7 +14,7 @@ Tool = Annotated[str, Field(description="the tool of the call or result; empty f
 
 
 class RecordText(StrictModel):
-    """One record as text. If the record was trimmed, the text is that of its original."""
+    """One record as text. If the record was trimmed, the text is taken from its original."""
 
     reference: str = Field(description="reference of the printed record: session and 0-based line")
     session_id: str
@@ -41,7 +41,7 @@ passage_field = FieldDeclarer[Passage]()
 
 
 class PassageRow(StrictModel):
-    """One record in a short form: each call is one line, and what the client added is only named."""
+    """One record in a short form: each call is one line, and additions by the client are only named."""
 
     reference: str = Field(description="reference for `read`: session and record")
     record: int | None = passage_field(

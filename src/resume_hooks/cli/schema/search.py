@@ -18,11 +18,11 @@ class SearchCommands(StrictModel):
 
 
 class Hit(StrictModel):
-    """A turn that fits a search, shown by its best record.
+    """A turn that matches a search, represented by its best record.
 
     A word of the question is in ``words`` if the turn contains it, else in ``missing``. ``same``
     counts other turns of the session with the same text. ``strength`` gives ``confidence`` as a
-    word. ``headless`` is true if the session is a run with a single question.
+    word. ``headless`` is true if the session is a headless run with a single question.
     """
 
     reference: str = Field(description="<session id>[/agent-<id>]:<0-based line>, for read")

@@ -52,7 +52,7 @@ class ArchivedSessionRow(StrictModel):
     form: str = archived_session_field(lambda _: "packed", "packed")
     files: int = archived_session_field(lambda kept: len(kept.parts))
     size: int = archived_session_field(
-        lambda kept: kept.size, "bytes of all files of the session, unpacked"
+        lambda kept: kept.size, "total size in bytes of the session's unpacked files"
     )
     stored: int = archived_session_field(lambda kept: kept.stored, "bytes in the vault")
     ended: str = archived_session_field(
@@ -95,7 +95,7 @@ class SessionContext(StrictModel):
     )
     percent: int | None = listed_field(
         lambda row: row.percent,
-        "the percentage of the window, without the space for an answer, that is used; null if unknown",
+        "the used percentage of the window, not counting the space for an answer; null if unknown",
     )
 
 
@@ -115,7 +115,7 @@ class SessionRow(StrictModel):
     size: ByteCount = listed_field(lambda row: row.size)
     turns: int | None = listed_field(
         lambda row: row.turns,
-        "counted by prompts; null if neither the file's ends nor the index contain all prompts",
+        "the number of prompts; null if neither the file's ends nor the index contain all prompts",
     )
     turns_at_least: int = listed_field(lambda row: row.turns_at_least)
     context: SessionContext = listed_field(lambda row: row)

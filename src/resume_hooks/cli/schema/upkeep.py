@@ -130,7 +130,7 @@ class Versions(StrictModel):
 
 
 class ReportedSetting(StrictModel):
-    """A setting that the user changed. A value that is a path is left out."""
+    """A setting that the user changed. The value is left out if it is a path."""
 
     key: str
     value: int | str
@@ -140,8 +140,8 @@ class ReportedSetting(StrictModel):
 class ReportedFinding(StrictModel):
     """The result of one check: ok, note (it works, with a remark) or problem (something does not work).
 
-    ``code`` is a name for programs, which does not change with the sentence. It is
-    ``<name>-<level>``, or another name if a check has several findings of that level.
+    ``code`` identifies the finding for programs and stays the same when the sentence is reworded.
+    It is ``<name>-<level>``, or a different name if a check has several findings of that level.
     """
 
     level: Level
@@ -170,8 +170,8 @@ finding_field = FieldDeclarer[doctor.Finding]()
 class Finding(StrictModel):
     """The result of one check: ok, note (it works, with a remark) or problem (something does not work).
 
-    ``code`` is a name for programs, which does not change with the sentence. It is
-    ``<name>-<level>``, or another name if a check has several findings of that level.
+    ``code`` identifies the finding for programs and stays the same when the sentence is reworded.
+    It is ``<name>-<level>``, or a different name if a check has several findings of that level.
     """
 
     name: str = finding_field(lambda finding: finding.name)
@@ -180,7 +180,7 @@ class Finding(StrictModel):
     remedy: str = finding_field(lambda finding: finding.remedy)
     code: str = finding_field(
         lambda finding: finding.code,
-        "a name for the finding that does not change with the sentence",
+        "a name for the finding that stays the same when its sentence is reworded",
     )
 
 

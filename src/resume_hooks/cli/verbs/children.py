@@ -103,8 +103,8 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
 
     With --smart, rules first remove what is certainly unneeded: files read again or changed later,
     repeated outputs, failures that were fixed, thinking of finished turns. A model, asked through
-    the client without tools, chooses among the rest. With -p the model chooses everything, as your
-    words say. Your prompts, the recent turns and the last words of each turn stay. The plan is
+    the client without tools, chooses among the rest. With -p the model makes every choice, as
+    you ask. Your prompts, the recent turns and the last words of each turn stay. The plan is
     shown before the child is created; without a terminal, add --yes. A dry run also asks the model,
     which costs tokens. To use the plan of a dry run, save it with --json > plan.json and pass it
     with --plan plan.json.
@@ -125,7 +125,8 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
         help="Trim only contents of these tools, for example Read,Bash,mcp__*."
     )
     threshold: tuple[str, ...] = option(
-        multiple=True, help="Trim outputs with more characters: 500, or for one tool Read=2000."
+        multiple=True,
+        help="Trim outputs longer than this number of characters: 500, or for one tool Read=2000.",
     )
     keep_recent: int | None = option(
         type=click.IntRange(0), help="Number of turns at the end that stay unchanged."
@@ -144,7 +145,7 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
         type=click.IntRange(0),
         default=MIN_SAVINGS,
         show_default=True,
-        help="Write nothing if the trim saves fewer tokens.",
+        help="Write nothing if the trim saves fewer tokens than this.",
     )
     in_place: bool = flag(help="Back up the session's own file and rewrite it; create no child.")
     force: bool = flag(

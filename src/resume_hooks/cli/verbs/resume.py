@@ -9,14 +9,14 @@ import click
 from resume_hooks.cli.options import GO_ON, WAYS_TO_CONTINUE, SessionOptions, flag, option
 
 _FORMER_WAYS = {"as-is": GO_ON, "smart-trim": "trim --smart"}
-"""The names that two ways had in version 0.2.0, with their present names."""
+"""The names that two ways had in version 0.2.0, with their current names."""
 
 
 class _WayChoice(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
     """The type of ``--way``. It accepts the names from version 0.2.0 too."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the chosen way. Replace a name from version 0.2.0 by the present one."""
+        """Return the chosen way. Replace a name from version 0.2.0 with the current name."""
         return super().convert(_FORMER_WAYS.get(value, value), param, ctx)
 
 

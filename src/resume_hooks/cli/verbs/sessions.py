@@ -30,8 +30,8 @@ class SessionsOptions(VerbOptions, function="resume_hooks.cli.sessions:list_sess
     estimate, and "-" means unknown. "open" means that a client has the session open, or wrote to it
     in the last minute. The id at the front of a row can be used as SESSION in every verb. Only the
     first and last 64 KB of a file are read. If these do not contain all turns, TURNS is a minimum
-    such as 12+. A handoff that /clear replaced by a session of its own is not listed until it is
-    continued; lineage SESSION --derived --all lists it.
+    such as 12+. A handoff that /clear replaced with a session of its own is not listed until the
+    handoff is continued; lineage SESSION --derived --all lists it.
 
     \b
     Examples:
@@ -69,8 +69,8 @@ class LineageOptions(SessionOptions, function="resume_hooks.cli.lineage:print_li
     """Show a session's ancestors, oldest first, and the session itself, or its descendants.
 
     An ancestor without a file is shown as missing, or as an archived copy if the vault has one.
-    With --team, sessions on the team's server are shown with their owner and machine, and sessions
-    that the server does not show as private. SESSION may then also name a session on the server.
+    With --team, sessions on the team's server are shown with their owner and machine. Sessions that
+    the server does not show are marked as private. SESSION may then also name a session on the server.
 
     --derived omits a handoff that /clear continued, and shows the session that /clear started
     instead. find-original and find-derived are --original and --derived.

@@ -55,7 +55,7 @@ class DoctorOptions(VerbOptions, function="resume_hooks.cli.doctor:diagnose_inst
     occurred. The report is printed or written to a file, and never sent. Read it before you pass it
     on.
 
-    The search index contains the words of your sessions and where they are, but no texts. You can
+    The search index contains the words of your sessions and their positions, but no texts. You can
     delete it at any time, and search updates it. --index only shows, updates or rebuilds it.
 
     \b

@@ -1,6 +1,6 @@
 """The text around a hit, divided into pages of a given width and height.
 
-Of a long text, only the characters near the hit are shown.
+If the text is long, only the characters near the hit are shown.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from resume_hooks.system.text import plain_line, plain_text
 LINES_ABOVE_HIT = 1  # the number of lines that the hit's page shows above the hit
 # the maximum number of characters of the hit's record, and of each record near it
 MAX_HIT_CHARACTERS, MAX_OTHER_CHARACTERS = 20_000, 4_000
-# The numbers of characters, from the hit on, with which the line of the hit is searched, in this
-# order.
+# To find the line of the hit, the hit's first 60 characters are searched for in the lines, then its
+# first 30 characters, and so on.
 PROBE_LENGTHS = 60, 30, 12, 1
 INDENT = "  "
 MAX_RECORD_LINES = 1_000  # the maximum number of lines of one record
@@ -37,8 +37,8 @@ MAX_RECORD_LINES = 1_000  # the maximum number of lines of one record
 class Page(NamedTuple):
     """The lines of a page, and its number.
 
-    The page with the hit has number 0. Pages before it have negative numbers. The number may differ
-    from the requested one, if there are not as many pages.
+    The page with the hit has number 0. Pages before it have negative numbers. If there are too few
+    pages, the number differs from the requested one.
     """
 
     lines: list[str]
@@ -48,7 +48,8 @@ class Page(NamedTuple):
 def cut_page(lines: list[str], hit_line: int, number: int, height: int) -> Page:
     """Return the page that is ``number`` pages after the page that begins at line ``hit_line``.
 
-    A page has ``height`` lines. The first and the last page are filled with lines of the next page.
+    A page has ``height`` lines. To be complete, the first and the last page may repeat lines of the
+    page next to them.
     """
     if height < 1:
         return Page([], 0)
@@ -91,7 +92,7 @@ def make_hit_page(
 
 
 def _cut_text_near_hit(text: str, hit_text: str) -> str:
-    """Return the text. Of a long text return only the part around the first word of ``hit_text``."""
+    """Return the text, or only the part around the first word of ``hit_text`` if the text is long."""
     if len(text) <= MAX_HIT_CHARACTERS:
         return text
     word = hit_text.split(maxsplit=1)[:1]
@@ -100,7 +101,7 @@ def _cut_text_near_hit(text: str, hit_text: str) -> str:
 
 
 def _wrap_neighbours(passages: list[Passage], columns: int) -> list[str]:
-    """Return the lines of the records near a hit. Leave out what the client added."""
+    """Return the lines of the records near a hit. Leave out records that the client added."""
     lines: list[str] = []
     for passage in passages:
         if not passage.is_client_addition:

@@ -87,7 +87,8 @@ EFFECTS_IF_OPEN_ELSEWHERE = {
     OPEN_ACTION: "loses turns, because another window has it open; fork does not",
     FORK_ACTION: "opens a copy, because another window has this session open",
 }
-"""Other effects for a session that another client has open. If both write to it, turns are lost."""
+"""Effects of actions on a session that another client has open. If two clients write to a session,
+turns are lost."""
 
 FIRST_STEPS_ELSEWHERE = {
     OPEN_ACTION: "",
@@ -101,8 +102,8 @@ The client can't open that session, so it copies the command that does.
 """
 
 MAX_ROWS_AROUND = 100
-"""Number of rows before and after the marked row that the module gets. It can move there without
-asking."""
+"""Number of rows before and after the marked row that the module gets. It can move the mark to
+these rows without asking."""
 
 SEARCHING_HINT = " by name · searching the turns …"
 BUSY_HINT = "one moment, searching …"
@@ -134,7 +135,7 @@ class PaneEvent(NamedTuple):
 
 
 def open_pane(text: str) -> dict[str, Any]:
-    """Return the pane that a command opens. ``text`` is the text behind the command.
+    """Return the pane that a command opens. ``text`` is the text after the command.
 
     The list follows when the size of the pane is known. A space is added to the words, so that the
     user can type the next word. Raise UsageError for an unknown option.
@@ -295,7 +296,7 @@ def _count_lines_of_row(pane: PaneEvent) -> int:
 def _build_pane_row(pane: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
     """Return a row for the module: the session, its lines, its lines while it is marked, and its hit.
 
-    If the pane has a text next to the list, that text follows.
+    If the pane shows a text next to the list, that text is the last value of the row.
     """
     hit_of_row = choices.best_hit(row)
     if hit_of_row is None or not hit_of_row.reference:
@@ -392,8 +393,8 @@ def _preview_lines(pane: PaneEvent, where: Where) -> list[str]:
 def _page_reply(pane: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """Return a page of the marked session, with the actions that the user can choose.
 
-    On the first page one action is chosen: "read on" if there is a hit, else "resume". If another
-    window has the session open, it is "fork" in place of "resume".
+    On the first page one action is chosen: "read on" if there is a hit, else "resume", or "fork" if
+    another window has the session open.
     """
     row = _find_marked_session(pane.marked_id, where)
     offered_actions = []

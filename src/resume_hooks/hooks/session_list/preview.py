@@ -1,6 +1,6 @@
 """The preview of a session: its outline, its lineage, or the table of ways to continue.
 
-Of a large file only the end is read, and the preview says so.
+If the file is large, only its end is read, and the preview says so.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from resume_hooks.sessions.lineage_block import format_bytes
 from resume_hooks.system.text import format_count, plain_line
 
 OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
-# the maximum number of bytes of a file whose whole outline is shown; reading that takes a third of
-# a second
+# the maximum number of bytes of a file whose whole outline is shown; reading a file of this size
+# takes a third of a second
 MAX_COMPLETE_BYTES = 32 * 1024 * 1024
 END_BYTES = 4 * 1024 * 1024  # the number of bytes that are read at the end of a larger file
 MAX_PREVIEW_LINES = 200  # the maximum number of lines of a preview
@@ -64,7 +64,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
 
 
 def _describe_turn(turn: OutlineTurn, *, is_complete: bool) -> str:
-    """Return a turn as one line. It has the turn's number only if the whole file was read."""
+    """Return a turn as one line. The line has the turn's number only if the whole file was read."""
     tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
     if turn.number:
         prompt_text = turn.first_words

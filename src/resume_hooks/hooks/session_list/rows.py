@@ -17,7 +17,7 @@ from resume_hooks.sessions.agents.registry import INCOMPLETE_AGENTS
 from resume_hooks.sessions.child_titles import kind_unless_in_title
 from resume_hooks.system.text import fit_columns, plain_line, text_width
 
-# what the chosen row and all other rows begin with, because colours may be off
+# marks at the beginning of the chosen row and of all other rows, needed because colours may be off
 CHOSEN_MARK, OTHER_MARK = (
     "> ",
     "  ",
@@ -25,7 +25,7 @@ CHOSEN_MARK, OTHER_MARK = (
 
 BRANCH_COLUMNS = 18  # the width in columns of a branch's name
 STRENGTH_COLUMNS = 6  # the width in columns of a hit's strength
-MAX_TITLE_COLUMNS = 44  # the maximum width in columns of a title that a hit's text follows
+MAX_TITLE_COLUMNS = 44  # the maximum width in columns of a title before a hit's text
 INDENT = "    "  # the indent of the line below a title
 MIN_HIT_COLUMNS = 30  # the minimum width in columns of a row that shows a hit's text
 # the maximum width in columns of the end of a title, which is a child's kind and number
@@ -73,14 +73,14 @@ def age_text(row: ListedSession, now: float) -> str:
 
 
 def turns_text(row: ListedSession) -> str:
-    """Return the number of turns as text, or ``""`` if the list does not know it."""
+    """Return the number of turns as text, or ``""`` if the number is unknown."""
     if row.turns is None:
         return ""
     return f"{row.turns} turn{'' if row.turns == 1 else 's'}"
 
 
 def context_percent_text(row: ListedSession) -> str:
-    """Return how much of the context is in use, in per cent, or ``""`` if this is unknown."""
+    """Return the percentage of the context that is in use, or ``""`` if it is unknown."""
     if row.percent is None:
         return ""
     if row.context.is_estimate:
@@ -95,7 +95,7 @@ _FACT_COLUMNS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] 
     (50, 6, lambda row, _: context_percent_text(row)),
     (30, 8, age_text),
 )
-"""The facts behind a title: for each the minimum width of the list, its own width, and its text."""
+"""The facts after a title: for each the minimum width of the list, its own width, and its text."""
 
 
 def session_line(row: ListedSession, columns: int, now: float, *, is_chosen: bool) -> str:
@@ -169,7 +169,7 @@ def _line_below_title(text: str, columns: int) -> str:
 
 
 def cut_snippet_start(snippet: str, position: int, columns: int) -> str:
-    """Return a snippet that begins shortly before ``position``, where the first matching word is."""
+    """Return a snippet that begins shortly before the first matching word, which is at ``position``."""
     start = max(0, position - columns // 3)
     if not start:
         return snippet

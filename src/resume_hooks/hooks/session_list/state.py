@@ -1,7 +1,7 @@
 """The state of a list of sessions: the typed words, the matching sessions, and the chosen one.
 
-It needs no terminal. Invariant: if a session matches, one matching session is chosen, and it is
-among the visible rows. The best match is chosen until the user moves to another session.
+This module needs no terminal. Invariant: if any session matches, a matching session is chosen, and
+it is among the visible rows. The best match is chosen until the user moves to another session.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from resume_hooks.search.hits import Hit
     from resume_hooks.search.run_search import Searcher
 
-MIN_QUERY_LETTERS = 2  # the minimum number of characters of a text that is searched for in turns
+MIN_QUERY_LETTERS = 2  # the minimum number of typed characters for which the turns are searched
 MAX_LISTED_HITS = 20  # the maximum number of hits
 MAX_READ_RECORDS = 100  # the maximum number of records that are read to find an exact phrase
 
@@ -30,7 +30,8 @@ TITLE_ROLE = "title"  # the role of a hit in a title
 # The shown names of roles. Other roles are shown by their own names.
 SPEAKER_NAMES = {"prompt": "you", "reply": "the model"}
 
-# the time limit in seconds for updating the index; the heading shows the number of files left
+# the time limit in seconds for updating the index; the heading shows how many files were not
+# indexed
 MAX_UPDATE_SECONDS = 1.5
 
 
@@ -51,7 +52,7 @@ class TurnHit(NamedTuple):
 
 
 def find_turns_with_words(searcher: Searcher, text: str) -> list[TurnHit]:
-    """Return the turns that fit the words best. Return none if the text is too short."""
+    """Return the turns that match the words best. Return no turns if the text is too short."""
     # Imported late because only a search needs it.
     from resume_hooks.search.query import parse_query
 
@@ -92,7 +93,7 @@ class ListEntry(NamedTuple):
 
 
 class _SearchableEntry(NamedTuple):
-    """A session, and the texts in which the typed words are searched, in lower case.
+    """A session, and the texts in which the typed words are looked up, in lower case.
 
     ``title`` is the title with the tag. ``text`` contains all other fields that can be searched.
     ``prompt`` is the first prompt as typed.
@@ -107,9 +108,9 @@ class _SearchableEntry(NamedTuple):
 class Choices:
     """The sessions to choose from. ``matches`` are the sessions that match the typed words.
 
-    First come sessions with all words in their titles, then sessions with the words in other facts,
-    both in the order of the list. Sessions with the words in a turn follow, best first. ``-word``
-    excludes sessions whose title contains the word.
+    Sessions with all words in their titles come first, then sessions with the words in other
+    fields, both in the order of the list. Sessions with the words in a turn follow, best first.
+    ``-word`` excludes sessions whose title contains the word.
     """
 
     def __init__(self, typed_text: str = "") -> None:
@@ -120,7 +121,7 @@ class Choices:
         self._other_matches: list[ListedSession] = []
         self._hits: Sequence[TurnHit] = ()
         self._turn_only_hits: dict[str, TurnHit] = {}
-        """For each session that matches only by a turn, the hit in this turn."""
+        """For each session that matches only because of a turn, the hit in this turn."""
         self._best_hits: dict[str, TurnHit] = {}
         """For each session with a hit, its best hit."""
         self.matches: list[ListedSession] = []
@@ -143,7 +144,8 @@ class Choices:
     def add_entries(self, new_entries: Iterable[ListEntry]) -> None:
         """Add sessions to the list.
 
-        The choice stays if the user has moved to it, or if no added session matches better.
+        The chosen session stays chosen if the user has moved to it, or if no added session matches
+        better.
         """
         entries = []
         for new_entry in new_entries:
@@ -165,8 +167,8 @@ class Choices:
     def filter_by_words(self, typed_text: str) -> None:
         """Show the sessions that match the typed words, and choose the best match.
 
-        The chosen session stays chosen if no other session matches better. The hits of the former
-        words stay until ``set_hits``.
+        The chosen session stays chosen if no other session matches better. The hits for the
+        previous words stay until ``set_hits`` is called.
         """
         words, excluded_words = _split_words(typed_text)
         if (words, excluded_words) == (self._words, self._excluded_words):
@@ -178,12 +180,12 @@ class Choices:
         self._update_matches()
 
     def set_hits(self, hits: Sequence[TurnHit]) -> None:
-        """Set the turns that fit the typed words, best first."""
+        """Set the turns that match the typed words, best first."""
         self._hits = hits
         self._update_matches()
 
     def turn_only_hit(self, row: ListedSession) -> TurnHit | None:
-        """Return the hit of a session that matches only by a turn. Return None for any other session."""
+        """Return the hit in a session that matches only because of a turn. Return None for any other session."""
         return self._turn_only_hits.get(row.session_id)
 
     def best_hit(self, row: ListedSession) -> TurnHit | None:
@@ -219,7 +221,8 @@ class Choices:
     def _update_matches(self) -> None:
         """Collect the matching sessions again, and keep or replace the chosen session.
 
-        The choice stays if the user has moved to it, or if no other session matches better.
+        The chosen session stays chosen if the user has moved to it, or if no other session matches
+        better.
         """
         former_choice, former_index = self.chosen_session, self._chosen_index
         self._turn_only_hits, self._best_hits = {}, {}
@@ -263,7 +266,7 @@ class Choices:
     def _split_matches(
         self, entries: Iterable[_SearchableEntry]
     ) -> tuple[list[ListedSession], list[ListedSession]]:
-        """Return the sessions with all words in their titles, and the sessions with words in other facts."""
+        """Return the sessions with all words in their titles, and those with the words in other fields."""
         title_matches, other_matches = [], []
         for entry in filter(self._has_no_excluded_word, entries):
             if self._contains_words(entry.title):
