@@ -149,7 +149,7 @@ def _empty_trash(options: DeleteOptions, *, is_asking: bool) -> None:
         if is_confirmed:
             return (
                 "Removed for good: "
-                f"{_describe_removal(removed_sessions, removable_folders) or 'nothing, because another command was faster'}."
+                f"{_describe_removal(removed_sessions, removable_folders) or 'nothing, as another command was faster'}."
             )
         if not description:
             if options.older_than:

@@ -570,8 +570,8 @@ def not_found_error(words: str, scope: LocatorScope) -> SessionNotFound:
             "No session is called "
             f"'{collapse_line(plain_line(words), 80)}'{', and no id starts so' if len(words) > 3 else ''}"
         ),
-        "Use a session id or four or more of its first characters, a title or at least three letters of it, a tag, latest, "
-        f"'#72' for a pull request, or the path of a .jsonl file. {LIST_REMEDY}{scope.hidden_folders_note}",
+        "Use a session id or four or more of its first characters, a title or at least three letters of it, a tag, "
+        f"latest, '#72' for a pull request, or the path of a .jsonl file. {LIST_REMEDY}{scope.hidden_folders_note}",
     )
 
 

@@ -103,8 +103,8 @@ class TrimOptions(ChildOptions, function="resume_hooks.cli.trim:trim_session"):
 
     With --smart, rules first remove what is certainly unneeded: files read again or changed later,
     repeated outputs, failures that were fixed, thinking of finished turns. A model, asked through
-    the client without tools, chooses among the rest. With -p the model makes every choice, as
-    you ask. Your prompts, the recent turns and the last words of each turn stay. The plan is
+    the client without tools, chooses among the rest. With -p the model makes every choice and
+    follows your words. Your prompts, the recent turns and the last words of each turn stay. The plan is
     shown before the child is created; without a terminal, add --yes. A dry run also asks the model,
     which costs tokens. To use the plan of a dry run, save it with --json > plan.json and pass it
     with --plan plan.json.
