@@ -130,7 +130,7 @@ class Versions(StrictModel):
 
 
 class ReportedSetting(StrictModel):
-    """A setting that the user changed. The value is left out if it is a path."""
+    """A setting that the user changed. If the value is a path, ``set`` is reported instead."""
 
     key: str
     value: int | str
