@@ -90,8 +90,9 @@ class VerbGroup(click.Group):
 @click.command(
     cls=VerbGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="SESSION: a session id or four or more of its first characters, a title or at least three letters of it, a tag, "
-    "the path of a .jsonl file, latest, latest~2, '#72' for a pull request; by default the latest session of this folder.",
+    epilog="SESSION: a session id or four or more of its first characters, a title or at least three letters of it, "
+    "a tag, the path of a .jsonl file, latest, latest~2, '#72' for a pull request; by default the latest session of "
+    "this folder.",
 )
 @click.version_option(__version__, prog_name="resume-hooks")
 def cli() -> None:
