@@ -1,7 +1,7 @@
-"""Runs the command line and hook scripts in forks of a process that has imported all modules.
+"""Run the command line and hook scripts in forks of a process that has imported all modules.
 
 Some tests need a new process instead: tests/test_import_budget.py, tests/hook_scripts, and every
-test that sets an environment variable of Python.
+test that sets an environment variable for Python.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from typing import NoReturn
 import resume_hooks
 
 LATE_IMPORTS = ("rich.console", "rich.table", "rich.tree", "sqlite3")
-"""Modules that our modules import only when they need them. The server imports them at its start.
-"""
+"""Modules that the engine imports only when it needs them. The fork server imports them at its
+start."""
 
 MAX_REQUEST_BYTES = 1_000_000
 """Maximum size of a request in bytes. A request is one packet."""
 
 
 class ForkServer:
-    """A process that has imported the engine, and forks for each run."""
+    """A server process that has imported the engine and creates a fork of itself for each run."""
 
     def __init__(self, source: str, repository: str) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -86,7 +86,7 @@ class ForkServer:
             )
 
     def close(self) -> None:
-        """End the process."""
+        """Close the connection, so that the server process ends."""
         self._socket.close()
         self._process.wait(timeout=30)
 
@@ -112,7 +112,7 @@ def _serve_requests(connection: socket.socket) -> None:
 
 
 def _run_in_child(request: dict[str, object], streams: list[int]) -> NoReturn:
-    """Set up the folder, environment and streams of a fork, run the command, and exit."""
+    """Set the fork's folder, environment and streams, run the command, and exit."""
     code = 1
     try:
         for number, stream in enumerate(streams):

@@ -1,4 +1,4 @@
-"""``archive``, and ``restore`` from the vault, on the command line."""
+"""Tests of ``archive``, and of ``restore`` from the vault, on the command line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OTHER_ID = session_id(2)
 
 @pytest.fixture
 def old_session(config_home: ConfigHome) -> Path:
-    """Write an old session and another session, and return the path of the first."""
+    """Write an old session and a second session, and return the path of the old one."""
     rows = [*conversation(1, session_id=OTHER_ID), custom_title("The other", OTHER_ID)]
     write_session(config_home.project(), OTHER_ID, rows, mtime=OLD_MTIME)
     return Path(
@@ -59,7 +59,7 @@ def test_an_archived_session_is_verified_and_restored(
 ) -> None:
     """``archive`` copies a session, ``--verify`` checks the copy, and ``restore`` writes it back.
 
-    The first copy causes a warning that tells how to switch archiving off. A second ``archive``
+    The first copy causes a warning that explains how to turn archiving off. A second ``archive``
     does not change the copy.
     """
     before = old_session.read_bytes()
@@ -141,9 +141,9 @@ def test_verify_finds_damage_in_the_trash(
 
 
 def test_forget_removes_a_named_copy(old_session: Path, cli: Cli, document: Document) -> None:
-    """``archive --forget`` removes the copy of the named session and leaves the client's file.
+    """``archive --forget`` removes the archived copy of the given session and keeps the client's file.
 
-    Without a session or without ``--yes`` it fails.
+    It fails if no session is given or if ``--yes`` is missing.
     """
     cli("archive", "--all")
     for words in (("--forget",), ("--forget", "Mine")):
@@ -185,7 +185,7 @@ def test_archive_all_continues_after_a_failure(
 ) -> None:
     """If one session cannot be archived, ``archive --all`` archives the others and exits with code 1.
 
-    It prints the failure and a remedy. If all sessions fail, it prints the remedy once.
+    It prints the failure and a remedy. If every session fails, it prints the remedy only once.
     """
     folder = config_home.config / "resume-hooks" / "vault" / SESSION
     folder.mkdir(parents=True)
@@ -202,7 +202,7 @@ def test_archive_all_continues_after_a_failure(
 
 
 def test_a_purge_leaves_the_vault(old_session: Path, config_home: ConfigHome, cli: Cli) -> None:
-    """``install --remove --purge`` keeps the archived copies and reports that."""
+    """``install --remove --purge`` keeps the archived copies and says so."""
     cli("archive", "Mine")
     said = cli("install", "--remove", "--purge", "--yes").stdout
     assert (
@@ -219,7 +219,7 @@ LARGE_OUTPUT = "".join(f"line {number} of a report\n" for number in range(30_000
 
 @pytest.fixture
 def session_with_large_output(config_home: ConfigHome) -> Path:
-    """Write a session with a large tool output, which is in the result and in ``toolUseResult``."""
+    """Write a session in which a large tool output appears twice: in the result and in ``toolUseResult``."""
     rows = [
         user("what does the report say?", uuid="a"),
         tool_use("toolu_1", uuid="b", parent="a"),
@@ -299,7 +299,7 @@ def test_a_session_that_the_client_just_deleted_is_found(
 ) -> None:
     """``sessions``, ``restore`` and ``archive --forget`` find a session that the client has just deleted.
 
-    A link has preserved the session's file.
+    The session's file still exists because a link preserves it.
     """
     lost = time.time() - 17 * 60 * 60
     path = Path(

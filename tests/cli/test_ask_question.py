@@ -1,4 +1,4 @@
-"""An ambiguous locator leads to a question on a terminal, and to an error elsewhere."""
+"""Tests of an ambiguous locator, which leads to a question on a terminal and otherwise to an error."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def command_on_terminal(home: ConfigHome, *words: str) -> Iterator[pexpect.spawn
 
 
 def output_and_exit_code(process: pexpect.spawn[str]) -> tuple[str, int | None]:
-    """Wait until the command ends, and return the rest of its output and its exit code."""
+    """Wait for the command to end, and return the rest of its output and its exit code."""
     process.expect(pexpect.EOF)
     text = str(process.before)
     process.close()
@@ -95,7 +95,7 @@ def test_an_invalid_answer_repeats_the_question(config_home: ConfigHome) -> None
 
 @pytest.mark.parametrize("how", ["q", "ctrl-c", "ctrl-d"])
 def test_leaving_a_question_does_nothing(config_home: ConfigHome, how: str) -> None:
-    """``q``, Ctrl+C and Ctrl+D leave the question: the verb does not run, and the exit code is 130."""
+    """``q``, Ctrl+C and Ctrl+D leave the question without running the verb. The exit code is 130."""
     with command_on_terminal(config_home, "info", "parser") as process:
         process.expect("Number, or q to leave")
         if how == "q":
@@ -125,7 +125,7 @@ def test_verbs_ask_about_an_ambiguous_session(config_home: ConfigHome, words: li
 
 
 def test_a_question_does_not_go_to_stdout(config_home: ConfigHome, tmp_path: Path) -> None:
-    """If stdout is a file, the question is shown on the terminal, and the file has only the output."""
+    """If stdout is a file, the question still appears on the terminal, and the file gets only the output."""
     caught = tmp_path / "out"
     script = f"exec {sys.executable} -m resume_hooks info parser > {caught}"
     environ = {**os.environ, "PYTHONPATH": str(REPO / "src"), **config_home.environ}
@@ -141,7 +141,8 @@ def test_candidates_are_listed_without_a_terminal(
 ) -> None:
     """Without a terminal, an ambiguous locator is an error that lists the candidates, newest first.
 
-    The exit code is 2. The list has a limit, and counts the candidates beyond it.
+    The exit code is 2. The list is limited, and the error states how many candidates are not
+    listed.
     """
     found = document("lineage", "0000", code=2)["error"]["candidates"]
     assert [row["session_id"] for row in found] == [session_id(1), session_id(2)]

@@ -1,4 +1,4 @@
-"""Shells complete verbs, options and sessions, and never run the text of a title."""
+"""Tests of shell completion: of verbs, options and sessions, without running commands in titles."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ TIMEOUT_SECONDS = 20.0
 
 @pytest.fixture
 def completion_folder(config_home: ConfigHome) -> Path:
-    """Write two sessions and a program ``resume-hooks``, and return their folder.
+    """Write two sessions and a program ``resume-hooks``, and return the folder that contains the program.
 
-    One of the sessions has a title with shell commands.
+    One of the sessions has a title that contains shell commands.
     """
     folder = config_home.root / "work"
     (folder / "bin").mkdir(parents=True)
@@ -95,7 +95,7 @@ class Shell:
         self._child.send("\x15")  # Ctrl+U
 
     def _wait_for_prompt(self) -> None:
-        """Wait until the shell shows its prompt, because it may lose keys that are typed earlier."""
+        """Wait until the shell shows its prompt, because it may lose keys that arrive earlier."""
         with contextlib.suppress(pexpect.TIMEOUT):
             while True:
                 self._child.read_nonblocking(4096, timeout=0.5)
@@ -109,7 +109,7 @@ class Shell:
 def shell(
     request: pytest.FixtureRequest, config_home: ConfigHome, completion_folder: Path
 ) -> Iterator[Shell]:
-    """Return each kind of shell."""
+    """Return an interactive shell. Each test runs with every supported kind of shell."""
     started = Shell(request.param, config_home, completion_folder)
     yield started
     started.close()
@@ -151,7 +151,7 @@ def test_bash_completes_an_id_with_its_title(
 ) -> None:
     """Bash completes ids, paths, settings and options.
 
-    If several sessions match, each completion also has the session's title.
+    If several sessions match, each completion also contains the session's title.
     """
     assert completions(config_home, completion_folder, "resume-hooks lin") == ["plain,lineage"]
     assert completions(config_home, completion_folder, "resume-hooks read 1a2") == [
@@ -182,7 +182,7 @@ def test_bash_completes_an_id_with_its_title(
 def test_verbs_complete_the_id_of_a_session(
     config_home: ConfigHome, completion_folder: Path
 ) -> None:
-    """Seven verbs that need a session complete its id."""
+    """Seven verbs that work on a session complete its id."""
     for verb in ("trim", "handoff", "delete", "rename", "fsck", "lineage", "info"):
         assert completions(config_home, completion_folder, f"resume-hooks {verb} 1a2") == [
             "plain,1a2b3c4d"
@@ -192,7 +192,7 @@ def test_verbs_complete_the_id_of_a_session(
 def test_completion_is_limited_in_number_and_time(
     config_home: ConfigHome, completion_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At most 40 of 300 sessions are completed, and without titles if reading titles takes too long."""
+    """A completion lists at most 40 of 300 sessions, and omits titles if reading them takes too long."""
     for number in range(300):
         other = session_id(0x2000_0000 + number)
         rows = [{**row, "cwd": str(completion_folder)} for row in conversation(3, session_id=other)]

@@ -1,4 +1,4 @@
-"""``config`` shows settings with their sources, and stores a setting."""
+"""Tests of ``config``, which shows settings with their sources and stores a setting."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_config_stores_a_setting(document: Document) -> None:
 def test_config_vault_reports_waiting_copies_and_removed_links(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``config vault`` reports when the waiting copies will be made.
+    """``config vault`` reports when the copies that wait for the user's answer will be made.
 
     ``config vault off`` first counts the files that only links preserve.
     """
@@ -104,9 +104,9 @@ def test_triggers_off_accepts_every_name_of_a_trigger(document: Document, cli: C
 def test_a_former_setting_is_ignored_with_a_warning(
     config_home: ConfigHome, document: Document, key: str
 ) -> None:
-    """A setting that no longer exists is ignored in the file with a warning.
+    """If the settings file contains a setting that no longer exists, ``config`` warns and ignores it.
 
-    ``config`` refuses to store it.
+    ``config`` also refuses to store such a setting.
     """
     path = config_home.config / "resume-hooks" / "settings.json"
     path.parent.mkdir()
@@ -118,7 +118,7 @@ def test_a_former_setting_is_ignored_with_a_warning(
 
 
 def test_a_former_setting_of_the_environment_is_reported(cli: Cli) -> None:
-    """``config`` and ``doctor`` report a variable of a setting that no longer exists."""
+    """If a variable sets a setting that no longer exists, ``config`` and ``doctor`` report the variable."""
     said = f"threshold (environment) is ignored: {FORMER_SETTINGS['threshold']}."
     given = {"RESUME_HOOKS_THRESHOLD": "500"}
     assert said in cli("config", environ=given).stderr.decode()
@@ -147,7 +147,7 @@ def test_config_explains_when_a_new_limit_takes_effect(cli: Cli) -> None:
 
 
 def test_config_compaction_warns_if_a_policy_disables_it(config_home: ConfigHome, cli: Cli) -> None:
-    """``config compaction`` warns if a policy on this machine disables the setting, and stores it."""
+    """If a policy on this machine disables the setting, ``config compaction`` warns but still stores it."""
     assert b"no effect" not in cli("config", "compaction", "24k").stderr
     (config_home.config / "remote-settings.json").write_text('{"permissions": {}}')
     assert b"compaction has no effect here" in cli("config", "compaction", "trim").stderr

@@ -1,4 +1,7 @@
-"""``info``, ``resume`` and ``sessions`` show the same context size, and why it is an estimate."""
+"""Tests that ``info``, ``resume`` and ``sessions`` show the same context size.
+
+If the size is an estimate, they also show the reason.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,9 @@ PADDING_RECORD: Record = {
 OLD_CLIENT = "2.1.23"
 """Version of a client that cleared old outputs and wrote links to records that do not exist."""
 
-BASE_TOKENS = 30_000  # Number of tokens in the first request of these sessions, without the prompt.
+BASE_TOKENS = (
+    30_000  # Number of tokens in the first request of these sessions, not counting the prompt.
+)
 
 
 def first_turn() -> list[Record]:
@@ -56,7 +61,7 @@ def turn_after(parent: str) -> list[Record]:
 
 
 def records_with_cleared_output() -> list[Record]:
-    """Return a session with two outputs of about 40,000 tokens. The client has cleared one of them."""
+    """Return a session with two outputs of about 40,000 tokens each, one of which the client has cleared."""
     output = "a line of output\n" * 9_400
     return [
         *first_turn(),
@@ -81,7 +86,7 @@ def context_sizes_of_verbs(home: ConfigHome, cli: Cli, records: Sequence[Record]
 
 
 def records_of_old_client(records: Sequence[Record], padding_at: int = 0) -> list[Record]:
-    """Return the records as an old client writes them, with optional padding around the middle."""
+    """Return the records as an old client writes them, with optional padding."""
     rows = []
     for record in records:
         rows.append(record | {"version": OLD_CLIENT} if "version" in record else record)
@@ -109,9 +114,9 @@ RECORDS_WITH_BROKEN_LINK = [
 def test_records_before_a_broken_link_are_not_counted(
     config_home: ConfigHome, cli: Cli, records: list[Record]
 ) -> None:
-    """Records before a broken link are not counted, because a resume does not send them.
+    """The context size does not include records before a broken link, because a resume does not send them.
 
-    The last request still counted them.
+    The last request still included them.
     """
     told = context_sizes_of_verbs(config_home, cli, records)
     assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, MISSING_BEGINNING)] * 3
@@ -123,9 +128,9 @@ def test_records_before_a_broken_link_are_not_counted(
 
 
 def test_outputs_cleared_by_an_old_client_are_counted(config_home: ConfigHome, cli: Cli) -> None:
-    """Outputs that an old client cleared are counted, because a resume sends them again.
+    """The context size includes outputs that an old client cleared, because a resume sends them again.
 
-    The last request did not contain them.
+    The last request did not include them.
     """
     told = context_sizes_of_verbs(
         config_home, cli, records_of_old_client(records_with_cleared_output(), 7)
@@ -136,9 +141,9 @@ def test_outputs_cleared_by_an_old_client_are_counted(config_home: ConfigHome, c
 
 
 def test_uncounted_thinking_makes_the_size_an_estimate(config_home: ConfigHome, cli: Cli) -> None:
-    """If the last request did not count some thinking, the size is an estimate.
+    """If the last request did not count some of the thinking, the context size is an estimate.
 
-    A resume may send this thinking. If the last request counted it, the size is exact.
+    A resume may send this thinking. If the last request counted all thinking, the size is exact.
     """
     thought = {"type": "thinking", "thinking": "x" * 40_000, "signature": "s"}
     records = [

@@ -1,4 +1,4 @@
-"""``delete`` asks before it deletes, reports dependent sessions, and ``restore`` reverts it."""
+"""Tests of ``delete``: it asks first and reports dependent sessions, and ``restore`` reverts it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ def test_other_verbs_suggest_restoring_a_deleted_session(
 def test_restore_prefers_an_exact_title(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``restore`` prefers an exact title in the vault to a part of a title in the trash."""
+    """``restore`` prefers a session in the vault with exactly this title to one in the trash.
+
+    The title of the session in the trash only contains the typed title.
+    """
     for number, title in ((SESSION, "Mine and more"), (CHILD_ID, "Mine")):
         write_session(
             config_home.project(),
@@ -94,9 +97,9 @@ def test_restore_prefers_an_exact_title(
 def test_a_deleted_session_is_listed_and_restored(
     old_parent: Path, cli: Cli, document: Document
 ) -> None:
-    """``restore`` without a session lists the deleted session, and with its title restores it.
+    """``restore`` without a session lists the deleted session; ``restore`` with its title restores it.
 
-    While the session is deleted, ``lineage`` of its child shows that the file is missing.
+    While the session is deleted, its child's ``lineage`` shows that the file is missing.
     """
     before = old_parent.read_bytes()
     data = document("delete", "Mine", "--yes")["data"]
@@ -123,7 +126,10 @@ def test_a_deleted_session_is_listed_and_restored(
 
 
 def test_delete_asks_for_confirmation(old_parent: Path, config_home: ConfigHome) -> None:
-    """``delete`` asks first and shows the session's title, age and descendants. Enter means no."""
+    """``delete`` asks for confirmation and shows the session's title, age and descendants.
+
+    If the user only presses Enter, nothing is deleted.
+    """
     terminal = command_on_terminal(config_home, "delete", SESSION)
     for words in (
         "Mine",
@@ -164,7 +170,7 @@ def test_interrupting_the_question_deletes_nothing(
 def test_empty_trash_asks_and_removes_entries(
     old_parent: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``delete --empty-trash`` asks first, and ``--older-than`` limits it to older deletions."""
+    """``delete --empty-trash`` asks for confirmation, and ``--older-than`` spares recent deletions."""
     assert b"nothing in the trash" in cli("delete", "--empty-trash", "--yes").stdout
     cli("delete", SESSION, "--yes")
     assert (
@@ -185,9 +191,9 @@ def test_empty_trash_asks_and_removes_entries(
 def test_delete_refuses_an_open_session_without_force(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """``delete`` refuses an open session, but ``delete --force`` moves it to the trash.
+    """``delete`` refuses to delete an open session, but ``delete --force`` moves it to the trash.
 
-    ``--dry-run`` shows why the session counts as open.
+    ``--dry-run`` shows why ``delete`` considers the session open.
     """
     write_session(config_home.project(), SESSION, conversation(1))
     assert document("delete", SESSION, "--yes", code=1)["error"]["code"] == "session-open"
@@ -198,7 +204,7 @@ def test_delete_refuses_an_open_session_without_force(
 def test_restore_of_an_unknown_id_suggests_a_list(old_parent: Path, document: Document) -> None:
     """If ``restore`` does not find the session, it suggests ``restore --list``.
 
-    If there is no deleted and no archived session, it suggests ``sessions``.
+    If there are no deleted and no archived sessions, it suggests ``sessions`` instead.
     """
     unknown = document("restore", "abcdef12", code=1)["error"]
     assert unknown["message"].endswith("'abcdef12': both are empty")
@@ -228,7 +234,7 @@ def test_doctor_shows_the_trash(old_parent: Path, cli: Cli, document: Document) 
 def test_an_error_suggests_restoring_a_deleted_original(
     old_parent: Path, config_home: ConfigHome, document: Document
 ) -> None:
-    """If a placeholder's original session is in the trash, the error names the command to restore it."""
+    """If a placeholder's original is in a deleted session, the error names the ``restore`` command."""
     record = user("shortened", uuid="x") | Origin(SESSION, str(old_parent), "r0", 0).trim_fields(0)
     assert "restore" not in OriginalFinder(config_home.where).describe_original_location(record)
     document("delete", SESSION, "--yes")
@@ -259,7 +265,7 @@ def test_control_characters_of_a_title_are_not_printed(config_home: ConfigHome, 
 
 
 def test_the_receipt_of_a_delete_names_the_copy(old_parent: Path, cli: Cli) -> None:
-    """``delete`` prints the file, the project, and the command that restores exactly this deletion."""
+    """``delete`` prints the file, the project, and a command that restores exactly this deletion."""
     told = cli("delete", SESSION, "--yes").stdout.decode()
     assert str(old_parent) in told
     assert "/home/user/proj" in told
@@ -271,7 +277,8 @@ def test_each_deletion_of_a_session_can_be_restored(
 ) -> None:
     """If a session was deleted twice, ``restore`` lists both deletions, newest first.
 
-    If a session with this id exists again, the error names the commands that replace it.
+    If a session with the same id exists again, the error names the commands that replace this
+    session.
     """
     document("delete", SESSION, "--yes")
     write_session(
@@ -298,10 +305,10 @@ def test_each_deletion_of_a_session_can_be_restored(
 def test_a_stray_folder_in_the_trash_is_reported(
     old_parent: Path, cli: Cli, document: Document
 ) -> None:
-    """``restore``, ``doctor`` and ``--empty-trash`` report folders in the trash that are no deletions.
+    """``restore``, ``doctor`` and ``--empty-trash`` report folders in the trash that are not deletions.
 
-    ``--empty-trash`` removes partly removed folders; with ``--damaged`` it removes unknown ones
-    too.
+    ``--empty-trash`` finishes the removal of folders that were only partly removed. With
+    ``--damaged`` it also removes folders of unknown origin.
     """
     kept = Path(document("delete", SESSION, "--yes")["data"]["session"]["kept_in"])
     half = kept.parent / "2026-01-01T00-00-00.000Z.gone"

@@ -1,4 +1,4 @@
-"""``doctor`` on the command line: findings, and the data for a bug report."""
+"""Tests of ``doctor`` on the command line: its findings, and the data for a bug report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tests.cli.conftest import Cli, Document
 
 
 def test_doctor_prints_the_bug_report(cli: Cli, document: Document) -> None:
-    """``doctor --bundle`` prints the bug report as JSON. With ``--json``, the document contains it."""
+    """``doctor --bundle`` prints the bug report as JSON.
+
+    With ``--json``, it prints a document that contains the report.
+    """
     printed = cli("doctor", "--bundle")
     assert printed.returncode == 0
     assert set(json.loads(printed.stdout)) == set(BugReport.model_fields)
@@ -40,7 +43,7 @@ def test_doctor_writes_a_private_bug_report(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_every_finding_has_a_distinct_code(cli: Cli) -> None:
-    """The findings of ``doctor`` have different codes, and each problem has a remedy."""
+    """Every finding of ``doctor`` has a different code, and every problem has a remedy."""
     done = cli("doctor", "--json")
     findings = json.loads(done.stdout)["data"]["findings"]
     assert done.returncode == 1  # No client is on PATH.

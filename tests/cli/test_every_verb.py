@@ -1,4 +1,7 @@
-"""Every verb rejects invalid words with one sentence and exit code 2, and its dry run writes nothing."""
+"""Tests that run every verb.
+
+Invalid words cause one error sentence and exit code 2, and a dry run writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -142,12 +145,18 @@ INVALID_COMMANDS = [
     (f"rename {ID} --tag \u200b", ""),
     ("rename --tag x", ""),
 ]
-"""Invalid command lines, each with words of the error message, or "" for a message of click."""
+"""Invalid command lines, each with a part of the error message.
+
+The part is "" if the error message comes from click.
+"""
 
 
 @pytest.fixture
 def old_session_home(config_home: ConfigHome) -> ConfigHome:
-    """Write an old session with two turns, a call and its result (lines 0 to 6), and return the home."""
+    """Write an old session with two turns, a call and its result, and return the home.
+
+    The session's file has the lines 0 to 6.
+    """
     call = (
         tool_use("c", uuid="c1", parent="r3", ts=5),
         tool_result("c", uuid="c2", parent="c1", ts=6),
@@ -158,7 +167,7 @@ def old_session_home(config_home: ConfigHome) -> ConfigHome:
 
 
 def home_state(old_session_home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
-    """Return the time and the content of every path in the home."""
+    """Return the modification time and the content of each path in the home."""
     return {
         path: (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
         for path in old_session_home.root.rglob("*")
@@ -173,7 +182,7 @@ def home_state(old_session_home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
 def test_invalid_words_are_a_usage_error(
     old_session_home: ConfigHome, cli: Cli, document: Document, line: str, said: str
 ) -> None:
-    """Invalid words cause one error sentence with exit code 2, and nothing is written."""
+    """Invalid words cause one error sentence and exit code 2, and the verb writes nothing."""
     verb, *words = shlex.split(line)
     before = home_state(old_session_home)
     done = cli(verb, *words)

@@ -1,4 +1,4 @@
-"""``fork`` on the command line: its cut, its folder, its receipt, and its errors."""
+"""Tests of ``fork`` on the command line: its cut, its folder, its receipt, and its errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from tests.search.index.probe import uuid_of_text
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """Write a session with two turns, a call and its result (lines 0 to 6), and return its path."""
+    """Write a session with two turns, a call and its result, and return its path.
+
+    The session's file has the lines 0 to 6.
+    """
     rows = [
         *conversation(2),
         tool_use("c", uuid=uuid_of_text(1), parent="r3", ts=5),
@@ -77,7 +80,10 @@ def test_a_fork_ends_at_the_given_position(document: Document, parent: Path, nam
 
 
 def test_a_fork_reports_a_moved_cut(document: Document, cli: Cli, parent: Path) -> None:
-    """``fork`` moves a cut that would split a tool call, and reports it in the document and on stderr."""
+    """If a cut would split a tool call, ``fork`` moves the cut.
+
+    It reports this in the document and on stderr.
+    """
     found = document("fork", SESSION, "--at", uuid_of_text(1))
     assert found["data"]["cut"]["moved"] is True
     assert found["warnings"] == [
@@ -89,9 +95,9 @@ def test_a_fork_reports_a_moved_cut(document: Document, cli: Cli, parent: Path) 
 
 
 def test_fork_at_a_reference_needs_no_session(document: Document, parent: Path) -> None:
-    """``fork --at REFERENCE`` needs no session, because the reference names it.
+    """``fork --at REFERENCE`` needs no session argument, because the reference names the session.
 
-    A different session is refused.
+    If a different session is given too, ``fork`` refuses.
     """
     assert document("fork", "--at", f"{SESSION}:1")["data"]["parent_session_id"] == SESSION
     write_session(parent.parent, session_id(7), [user("another", uuid="x")])
@@ -102,9 +108,9 @@ def test_fork_at_a_reference_needs_no_session(document: Document, parent: Path) 
 def test_a_fork_can_have_another_home(
     document: Document, cli: Cli, parent: Path, tmp_path: Path
 ) -> None:
-    """``fork --home`` and ``fork --here`` write the fork for another folder.
+    """``fork --home`` and ``fork --here`` make a fork that belongs to a different folder.
 
-    The printed command first changes to this folder.
+    The printed command first changes to that folder.
     """
     new = tmp_path / "new home"
     new.mkdir()
@@ -123,9 +129,9 @@ def test_a_fork_can_have_another_home(
 def test_the_default_session_is_the_parent_of_an_empty_child(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """If the newest session is a child without a prompt, the default is its parent.
+    """If the newest session is a child without a prompt, its parent is the default session.
 
-    A notice reports that.
+    A notice tells the user so.
     """
     rows = [{**record, "cwd": str(config_home.root / "here")} for record in conversation(2)]
     write_session(config_home.project(str(config_home.root / "here")), SESSION, rows)

@@ -1,4 +1,4 @@
-"""``fsck`` prints text or a document, and its exit code tells whether a session is broken."""
+"""Tests of ``fsck``: its text, its document, and its exit code, which tells if a session is broken."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def test_fsck_describes_a_defect(config_home: ConfigHome, cli: Cli) -> None:
 
 
 def test_notes_do_not_make_a_session_broken(config_home: ConfigHome, cli: Cli) -> None:
-    """``fsck`` only counts harmless records of the client, and exits with code 0.
+    """For harmless records of the client, ``fsck`` prints only their number and exits with code 0.
 
-    ``--json`` lists them.
+    With ``--json``, it lists these records.
     """
     write_broken_session("closed during a tool call", config_home)
     done = cli("fsck", SESSION)
@@ -101,9 +101,9 @@ def test_fsck_json_lists_every_finding(
 def test_fsck_limits_the_findings_of_a_kind(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``fsck`` prints the first few findings of a kind and the number of the others.
+    """``fsck`` prints the first few findings of each kind and the number of further ones.
 
-    ``--json`` lists more.
+    With ``--json``, it lists more of them.
     """
     records = [{**record, "sessionId": "another"} for record in conversation(MAX_LISTED_FINDINGS)]
     path = Path(write_session(config_home.project(), SESSION, records))
@@ -120,9 +120,9 @@ def test_fsck_limits_the_findings_of_a_kind(
 def test_fsck_all_prints_one_line_for_each_broken_session(
     config_home: ConfigHome, cli: Cli
 ) -> None:
-    """``fsck --all`` prints one line for each broken session, and totals at the end.
+    """``fsck --all`` prints one line for each broken session, and the totals at the end.
 
-    It continues after a session that cannot be read.
+    If a session cannot be read, it continues with the next one.
     """
     write_broken_session("bricked by a thinking signature", config_home, 1)
     write_broken_session("a block of NULs", config_home, 2)
@@ -166,9 +166,9 @@ If the tests run as root, the program switches to another user after all imports
 def test_verbs_report_folders_that_cannot_be_listed(
     mode: int, fork_server: ForkServer, tmp_path: Path
 ) -> None:
-    """Verbs report folders that they cannot list, as text and in documents, and exit with code 1.
+    """If verbs cannot list a folder, they report it, as text and in documents, and exit with code 1.
 
-    If a session is not found, the error mentions that it may be in such a folder.
+    If a session is not found, the error says that it may be in a folder that cannot be listed.
     """
     (script := tmp_path / "hidden.py").write_text(PROGRAM_AS_ANOTHER_USER)
 
@@ -179,7 +179,7 @@ def test_verbs_report_folders_that_cannot_be_listed(
 
     with (
         tempfile.TemporaryDirectory() as root
-    ):  # The other user has no access to the tests' own folder, so this folder is outside.
+    ):  # The folder is outside the tests' own folder, to which the other user has no access.
         os.chmod(root, 0o755)
         home = ConfigHome(
             Path(root), Path(root, "config"), {"HOME": root, "CLAUDE_CONFIG_DIR": f"{root}/config"}
@@ -248,7 +248,7 @@ def test_repair_writes_a_clean_child(config_home: ConfigHome, cli: Cli, document
 
 
 def test_repair_prints_a_receipt_and_lost_contents(config_home: ConfigHome, cli: Cli) -> None:
-    """``fsck --repair`` prints a receipt, and then the contents that the child lacks."""
+    """``fsck --repair`` prints a receipt and then a list of the contents that are missing in the child."""
     write_broken_session("a line of garbage", config_home)
     lines = cli("fsck", SESSION, "--repair").stdout.decode().splitlines()
     assert lines[0].startswith("wrote ")
@@ -259,14 +259,14 @@ def test_repair_prints_a_receipt_and_lost_contents(config_home: ConfigHome, cli:
 
 
 def test_a_dry_run_of_a_repair_writes_nothing(config_home: ConfigHome, document: Document) -> None:
-    """``fsck --repair --dry-run`` prints a receipt without a child, and writes nothing."""
+    """``fsck --repair --dry-run`` prints a receipt that names no child, and writes nothing."""
     write_broken_session("history lost: the parent is not in the file", config_home)
     child = document("fsck", SESSION, "--repair", "--dry-run")["data"]["repair"]
     assert (child["written"], child["session_id"], child["file"]) == (False, "", "")
 
 
 def test_repair_of_a_clean_session_writes_nothing(config_home: ConfigHome, cli: Cli) -> None:
-    """``fsck --repair`` reports that a clean session needs no repair, and writes nothing."""
+    """For a clean session, ``fsck --repair`` says that no repair is needed and writes nothing."""
     write_session(config_home.project(), SESSION, VALID_RECORDS)
     done = cli("fsck", SESSION, "--repair")
     assert (done.returncode, done.stdout.decode()) == (0, f"{SESSION}: clean, nothing to repair\n")

@@ -1,4 +1,4 @@
-"""Handoffs of handoffs, and handoffs with a large opening."""
+"""Tests of handoffs made from the children of handoffs, and of handoffs with a large opening."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def digest_of_file(path: str | Path, home: ConfigHome) -> Digest:
 
 
 def continue_child(child: str, talk: Talk) -> None:
-    """Append records to a child, as a client does. The first record follows the child's card."""
+    """Append records to a child, as a client does, starting after the child's card."""
     for record in talk.records:
         record["timestamp"] = f"2999{record['timestamp'][4:]}"
     talk.records[0]["parentUuid"] = (
@@ -61,7 +61,10 @@ def continue_child(child: str, talk: Talk) -> None:
 
 @pytest.fixture
 def fifth_handoff(config_home: ConfigHome, document: Document) -> Path:
-    """Return the last of five successive handoffs, each with a few messages of its own."""
+    """Return the last of five handoffs, each made from the child of the previous one.
+
+    Each child has a few messages of its own.
+    """
     talk = Talk()
     for text in FIRST_PROMPTS:
         talk.prompt(text).says(f"I did as you said: {text}")
@@ -80,9 +83,9 @@ def fifth_handoff(config_home: ConfigHome, document: Document) -> Path:
 def test_a_digest_has_every_message_of_all_generations(
     config_home: ConfigHome, fifth_handoff: Path
 ) -> None:
-    """The digest of a fifth handoff has each prompt of the first session once, in order.
+    """The digest of a fifth handoff contains each prompt of the first session exactly once, in order.
 
-    The reference of each prompt names its own session and line.
+    The reference after each prompt names the session and line in which the prompt was written.
     """
     found = digest_of_file(fifth_handoff, config_home)
     of_first = [message for message in found.talk if message.ref.startswith(SESSION)]
@@ -112,7 +115,7 @@ def test_a_digest_does_not_need_the_ancestors_files(
 def test_an_opening_is_not_quoted_in_the_next_digest(
     config_home: ConfigHome, fifth_handoff: Path
 ) -> None:
-    """A digest does not take messages from an opening, which already quotes them."""
+    """A digest contains no messages from an opening, because an opening only quotes older messages."""
     found = digest_of_file(fifth_handoff, config_home)
     shown = format_opening(found, convert_tokens_to_characters(48_000)).text
     assert not any(metadata_records.DIGEST_BEGINNING in message.text for message in found.talk)
@@ -123,7 +126,7 @@ def test_an_opening_is_not_quoted_in_the_next_digest(
 
 
 def test_a_digest_marks_an_outdated_value(config_home: ConfigHome, fifth_handoff: Path) -> None:
-    """A message with an outdated value refers to the message with the new value."""
+    """If a message contains an outdated value, the digest refers to the message with the new value."""
     found = digest_of_file(fifth_handoff, config_home)
     (old,) = [message for message in found.talk if message.text == FIRST_PROMPTS[1]]
     (new,) = [
@@ -140,7 +143,10 @@ def test_a_digest_marks_an_outdated_value(config_home: ConfigHome, fifth_handoff
 
 
 def test_the_digest_of_a_0_2_0_child_has_old_and_new_prompts(config_home: ConfigHome) -> None:
-    """A child of version 0.2.0 has a digest in an old format, whose messages precede the child's own."""
+    """The digest of a child made by version 0.2.0 contains the parent's prompts and then the child's own.
+
+    The child's opening contains the parent's prompts in an older format.
+    """
     path = Talk().prompt("go").says("ok").write(config_home)
     plan = agents.plan_fresh(
         session_file(str(path)), config_home.where, kind="handoff", contents=ChildContents(Digest())
@@ -199,7 +205,10 @@ def test_a_listing_shows_the_title_despite_a_large_opening(config_home: ConfigHo
 
 
 def test_an_existing_child_with_a_large_opening_is_found(config_home: ConfigHome) -> None:
-    """A handoff with the same next step and size is found again until it has a prompt."""
+    """A repeated handoff with the same next step and size finds the existing child.
+
+    This is true until the user types a prompt in the child.
+    """
     path, plan = plan_large_handoff(config_home)
     receipt = write_child(plan, config_home.where)
     parent = session_file(path)

@@ -1,4 +1,4 @@
-"""``handoff`` on the command line: the child's opening, its digest, and its files."""
+"""Tests of ``handoff`` on the command line: the child's opening, its digest, and its files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def project(config_home: ConfigHome) -> Path:
 
 @pytest.fixture
 def parent(config_home: ConfigHome, project: Path) -> Path:
-    """Write a titled session that ran a command."""
+    """Write a session with a title and a command, and return its path."""
     records = [
         *conversation(2),
         tool_use(
@@ -63,9 +63,9 @@ def parent(config_home: ConfigHome, project: Path) -> Path:
 def test_a_handoff_writes_only_a_child_with_the_digest(
     config_home: ConfigHome, document: Document, parent: Path, project: Path
 ) -> None:
-    """``handoff`` writes a child with the digest, and no file in the project's folder.
+    """``handoff`` writes only a child with the digest, and no other file in the project's folder.
 
-    The digest is in the child's opening and in a record of its own.
+    The digest is in the child's opening and in a separate record.
     """
     data = document("handoff", SESSION, "-n", "go on")["data"]
     assert data["documents"] == []
@@ -85,8 +85,8 @@ def test_a_repeated_handoff_names_the_existing_child(
 ) -> None:
     """A repeated ``handoff`` with the same next step writes nothing and names the existing child.
 
-    A new child is written for another next step, with ``--output-dir``, or after a prompt in the
-    child.
+    ``handoff`` writes a new child if the next step is different, if ``--output-dir`` is given, or
+    if the child already has a prompt.
     """
     first = document("handoff", SESSION, "-n", "go on")["data"]
     again = document("handoff", SESSION, "-n", "go on")
@@ -109,9 +109,9 @@ def test_a_repeated_handoff_names_the_existing_child(
 def test_handoff_print_shows_the_opening_of_a_child(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
-    """``handoff --print`` prints the opening of a child and writes nothing.
+    """``handoff --print`` prints the opening that a child would have, and writes nothing.
 
-    ``--full`` prints the whole digest.
+    ``handoff --print --full`` prints the whole digest.
     """
     before = home_state(config_home)
     text = cli("handoff", SESSION, "--print", "-n", "go on").stdout.decode()
@@ -140,7 +140,7 @@ def test_handoff_print_shows_the_opening_of_a_child(
 def test_a_new_task_inherits_files_and_commands(
     document: Document, parent: Path, config_home: ConfigHome
 ) -> None:
-    """``handoff --new-task`` keeps the list of commands, but no earlier request and no task list."""
+    """``handoff --new-task`` keeps the list of commands but drops the earlier requests and the task list."""
     tasks = config_home.config / "tasks" / SESSION
     tasks.mkdir(parents=True)
     (tasks / "1.json").write_text('{"id": "1", "subject": "the old list", "status": "pending"}')
@@ -161,7 +161,7 @@ def test_a_new_task_inherits_files_and_commands(
 
 
 def test_an_unknown_locator_is_suggested_as_a_next_step(cli: Cli, parent: Path) -> None:
-    """If the words after ``handoff`` match no session, the error suggests them as a next step."""
+    """If the words after ``handoff`` match no session, the error suggests using them as a next step."""
     done = cli("handoff", "do it's part")
     assert done.returncode != 0
     assert b"""resume-hooks handoff -n 'do it'"'"'s part'""" in done.stderr
@@ -234,7 +234,7 @@ def test_every_reference_in_an_opening_can_be_read(document: Document, parent: P
 def test_handoff_of_size_all_takes_no_next_step(
     document: Document, parent: Path, more: list[str]
 ) -> None:
-    """``handoff --size all`` with a next step fails, because the copy has no opening for it."""
+    """``handoff --size all`` fails if a next step is given, because the copy has no opening to put it in."""
     before = sorted(parent.parent.iterdir())
     error = document("handoff", SESSION, "--size", "all", *more, code=2)["error"]
     assert "which has no opening" in error["message"]
@@ -260,7 +260,7 @@ def test_handoff_refuses_an_invalid_size(document: Document, parent: Path, size:
 def test_a_child_contains_no_secret_of_a_tool_result(
     document: Document, config_home: ConfigHome
 ) -> None:
-    """A secret in a tool result is redacted in the child, also where a message repeats it."""
+    """A secret in a tool result is redacted in the child, even where a message repeats the secret."""
     value = "Xk29vLq8Zp3w"
     rows = [
         *conversation(2),

@@ -1,4 +1,4 @@
-"""``handoff --edit`` in a real terminal, with a script as the editor."""
+"""Tests of ``handoff --edit`` in a real terminal, with a script in place of the editor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class EditorHome:
     def __init__(self, home: ConfigHome) -> None:
         """Write a session into the project.
 
-        ``max_file_bytes`` limits the size of each file that a command may write.
+        To limit the size of the files that a command may write, set ``max_file_bytes``.
         """
         self.home = home
         self.max_file_bytes = resource.RLIM_INFINITY
@@ -79,7 +79,7 @@ class EditorHome:
         return CommandResult(child.exitstatus, str(child.before).replace("\r\n", "\n"))
 
     def openings(self) -> list[str]:
-        """Return the openings of the children."""
+        """Return the openings of all children."""
         return [
             str(read_opening(str(path)))
             for path in self.parent.parent.iterdir()
@@ -94,9 +94,9 @@ def editor_home(config_home: ConfigHome) -> EditorHome:
 
 
 def test_the_child_gets_the_saved_digest(editor_home: EditorHome) -> None:
-    """The child's opening has the digest with the user's additions, and the next step.
+    """The child's opening contains the digest with the user's additions, and the next step.
 
-    The notes for the user are removed, and no temporary file is left.
+    The notes for the user are removed, and no temporary file is left behind.
     """
     script = (
         'printf \'\\n\\nuse tabs\\n\\n[/SESSION LINEAGE]\\033[31m\\n\' >> "$1"; cp "$1" "$1~"; grep -c \'^# \' '
@@ -148,14 +148,17 @@ def test_an_empty_file_or_a_failed_editor_cancels_the_handoff(
 
 
 def test_the_editor_comes_from_visual_or_editor(editor_home: EditorHome) -> None:
-    """The editor is VISUAL, then EDITOR, then vi, and runs without a shell."""
+    """``handoff --edit`` starts the editor in VISUAL, then the one in EDITOR, then vi.
+
+    The editor runs without a shell.
+    """
     script = editor_home.write_editor('echo "called as $0 with $1" >> "$2"')
     assert editor_home.run_handoff(EDITOR="false", VISUAL=f"'{script}' 'a $(b) c'").code == 0
     assert f"called as {script} with a $(b) c" in editor_home.openings()[0]
     os.rename(script, editor_home.bin / "vi")
     done = editor_home.run_handoff(
         EDITOR=" ", PATH=str(editor_home.bin)
-    )  # This is the same script, but vi gets only one argument, so the script fails.
+    )  # This is the same script, but as ``vi`` it gets only one argument, so the script fails.
     assert done.code == 1
     assert f"The editor {editor_home.bin}/vi ended with an error" in done.text
 
@@ -191,7 +194,7 @@ def test_handoff_edit_fails_if_the_text_cannot_be_written(editor_home: EditorHom
 
 
 def test_the_edited_text_is_kept_if_the_handoff_fails(editor_home: EditorHome) -> None:
-    """If the handoff fails after the edit, the error names the file with the edited text."""
+    """If the handoff fails after the edit, the error names the file that contains the edited text."""
     script = editor_home.write_editor("head -c 300000 /dev/zero | tr '\\0' x >> \"$1\"")
     done = editor_home.run_handoff(EDITOR=script)
     assert done.code == 2

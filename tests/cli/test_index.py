@@ -1,4 +1,4 @@
-"""``doctor --index`` updates, reads and rebuilds the search index."""
+"""Tests of ``doctor --index``, which updates, reports and rebuilds the search index."""
 
 from __future__ import annotations
 

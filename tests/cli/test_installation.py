@@ -1,4 +1,7 @@
-"""``install`` and ``install --remove`` run or print the client's commands, and change no session."""
+"""Tests of ``install`` and ``install --remove``.
+
+Both run the client's commands, or print them if there is no client. They change no session.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,7 @@ def test_install_reports_a_failure_of_the_client(
 def test_a_second_install_replaces_the_plugin_files(
     empty_path_folder: Path, config_folder: Path
 ) -> None:
-    """A second ``install`` replaces the plugin's files and removes files that are no longer in it."""
+    """A second ``install`` replaces the plugin's files and removes files that the plugin no longer has."""
     assert run(["install"]) == 0
     stale = config_folder / "resume-hooks" / "plugin" / "hooks" / "stale"
     stale.touch()
@@ -101,7 +104,7 @@ def test_a_second_install_replaces_the_plugin_files(
 def test_install_remove_lists_the_kept_files(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``install --remove`` names the state folder, and the command that removes it."""
+    """``install --remove`` names the state folder and the command that removes this folder."""
     write_fake_client(empty_path_folder)
     (config_folder / "resume-hooks").mkdir(mode=0o700)
     assert run(["install", "--remove"]) == 0
@@ -112,9 +115,10 @@ def test_install_remove_lists_the_kept_files(
 
 
 def write_installation(config_folder: Path, *folders: str) -> None:
-    """Write the files of an installation: ``folders`` in the state folder, and the client's own files.
+    """Write the files of an installation.
 
-    The client's files belong to the plugin, to another plugin, or to the model's shell.
+    ``folders`` are folders in the state folder. Other files are in the client's folders; they
+    belong to this plugin, to another plugin, or to the model's shell.
     """
     for name in folders:
         (config_folder / "resume-hooks" / name).mkdir(parents=True)
@@ -188,9 +192,9 @@ def test_install_remove_lists_each_kept_file_with_its_command(
 def test_a_purge_keeps_the_last_link_of_a_deleted_session(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str], gone: bool
 ) -> None:
-    """A purge keeps a link if the client has deleted the session and there is no copy.
+    """A purge keeps a link if the client has deleted the linked session and no copy of it exists.
 
-    A purge removes a link to an existing session.
+    If the session still exists, a purge removes the link.
     """
     write_fake_client(empty_path_folder)
     session = config_folder / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
@@ -211,7 +215,10 @@ def test_a_purge_keeps_the_last_link_of_a_deleted_session(
 
 
 def test_a_purge_removes_only_our_files(empty_path_folder: Path, config_folder: Path) -> None:
-    """A purge removes our files, but no sessions, unknown files or deleted sessions in the trash."""
+    """A purge removes only the plugin's files.
+
+    It keeps sessions, unknown files, and deleted sessions in the trash.
+    """
     write_fake_client(empty_path_folder)
     state = config_folder / "resume-hooks"
     (state / "pending").mkdir(parents=True)
@@ -250,7 +257,7 @@ def test_a_purge_removes_only_our_files(empty_path_folder: Path, config_folder: 
 def test_a_dry_run_of_a_purge_lists_the_removed_files(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``install --remove --purge --dry-run`` prints the same lists as the purge, and removes nothing."""
+    """``install --remove --purge --dry-run`` prints the same lists as a real purge but removes nothing."""
     log = write_fake_client(empty_path_folder)
     state = config_folder / "resume-hooks"
     (state / "pending").mkdir(parents=True)
@@ -301,7 +308,7 @@ def test_a_dry_run_without_purge_lists_the_state_folder(
 def test_a_purge_refuses_a_symlinked_state_folder(
     empty_path_folder: Path, config_folder: Path, tmp_path: Path
 ) -> None:
-    """A purge does not remove files in a state folder that is a link."""
+    """If the state folder is a symbolic link, a purge does not remove any files in it."""
     write_fake_client(empty_path_folder)
     target = tmp_path / "elsewhere"
     target.mkdir()
@@ -317,7 +324,7 @@ def test_a_purge_needs_a_confirmation(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A purge asks first. Without a terminal it fails, names ``--yes``, and removes nothing."""
+    """A purge asks for confirmation. Without a terminal it fails, suggests ``--yes``, and removes nothing."""
     write_fake_client(empty_path_folder)
     state = config_folder / "resume-hooks"
     state.mkdir(mode=0o700)
@@ -331,7 +338,7 @@ def test_a_purge_needs_a_confirmation(
 def test_a_foreign_plugin_folder_is_left_alone(
     empty_path_folder: Path, config_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``install`` refuses a folder ``plugin`` that is not ours, and a purge keeps it."""
+    """If the folder ``plugin`` is not the plugin's own, ``install`` refuses it and a purge keeps it."""
     write_fake_client(empty_path_folder)
     precious = config_folder / "resume-hooks" / "plugin" / "precious.txt"
     precious.parent.mkdir(parents=True)
@@ -345,7 +352,10 @@ def test_a_foreign_plugin_folder_is_left_alone(
 def test_install_remove_fails_if_the_plugin_is_not_installed(
     empty_path_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If the client cannot remove the plugin, ``install --remove`` prints its message and exits with 1."""
+    """If the client cannot remove the plugin, ``install --remove`` prints the client's message.
+
+    The exit code is 1.
+    """
     write_fake_client(empty_path_folder, code=1)
     assert run(["install", "--remove", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["data"]["ran"] is False

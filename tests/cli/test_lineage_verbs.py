@@ -1,4 +1,4 @@
-"""``lineage``, its options and aliases, and ``info``, as text and as documents."""
+"""Tests of ``lineage`` with its options and aliases, and of ``info``, as text and as documents."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FIRST_ID, SECOND_ID, THIRD_ID, LOST_ID = (session_id(n) for n in (1, 2, 3, 9))
 
 @pytest.fixture
 def home_with_lineage(config_home: ConfigHome) -> ConfigHome:
-    """Write three sessions with numbers in their ids.
+    """Write three sessions that are related to each other and have numbers in their ids.
 
-    Session 1 continues a lost original, session 2 is a trim of session 1, and ``/clear`` in session
-    2 started session 3.
+    Session 1 continues a session that no longer exists. Session 2 is a trim of session 1. Session 3
+    was started by ``/clear`` in session 2.
     """
     folder = config_home.project()
     for number, first in (
@@ -68,14 +68,14 @@ def test_lineage_lists_ancestors_oldest_first(
 
 
 def test_lineage_writes_nothing(home_with_lineage: ConfigHome, cli: Cli) -> None:
-    """``lineage`` does not archive an ancestor and writes nothing else."""
+    """``lineage`` writes nothing, and in particular does not archive an ancestor."""
     before = sorted(home_with_lineage.root.rglob("*"))
     assert cli("lineage", THIRD_ID).returncode == 0
     assert sorted(home_with_lineage.root.rglob("*")) == before
 
 
 def test_lineage_continued_omits_trims(home_with_lineage: ConfigHome, document: Document) -> None:
-    """``lineage --continued`` omits a trimmed session and links its child to its parent."""
+    """``lineage --continued`` omits a trimmed session and shows its child as a child of its parent."""
     rows = document("lineage", THIRD_ID, "--continued")["data"]["rows"]
     assert [row["session_id"] for row in rows] == [LOST_ID, FIRST_ID, THIRD_ID]
     assert rows[-1]["parent_session_id"] == FIRST_ID
@@ -126,9 +126,9 @@ def test_find_derived_tree_indents_children(home_with_lineage: ConfigHome, cli: 
 def test_find_derived_omits_a_superseded_handoff(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``find-derived`` omits a handoff if a session started by /clear continued it.
+    """If a session started by ``/clear`` has continued a handoff, ``find-derived`` omits the handoff.
 
-    ``--all`` lists it. After a new prompt in the handoff, it is listed again.
+    ``--all`` still lists it. After a new prompt in the handoff, ``find-derived`` lists it again.
     """
     folder, made = config_home.project(), "2026-01-31T09:30:30.000Z"
     line = {
@@ -161,7 +161,7 @@ def test_find_derived_omits_a_superseded_handoff(
 
 
 def test_a_tree_of_200_generations_is_readable(config_home: ConfigHome, cli: Cli) -> None:
-    """In a tree of 200 generations, the id of each session is still complete on one line."""
+    """In a tree of 200 generations, each session's id is still shown completely on one line."""
     for number in range(1, 201):
         first = (
             [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}]
@@ -196,7 +196,10 @@ def test_info_accepts_every_form_of_a_locator(
 def test_info_shows_counts_tokens_and_damage(
     home_with_lineage: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``info`` shows the numbers of records and unreadable lines, and the tokens in percent of the window."""
+    """``info`` shows the number of records and of unreadable lines, and the tokens.
+
+    It also shows the tokens as a percentage of the context window.
+    """
     path = home_with_lineage.project() / f"{THIRD_ID}.jsonl"
     with path.open("ab") as stream:
         stream.write(b'garbage\n{"type":"tag","tag":"mine"}\n')
@@ -245,6 +248,6 @@ def test_info_counts_unanswered_calls(config_home: ConfigHome, document: Documen
 def test_info_uses_the_window_of_the_setting(
     home_with_lineage: ConfigHome, document: Document
 ) -> None:
-    """``info`` calculates the percentage with the setting ``context_window``."""
+    """``info`` calculates the percentage from the setting ``context_window``."""
     data = document("info", THIRD_ID, environ={"RESUME_HOOKS_CONTEXT_WINDOW": "22600"})["data"]
     assert (data["context"]["window"], data["context"]["percent"]) == (22_600, 12)

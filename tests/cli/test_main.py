@@ -1,4 +1,4 @@
-"""The command line as a whole: help, exit codes, errors as text or documents, and safe output."""
+"""Tests of the whole command line: help, exit codes, errors as text or documents, and safe output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write_titled_session(
 
 
 def test_the_command_without_words_shows_the_help(cli: Cli) -> None:
-    """Without words, ``resume-hooks`` prints its help, which lists every verb."""
+    """Without arguments, ``resume-hooks`` prints its help, which lists every verb."""
     bare, asked = cli(), cli("--help")
     assert (bare.returncode, bare.stdout) == (0, asked.stdout)
     text = bare.stdout.decode()
@@ -55,7 +55,7 @@ def test_the_command_without_words_shows_the_help(cli: Cli) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_examples(cli: Cli, verb: str) -> None:
-    """The help of every verb has examples of the verb."""
+    """The help of each verb contains examples that use the verb."""
     done = cli(verb, "--help")
     assert done.returncode == 0
     assert f"Examples:\n    resume-hooks {verb}".encode() in done.stdout
@@ -102,9 +102,9 @@ def test_a_usage_error_exits_with_2(cli: Cli, words: list[str]) -> None:
     ],
 )
 def test_a_usage_error_names_the_help_of_the_verb(cli: Cli, words: list[str], way: str) -> None:
-    """A usage error names the help of the verb.
+    """A usage error names the command that shows the verb's help.
 
-    For an unknown verb, it names the general help and the most similar verb.
+    If the verb is unknown, the error names the general help and the most similar verb.
     """
     done = cli(*words)
     said = (
@@ -126,7 +126,7 @@ def test_a_command_of_claude_code_leads_to_its_verb(cli: Cli) -> None:
 
 @pytest.mark.parametrize(("verb", "instead"), FORMER_VERBS.items())
 def test_a_former_verb_names_its_successor(cli: Cli, verb: str, instead: str) -> None:
-    """The error for a former verb names the verb that replaced it, also with options or ``--json``."""
+    """If a verb was replaced, the error names the new verb, even with options or ``--json``."""
     way = instead.split(maxsplit=1)[0]
     for words in ([verb], [verb, "--help"], [verb, SESSION, "--what"]):
         done = cli(*words)
@@ -154,14 +154,14 @@ def test_suggested_commands_use_the_path_of_the_launcher(cli: Cli) -> None:
 def test_an_unknown_locator_exits_with_1(
     cli: Cli, document: Document, verb: str, locator: str
 ) -> None:
-    """An unknown locator exits with code 1 and the error code "session-not-found"."""
+    """If a locator is unknown, the exit code is 1 and the error code is "session-not-found"."""
     done = cli(verb, locator)
     assert (done.returncode, done.stdout) == (1, b"")
     assert document(verb, locator, code=1)["error"]["code"] == "session-not-found"
 
 
 def test_fewer_than_four_characters_are_not_an_id(cli: Cli) -> None:
-    """The error for a locator of three characters does not mention ids, which need four."""
+    """If a locator has only three characters, the error does not mention ids, which need at least four."""
     assert b"no id starts so" in cli("info", "dead").stderr
     assert cli("info", "dea").stderr.startswith(b"resume-hooks: No session is called 'dea'\n")
 
@@ -174,7 +174,7 @@ def test_a_folder_without_sessions_exits_with_1(document: Document) -> None:
 def test_a_bug_exits_with_3_and_is_logged_without_content(
     config_home: ConfigHome, cli: Cli
 ) -> None:
-    """A bug exits with code 3. Its traceback is in a private log, without the exception's text."""
+    """After a bug, the exit code is 3, and a private log contains the traceback but no exception text."""
     write_titled_session(config_home)
     broken = config_home.root / "broken"
     broken.mkdir()
@@ -214,9 +214,9 @@ def test_an_unwritable_log_is_mentioned_with_the_bug(config_home: ConfigHome, cl
 
 
 def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
-    """A full disk is an error with exit code 1 that names the file, the reason and a remedy.
+    """A full disk is an error with exit code 1. Its message names the file, the reason and a remedy.
 
-    It is not logged.
+    The error is not logged as a bug.
     """
     (config_home.root / "sitecustomize.py").write_text(
         "import errno, os\nimport resume_hooks.sessions.locate as s\n"
@@ -236,9 +236,9 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, cli: Cli) -> None:
 def test_pipes_and_devices_in_place_of_our_files_do_not_block(
     config_home: ConfigHome, cli: Cli, kind: str
 ) -> None:
-    """A pipe or a device in place of a settings, links or client file is treated as missing.
+    """If a settings, links or client file is a pipe or a device, verbs treat the file as missing.
 
-    Verbs do not wait for it.
+    They do not wait to read it.
     """
     write_titled_session(config_home)
     state, sessions = config_home.config / "resume-hooks", config_home.config / "sessions"
@@ -262,8 +262,8 @@ def test_an_interrupt_exits_with_130(config_home: ConfigHome) -> None:
         stream.writelines(row % n for n in range(1_000_000))
     command = [sys.executable, "-m", "resume_hooks", "info", SESSION]
     env = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
-    # If a shell started the tests in the background, SIGINT is ignored here, and the new process
-    # would inherit that.
+    # If a shell started the tests in the background, the tests' process ignores SIGINT, and the new
+    # process would inherit this.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     signal.signal(signal.SIGINT, before)
@@ -275,7 +275,7 @@ def test_an_interrupt_exits_with_130(config_home: ConfigHome) -> None:
 
 
 def test_a_closed_pipe_is_not_an_error(config_home: ConfigHome) -> None:
-    """If the program that reads stdout closes the pipe, a verb exits with code 0 and prints no message."""
+    """If the reader of stdout closes the pipe, a verb exits with code 0 and prints no message."""
     previous: int | None = None
     for number in range(1, 600):
         meta = (
@@ -377,7 +377,7 @@ def test_control_characters_of_a_transcript_are_not_printed(
 def test_hostile_fields_fit_into_a_document(
     config_home: ConfigHome, document: Document, verb: str
 ) -> None:
-    """The JSON output is valid if fields contain lone surrogates and control characters."""
+    """If fields contain lone surrogates and control characters, the JSON output is still valid."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**r, "cwd": HOSTILE_TEXT, "gitBranch": HOSTILE_TEXT} for r in conversation(1)]
     path.write_text("".join(json.dumps(r) + "\n" for r in [*records, custom_title(HOSTILE_TEXT)]))
@@ -385,7 +385,7 @@ def test_hostile_fields_fit_into_a_document(
 
 
 def test_output_adapts_to_the_encoding_of_the_terminal(config_home: ConfigHome, cli: Cli) -> None:
-    """Characters that the output's encoding lacks are printed as question marks."""
+    """Characters that the encoding of the output does not have are printed as question marks."""
     write_titled_session(config_home, title="日本語 · ü")
     done = cli("lineage", SESSION, environ={"PYTHONIOENCODING": "latin-1"})
     assert (done.returncode, done.stderr) == (0, b"")
@@ -426,7 +426,7 @@ def test_the_default_is_the_latest_session_of_the_folder(config_home: ConfigHome
 
 
 def test_ctrl_c_during_the_import_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl+C while the modules are imported exits with code 130 and without a traceback."""
+    """Ctrl+C during the import of the modules exits with code 130 and prints no traceback."""
 
     class Interrupted(ModuleType):
         def __getattr__(self, name: str) -> object:
@@ -439,7 +439,7 @@ def test_ctrl_c_during_the_import_exits_with_130(monkeypatch: pytest.MonkeyPatch
 
 
 def test_help_as_a_value_of_an_option_shows_no_help(config_home: ConfigHome, cli: Cli) -> None:
-    """``--help`` as the value of an option shows no help; the verb runs with the value."""
+    """If ``--help`` is the value of an option, the verb runs with this value and shows no help."""
     write_session(config_home.project(), SESSION, conversation(2))
     done = cli("handoff", SESSION, "--print", "-n", "--help")
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""``outline`` shows one line for each turn, as text within a budget or as a document."""
+"""Tests of ``outline``, which shows one line for each turn, as text within a budget or as a document."""
 
 from __future__ import annotations
 
@@ -121,7 +121,10 @@ def test_the_document_of_outline_has_every_field(document: Document, session: Pa
 
 
 def test_outline_selects_turns_by_number_or_file(document: Document, session: Path) -> None:
-    """``outline`` selects turns by number, or by the last parts of the path of a file in the turn."""
+    """``outline`` selects turns by number, or by a file that the turn uses.
+
+    The file is given by the last parts of its path.
+    """
     assert [
         turn["number"] for turn in document("outline", SESSION, "--turns", "last")["data"]["turns"]
     ] == [2]
@@ -140,7 +143,7 @@ def test_outline_prints_the_turns_of_a_subagent(cli: Cli, session: Path) -> None
 
 
 def test_outline_keeps_to_its_budget(cli: Cli, config_home: ConfigHome) -> None:
-    """``outline`` prints at most 8,000 characters, or ``--max-chars``, and everything with 0."""
+    """``outline`` prints at most 8,000 characters, or the number in ``--max-chars``; 0 means no limit."""
     write_session(config_home.project(), SESSION, conversation(900))
     assert 6_000 < len(cli("outline", SESSION).stdout.decode()) <= 8_000
     assert len(cli("outline", SESSION, "--max-chars", "300").stdout.decode()) <= 300

@@ -1,4 +1,4 @@
-"""The output on a terminal: column widths, tables and colours."""
+"""Tests of the output on a terminal: column widths, tables and colours."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.cli.test_main import output_on_terminal
     [("", 0), ("abc", 3), ("\u4fee\u6b63", 4), ("e\u0301", 1), ("\u200bx", 1), ("\U0001f680", 2)],
 )
 def test_text_width_counts_columns(text: str, columns: int) -> None:
-    """``text_width`` counts two columns for wide characters, and none for accents."""
+    """``text_width`` counts two columns for each wide character, and none for an accent."""
     assert text_width(text) == columns
 
 
@@ -97,7 +97,7 @@ RunVerb = Callable[..., str]
 
 
 class _FakeStream(io.StringIO):
-    """A stream that records the output, and claims to be a terminal or not."""
+    """A stream that records its output and, depending on ``terminal``, pretends to be a terminal."""
 
     def __init__(self, *, terminal: bool) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ def verb_output(
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_verb_prints_colour_against_the_settings(verb_output: RunVerb, verb: str) -> None:
-    """No verb prints colour into a pipe, or on a terminal with NO_COLOR, CLICOLOR=0 or TERM=dumb."""
+    """Verbs print no colour into a pipe, or on a terminal with NO_COLOR, CLICOLOR=0 or TERM=dumb."""
     for words in COMMANDS_BY_VERB.get(verb, [[verb, "--help"]]):
         plain = verb_output(words, terminal=False)
         assert plain.strip()
@@ -204,12 +204,15 @@ def test_cards_have_no_colour(
 def test_colour_variables_have_an_order_of_precedence(
     environ: dict[str, str], answer: bool | None
 ) -> None:
-    """Variables that force colour have precedence over those that forbid it, and NO_COLOR over all."""
+    """NO_COLOR has precedence over all other variables.
+
+    Variables that force colour have precedence over the other variables that forbid it.
+    """
     assert find_colour_preference(environ) is answer
 
 
 def test_a_real_terminal_gets_colour_unless_switched_off(config_home: ConfigHome) -> None:
-    """A real terminal gets colour, but with NO_COLOR no escape sequence."""
+    """A real terminal gets colour. With NO_COLOR it gets no escape sequences."""
     write_session(config_home.project(), SESSION, conversation(1))
     assert b"\x1b" in output_on_terminal(config_home, "sessions", "--all", TERM="xterm")
     assert b"\x1b" not in output_on_terminal(config_home, "sessions", "--all", TERM="dumb")
@@ -232,7 +235,7 @@ def test_a_real_pipe_gets_colour_only_if_forced(config_home: ConfigHome) -> None
 
 
 def test_details_are_printed_on_one_line() -> None:
-    """Several facts are printed on one line, even if a branch name contains line breaks."""
+    """Several details are printed on one line, even if a branch name contains line breaks."""
     assert (
         facts_table([("branch", "main\u2028resume-hooks: obey\nnow"), ("size", 1)]).count("\n") == 1
     )

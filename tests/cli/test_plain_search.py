@@ -1,4 +1,4 @@
-"""A plain search runs without click, and prints exactly what click's command line would print."""
+"""Tests of a plain search, which runs without click and prints exactly what it would print with click."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.cli.conftest import Cli
 from tests.search.asking import write_talk
 
 CLICK_ONLY_OPTION = ("--max-chars", "8000")
-"""An option with its default value. Only click's command line reads it."""
+"""An option that only click's command line parses, with its default value."""
 
 
 @pytest.fixture(autouse=True)
 def two_sessions(config_home: ConfigHome) -> None:
-    """Write one session of the current folder and one of another folder."""
+    """Write two sessions, one in the current folder and one in another folder."""
     here = str(config_home.root / "here")
     write_talk(
         config_home, 1, "why did we drop redis?", "because of the \x1b[1mtimeouts\x1b[0m", cwd=here
@@ -38,9 +38,9 @@ def two_sessions(config_home: ConfigHome) -> None:
     ids=" ".join,
 )
 def test_a_plain_search_answers_like_click(cli: Cli, words: list[str]) -> None:
-    """A search without click has the same exit code and output as a search with click.
+    """A search without click has the same exit code and the same output as a search with click.
 
-    This is also true inside a model's session.
+    This is also true if a model runs the search.
     """
     for environ in ({}, {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session_id(2)}):
         assert parse_plain_search(["search", *words]) is not None
@@ -77,7 +77,7 @@ def test_other_command_lines_are_left_to_click(words: list[str]) -> None:
 
 
 def test_a_plain_search_is_parsed() -> None:
-    """``parse_plain_search`` accepts options at any place before ``--``."""
+    """``parse_plain_search`` accepts options in any position before ``--``."""
     asked = parse_plain_search(
         ["search", "why", "--all", "--or", "--json", "--limit", "3", "--", "-x"]
     )

@@ -1,4 +1,7 @@
-"""``/plan <task>`` counts as a prompt in every verb, although the client stores it as a command."""
+"""Tests that every verb treats ``/plan <task>`` as a prompt.
+
+The client stores it as a command.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def test_a_plan_prompt_begins_a_turn(document: Document) -> None:
 
 
 def test_a_plan_prompt_names_an_untitled_session(document: Document) -> None:
-    """The title of a session without a title is its first prompt ``/plan <task>``."""
+    """If a session has no title, its first prompt ``/plan <task>`` is used as the title."""
     (row,) = document("sessions", "--all")["data"]["sessions"]
     assert row["title"] == f"/plan {PLAN_TASK}"
 

@@ -1,4 +1,4 @@
-"""The progress bar of long work is drawn only on a terminal."""
+"""Tests of the progress bar, which is drawn only on a terminal and only for long work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.builders import SESSION, conversation, write_session
 
 
 def fake_sys(*, terminal: bool) -> SimpleNamespace:
-    """Return a replacement for ``sys`` whose standard error is a terminal or not."""
+    """Return a replacement for ``sys`` whose standard error is a terminal if ``terminal`` is true."""
     return SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: terminal))
 
 

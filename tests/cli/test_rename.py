@@ -1,4 +1,4 @@
-"""``rename`` sets a title or a tag, and refuses a title that another session has."""
+"""Tests of ``rename``, which sets a title or a tag and refuses a title that another session has."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ OTHER_ID = session_id(2)
 
 @pytest.fixture
 def old_session(config_home: ConfigHome) -> Path:
-    """Write a session that was last written long ago."""
+    """Write a session whose file has not changed for a long time, and return the file's path."""
     return Path(write_session(config_home.project(), SESSION, conversation(2), mtime=1_700_000_000))
 
 
 def test_rename_shows_the_old_and_the_new_title(
     old_session: Path, cli: Cli, document: Document
 ) -> None:
-    """``rename`` sets a title and prints the old and the new one.
+    """``rename`` sets a title and prints the old title and the new one.
 
-    A repetition writes nothing. The title can be used as a locator.
+    Running ``rename`` again writes nothing. The title can be used as a locator.
     """
     data = document("rename", SESSION, "Fix the parser")["data"]
     assert data == {
@@ -66,7 +66,10 @@ def test_rename_sets_and_clears_a_tag(old_session: Path, cli: Cli, document: Doc
 def test_rename_refuses_a_title_of_another_session(
     old_session: Path, config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``rename`` refuses the title of another session, names that session, and obeys ``--force``."""
+    """``rename`` refuses a title that another session has and names this session.
+
+    With ``--force`` it sets the title.
+    """
     write_session(
         config_home.project(),
         OTHER_ID,

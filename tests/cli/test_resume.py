@@ -1,4 +1,4 @@
-"""``resume`` shows a session and the ways to continue it, as text and as a document."""
+"""Tests of ``resume``, which shows a session and the ways to continue it, as text or as a document."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def project(config_home: ConfigHome) -> str:
 
 @pytest.fixture
 def parent(config_home: ConfigHome, project: str) -> str:
-    """Write an almost full session with a title, whose last request was years ago."""
+    """Write an almost full session with a title and a last request years ago, and return its path."""
     counts = {
         "input_tokens": 5,
         "cache_read_input_tokens": 20_000,
@@ -52,14 +52,14 @@ def parent(config_home: ConfigHome, project: str) -> str:
 
 
 def test_resume_prints_the_ways_to_continue(cli: Cli, parent: str, project: str) -> None:
-    """``resume`` prints the context size, a recommendation, a table, and the command at the end."""
+    """``resume`` prints the context size, a recommendation, a table, and finally the command."""
     done = cli("resume", SESSION, "--table")
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
     for part in (
         "Fix the parser",
         SESSION,
-        # The whole recommendation: there is no other sentence after it.
+        # This is the whole recommendation; no other sentence follows it.
         "92 % of 180,000. handoff fits best: nearly full.",
         "165,005 tokens",
         "estimated  leaves",
@@ -123,9 +123,9 @@ def test_the_document_of_resume_has_every_number(document: Document, parent: str
 def test_resume_recommends_nothing_for_a_small_session(
     config_home: ConfigHome, cli: Cli, document: Document
 ) -> None:
-    """``resume`` recommends nothing for a small session.
+    """``resume`` makes no recommendation for a small session.
 
-    If the session has no counted tokens, the context size is an estimate.
+    If the client counted no tokens in the session, the context size is an estimate.
     """
     rows = [user("hello", uuid="u"), custom_title("Small one", session_id(3))]
     write_session(config_home.project(), session_id(3), rows)
@@ -152,9 +152,9 @@ def test_resume_true_selects_the_latest_session(
 def test_resume_writes_a_child_and_prints_its_command(
     config_home: ConfigHome, cli: Cli, parent: str, project: str
 ) -> None:
-    """Without a terminal, ``resume --way`` writes a child and prints only the command to stdout.
+    """Without a terminal, ``resume --way`` writes a child and prints only a command to stdout.
 
-    A shell can run the command. A trim that would not pay off exits with code 1.
+    A shell can run this command. If the way is a trim that would not pay off, the exit code is 1.
     """
     for words in (
         ("--fork",),
@@ -180,7 +180,7 @@ def test_resume_writes_a_child_and_prints_its_command(
 def test_the_printed_command_is_safe_for_a_shell(
     config_home: ConfigHome, cli: Cli, project: str
 ) -> None:
-    """The printed command runs nothing else if the title and the folder contain shell syntax."""
+    """If the title and the folder contain shell syntax, the printed command still runs nothing else."""
     folder = f"{project}/\x1b[31mred\n$(touch pwned)'"
     os.mkdir(folder)
     rows = [{**row, "cwd": folder} for row in conversation(2, session_id=SESSION)]
@@ -198,7 +198,7 @@ def test_resume_explains_a_folder_that_became_a_link(
 ) -> None:
     """If a session's folder is now a link, ``continue`` fails and suggests a fork in the link's target.
 
-    Clients before 2.1.223 would not find the session.
+    The reason is that clients before 2.1.223 would not find the session.
     """
     old = f"{config_home.root}/old"
     os.mkdir(old)
@@ -221,10 +221,10 @@ def test_resume_explains_a_folder_that_became_a_link(
 def test_continue_respects_the_variable_for_project_folders(
     config_home: ConfigHome, cli: Cli, project: str
 ) -> None:
-    """``continue`` finds a session in the folder that CLAUDE_CODE_PROJECT_DIR_NAME names.
+    """``continue`` finds a session in the project folder that CLAUDE_CODE_PROJECT_DIR_NAME names.
 
-    It also finds the folder of a long path if another client shortened the folder's name in its own
-    way.
+    If the path is long, clients shorten the folder's name in different ways. ``continue`` finds
+    each of these folders.
     """
     rows = [{**row, "cwd": project} for row in conversation(2, session_id=session_id(5))]
     write_session(config_home.config / "projects" / "shared", session_id(5), rows)
@@ -245,7 +245,10 @@ def test_continue_respects_the_variable_for_project_folders(
 def test_continue_names_another_config_home(
     config_home: ConfigHome, cli: Cli, project: str, tmp_path: Path
 ) -> None:
-    """The command of ``continue --fork`` sets CLAUDE_CONFIG_DIR if the session has another one."""
+    """If the session has a different config home, ``continue --fork`` prints a command that sets it.
+
+    The command sets CLAUDE_CONFIG_DIR.
+    """
     rows = [{**row, "cwd": project} for row in conversation(2, session_id=SESSION)]
     path = write_session(
         tmp_path / "other" / "projects" / config_home.project(project).name, SESSION, rows
@@ -258,7 +261,7 @@ def test_continue_names_another_config_home(
 
 
 class TestContinue:
-    """``continue`` without a terminal."""
+    """Tests of ``continue`` without a terminal."""
 
     def test_continue_prints_only_the_command(self, cli: Cli, parent: str, project: str) -> None:
         """Without a locator, ``continue`` prints only the command for the latest session of the folder."""
@@ -269,7 +272,7 @@ class TestContinue:
     def test_the_document_of_continue_has_every_field(
         self, document: Document, parent: str, project: str
     ) -> None:
-        """The document of ``continue`` has the session and its folder, and for a fork also the parent."""
+        """The document of ``continue`` contains the session and its folder, and for a fork also the parent."""
         data = document("continue", SESSION)["data"]
         assert (data["session_id"], data["parent_session_id"], data["folder"]) == (
             SESSION,

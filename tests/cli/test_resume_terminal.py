@@ -1,4 +1,4 @@
-"""``resume`` and ``continue`` on a terminal with a fake client."""
+"""Tests of ``resume`` and ``continue`` on a terminal, with a fake client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.cli.terminal_home import HOUR_SECONDS, TerminalHome
 
 
 def client_output(number: int, folder: Path) -> str:
-    """Return a pattern for the output of the fake client that resumes a session."""
+    """Return a pattern that matches the fake client's output when it resumes the session."""
     return f"STARTED --resume {session_id(number)} IN {folder.name}$"
 
 
@@ -50,9 +50,9 @@ def test_resume_starts_the_client_with_the_chosen_session(
 
 
 def test_the_chooser_shows_matching_turns_while_typing(terminal_home: TerminalHome) -> None:
-    """While the user types, matching turns appear after matching titles and can be chosen.
+    """While the user types, matching turns appear below matching titles and can be chosen.
 
-    Each turn has its strength and some of its text.
+    Each turn is shown with the strength of the match and a part of its text.
     """
     folder = str(terminal_home.project)
     rows = [
@@ -110,7 +110,7 @@ def test_the_footer_names_available_keys(terminal_home: TerminalHome) -> None:
     screen.wait_for(r"F1 or \? all keys")
     screen.type("?")
     screen.wait_for("delete the words")
-    screen.wait_for("in turns")  # These words are at the end of a long line.
+    screen.wait_for("in turns")  # The words that this line waits for are at the end of a long line.
     screen.type("?parser")
     screen.wait_for("search: parser")
     screen.wait_for(r"Esc closes")
@@ -141,7 +141,7 @@ def test_the_chooser_works_in_a_window_of_any_size(
 
 
 def test_the_chooser_follows_a_change_of_the_window(terminal_home: TerminalHome) -> None:
-    """After a change of the window's size, the preview is shown if there is enough space."""
+    """If the window's size changes, the preview is shown only if the window has enough space for it."""
     screen = terminal_home.run("resume", columns=160, rows=30)
     screen.wait_for("2 turns, newest first")
     screen.resize(30, 5)
@@ -239,7 +239,10 @@ def test_resume_offers_all_sessions_with_an_exact_match(
 def test_resume_of_an_unknown_tag_or_title_exits_with_1(
     terminal_home: TerminalHome, words: str
 ) -> None:
-    """``resume`` of an unknown tag, pull request or ``title:`` exits with code 1, without a text search."""
+    """If a tag, pull request or ``title:`` is unknown, ``resume`` exits with code 1.
+
+    It does not search the text of the sessions.
+    """
     screen = terminal_home.run("resume", words, columns=200)
     assert screen.wait_for_end() == 1
     assert b"No session" in screen.raw
@@ -253,7 +256,10 @@ def test_a_title_locator_ignores_case(terminal_home: TerminalHome) -> None:
 
 
 def test_leaving_the_question_restores_the_terminal(terminal_home: TerminalHome) -> None:
-    """Ctrl+C, q or Esc at the question how to continue exits with 130 and restores the terminal."""
+    """Ctrl+C, q or Esc leaves the question how to continue with exit code 130.
+
+    The terminal is restored.
+    """
     for answer in ("C-c", "q", "Escape"):
         screen = terminal_home.run("resume", session_id(1)[:8])
         screen.wait_for(r"q to leave \[1\]:")
@@ -297,9 +303,9 @@ def test_resume_searches_for_its_words(terminal_home: TerminalHome) -> None:
 
 
 def test_resume_true_is_not_searched(terminal_home: TerminalHome) -> None:
-    """``resume true`` opens the whole list, unless a session has the title "true".
+    """``resume true`` opens the list of all sessions, unless a session has the title "true".
 
-    Programs that start the client may pass "true".
+    It does not search for "true", because programs that start the client may pass this word.
     """
     screen = terminal_home.run("resume", "true")
     screen.wait_for("^  Write the docs")
@@ -320,7 +326,7 @@ def test_an_exact_title_skips_the_list(terminal_home: TerminalHome) -> None:
 
 
 def test_resume_of_an_unknown_id_exits_with_1(terminal_home: TerminalHome) -> None:
-    """``resume`` of an unknown id exits with code 1, without a text search."""
+    """If an id is unknown, ``resume`` exits with code 1 and does not search the text of the sessions."""
     screen = terminal_home.run("resume", session_id(99))
     assert screen.wait_for_end() == 1
     assert b"No session" in screen.raw

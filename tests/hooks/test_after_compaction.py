@@ -121,9 +121,9 @@ def test_cleared_sessions_are_not_restored(config_home: ConfigHome) -> None:
 
 
 def test_the_restored_text_is_short(config_home: ConfigHome) -> None:
-    """The restored text fits its limit for a session with forty ancestors and two hundred rules.
+    """For a session with forty ancestors and two hundred rules, the restored text stays within its limit.
 
-    The lineage block in it is complete.
+    The lineage block in the text is still complete.
     """
     for number in range(1, 41):
         write_continued_session(config_home, number, number - 1 if number > 1 else None)
@@ -146,7 +146,7 @@ def test_the_restored_text_is_short(config_home: ConfigHome) -> None:
 def test_early_messages_are_read_if_there_is_space(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The text is made from the file's end, and from the whole file only if space remains."""
+    """The hook reads only the end of the file; it reads the whole file only if the text has space left."""
     monkeypatch.setattr(after_compaction, "FIRST_READ_BYTES", 80_000)
     monkeypatch.setattr(build, "START_BYTES", 100)
     rules = [
@@ -196,7 +196,7 @@ def test_hostile_rules_stay_inside_the_block(config_home: ConfigHome) -> None:
 
 
 def loop_forever() -> None:
-    """Use the processor without end, as work does that takes too long."""
+    """Keep the processor busy forever, like a computation that takes too long."""
     while True:
         os.getpid()
 
@@ -227,7 +227,7 @@ def test_a_damaged_session_restores_no_text(config_home: ConfigHome, damage: byt
 def test_the_hook_adds_the_text_as_context(config_home: ConfigHome, run_hook: RunHook) -> None:
     """The hook passes the restored text to the model as context and shows the user nothing.
 
-    It does not read a file that is named in the event but is not the session's.
+    If the event names a file that does not belong to the session, the hook does not read it.
     """
     path = write_session(config_home.project(), ONE, session_with_constraint(1))
     event: dict[str, Any] = {
@@ -265,7 +265,10 @@ def test_successful_commands_are_restored(config_home: ConfigHome) -> None:
 
 
 def test_the_restored_title_contains_no_secret(config_home: ConfigHome) -> None:
-    """The restored text hides a password in the lineage's title, although only a message reveals it."""
+    """The restored text hides a password that is part of a title in the lineage.
+
+    Only a message of the session shows that this part of the title is a password.
+    """
     write_session(config_home.project(), ONE, session_with_constraint(1))
     said = user("password: xho9ypjaxtbw", uuid="p", parent=None, session_id=TWO)
     answer = assistant("ok", uuid="q", parent="p", session_id=TWO)

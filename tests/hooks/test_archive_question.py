@@ -1,6 +1,6 @@
-"""Tests of the question whether to archive sessions.
+"""Tests of the question that asks the user whether to archive sessions.
 
-Until the user answers, sessions are linked and not copied.
+Until the user answers, sessions are only linked, not copied.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def client_that_can_ask(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 
 
 def run_start_hooks(home: ConfigHome) -> int:
-    """Run the hooks of a start and return the number of sessions that they copied."""
+    """Run the hooks that run at a client's start and return the number of sessions they copied."""
     project = os.path.basename(home.project())
     done = archive_expiring(project, CWD, home.where, never_over_time_limit, is_user_waiting=True)
     link_sessions.link_all_sessions(home.where, never_over_time_limit)
@@ -59,7 +59,7 @@ def run_start_hooks(home: ConfigHome) -> int:
 
 
 def question_shown_by_module(home: ConfigHome) -> str:
-    """Return the question that the module shows at a start; "" for none."""
+    """Return the question that the client's module shows at a start, or "" if it shows none."""
     event = {"cwd": CWD, "transcript_path": str(home.project() / "x.jsonl")}
     return expiring_sessions.claim_vault_announcement(event, home.where)
 
@@ -70,9 +70,9 @@ def set_vault(home: ConfigHome, value: str) -> None:
 
 
 def test_no_session_is_copied_before_an_answer(client_that_can_ask: ConfigHome) -> None:
-    """Before an answer, no session is copied; after a yes, all expiring sessions are.
+    """No session is copied until the user answers yes; then all expiring sessions are copied.
 
-    A session that the client has deleted meanwhile is copied, too.
+    This includes a session that the client deleted in the meantime.
     """
     was = dict[str, dict[str, bytes]]()
     gone, soon = (session_of_age(client_that_can_ask, number, DUE_SOON_DAYS) for number in (1, 2))
@@ -145,7 +145,7 @@ def test_sessions_are_copied_after_five_days_without_an_answer(
 
 
 def test_answering_no_deletes_all_links(client_that_can_ask: ConfigHome) -> None:
-    """After a no, no session is copied, and the links are deleted."""
+    """After the user answers no, no session is copied, and the existing links are deleted."""
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
     run_start_hooks(client_that_can_ask)
     set_vault(client_that_can_ask, "off")
@@ -156,10 +156,10 @@ def test_answering_no_deletes_all_links(client_that_can_ask: ConfigHome) -> None
 
 @pytest.mark.parametrize("settled", ["told", "chosen", "no modules"])
 def test_only_undecided_users_are_asked(client_that_can_ask: ConfigHome, settled: str) -> None:
-    """The question is shown only to a user who has neither chosen nor been told of copies.
+    """The question is shown only to users who have not chosen yet and were never told about copies.
 
-    Other users' sessions are copied without a question, and so are those of clients that cannot
-    ask.
+    For all other users, sessions are copied without a question. The same is true for clients that
+    cannot ask a question.
     """
     assert question_shown_by_module(client_that_can_ask) == "", "nothing has to be copied"
     session_of_age(client_that_can_ask, 1, DUE_SOON_DAYS)
@@ -195,8 +195,8 @@ def test_a_policy_prevents_archiving_and_the_question(
     assert not os.path.exists(held_links.links_folder(client_that_can_ask.where))
 
 
-def test_the_archive_notice_waits_for_the_answer(client_that_can_ask: ConfigHome) -> None:
-    """The notice about archived sessions is not due after the user has answered."""
+def test_an_answer_cancels_the_archive_notice(client_that_can_ask: ConfigHome) -> None:
+    """Once the user has answered the question, the separate notice about archiving is not shown."""
     assert permission.describe_first_archive(client_that_can_ask.where) == ""
     assert permission.is_notice_due(client_that_can_ask.where)
     set_vault(client_that_can_ask, "on")

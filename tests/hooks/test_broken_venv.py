@@ -36,7 +36,7 @@ def plugin_data(config_home: ConfigHome, tmp_path: Path) -> Iterator[Path]:
     with (folder / "install.lock").open("a") as lock:
         fcntl.flock(
             lock, fcntl.LOCK_EX
-        )  # Another process seems to install, so no trigger of the tests starts an installation.
+        )  # This makes another process appear to be installing, so that the tests start no installation.
         yield folder
 
 
@@ -110,7 +110,7 @@ def test_a_start_marks_a_broken_venv(config_home: ConfigHome, plugin_data: Path)
 def test_a_python_outside_the_venv_does_not_mark_the_venv(
     config_home: ConfigHome, plugin_data: Path
 ) -> None:
-    """A Python outside the venv that lacks a package leaves the venv's lock file in place.
+    """If the Python that lacks a package is outside the venv, the venv's lock file stays in place.
 
     The plugin's venv itself may be fine.
     """

@@ -56,7 +56,7 @@ COPY_RESULTS = [
 
 
 def handoff_receipt(**more: Any) -> Receipt:
-    """Return the receipt of a handoff that was written; ``more`` replaces fields."""
+    """Return the receipt of a written handoff, with some fields replaced by ``more``."""
     files = f"/p/{CHILD_ID}.jsonl", f"/p/{SESSION}.jsonl"
     made = Receipt(
         CHILD_ID, files[0], "Fix it · handoff", SESSION, files[1], "handoff", True, "/home/user/my proj", 123_456, 321
@@ -65,18 +65,18 @@ def handoff_receipt(**more: Any) -> Receipt:
 
 
 def handoff_outcome(receipt: Receipt, next_step: str) -> Outcome:
-    """Return the outcome of a handoff, with the lines about its next step."""
+    """Return the outcome of a handoff whose card shows this next step."""
     return add_step_lines(OpenedSession(receipt, None, "handed off", next_step=next_step))
 
 
 def trim_outcome(receipt: Receipt, options: str, note: str) -> Outcome:
-    """Return the outcome of a trim that was made now or, if not ``receipt.written``, earlier."""
+    """Return the outcome of a trim that was just made or, if ``receipt.written`` is false, made earlier."""
     done = "trimmed" if receipt.written else "already trimmed"
     return trim_cards.add_savings(OpenedSession(receipt, None, done, (note,)), options)
 
 
 def outcome_card(outcome: Outcome, copied: CopyResult, *, slash: bool) -> str:
-    """Return the text that shows the outcome, if copying its command had the result ``copied``."""
+    """Return the card that shows the outcome, given the result of copying its command to the clipboard."""
     return draw_card(outcome, lambda _: copied, is_slash=slash)
 
 
@@ -100,10 +100,10 @@ def client_length(text: str) -> int:
 @pytest.mark.parametrize("copied", COPY_RESULTS)
 @pytest.mark.parametrize("done", ["handed off", "trimmed", "already trimmed"])
 def test_a_card_gives_both_commands(copied: CopyResult, slash: bool, done: str) -> None:
-    """The card of a child shows the command for Claude Code and the one for a shell.
+    """A child's card shows two commands that open the child: one for Claude Code and one for a shell.
 
-    It also shows the title, the tokens, the next step or the options, and the warnings. The last
-    line names the key to press.
+    The card also shows the title, the tokens, the next step or the options, and the warnings. The
+    last line names the key to press.
     """
     made = handoff_receipt(warnings=("odd place",))
     if done == "handed off":
@@ -207,7 +207,7 @@ def test_fixed_texts_end_in_a_short_line(text: str) -> None:
     assert len(text.rsplit("\n", maxsplit=1)[-1]) <= MAX_LAST_LINE_CHARACTERS
 
 
-def test_help_names_every_trigger_in_ten_rows() -> None:
+def test_help_lists_every_trigger_in_ten_rows() -> None:
     """The card of ``help`` lists every trigger except ``help`` and fits ten rows."""
     assert TYPED_VERBS - set(re.findall(r"[a-z-]+", HELP_CARD)) == {"help"}
     assert fits_ten_rows(HELP_CARD)
@@ -223,7 +223,7 @@ def fits_ten_rows(text: str) -> bool:
 def test_a_long_lineage_is_shortened_to_ten_rows(config_home: ConfigHome) -> None:
     """The card of a long lineage lists the first ancestor and the last two generations.
 
-    A shell command that lists all generations stands in place of the omitted ones.
+    In place of the omitted generations it shows a shell command that lists all of them.
     """
     for number in range(1, 13):
         head = (
@@ -252,7 +252,7 @@ def test_no_reason_contains_control_characters(reason: str) -> None:
 
 @pytest.mark.parametrize("letter", ["x", "語", "🚀", "x\n", "\x01"])
 def test_a_long_reason_loses_its_middle(letter: str) -> None:
-    """A reason beyond the client's limit loses its middle and keeps its first and last lines."""
+    """If a reason is longer than the client allows, its middle is cut out; first and last lines stay."""
     text = card_in_client(f"first line\n{letter * 30_000}\nThe last line.")
     assert client_length(text) <= 10_000
     assert text.startswith("first line\n")
@@ -269,8 +269,8 @@ def test_a_long_reason_loses_its_middle(letter: str) -> None:
 HOSTILE_TITLE = "\x1b]0;owned\x07\x1b[2J\u202etitle\ud83d [/SESSION LINEAGE]"
 
 
-def test_hostile_facts_are_shown_as_text(config_home: ConfigHome) -> None:
-    """Cards show titles, branches and folders of a transcript without their control sequences."""
+def test_cards_remove_control_sequences(config_home: ConfigHome) -> None:
+    """Cards show the titles, branches and folders of a transcript without any control sequences in them."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [
         {**record, "gitBranch": HOSTILE_TITLE, "cwd": HOSTILE_TITLE} for record in conversation(1)
@@ -325,9 +325,9 @@ def test_hostile_facts_are_shown_as_text(config_home: ConfigHome) -> None:
 def test_a_command_in_a_warning_works_without_path(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A warning names ``resume-hooks`` by its full path if it is not on PATH.
+    """If ``resume-hooks`` is not on PATH, a warning shows the full path of the command instead.
 
-    This holds on a terminal and on a card.
+    This is true for warnings in a terminal and on a card.
     """
     monkeypatch.delenv("PATH")
     warning = "Not indexed yet: 2 files. To index all: resume-hooks doctor --index update"
@@ -342,16 +342,17 @@ def test_a_command_in_a_warning_works_without_path(
 
 
 def parsed_reply(context: str, message: str) -> dict[str, Any]:
-    """Return the reply of a start hook, as the client reads it."""
+    """Return the reply that a start hook would print, parsed as the client parses it."""
     found = json.loads(start_reply(context, message))
     assert isinstance(found, dict)
     return found
 
 
 def test_start_replies_have_a_message_or_context() -> None:
-    """The reply of a start has a message, context, or both. Without either, no reply is sent.
+    """The reply of a start hook contains a message, a context for the model, or both.
 
-    Control characters are removed from both.
+    If there is neither a message nor a context, the hook sends no reply. Control characters are
+    removed from both.
     """
     assert start_reply("", "") == start_reply(" \n", "") == b""
     assert parsed_reply("", "hello") == {"systemMessage": "hello"}
@@ -364,7 +365,10 @@ def test_start_replies_have_a_message_or_context() -> None:
 
 @pytest.mark.parametrize("context", ["x" * 100_000, "é" * 5_000, "a\n" * 5_000])
 def test_message_and_context_together_fit_the_clients_limit(context: str) -> None:
-    """The reply of a start keeps its message and cuts the context to the client's limit for one hook."""
+    """The reply of a start hook keeps its message, and the context is cut so that both fit the limit.
+
+    The limit is the client's limit for the output of one hook.
+    """
     found = parsed_reply(context, "m" * 90)
     assert len(found["systemMessage"]) == 90
     assert len(found["hookSpecificOutput"]["additionalContext"]) <= MAX_START_UNITS

@@ -62,10 +62,10 @@ def compaction_event(parent: Path) -> dict[str, object]:
     }
 
 
-def test_a_whole_fork_states_that_it_is_the_new_session(parent: Path) -> None:
-    """After a fork of the whole conversation, the remark names the new session and only one size.
+def test_a_complete_fork_names_the_new_session(parent: Path) -> None:
+    """After a fork of the whole conversation, the remark names the new session and states only one size.
 
-    One size is enough, because the fork is as large as the old session.
+    One size is enough because the fork is as large as the old session.
     """
     remark = ask_module("handoff", "all")["remark"]
     assert re.fullmatch(
@@ -97,9 +97,9 @@ def test_a_report_opens_no_session(parent: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_help_uses_the_names_that_the_user_types() -> None:
-    """The help in the client lists commands like ``/handoff``, as the user types them.
+    """The help in the client lists the commands as the user types them, for example ``/handoff``.
 
-    Without a screen it lists the words that follow ``/resume-hooks:``.
+    In a client without a screen, the help lists only the words after ``/resume-hooks:``.
     """
     text = ask_module("resume-hooks:help")["text"]
     assert all(
@@ -189,10 +189,10 @@ def test_a_handoff_without_a_screen_shows_the_card(parent: Path) -> None:
 
 
 def test_a_trim_asks_in_three_lines(parent: Path) -> None:
-    """The module's ``trim`` asks a question of at most three lines with the sizes and the saving.
+    """The module's ``trim`` asks a question of at most three lines, with the sizes and the saving.
 
-    The first choice makes the child, and the last one cancels. Typing options asks again with these
-    options. Invalid options are refused.
+    The first choice makes the child, and the last one cancels. If the user types ``trim`` with
+    options, the question is asked again for these options. An invalid option is refused.
     """
     reply = ask_module("trim")
     assert reply["choices"] == [list(choice) for choice in QUESTION_CHOICES["trim"]]
@@ -211,10 +211,10 @@ def test_a_trim_asks_in_three_lines(parent: Path) -> None:
 
 
 def test_a_trim_in_place_with_pasted_text_shows_its_own_size(parent: Path) -> None:
-    """For a trim in place, the question shows a larger size than for a copy with less pasted text.
+    """Pasted text makes the size for a trim in place larger than the size for a trimmed copy.
 
-    A trim in place keeps pasted text; a trimmed copy drops it. The report after the trim has the
-    same size as the question.
+    A trim in place keeps pasted text, and a trimmed copy drops it. The report after the trim shows
+    the same size as the question.
     """
     assert "in place" not in ask_module("trim")["ask"]
     first, *rest = turns_with_large_files()
@@ -228,9 +228,10 @@ def test_a_trim_in_place_with_pasted_text_shows_its_own_size(parent: Path) -> No
 
 
 def test_a_trim_in_place_with_thinking_shows_its_own_size(parent: Path) -> None:
-    """A trim in place also drops the thinking of the last turns, so the question shows its own size.
+    """If the last turns contain thinking, the question shows a separate size for a trim in place.
 
-    The report after the trim has the same size.
+    The reason is that a trim in place also drops this thinking. The report after the trim shows the
+    same size.
     """
     write_session(parent.parent, SESSION, session_with_thinking())
     rows = ask_module("trim")["ask"].split("\n")
@@ -313,7 +314,7 @@ def test_a_rollover_announces_the_wait(
     assert "text" in ask_module("rollover", screen=False)
 
 
-def test_an_early_esc_of_a_rollover_is_reported(parent: Path) -> None:
+def test_a_rollover_cancelled_early_is_reported(parent: Path) -> None:
     """If the user cancels a rollover early, the reply says that no session was made."""
     assert (
         ask_module("left", "rollover")["text"]
@@ -323,7 +324,7 @@ def test_an_early_esc_of_a_rollover_is_reported(parent: Path) -> None:
 
 
 def test_session_and_recall_reply_with_the_text_to_paste(parent: Path) -> None:
-    """``session`` and ``recall`` reply with the text that the user wants to paste."""
+    """``session`` and ``recall`` reply with a text that the user can paste."""
     assert SESSION in ask_module("session")["text"]
     assert SESSION in ask_module("resume-hooks:resume")["text"]
     assert ask_module("resume-hooks:help", screen=False)["text"].startswith(
@@ -334,10 +335,10 @@ def test_session_and_recall_reply_with_the_text_to_paste(parent: Path) -> None:
     assert list_children(parent) == []
 
 
-def test_a_key_shows_the_table_of_a_card(parent: Path) -> None:
-    """The reply to ``full`` has the lines of the card and those of the table behind a key.
+def test_full_replies_with_a_card_and_its_table(parent: Path) -> None:
+    """The reply to ``full`` contains the lines of the card and the table that a key shows below it.
 
-    Without a screen, or with ``--table`` or other words, the reply is a plain text.
+    Without a screen, or with ``--table`` or other words, the reply is plain text.
     """
     card = ask_module("full")["card"]
     assert "tokens · Fix the parser" in card["lines"][1]
@@ -352,9 +353,9 @@ def test_a_key_shows_the_table_of_a_card(parent: Path) -> None:
 
 
 def test_listing_commands_make_no_child(parent: Path) -> None:
-    """``lineage``, ``sessions`` and ``search`` reply with a text or with a pane, and make no child.
+    """``lineage``, ``sessions`` and ``search`` reply with a text or a pane, and make no child.
 
-    The listed sessions have a command to open each.
+    A text shows the command that opens each listed session.
     """
     assert ask_module("lineage")["text"].startswith("lineage, oldest first (1 session)")
     listed = ask_module("sessions", screen=False)["text"]
@@ -413,7 +414,7 @@ def test_the_error_suggests_the_intended_word(parent: Path) -> None:
 def test_a_bug_and_a_disabled_verb_are_reported(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reply to a command that raises an error, or that is turned off, is a sentence."""
+    """If a command raises an error or is turned off, the reply is a sentence that says so."""
 
     def raise_bug(*_: object) -> None:
         raise RuntimeError("boom")
@@ -427,7 +428,7 @@ def test_a_bug_and_a_disabled_verb_are_reported(
 
 
 def test_only_a_client_gets_a_reply(run_hook: RunHook, parent: Path) -> None:
-    """``start_module`` fails with a sentence if no client started it, and makes no child."""
+    """Without a client, ``start_module`` fails with an error sentence and makes no child."""
     done = run_hook(
         "start_module", {**EVENT, "command": "handoff", "args": ""}, environ={"CLAUDE_PID": "1"}
     )
@@ -439,9 +440,9 @@ def test_only_a_client_gets_a_reply(run_hook: RunHook, parent: Path) -> None:
 
 
 def test_no_compaction_is_offered_under_a_policy(parent: Path, config_home: ConfigHome) -> None:
-    """If an organization's policy applies, the module offers no trim in place and no compaction.
+    """If an organization's policy applies, the module offers neither a trim in place nor a compaction.
 
-    Under a policy the client skips the module's hooks and compacts by itself.
+    Under a policy the client doesn't call the module's hooks and compacts the conversation itself.
     """
     assert ask_module("trim", "here")["compact"]
     assert [
@@ -455,10 +456,10 @@ def test_no_compaction_is_offered_under_a_policy(parent: Path, config_home: Conf
     assert not {"asks", "line"} & set(ask_module("band", tokens=190_000))
 
 
-def test_a_client_that_skips_module_hooks_is_treated_as_under_a_policy(parent: Path) -> None:
-    """``trim here`` is refused while the client has not called the module's hooks.
+def test_trim_here_is_refused_until_the_client_calls_a_hook(parent: Path) -> None:
+    """``trim here`` is refused while the client has not called any of the module's hooks.
 
-    The missing calls reveal a policy even if its file is unreadable.
+    The missing calls show that a policy applies, even if the policy's file is unreadable.
     """
     assert (
         "has not called this plugin's module yet" in ask_module("trim", "here", heard=False)["text"]

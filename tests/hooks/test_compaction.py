@@ -1,6 +1,6 @@
-"""Tests of the engine's plans for the client's conversation at a compaction.
+"""Tests of the engine's plans for a compaction of the conversation in the client.
 
-The plan trims the conversation, or leaves it unchanged with a reason.
+A plan either trims the conversation or leaves it unchanged and gives a reason.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def session_with_thinking() -> list[Record]:
 
 
 def ask_for_trim_in_place(messages: object, **fields: object) -> dict[str, Any]:
-    """Return the engine's plan for a trim in place of these messages."""
+    """Return the engine's plan for trimming these messages in place."""
     event = {
         "session_id": SESSION,
         "screen": True,
@@ -78,10 +78,10 @@ def ask_for_trim_in_place(messages: object, **fields: object) -> dict[str, Any]:
 
 
 def test_a_trim_in_place_rebuilds_answers_and_results(parent: Path) -> None:
-    """A trim in place keeps prompts and rebuilds answers and tool results.
+    """A trim in place keeps the prompts and rebuilds the answers and the tool results.
 
-    Results before the last turns become placeholders that name their originals. The hook stores a
-    note for the start after the compaction, which can be read once.
+    Tool results from before the last turns become placeholders, which name the original results.
+    The hook stores a note for the start after the compaction. The note can be read only once.
     """
     rows = module_messages(parent)
     plan = ask_for_trim_in_place(rows)
@@ -149,9 +149,9 @@ def test_parallel_calls_become_one_message(
 def test_an_impossible_compaction_is_reported(
     parent: Path, messages: object, fields: dict[str, object], told: str
 ) -> None:
-    """A compaction that the user typed but that is impossible is skipped with a one-line reason.
+    """If the user requests a compaction that is impossible, it is skipped with a one-line reason.
 
-    No note for the start after the compaction is stored.
+    The hook does not store a note for the start after the compaction.
     """
     if isinstance(messages, str):
         rows = module_messages(parent)
@@ -169,9 +169,9 @@ def test_an_impossible_compaction_is_reported(
 
 
 def test_trim_here_runs_the_clients_compaction(parent: Path) -> None:
-    """``trim here`` starts the client's compaction with the typed options.
+    """``trim here`` starts the client's compaction with the options that the user typed.
 
-    An invalid option is refused before that.
+    If an option is invalid, the reply refuses it and no compaction starts.
     """
     reply = answer_module(
         "trim", {"session_id": SESSION, "screen": True, "args": "here --tools Read"}
@@ -201,7 +201,7 @@ def test_a_trim_with_a_small_saving_asks_no_question() -> None:
 def compact_automatically(
     rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
-    """Return the plan for an automatic compaction with the setting ``compaction`` set to ``chosen``."""
+    """Return the plan for an automatic compaction while the setting ``compaction`` is ``chosen``."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
     return ask_for_trim_in_place(rows, trigger="auto", options=None)
 
@@ -212,7 +212,7 @@ def test_a_full_session_is_compacted_as_the_user_chose(
     """An automatic compaction follows the setting ``compaction``: ``client``, ``trim`` or ``handoff``.
 
     The new conversation begins with restored facts and ends with the new prompt. By default, or if
-    the chosen way is impossible, the client compacts by itself.
+    the chosen kind of compaction is impossible, the client compacts the conversation itself.
     """
     rows = [*module_messages(parent), {"handle": "new", "role": "user", "calls": [], "results": []}]
     assert compact_automatically(rows, "client", monkeypatch) == {}
@@ -241,9 +241,10 @@ def compact_at_threshold(
 def test_at_the_threshold_the_last_answers_are_rebuilt_too(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A compaction at the token limit also rebuilds the last answers, because no turn is running.
+    """A compaction at the token limit also rebuilds the last answers, because no turn is running then.
 
-    A handoff keeps a digest and the last turns. For a trim, the remark states both sizes.
+    After a handoff, the conversation contains a digest and the last turns. For a trim, the remark
+    states the sizes before and after.
     """
     rows = module_messages(parent)
     trimmed = compact_at_threshold(rows, "trim@60k", monkeypatch)
@@ -262,9 +263,9 @@ def test_at_the_threshold_the_last_answers_are_rebuilt_too(
 def test_a_failed_compaction_at_the_threshold_is_reported(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, told: str
 ) -> None:
-    """A compaction at the token limit that is impossible is skipped with the reason.
+    """If a compaction at the token limit is impossible, it is skipped and the reply gives the reason.
 
-    The client does not write a summary instead, because the user did not ask for one.
+    The client does not write a summary in its place, because the user did not ask for one.
     """
     reply = compact_at_threshold(module_messages(parent)[:4], chosen, monkeypatch)
     assert set(reply) == {"skip"}
@@ -272,13 +273,13 @@ def test_a_failed_compaction_at_the_threshold_is_reported(
 
 
 @pytest.mark.parametrize(("typed", "rests"), [(4, True), (5, False)])
-def test_a_compaction_at_the_threshold_waits_five_turns(
+def test_compactions_at_the_threshold_are_five_turns_apart(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, typed: int, rests: bool
 ) -> None:
-    """A compaction at the token limit is skipped if the last one is fewer than five turns ago.
+    """At the token limit, no compaction happens if the last one was fewer than five turns ago.
 
-    The turns are counted in the session's file, so a restart of the client doesn't matter. The
-    opening that the compaction wrote is not counted.
+    The turns are counted in the session's file, so a restart of the client makes no difference. The
+    opening that the compaction wrote is not counted as a turn.
     """
     start = boundary(uuid="b", ts=0)
     records = turns_with_large_files(1 + typed)
@@ -293,9 +294,9 @@ def test_a_compaction_at_the_threshold_waits_five_turns(
 def test_the_band_reply_has_the_token_limit_for_compaction(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, tokens: int
 ) -> None:
-    """The reply to ``band`` has the token limit from the setting ``compaction``.
+    """The reply to ``band`` contains the token limit from the setting ``compaction``.
 
-    The reply has it even if notices are off, and lacks it if the setting has no limit.
+    It does so even if notices are off. If the setting has no limit, neither does the reply.
     """
     del parent
     event = {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
@@ -322,17 +323,20 @@ def test_a_compaction_within_a_turn_keeps_its_messages(
     assert "k" not in plan["results"]
 
 
-def test_a_session_of_one_long_turn_is_left_to_the_client(
+def test_the_client_compacts_a_session_with_one_long_turn(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client compacts a session of one long turn by itself, because little could be trimmed."""
+    """The engine leaves the compaction of a session with only one long turn to the client.
+
+    Little of this session could be trimmed.
+    """
     rows = module_messages(parent)
     left = compact_automatically(rows[:4], "trim", monkeypatch)
     assert left == {"remark": compaction.TOO_LITTLE_FREED_REMARK.format(chosen="trim")}
 
 
 def test_the_alternatives_are_shown_once(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The alternatives to the client's compaction are shown once, from ``notice_percent`` on.
+    """Above ``notice_percent``, the band shows the alternatives to the client's compaction once.
 
     They are not shown if the setting ``compaction`` is set. Showing them does not change the
     setting.

@@ -1,6 +1,6 @@
-"""Tests of a session's open question, such as the one before a trim.
+"""Tests of a question that waits for the user's answer in a session, such as the one before a trim.
 
-It is stored privately, is open for ten minutes, and can be answered once.
+The question is stored in a private file, stays open for ten minutes, and can be answered once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def write_question_file(home: ConfigHome, content: bytes | dict[str, Any]) -> Pa
     return path
 
 
-def valid_question(**more: object) -> dict[str, Any]:
+def valid_question_fields(**more: object) -> dict[str, Any]:
     """Return the content of a valid question's file; ``more`` replaces fields."""
     return {"version": 1, **recent_question()._asdict(), **more}
 
@@ -53,7 +53,8 @@ def test_a_question_is_open_for_ten_minutes(
 ) -> None:
     """A question is open for ten minutes after it was asked.
 
-    If the clock went back, a question is open while its time is at most a few seconds ahead.
+    If the clock was set back, the question's time may be in the future. The question is still open
+    if this time is at most a few seconds ahead.
     """
     confirmations.store_question(recent_question(age))
     found = confirmations.find_question(SESSION)
@@ -70,10 +71,10 @@ def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
 
 
 def test_a_question_can_be_claimed_once(config_home: ConfigHome) -> None:
-    """Of two callers, only the first one can claim a question.
+    """If two callers claim a question, only the first one succeeds.
 
-    Others see the claim until it is released, or until it is so old that its process must have
-    ended.
+    The question stays claimed until the first caller releases it, or until the claim is so old that
+    the process that made it must have ended.
     """
     assert not confirmations.is_question_claimed(SESSION)
     question = recent_question(300)
@@ -106,7 +107,7 @@ def test_an_answered_question_cannot_be_claimed(config_home: ConfigHome) -> None
 
 
 def test_a_question_is_found_only_in_its_session(config_home: ConfigHome) -> None:
-    """A question is not found in another session, even in a file with that session's name."""
+    """A question is found only in its own session, not in a session whose file has a copy of it."""
     confirmations.store_question(recent_question())
     assert confirmations.find_question(OTHER_ID) is None
     question_path(config_home).rename(question_path(config_home, OTHER_ID))
@@ -114,11 +115,11 @@ def test_a_question_is_found_only_in_its_session(config_home: ConfigHome) -> Non
 
 
 INVALID_QUESTION_FILES: dict[str, dict[str, Any]] = {
-    "options of another type": valid_question(options=["--tools"]),
-    "no instant": valid_question(asked="now"),
-    "no instant at all": valid_question(asked=None),
-    "a child that is no id": valid_question(child="../x"),
-    "a child of another type": valid_question(child=7),
+    "options of another type": valid_question_fields(options=["--tools"]),
+    "no instant": valid_question_fields(asked="now"),
+    "no instant at all": valid_question_fields(asked=None),
+    "a child that is no id": valid_question_fields(child="../x"),
+    "a child of another type": valid_question_fields(child=7),
 }
 
 
@@ -135,7 +136,7 @@ def test_an_invalid_file_is_not_a_question(config_home: ConfigHome, name: str) -
 def test_a_question_with_an_invalid_time_is_not_open(config_home: ConfigHome, number: str) -> None:
     """A question whose time is no valid number, such as ``NaN``, is not open."""
     write_question_file(
-        config_home, json.dumps(valid_question(asked="X")).replace('"X"', number).encode()
+        config_home, json.dumps(valid_question_fields(asked="X")).replace('"X"', number).encode()
     )
     found = confirmations.find_question(SESSION)
     assert found is None or not found.is_open

@@ -48,10 +48,10 @@ def full_conversation(tokens: int, turns: int = 2) -> list[Record]:
 
 @pytest.fixture
 def end_turn(config_home: ConfigHome, run_hook: RunHook) -> Any:
-    """Return a function that ends a turn of these records and returns the line that the hook shows.
+    """Return a function that ends a turn and returns the line that the Stop hook shows.
 
-    The function writes the records to the session's file first. The result is ``""`` if no line is
-    shown.
+    The function first writes the given records to the session's file. It returns ``""`` if the hook
+    shows no line.
     """
 
     def run(records: list[Record], event: object = None, **environ: str) -> str:
@@ -78,7 +78,7 @@ def read_note(home: ConfigHome) -> dict[str, Any]:
 
 
 def test_a_full_context_is_reported_once(config_home: ConfigHome, end_turn: Any) -> None:
-    """The hook prints its line when 80 percent of the context is used, once for each window size."""
+    """The hook prints its line when 80 percent of the context is used, but only once per window size."""
     assert end_turn(full_conversation(143_999)) == ""
     assert read_note(config_home) == {"version": 1, "look": 144_000, "told": 0}
     assert end_turn(full_conversation(144_000)) == (
@@ -102,9 +102,9 @@ def test_a_full_context_is_reported_once(config_home: ConfigHome, end_turn: Any)
 
 
 def test_a_larger_window_is_reported_again(config_home: ConfigHome, end_turn: Any) -> None:
-    """The hook prints its line again if the context turns out to have a window of a million tokens.
+    """The hook prints its line again if the context window turns out to be a million tokens.
 
-    A context of more than 200,000 tokens proves that the window is the larger one.
+    A context of more than 200,000 tokens proves that the window is that large.
     """
     assert "91 %" in end_turn(full_conversation(163_000))
     assert end_turn(full_conversation(300_000)) == ""
@@ -181,7 +181,7 @@ def test_a_damaged_note_is_replaced(config_home: ConfigHome, end_turn: Any, kept
 def test_without_a_writable_note_nothing_is_reported(
     config_home: ConfigHome, end_turn: Any
 ) -> None:
-    """The hook prints no line if it cannot write a note, because each turn would repeat the line."""
+    """If the hook cannot write a note file, it prints no line, because it would repeat it after each turn."""
     (config_home.root / "file").touch()
     assert (
         end_turn(full_conversation(190_000), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
@@ -207,12 +207,13 @@ def test_notes_are_private_and_expire(config_home: ConfigHome, end_turn: Any) ->
     assert stat.S_IMODE(Path(folder / f"notice-{SESSION}.json").stat().st_mode) == 0o600
 
 
-def test_a_client_with_a_band_shows_no_line(
+def test_with_a_band_the_line_is_not_shown(
     config_home: ConfigHome, end_turn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the module shows a band in the client, the Stop hook prints no line.
+    """If the client's module shows the band, the Stop hook prints no line.
 
-    The reply has the tokens from which the band is shown, computed from the client's window.
+    The module's reply contains the number of tokens from which on the band is shown. It is computed
+    from the client's window.
     """
     path = write_session(config_home.project(), SESSION, full_conversation(190_000))
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
@@ -227,10 +228,10 @@ def test_a_client_with_a_band_shows_no_line(
 
 
 def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_turn: Any) -> None:
-    """All outputs use the context window that the client last reported.
+    """All outputs use the context window that the client reported last.
 
-    They are the resume card, the Stop hook's line, ``info`` and lists of sessions. An earlier
-    window or the model's usual one is not used.
+    The outputs are the resume card, the Stop hook's line, ``info`` and lists of sessions. None of
+    them uses an earlier window or the model's usual window.
     """
 
     def shown_percentages(shown: int, window: int) -> list[object]:
@@ -262,7 +263,7 @@ def test_all_outputs_use_the_clients_last_window(config_home: ConfigHome, end_tu
 def test_without_a_band_the_line_is_shown(
     config_home: ConfigHome, end_turn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The Stop hook prints its line if the engine failed to send a band."""
+    """If the engine could not send a band to the module, the Stop hook prints its line."""
     path = write_session(config_home.project(), SESSION, full_conversation(190_000))
     event = {
         "screen": True,

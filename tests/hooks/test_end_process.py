@@ -40,6 +40,6 @@ def test_end_process_writes_output_and_runs_exit_handlers(status: int) -> None:
 
 
 def test_end_process_accepts_a_closed_stream() -> None:
-    """``end_process`` works if the standard streams are closed, as after the client's end."""
+    """``end_process`` works even if the standard streams are closed, for example because the client ended."""
     done = run_script("sys.stdout.close(); sys.stderr = None; end_process()")
     assert done.returncode == 0

@@ -1,6 +1,6 @@
 """Tests of archiving sessions that the client will soon delete.
 
-A start archives some and reports them. A background hook archives the others.
+At a start, some sessions are archived and reported. A background hook archives the rest of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.needs import REPO
 
 @pytest.fixture(autouse=True)
 def no_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the effects of the client that runs the tests, such as a headless mode."""
+    """Undo the effects of a client in which the tests may run, such as its headless mode."""
     monkeypatch.delenv("CLAUDE_CODE_ENTRYPOINT", raising=False)
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
@@ -79,9 +79,9 @@ def test_a_start_archives_expiring_sessions(config_home: ConfigHome, source: str
 
 
 def test_the_next_start_reports_the_first_archived_session(config_home: ConfigHome) -> None:
-    """A start reports once that sessions are archived, after a verb archived the first one.
+    """If a verb archived the first session, the next start reports once that sessions are archived.
 
-    A waiting handoff is mentioned before that.
+    If a handoff is waiting too, the start mentions the handoff first.
     """
     archive_session(session_of_age(config_home, 1, 0), config_home.where)
     child = session_of_age(config_home, 2, 0)
@@ -96,8 +96,8 @@ def test_the_next_start_reports_the_first_archived_session(config_home: ConfigHo
     assert line_shown_at_start(config_home) == ""
 
 
-def test_a_start_without_the_shells_argument_archives_no_session(config_home: ConfigHome) -> None:
-    """A start archives no sessions without the argument with which the shell script asks for it."""
+def test_a_start_archives_only_with_the_shell_argument(config_home: ConfigHome) -> None:
+    """A start archives sessions only if the shell script passes the argument that asks for it."""
     session_of_age(config_home, 1, 25)
     assert handle_session_event(start_event(config_home)) == b""
     assert archived_ids(config_home.where) == []
@@ -125,7 +125,7 @@ def test_remaining_sessions_are_reported_and_archived_later(
 def test_a_headless_start_reports_nothing(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A start of a headless run archives sessions and reports nothing.
+    """A headless start archives sessions and reports nothing.
 
     The next start with a user reports how to turn archiving off.
     """
@@ -166,7 +166,7 @@ def test_a_start_works_without_a_writable_state_folder(config_home: ConfigHome) 
 def test_a_cleared_session_is_archived_by_the_next_background_hook(config_home: ConfigHome) -> None:
     """``/clear`` only stores a note, and the next background hook archives the cleared session.
 
-    Therefore the client does not wait for the copy.
+    The client therefore does not have to wait until the session is copied.
     """
     session_of_age(config_home, 1, 0)
     end = {"session_id": session_id(1), "hook_event_name": "SessionEnd", "reason": "clear"}
@@ -182,9 +182,9 @@ def test_a_cleared_session_is_archived_by_the_next_background_hook(config_home: 
 def test_the_hook_looks_for_ancestors_once_a_day(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The background hook looks for ancestors to archive once a day.
+    """The background hook looks for ancestors to archive only once a day.
 
-    The stamp file has the time of the next search. A headless run does not search.
+    It stores the time of the next search in a stamp file. In a headless run it does not search.
     """
     session_of_age(config_home, 1, 3)
     record_link(
@@ -208,7 +208,7 @@ def test_the_hook_looks_for_ancestors_once_a_day(
 def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None:
     """The background hook compresses the files of deleted sessions once a day.
 
-    So the deletion itself is fast.
+    The files are not compressed when they are deleted, so that the deletion is fast.
     """
     session = session_of_age(config_home, 1, 3)
     entry = delete.move_to_trash(delete.plan_delete(session, config_home.where), config_home.where)
@@ -220,9 +220,9 @@ def test_deleted_sessions_are_packed_once_a_day(config_home: ConfigHome) -> None
 def test_the_background_hook_ends_after_its_client(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The background hook stops after one session if its client has ended.
+    """If its client has ended, the background hook stops after one session, and the next hook continues.
 
-    The next hook continues. After a headless client, the hook may run for some seconds.
+    If the client is headless, the hook may go on for some seconds.
     """
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     for number in (1, 2, 3):
@@ -238,12 +238,14 @@ def test_the_background_hook_ends_after_its_client(
 def test_the_background_hook_never_raises(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, raw: bytes
 ) -> None:
-    """The background hook raises no error, for any event."""
+    """The background hook never raises an error, whatever the event contains."""
     folder = Path(config_home.root)
     (folder / "event").write_bytes(raw)
     with (folder / "event").open(encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        monkeypatch.setattr(os, "nice", lambda _: 0)  # Keep the priority of the tests' process.
+        monkeypatch.setattr(
+            os, "nice", lambda _: 0
+        )  # Keep the hook from lowering the priority of the test process.
         background.main()
     assert archived_ids(config_home.where) == []
 

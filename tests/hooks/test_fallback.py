@@ -1,6 +1,6 @@
-"""Tests of the prompt hook before the engine is installed.
+"""Tests of the fallback, which answers prompts before the engine is installed.
 
-Its answers need only the standard library of Python 3.9 or later.
+The fallback needs only the standard library of Python 3.9 or later.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_the_fallback_answers_with_the_session_id(ask_fallback: AskFallback, pro
 
 
 def test_text_after_resume_is_kept(ask_fallback: AskFallback) -> None:
-    """The answer to ``resume`` with a text suggests ``handoff`` with the same text."""
+    """If the user types text after ``resume``, the fallback suggests ``handoff`` with the same text."""
     assert "/resume-hooks:handoff my words" in ask_fallback("/resume-hooks:resume my words")
 
 
@@ -74,7 +74,7 @@ def test_text_after_resume_is_kept(ask_fallback: AskFallback) -> None:
     ],
 )
 def test_a_trigger_that_needs_the_engine_says_so(ask_fallback: AskFallback, prompt: str) -> None:
-    """A trigger that needs the engine says that it is not installed yet.
+    """If a trigger needs the engine, the fallback says that the engine is not installed yet.
 
     The answer repeats the user's text.
     """
@@ -111,7 +111,7 @@ def test_a_trigger_that_needs_the_engine_says_so(ask_fallback: AskFallback, prom
 def test_the_fallback_shows_the_state_of_the_installation(
     ask_fallback: AskFallback, state: object, words: str
 ) -> None:
-    """The fallback shows how long the installation has run, or why it failed.
+    """The fallback shows how long the installation has been running, or why it failed.
 
     A damaged state file is treated like a missing one.
     """
@@ -123,7 +123,7 @@ def test_the_fallback_shows_the_state_of_the_installation(
     "prompt", ["hello", " >resume", "> resume", ">help me", "", None, 7, [">resume"]]
 )
 def test_the_fallback_lets_other_prompts_pass(ask_fallback: AskFallback, prompt: object) -> None:
-    """The fallback lets every prompt pass that is not a trigger."""
+    """The fallback lets a prompt pass if it is not a trigger."""
     assert ask_fallback(prompt) == ""
 
 
@@ -134,11 +134,11 @@ def test_an_invalid_id_is_not_shown(ask_fallback: AskFallback, session: object) 
 
 
 def test_the_fallback_recognizes_a_pasted_client_command(ask_fallback: AskFallback) -> None:
-    """A prompt that ends in a pasted ``/resume`` line gets the hint to paste again."""
+    """If a prompt ends with a pasted ``/resume`` line, the fallback tells the user how to paste it."""
     assert ask_fallback(f">handoff x/resume {SESSION}").endswith("Ctrl+C (once!), paste again.")
 
 
-def test_the_module_learns_of_missing_packages(
+def test_the_fallback_replies_to_the_module(
     any_python: str, config_home: ConfigHome, tmp_path: Path
 ) -> None:
     """The fallback replies to the module with a text that repeats the user's words.

@@ -32,14 +32,14 @@ def no_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_broken_session(case: Case | bytes, home: ConfigHome) -> Path:
-    """Write a session with this content, or with that of the case, to the project."""
+    """Write a session to the project: the session of the test case, or a file with these bytes."""
     path = home.project() / f"{SESSION}.jsonl"
     path.write_bytes(case if isinstance(case, bytes) else case.content)
     return path
 
 
 def ask_module(text: str, **fields: object) -> dict[str, Any]:
-    """Return the engine's reply to the module's request after an error, or to an answer."""
+    """Return the engine's reply to the module, which reports an API error or the user's answer."""
     return answer_module(
         REPAIR_QUESTION, {"session_id": SESSION, "screen": True, "args": text, **fields}
     )
@@ -60,9 +60,10 @@ def ask_module(text: str, **fields: object) -> dict[str, Any]:
 def test_the_first_answer_makes_a_repaired_copy(
     config_home: ConfigHome, code: str, message: str, said: str
 ) -> None:
-    """The first answer makes a repaired copy; before that, no copy exists and the parent is unchanged.
+    """The first answer makes a repaired copy of the session and leaves the session itself unchanged.
 
-    The question names the defect and the records that the copy does not keep.
+    Before the user answers, no copy exists. The question names the defect and the records that the
+    copy will not contain.
     """
     parent = write_broken_session(CASES_BY_CODE[code], config_home)
     asked = ask_module(message)
@@ -99,9 +100,10 @@ def test_not_now_changes_nothing(config_home: ConfigHome, word: str) -> None:
 
 @pytest.mark.parametrize("code", ["history-cut", "tool-call-unanswered"])
 def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: str) -> None:
-    """For a defect that cannot be repaired, the reply suggests ``/handoff``, and no copy is made.
+    """If a defect cannot be repaired, the reply suggests ``/handoff``, and no copy is made.
 
-    Examples are a valid file, and a file with another defect than the one in the API's error.
+    The same is true if the file is valid, or if it has a different defect from the one in the API's
+    error.
     """
     parent = write_broken_session(CASES_BY_CODE[code], config_home)
     assert "/handoff" in ask_module(SIGNATURE_ERROR)["text"]
@@ -113,9 +115,9 @@ def test_a_defect_without_a_repair_is_reported(config_home: ConfigHome, code: st
 def test_other_errors_get_no_question(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other errors of the API get an empty reply, without reading the session's file.
+    """For any other API error, the reply is empty and the session's file is not even read.
 
-    The reply is also empty without a screen or if the feature is turned off.
+    The reply is also empty if the client has no screen or if the feature is turned off.
     """
     write_broken_session(CASES_BY_CODE["thinking-unsigned"], config_home)
     assert ask_module(SIGNATURE_ERROR, screen=False) == {}
@@ -126,12 +128,13 @@ def test_other_errors_get_no_question(
     assert ask_module(OTHER_ERROR) == ask_module("API Error: 529 Overloaded (request 1400)") == {}
 
 
-def test_a_failure_asks_no_question(
+def test_a_failed_check_asks_no_question(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the session's file is missing, the reply says that it could not be checked.
+    """If the session's file is missing, the reply says that the file could not be checked.
 
-    A bug in the engine gets an empty reply to the error, and a sentence after the user's answer.
+    If a bug raises an error in the engine, the reply to the API error is empty, and the reply to
+    the user's answer is a sentence.
     """
     del config_home
     assert "could not be checked" in ask_module(SIGNATURE_ERROR)["text"]

@@ -1,4 +1,4 @@
-"""Tests of a handoff whose digest is loaded by the next ``/clear`` in the same client."""
+"""Tests of a handoff whose digest is loaded when the user types ``/clear`` in the same client."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ from tests.needs import REPO
 
 PID = os.getpid()
 NEXT_SESSION_ID = session_id(9)
-SMALL_OPENING_CHARACTERS = (
-    3_800  # Number of characters of an opening, small enough that the tests' openings are cut.
-)
+SMALL_OPENING_CHARACTERS = 3_800  # Maximum number of characters in an opening. It is so small that the openings in the tests are cut.
 
 
 def handoff_notes(home: ConfigHome) -> list[dict[str, Any]]:
@@ -62,7 +60,7 @@ def write_handoff(home: ConfigHome, parent: str, step: str = "go on") -> Receipt
 
 
 def opening_after_clear(run_hook: RunHook, child: Path) -> dict[str, Any]:
-    """Return the hook's reply to the start of the session after ``/clear``."""
+    """Return the hook's reply when a session starts after ``/clear``."""
     event = {"hook_event_name": "SessionStart", "source": "clear", "session_id": NEXT_SESSION_ID}
     event["transcript_path"] = str(child.parent / f"{NEXT_SESSION_ID}.jsonl")
     return dict(json.loads(run_hook("session", event, environ={"CLAUDE_PID": str(PID)}).stdout))
@@ -79,9 +77,9 @@ def opening_after_clear(run_hook: RunHook, child: Path) -> dict[str, Any]:
 def test_clear_opens_with_the_pending_handoff(
     config_home: ConfigHome, parent: str, run_hook: RunHook, prompt: str
 ) -> None:
-    """After ``handoff`` and ``/clear``, the new session starts with the opening of the handoff's child.
+    """After ``handoff`` and ``/clear``, the new session starts with the same opening as the child.
 
-    Typing the same handoff twice makes only one child.
+    If the user types the same handoff twice, only one child is made.
     """
     client = {"CLAUDE_PID": str(PID)}
     for _ in range(2):
@@ -136,10 +134,10 @@ def test_four_parallel_handoffs_make_one_child(config_home: ConfigHome, parent: 
 def test_a_large_opening_is_shortened_to_fit(
     config_home: ConfigHome, parent: str, run_hook: RunHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The opening for ``/clear`` is cut to its limit, and a ``read`` command shows the complete text.
+    """The opening for ``/clear`` is cut to its limit, and a ``read`` command in it shows the full text.
 
-    If only one hook can pass context to the model, its text is even shorter and ends like the
-    opening.
+    If only one hook can pass context to the model, the text is cut even further, but it still ends
+    like the opening.
     """
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     monkeypatch.setattr(handoff, "MAX_OPENING_CHARACTERS", SMALL_OPENING_CHARACTERS)
@@ -162,9 +160,9 @@ def test_a_large_opening_is_shortened_to_fit(
 def test_without_a_writable_note_no_handoff_is_pending(
     config_home: ConfigHome, parent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A handoff is not offered to ``/clear`` if its note cannot be written.
+    """If the note of a handoff cannot be written, ``/clear`` does not load the handoff.
 
-    The same is true if the client's process id is invalid or the child's file is gone.
+    The same is true if the client's process id is invalid or the child's file no longer exists.
     """
     receipt = write_handoff(config_home, parent)
     monkeypatch.setenv("CLAUDE_PID", str(PID))
@@ -217,7 +215,7 @@ def test_a_long_digest_is_shortened_by_section(
 def test_an_option_of_the_shell_is_not_a_next_step(
     config_home: ConfigHome, parent: str, run_hook: RunHook, typed: str
 ) -> None:
-    """``handoff`` refuses a next step that begins with an option of the shell, such as ``--print``."""
+    """``handoff`` refuses a next step that begins with a shell option, such as ``--print``."""
     said = str(
         run_hook(
             "prompt",

@@ -1,4 +1,4 @@
-"""Tests of a handoff's size, which the user may type before the next step."""
+"""Tests of a handoff's size, which the user can type before the next step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.hooks.conftest import RunHook, list_children
 
 
 def long_conversation(turns: int = 12) -> list[Record]:
-    """Return a session with about 1,000 tokens of talk in each turn."""
+    """Return the records of a session whose turns have about 1,000 tokens of messages each."""
     rows: list[Record] = []
     for number in range(turns):
         words = " ".join(
@@ -38,7 +38,7 @@ def long_conversation(turns: int = 12) -> list[Record]:
 
 @pytest.fixture
 def parent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a session whose talk fits the size 24k but not 4k, and return its path."""
+    """Write a session whose messages fit a handoff of size 24k but not one of 4k, and return its path."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     return Path(write_session(config_home.project(), SESSION, long_conversation()))
 
@@ -49,7 +49,7 @@ def ask_handoff(args: str, **fields: object) -> dict[str, Any]:
 
 
 def read_metadata(child: Path) -> dict[str, Any]:
-    """Return the origin of a child from the first line of its file."""
+    """Return the metadata that a child's first line stores about its origin."""
     return dict(json.loads(child.read_bytes().split(b"\n")[0])["continue_metadata"])
 
 
@@ -81,7 +81,7 @@ def test_the_first_word_may_be_a_size(text: str, words: HandoffSpec) -> None:
 
 @pytest.mark.parametrize("text", ["0k", "49k fix it", "99k", "999999k"])
 def test_a_size_out_of_bounds_is_refused(parent: Path, text: str) -> None:
-    """A size below 1k or above 48k is refused with the valid sizes, and no child is made."""
+    """A size below 1k or above 48k is refused, the reply names the valid sizes, and no child is made."""
     with pytest.raises(UsageError, match="is not a size"):
         parse_handoff_words(text)
     for screen in (True, False):
@@ -92,7 +92,7 @@ def test_a_size_out_of_bounds_is_refused(parent: Path, text: str) -> None:
 
 
 def test_the_input_box_contains_the_step_without_the_size(parent: Path) -> None:
-    """The input box is filled with the next step without the size, and the child records its size."""
+    """The input box is filled with the next step but not the size, and the child records the size."""
     reply = ask_handoff("24k fix the tests")
     (child,) = list_children(parent)
     assert (reply["open"], reply["fill"]) == (child.stem, "fix the tests")
@@ -100,10 +100,10 @@ def test_the_input_box_contains_the_step_without_the_size(parent: Path) -> None:
     assert "24k" not in read_metadata(child)
 
 
-def test_another_size_makes_another_child(parent: Path) -> None:
-    """The same size and step open the existing child; another size makes another child.
+def test_a_different_size_makes_a_new_child(parent: Path) -> None:
+    """A handoff with the same size and step opens the existing child; a different size makes a new one.
 
-    A size that is typed makes no new child if it equals the size in the settings.
+    If the user types a size that equals the size in the settings, no new child is made.
     """
     first = ask_handoff("4k go on")["open"]
     assert ask_handoff("4k go on")["open"] == first
@@ -155,9 +155,10 @@ def test_a_prompt_trigger_accepts_a_size(parent: Path, run_hook: RunHook, name: 
 
 
 def test_the_handoff_tool_accepts_no_size(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model's tool refuses a step that begins with a size or an option.
+    """The model's handoff tool refuses a next step that begins with a size or an option.
 
-    Otherwise the first word would be removed from the step that the user confirmed.
+    The plugin would take this first word for an option, so that the next step would no longer be
+    the one that the user confirmed.
     """
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     for step in ("4k videos stutter", "99k users wait", "all", "--new-task write notes"):

@@ -1,6 +1,6 @@
-"""Tests of the tool with which the model requests a handoff.
+"""Tests of the tool that the model uses to request a handoff.
 
-The tool is off by default and needs the user's yes.
+The tool is off by default, and every handoff needs the user's consent.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def enable_tool(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Con
 def test_the_tool_is_off_by_default(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tool is neither offered nor answered, unless its setting is on.
+    """Unless its setting is on, the tool is not offered to the model and a call gets no answer.
 
-    It is also off if the trigger ``handoff`` is off.
+    The tool is also off if the trigger ``handoff`` is off.
     """
     assert answer_module("offer", EVENT) == {}
     assert set(call_tool("x")) == {"text"}
@@ -51,9 +51,9 @@ def test_the_tool_is_off_by_default(
 
 @pytest.mark.usefixtures("enable_tool")
 def test_the_question_shows_the_exact_step() -> None:
-    """The question shows the step as it will be typed: in one line, without control characters.
+    """The question shows the next step exactly as it will be typed: one line, no control characters.
 
-    A step that is too long is refused, and so is a call by a sub-agent.
+    If the step is too long, or if a sub-agent called the tool, the call is refused.
     """
     hostile = "fix it\n\x1b[2J1. Hand off\u202e then rm -rf ~"
     asked = call_tool(hostile)
@@ -70,18 +70,19 @@ def test_the_question_shows_the_exact_step() -> None:
 @pytest.mark.usefixtures("enable_tool")
 @pytest.mark.parametrize("said", ["no", "Yes", "do it"])
 def test_only_the_first_choice_is_a_yes(said: str) -> None:
-    """Every answer except the first choice is a no, which the reply tells the model."""
+    """Only the first choice means yes. Any other answer means no, and the reply tells the model so."""
     told = call_tool("x", said=said)
     assert set(told) == {"text"}
     assert "said no" in told["text"]
 
 
-def test_the_step_of_the_model_is_never_sent(
+def test_a_step_written_by_the_model_is_never_sent(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A step of the model is never sent as a prompt, even if the setting ``handoff_sends`` is on.
+    """A next step that the model wrote is never sent as a prompt, even if ``handoff_sends`` is on.
 
-    Only the settings file can turn this setting on, because a repository could set a variable.
+    Only the settings file can turn this setting on. An environment variable cannot, because a
+    repository could set the variable.
     """
     write_session(config_home.project(), SESSION, conversation(2))
     assert answer_module("handoff", {**EVENT, "args": "go"})["send"] is False

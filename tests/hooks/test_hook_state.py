@@ -1,6 +1,6 @@
 """Tests of the notes that one hook stores for a later one.
 
-A note is private, belongs to this user, is written completely, and can be used once.
+A note is private to this user, is written completely or not at all, and can be consumed only once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def note(config_home: ConfigHome) -> Path:
 
 
 def test_a_stored_note_is_found(note: Path) -> None:
-    """A note is read as it was last written, from a private file in a private folder."""
+    """A stored note has the content that was last written, and its file and folder are private."""
     assert hook_state.read_note(NOTE_NAME) == {"version": 1, **NOTE_CONTENT}
     assert note.stat().st_mode & 0o777 == 0o600
     assert note.parent.stat().st_mode & 0o777 == 0o700
@@ -63,7 +63,7 @@ def test_an_invalid_note_is_read_as_empty(note: Path, name: str) -> None:
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_note_that_others_may_write_is_ignored(note: Path, mode: int) -> None:
-    """A note is ignored if its mode lets other users write it."""
+    """A note is ignored if its file mode allows other users to write to it."""
     note.chmod(mode)
     assert hook_state.read_note(NOTE_NAME) == {}
 
@@ -79,9 +79,10 @@ def test_another_users_note_is_ignored(note: Path) -> None:
 def test_a_note_that_is_not_a_file_is_ignored(
     note: Path, config_home: ConfigHome, how: str
 ) -> None:
-    """A note that is a link, a pipe or a folder is ignored.
+    """A note is ignored if it is a link, a pipe or a folder.
 
-    Writing a note replaces a link and leaves the link's target unchanged.
+    If a new note is written over a link, it replaces the link and leaves the link's target
+    unchanged.
     """
     outside = note.rename(config_home.root / "outside.json")
     before = outside.read_bytes()
@@ -104,15 +105,16 @@ def test_a_note_that_is_not_a_file_is_ignored(
 
 
 def test_a_note_can_be_consumed_once(note: Path) -> None:
-    """Of two callers that consume a note, only the first one gets it."""
+    """If two callers consume the same note, only the first one gets it."""
     assert [hook_state.consume_note(NOTE_NAME), hook_state.consume_note(NOTE_NAME)] == [True, False]
     assert hook_state.read_note(NOTE_NAME) == {}
 
 
 def test_old_notes_of_a_kind_are_removed(note: Path) -> None:
-    """``delete_old_notes`` deletes notes of a kind that are older than a day.
+    """``delete_old_notes`` deletes the notes of one kind that are older than a day.
 
-    It also deletes their unfinished files. Recent notes, other kinds and folders stay.
+    It also deletes unfinished files of such notes. It keeps recent notes, notes of other kinds and
+    folders.
     """
     folder, old = note.parent, time.time() - 2 * hook_state.NOTE_SECONDS
     gone = [folder / "trim-3.json", folder / "trim-4.json.7-1.tmp"]

@@ -35,7 +35,7 @@ def search_without_update(home: ConfigHome) -> SearchResult:
 
 
 def read_stamp() -> dict[str, object]:
-    """Return the note from which the next start learns when to update the index again."""
+    """Return the stamp that tells the next start when to update the index again."""
     return hook_state.read_note("indexed.json")
 
 
@@ -66,9 +66,9 @@ def test_a_search_reports_unindexed_files(
 
 
 def test_the_hook_does_not_wait_for_another_update(config_home: ConfigHome) -> None:
-    """The hook ends at once if another process is updating the index, and stores no time.
+    """If another process is updating the index, the hook ends immediately and does not store a time.
 
-    So the next start tries again.
+    Without a stored time, the next start tries again.
     """
     write_talk(config_home, 1, "tune the linter")
     background.update_index()
@@ -86,7 +86,7 @@ def test_the_hook_does_not_wait_for_another_update(config_home: ConfigHome) -> N
 def test_the_update_ends_after_its_client(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hook stops after one file if its client has ended, and the next hook indexes the others."""
+    """If its client has ended, the hook stops after one file, and the next hook indexes the other files."""
     for number in range(1, 6):
         write_talk(config_home, number, f"tune the linter, {number}")
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
@@ -116,7 +116,7 @@ def test_a_headless_run_does_not_update_the_index(
 
 
 def test_an_index_of_a_newer_version_is_left_alone(config_home: ConfigHome) -> None:
-    """The hook does not update an index of a newer version, and tries again after an hour."""
+    """If a newer version made the index, the hook does not update it and tries again after an hour."""
     write_talk(config_home, 1, "tune the linter")
     background.update_index()
     with sqlite3.connect(index_file(config_home.where)) as db:
@@ -141,7 +141,9 @@ def test_the_hook_updates_the_index(
     )
     with event.open(encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
-        monkeypatch.setattr(os, "nice", lambda _: 0)  # Keep the priority of the tests' process.
+        monkeypatch.setattr(
+            os, "nice", lambda _: 0
+        )  # Keep the hook from lowering the priority of the test process.
         background.main()
     assert index_status(config_home.where).outdated_file_count == 0
     assert read_stamp()

@@ -1,4 +1,4 @@
-"""Tests that an answer names triggers in the form that the user typed."""
+"""Tests of the names in answers: an answer writes trigger names the way the user typed the trigger."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def trimmable_sessions(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch)
 
 
 def list_answers(asked: str, text: str) -> Iterator[str]:
-    """Yield every answer to a command with this text: from the hook, the module and the fallback."""
+    """Yield every answer to a command with this text: the hook's, the module's and the fallback's."""
     for session in (SESSION, session_id(7), MISSING_SESSION, "no id"):
         event = {"session_id": session, "args": text, "waiting": True}
         if asked.startswith(TYPED_SIGN):
@@ -88,9 +88,10 @@ def _raise_bug() -> str:
     ("sign", "asked"), COMMANDS_WITH_SIGNS, ids=[asked for _, asked in COMMANDS_WITH_SIGNS]
 )
 def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
-    """An answer names other triggers with the sign that the user typed, for example ``>``.
+    """An answer writes the names of other triggers with the prefix that the user typed, such as ``>``.
 
-    The other signs are ``/resume-hooks:`` and ``/``. The answer names only triggers that exist.
+    The other prefixes are ``/resume-hooks:`` and ``/``. The answer contains only names of triggers
+    that exist.
     """
     known = {
         row.command
@@ -111,10 +112,10 @@ def test_every_answer_uses_the_typed_name(sign: str, asked: str) -> None:
 @pytest.mark.parametrize(
     "row", [row for row in ROWS.values() if row.command], ids=lambda row: row.command
 )
-def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command of the module, such as ``/full``, copies no text to the clipboard.
+def test_a_command_without_prefix_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command of the client's module, such as ``/full``, copies no text to the clipboard.
 
-    The older form ``/resume-hooks:...`` still copies it.
+    The older command ``/resume-hooks:full`` does.
     """
     copied: list[str] = []
 

@@ -1,6 +1,7 @@
-"""Tests of a pending handoff, which waits for ``/clear`` in its client.
+"""Tests of a pending handoff, which waits for the user to type ``/clear`` in the client that made it.
 
-``/clear`` consumes it, opening its child deletes it, and the next start announces it once.
+``/clear`` uses the handoff and removes it. It is also removed if the user opens its child. The next
+start announces a pending handoff once.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def list_note_names(home: ConfigHome) -> list[str]:
     return sorted(path.name for path in (home.config / "resume-hooks" / "pending").glob("*"))
 
 
-def second_handoff(handoff: PendingHandoff, number: int) -> PendingHandoff:
-    """Return a pending handoff of the same client with another unopened child."""
+def handoff_with_new_child(handoff: PendingHandoff, number: int) -> PendingHandoff:
+    """Return a pending handoff from the same client with a different child, which is not opened yet."""
     path = write_session(os.path.dirname(handoff.child_file), session_id(number), conversation(1))
     return handoff._replace(
         child_id=session_id(number), child_file=path, child_size=os.path.getsize(path)
@@ -62,9 +63,9 @@ def second_handoff(handoff: PendingHandoff, number: int) -> PendingHandoff:
 
 
 def test_clear_consumes_a_handoff_once(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """``/clear`` consumes a pending handoff once. The handoff's note is private.
+    """``/clear`` consumes a pending handoff, so a second ``/clear`` finds none. Its note is private.
 
-    If the cleared session is unknown (None), the client and the folder must match.
+    If the id of the cleared session is unknown (None), the client and the folder must match.
     """
     for cleared in (PARENT, None):
         pending_handoff.store_handoff(handoff)
@@ -82,22 +83,23 @@ def test_clear_consumes_a_handoff_once(config_home: ConfigHome, handoff: Pending
 
 
 def test_a_client_has_one_pending_handoff(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """A client has one pending handoff, its latest. Handoffs of other clients stay."""
+    """A client has only one pending handoff, the latest. It does not replace those of other clients."""
     pending_handoff.store_handoff(handoff._replace(pid=1))
     pending_handoff.store_handoff(handoff)
-    pending_handoff.store_handoff(second_handoff(handoff, 4))
+    pending_handoff.store_handoff(handoff_with_new_child(handoff, 4))
     assert len(list_note_names(config_home)) == 2
     taken = pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT)
     assert taken is not None
     assert taken.child_id == session_id(4)
 
 
-def test_the_clear_of_another_session_keeps_the_handoff(
+def test_clearing_another_session_keeps_the_handoff(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """``/clear`` of another session, folder or client leaves the pending handoff stored.
+    """If ``/clear`` ends a session other than the handoff's parent, the handoff stays pending.
 
-    The user may still return to the session and clear it.
+    The same is true for ``/clear`` in a different folder or client. The user may still return to
+    the parent and clear it.
     """
     pending_handoff.store_handoff(handoff)
     assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), OTHER) is None
@@ -117,9 +119,10 @@ def test_the_clear_of_another_session_keeps_the_handoff(
 def test_a_process_with_a_reused_id_gets_no_handoff(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """A process that got a reused id does not get the handoff, because its start time differs.
+    """If a new process got the client's old process id, the handoff is not for it.
 
-    If the stored start time is unknown, the id alone decides.
+    The start time of the new process differs from the stored one. If the stored start time is
+    unknown, only the id is compared.
     """
     pending_handoff.store_handoff(handoff._replace(started="1"))
     assert pending_handoff.consume_cleared_handoff(PID, project_folder(config_home), PARENT) is None
@@ -180,7 +183,7 @@ def test_only_the_newest_handoff_is_reported(
     """Only the newest of several pending handoffs is announced."""
     for number, age in ((4, 30), (5, 10), (6, 20)):
         pending_handoff.store_handoff(
-            second_handoff(handoff, number)._replace(pid=number, at=time.time() - age)
+            handoff_with_new_child(handoff, number)._replace(pid=number, at=time.time() - age)
         )
     told = pending_handoff.find_handoff_to_announce(project_folder(config_home))
     assert told is not None
@@ -191,7 +194,7 @@ def test_only_the_newest_handoff_is_reported(
 def test_a_handoff_is_not_announced_after_an_hour(
     config_home: ConfigHome, handoff: PendingHandoff
 ) -> None:
-    """After an hour a pending handoff is not announced any more, but ``/clear`` can still use it."""
+    """A pending handoff is no longer announced after an hour, but ``/clear`` can still use it."""
     pending_handoff.store_handoff(handoff._replace(at=time.time() - ANNOUNCED_SECONDS - 10))
     assert pending_handoff.find_handoff_to_announce(project_folder(config_home)) is None
     assert [name.endswith(".json") for name in list_note_names(config_home)] == [False]
@@ -203,7 +206,7 @@ def test_a_handoff_is_not_announced_after_an_hour(
 
 INVALID_FIELDS: list[dict[str, Any]] = [
     {"pid": "1"},
-    {"pid": 2**22 + 1},  # The largest process id of Linux is 2**22.
+    {"pid": 2**22 + 1},  # This is larger than any process id on Linux, where the maximum is 2**22.
     {"child_id": OTHER},
     {"child_id": "../x"},
     {"child_file": "/etc/passwd"},
@@ -237,7 +240,7 @@ def test_an_invalid_handoff_note_is_dropped(
 
 
 def test_a_rewind_drops_the_handoff(config_home: ConfigHome, handoff: PendingHandoff) -> None:
-    """A rewind in a session deletes the session's pending handoff and no other."""
+    """A rewind in a session deletes the pending handoff of this session and of no other."""
     pending_handoff.store_handoff(handoff)
     pending_handoff.consume_handoffs_of_parent(OTHER)
     assert (

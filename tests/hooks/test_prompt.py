@@ -37,9 +37,10 @@ OTHER_ID = session_id(9)
 IGNORE_UNCLOSED_FILES = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed file:ResourceWarning"
 )
-"""Ignore files that a time limit leaves open.
+"""Ignore warnings about files that a time limit leaves open.
 
-The signal of the time limit may come between opening a file and entering its ``with``.
+The time limit's signal may arrive between the opening of a file and the start of its ``with``
+block.
 """
 
 
@@ -69,7 +70,7 @@ def trigger_card(prompt: str, **more: object) -> str:
 
 
 def list_all_files(home: ConfigHome) -> set[str]:
-    """Return the paths of all files and links below the client's folder."""
+    """Return the paths of all files and links inside the client's folder."""
     return {str(path) for path in home.config.rglob("*") if not path.is_dir() or path.is_symlink()}
 
 
@@ -106,8 +107,8 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: RunHook, pr
     text = reason_of_process(run_hook("prompt", prompt_event(prompt)))
     assert EXPECTED_ANSWERS[prompt] in text
     assert session.read_bytes() == raw
-    # If an ancestor process of the tests may be a client, the handoff is also stored for
-    # ``/clear``.
+    # If one of the ancestor processes of the tests looks like a client, the handoff is also stored
+    # for ``/clear``.
     made = {
         path for path in list_all_files(config_home) - before if "/pending/handoff-" not in path
     }
@@ -134,7 +135,7 @@ def test_every_other_prompt_passes(config_home: ConfigHome, run_hook: RunHook, p
 
 
 def test_prompts_of_our_own_model_calls_pass(config_home: ConfigHome, run_hook: RunHook) -> None:
-    """The hook lets triggers pass in a client that this plugin started to ask a model."""
+    """The hook lets triggers pass if the client was started by this plugin to ask a model."""
     write_titled_session(config_home)
     before = list_all_files(config_home)
     done = run_hook("prompt", prompt_event(">handoff"), environ={"RESUME_HOOKS_CHILD": "1"})
@@ -205,7 +206,7 @@ def test_an_invalid_id_creates_no_file(
 def test_the_transcript_path_of_an_event_is_ignored(
     config_home: ConfigHome, run_hook: RunHook, how: str
 ) -> None:
-    """The hook finds the session by its id and does not read the path in the event."""
+    """The hook finds the session by its id and never reads the path that the event contains."""
     write_titled_session(config_home)
     outside = config_home.root / "outside"
     secret = write_session(
@@ -280,16 +281,16 @@ def test_a_trigger_can_be_switched_off(
 def test_a_client_command_pasted_after_a_trigger_is_refused(
     config_home: ConfigHome, sign: str, left: str, tail: str
 ) -> None:
-    """A trigger followed by a command of the client, such as ``/clear``, does nothing.
+    """If a command of the client, such as ``/clear``, follows a trigger, the trigger does nothing.
 
-    The answer explains that it looks like a paste and repeats the typed text. The shell command
-    ``claude --resume`` is refused in the same way.
+    The answer says that the prompt looks like a paste and repeats the typed text. The shell command
+    ``claude --resume`` after a trigger is refused in the same way.
     """
     assert_paste_is_reported(config_home, f"{sign}{left} {tail}", left)
 
 
 def assert_paste_is_reported(config_home: ConfigHome, prompt: str, left: str) -> None:
-    """Check that the answer to ``prompt`` reports a paste after ``left``, and that no child is made."""
+    """Check that the answer reports a paste and the text ``left`` before it, and that no child is made."""
     session = write_titled_session(config_home)
     text = trigger_card(prompt)
     assert "nothing was done" in text
@@ -310,9 +311,9 @@ REFUSALS_WITHOUT_TRANSCRIPT = {
 
 @pytest.mark.parametrize("words", REFUSALS_WITHOUT_TRANSCRIPT)
 def test_a_trigger_without_a_transcript_is_refused(config_home: ConfigHome, words: str) -> None:
-    """A trigger in a session without a transcript is refused.
+    """If the session has no transcript, the trigger is refused.
 
-    The answer has the reason, the remedy and the user's text.
+    The answer gives the reason, tells the user what to do, and repeats the user's text.
     """
     text = trigger_card(f">{words}", session_id=OTHER_ID)
     assert (
@@ -324,7 +325,7 @@ def test_a_trigger_without_a_transcript_is_refused(config_home: ConfigHome, word
 
 
 @pytest.mark.parametrize("words", ["handoff my words", "rollover"])
-def test_a_trigger_after_a_clear_names_the_earlier_session(
+def test_a_trigger_after_clear_names_the_cleared_session(
     config_home: ConfigHome, words: str
 ) -> None:
     """A handoff right after ``/clear`` is refused, and the answer names the cleared session."""
@@ -365,9 +366,9 @@ def test_a_trigger_after_a_clear_names_the_earlier_session(
 def test_no_card_suggests_ctrl_c_during_a_turn(
     config_home: ConfigHome, type_prompt: TypePrompt, records: list[Record], is_busy: bool
 ) -> None:
-    """An answer during a turn tells the user to wait, because Ctrl+C would stop the turn.
+    """During a turn, the last line of an answer tells the user to wait and doesn't suggest Ctrl+C.
 
-    A busy client shows only the answer's last line, so that line must say it.
+    Ctrl+C would stop the turn. The advice is in the last line because a busy client shows no other.
     """
     write_session(config_home.project(), SESSION, [*conversation(1), *records])
     assert child_cards.is_model_busy(str(config_home.project() / f"{SESSION}.jsonl")) is is_busy
@@ -379,9 +380,9 @@ def test_no_card_suggests_ctrl_c_during_a_turn(
 
 
 def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a full disk, the answer names the file, the reason and the remedy.
+    """If the disk is full, the answer names the file and the reason and says what to do.
 
-    It repeats the user's text and is not logged as a bug.
+    The answer repeats the user's text. The error is not logged as a bug.
     """
     write_titled_session(config_home)
 
@@ -398,9 +399,9 @@ def test_a_full_disk_is_not_a_bug(config_home: ConfigHome, monkeypatch: pytest.M
 
 
 def test_a_refusal_of_a_long_text_ends_with_the_reason(config_home: ConfigHome) -> None:
-    """The refusal of a long text repeats the text and states the reason before and after it.
+    """If the text is long, the refusal states its reason twice: before and after the repeated text.
 
-    Otherwise the reason would be beyond the top of the screen.
+    With a long text, the first reason scrolls off the top of the screen.
     """
     write_titled_session(config_home)
     text = "fix the tests " * 2_000

@@ -1,4 +1,4 @@
-"""Tests of ``>recall``, which shows and copies the earlier work without using tokens."""
+"""Tests of ``>recall``, which shows and copies earlier work without using any tokens."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_compacted_messages_are_copied_and_shown(
     assert len(reason.split("\n")[-1]) <= 40
 
 
-def test_copied_facts_are_labeled(config_home: ConfigHome) -> None:
-    """The text that ``recall`` copies begins with a label and contains no blank line.
+def test_copied_text_has_a_label_and_no_blank_line(config_home: ConfigHome) -> None:
+    """The text that ``recall`` copies begins with a label and contains no blank lines.
 
     A blank line could end the labelled text too early.
     """
@@ -71,7 +71,7 @@ def test_copied_facts_are_labeled(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("path", [None, "empty"])
 def test_an_unnecessary_recall_is_reported(config_home: ConfigHome, path: str | None) -> None:
-    """``recall`` in a new session says that there is nothing to recover."""
+    """In a new session, ``recall`` says that there is nothing to recover."""
     if path:
         write_session(config_home.project(), SESSION, [])
     shown = prompt.card_of_trigger(RECALL_TRIGGER, {"session_id": SESSION})
@@ -80,7 +80,10 @@ def test_an_unnecessary_recall_is_reported(config_home: ConfigHome, path: str | 
 
 
 def test_recover_context_with_text_is_left_to_the_model(config_home: ConfigHome) -> None:
-    """``/resume-hooks:recover-context`` with a text is left to the model; without a text it is a trigger."""
+    """``/resume-hooks:recover-context`` is a trigger only without further text.
+
+    With further text, the hook lets the prompt pass to the model.
+    """
     write_session(config_home.project(), SESSION, conversation(1))
     assert recognise_trigger("/resume-hooks:recover-context what was next") is None
     for name in ("recall", "recover-context"):

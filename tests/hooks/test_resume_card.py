@@ -1,6 +1,6 @@
 """Tests of the card of ``>resume``, which compares the ways to continue a session.
 
-It has all facts for a choice and fits a terminal of 80 columns.
+The card contains everything that the user needs to choose one and fits a terminal of 80 columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.hooks.test_child_cards import COPY_RESULTS, MAX_LAST_LINE_CHARACTERS,
 
 RESUME_TRIGGER = Trigger("resume", "", is_slash=False, is_pasted=False)
 MAX_CARD_ROWS = 10
-"""Maximum number of rows of a card, so that it fits a terminal of 24 rows."""
+"""Maximum number of rows of a card. A card of this size fits a terminal with 24 rows."""
 
 ESTIMATES = (
     Estimate(GO_ON, 150_000, 1_200, 20_000, None, 15_000, 187_500),
@@ -98,7 +98,7 @@ def test_the_card_fits_ten_rows_of_eighty_columns(
 
 
 def test_a_handoff_larger_than_the_context_is_not_named(config_home: ConfigHome) -> None:
-    """The card does not suggest a handoff that is larger than the context.
+    """If a handoff would be larger than the context, the card does not suggest it.
 
     This happens right after a compaction.
     """
@@ -109,9 +109,9 @@ def test_a_handoff_larger_than_the_context_is_not_named(config_home: ConfigHome)
 
 
 def test_the_table_compares_all_ways(config_home: ConfigHome) -> None:
-    """The table has one row for each way to continue and each size of a handoff, in 48 columns.
+    """The table has a row for each way to continue and for each handoff size, and is 48 columns wide.
 
-    A row has the tokens, the cost with a warm and with a cold cache, and the content.
+    Each row shows the tokens, the cost with a warm and with a cold cache, and the content.
     """
     lines = build_ways_table(compare_ways(config_home))
     assert lines == [
@@ -162,7 +162,7 @@ def test_the_table_shows_how_warm_the_cache_is(
 def test_a_trim_without_an_estimate_states_the_reason(
     config_home: ConfigHome, trim_estimated: bool, words: str
 ) -> None:
-    """The row of a trim has the reason instead of numbers if the trim could not be estimated."""
+    """If a trim's savings could not be estimated, its row shows the reason instead of numbers."""
     without = tuple(row for row in ESTIMATES if row.name != TRIM)
     assert f"trim       {words}" in build_ways_table(
         compare_ways(config_home, estimates=without, is_trim_estimated=trim_estimated)
@@ -170,9 +170,9 @@ def test_a_trim_without_an_estimate_states_the_reason(
 
 
 def test_the_table_says_when_a_way_pays_off(config_home: ConfigHome) -> None:
-    """The table lists after how many prompts each way pays off, in two lines if necessary.
+    """The table shows after how many prompts each way to continue pays off, in one or two lines.
 
-    Ways that never pay off are omitted. If all are, the table says so.
+    It omits ways that never pay off. If none ever pays off, the table says so.
     """
     late = tuple(
         row._replace(turns_to_pay_off=100 + at) if at else row for at, row in enumerate(ESTIMATES)
@@ -195,9 +195,9 @@ def test_unmeasured_sizes_are_shown_as_limits(config_home: ConfigHome) -> None:
 
 
 def test_a_handoff_larger_than_the_session_has_no_row(config_home: ConfigHome) -> None:
-    """The table omits handoff sizes that are larger than the session.
+    """The table omits handoff sizes larger than the session, except for the size ``all``.
 
-    The size ``all`` stays, because it equals the session's size.
+    The size ``all`` is the session's own size.
     """
     names = [
         line.partition("k ")[0]
@@ -213,12 +213,12 @@ def test_a_handoff_larger_than_the_session_has_no_row(config_home: ConfigHome) -
 
 
 def counted_context(tokens: int) -> ContextSize:
-    """Return the size of a context that the client counted."""
+    """Return the size of a context whose tokens the client counted."""
     return ContextSize(tokens, 200_000)
 
 
 def test_a_session_without_a_handoff_has_no_sizes(config_home: ConfigHome) -> None:
-    """The table has one line for the handoff if the session has no prompt."""
+    """If the session has no prompt, the table has only one line for the handoff."""
     lines = build_ways_table(compare_ways(config_home, handoff_sizes=()))
     assert [line for line in lines if line.startswith("handoff")] == [
         "handoff       31k  18k  39k  nothing was asked"
@@ -268,10 +268,10 @@ def test_the_first_line_of_the_card_gives_the_advice(
     )
 
 
-def test_a_session_with_space_lists_its_ways(config_home: ConfigHome) -> None:
-    """In a session with much space left, the card has a line for each possible way.
+def test_a_session_with_much_space_lists_its_ways(config_home: ConfigHome) -> None:
+    """If a session has much space left, the card has a separate line for each possible way to continue.
 
-    In a fuller session, the first line names the ways.
+    In a fuller session, the card's first line names the ways instead.
     """
     with_room = ContextSize(14_400, 180_000)
     handoff = "  >handoff: continue in a new session, with what was said here"
@@ -289,7 +289,7 @@ def test_a_session_with_space_lists_its_ways(config_home: ConfigHome) -> None:
 
 
 def test_the_card_omits_impossible_ways(config_home: ConfigHome) -> None:
-    """The first line omits ways that are impossible."""
+    """The first line of the card omits ways to continue that are impossible."""
     trim = tuple(row for row in ESTIMATES if row.name != HANDOFF)
     for estimates, words in (
         ((ESTIMATES[0],), "83 % of 180,000. Going"),
@@ -307,7 +307,7 @@ def test_an_estimated_context_is_marked(config_home: ConfigHome) -> None:
 
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
-    """The answer to ``resume`` with a text suggests ``>handoff`` with the complete text."""
+    """If the user types text after ``resume``, the answer suggests ``>handoff`` with all of that text."""
     text = card_in_client(
         resume_card(
             compare_ways(config_home),

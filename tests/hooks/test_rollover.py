@@ -1,4 +1,4 @@
-"""Tests of ``>rollover`` through the hook, with a stand-in for ``claude``, and of ``/rollover``."""
+"""Tests of ``/rollover``, and of ``>rollover`` through the hook with a stand-in for ``claude``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def prompt_event(prompt: str) -> dict[str, str]:
 def card_of_prompt(
     type_prompt: TypePrompt, made: StandIn, prompt: str = ">rollover", **environ: str
 ) -> str:
-    """Return the answer to a prompt if ``made`` is the ``claude`` on PATH."""
+    """Return the answer to a prompt if the stand-in ``made`` is the ``claude`` on PATH."""
     return type_prompt(prompt, PATH=made.path, **environ)
 
 
@@ -66,9 +66,9 @@ def test_the_card_of_a_rollover_shows_model_and_costs(
 def test_a_repeated_rollover_costs_nothing(
     config_home: ConfigHome, type_prompt: TypePrompt, parent: Path
 ) -> None:
-    """A rollover that is repeated with the same words opens the existing child without a model.
+    """If a rollover is repeated with the same words, it opens the existing child and asks no model.
 
-    Other words make another child.
+    A rollover with different words makes a new child.
     """
     made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     first = card_of_prompt(type_prompt, made, ">rollover tabs")
@@ -86,7 +86,10 @@ def test_a_repeated_rollover_costs_nothing(
 def test_a_rollover_after_another_prompt_is_new(
     config_home: ConfigHome, type_prompt: TypePrompt, parent: Path
 ) -> None:
-    """A rollover after another prompt makes a new child, because the old one lacks the prompt."""
+    """If the user typed another prompt after a rollover, the next rollover makes a new child.
+
+    The old child does not contain that prompt.
+    """
     made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     card_of_prompt(type_prompt, made)
     with parent.open("ab") as stream:
@@ -108,9 +111,9 @@ def test_a_rollover_after_another_prompt_is_new(
 def test_a_failed_summary_is_reported(
     config_home: ConfigHome, type_prompt: TypePrompt, parent: Path, body: str, said: str
 ) -> None:
-    """If the summary fails, the child has only the digest.
+    """If the summary fails, the child contains only the digest.
 
-    The card states the reason and the commands to try again.
+    The card states the reason and shows the commands that try again.
     """
     made = write_stand_in(config_home.root, body)
     text = card_of_prompt(type_prompt, made)
@@ -154,10 +157,10 @@ def start_and_wait_for_model(config_home: ConfigHome, made: StandIn) -> subproce
     return hook
 
 
-def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> None:
-    """After Esc, the child with the digest stays, and the model's process has ended.
+def test_esc_keeps_the_child_with_the_digest(config_home: ConfigHome, parent: Path) -> None:
+    """After Esc, the child with the digest still exists, and the model's process has ended.
 
-    The client ends its hook on Esc.
+    The client ends the hook's process when the user presses Esc.
     """
     made = write_stand_in(config_home.root, "time.sleep(300)")
     with start_and_wait_for_model(config_home, made) as hook:
@@ -177,7 +180,7 @@ def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> N
 def test_a_failed_summary_is_tried_again(
     config_home: ConfigHome, run_hook: RunHook, type_prompt: TypePrompt, parent: Path, body: str
 ) -> None:
-    """The same rollover after a failure or Esc adds the summary to the existing child."""
+    """After a failure or Esc, the same rollover adds the summary to the existing child."""
     run_hook(
         "prompt",
         prompt_event(">rollover"),
@@ -193,7 +196,7 @@ def test_a_failed_summary_is_tried_again(
 def test_a_parallel_rollover_names_the_child(
     config_home: ConfigHome, type_prompt: TypePrompt, parent: Path
 ) -> None:
-    """A second rollover during the first one names the child and does not ask the model again."""
+    """If a rollover is already running, a second one names its child and does not ask the model again."""
     made = write_stand_in(config_home.root, "time.sleep(300)")
     with start_and_wait_for_model(config_home, made) as hook:
         text = card_of_prompt(type_prompt, made)
@@ -229,7 +232,10 @@ def warm_session(config_home: ConfigHome) -> Path:
 
 
 def ask_module(args: str = "", **forked: object) -> dict[str, Any]:
-    """Return the engine's reply to ``/rollover``; ``forked`` is the module's report on the model."""
+    """Return the engine's reply to ``/rollover``.
+
+    ``forked`` contains the fields with which the module reports the own model's answer.
+    """
     event = {
         "session_id": SESSION,
         "screen": True,
@@ -243,10 +249,10 @@ def ask_module(args: str = "", **forked: object) -> dict[str, Any]:
 
 
 def test_the_sessions_own_model_is_asked_first_if_its_cache_is_warm(warm_session: Path) -> None:
-    """A rollover first asks the session's own model if its prompt cache is warm.
+    """If the prompt cache of the session's own model is warm, a rollover asks this model first.
 
-    The child exists before the request. The model's answer adds the summary, and the remark shows
-    the cost.
+    The child exists before the model is asked. The model's answer adds the summary to it, and the
+    remark shows the cost.
     """
     asked = ask_module("focus on tabs")
     (child,) = list_children(warm_session)
@@ -288,7 +294,7 @@ def test_the_sessions_own_model_is_asked_first_if_its_cache_is_warm(warm_session
         ({"isAnswered": True, "text": "In prose.", "usage": MODEL_USAGE}, "answered in prose"),
     ],
 )
-def test_the_headless_model_is_asked_after_the_own_model(
+def test_the_headless_model_is_asked_after_the_sessions_model(
     warm_session: Path,
     config_home: ConfigHome,
     monkeypatch: pytest.MonkeyPatch,
@@ -297,7 +303,7 @@ def test_the_headless_model_is_asked_after_the_own_model(
 ) -> None:
     """If the session's own model gives no summary, the rollover asks the headless model.
 
-    The headless model's summary goes to the same child. The remark shows both costs.
+    The summary from the headless model goes into the same child. The remark shows both costs.
     """
     made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     monkeypatch.setenv("PATH", made.path)
@@ -313,9 +319,10 @@ def test_the_headless_model_is_asked_after_the_own_model(
 def test_no_second_model_is_asked_after_the_time_limit(
     warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the session's own model takes too long, the rollover asks no second model.
+    """If the session's own model takes too long, the rollover does not ask a second model.
 
-    The same ``/rollover``, typed again later, asks the own model for the same child.
+    If the user types the same ``/rollover`` later, the session's own model is asked again, for the
+    same child.
     """
     made = write_stand_in(config_home.root, SUMMARY_ANSWER)
     monkeypatch.setenv("PATH", made.path)
@@ -329,10 +336,10 @@ def test_no_second_model_is_asked_after_the_time_limit(
 
 
 @pytest.mark.parametrize("why", ["named", "another", "cold", "no module"])
-def test_the_own_model_is_not_asked_if_it_costs_more(
+def test_the_sessions_model_is_not_asked_if_it_costs_more(
     warm_session: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """The session's own model is not asked if another one is set or the cache has expired."""
+    """If a different model is set, or if the cache has expired, the session's own model is not asked."""
     monkeypatch.setenv("PATH", write_stand_in(config_home.root, SUMMARY_ANSWER).path)
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
@@ -345,10 +352,10 @@ def test_the_own_model_is_not_asked_if_it_costs_more(
     assert b"summary by haiku-of-the-day" in child.read_bytes()
 
 
-def test_the_child_is_named_while_the_own_model_is_asked(
+def test_the_child_is_named_while_the_sessions_model_is_asked(
     warm_session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the session's own model is asked, a second rollover with the same words names the child.
+    """While the session's own model is answering, a second rollover with the same words names the child.
 
     After Esc, or if the answer takes too long, the second rollover asks the model again.
     """
@@ -365,7 +372,7 @@ def test_the_child_is_named_while_the_own_model_is_asked(
 
 
 def test_an_answer_for_a_continued_child_makes_a_new_one(warm_session: Path) -> None:
-    """If the user continued the child before the summary came, a new child gets the summary."""
+    """If the user has continued the child before the summary arrives, the summary goes into a new child."""
     ask_module()
     (first,) = list_children(warm_session)
     with first.open("ab") as stream:

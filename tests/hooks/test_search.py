@@ -120,9 +120,9 @@ def test_a_search_without_words_is_refused(
 def test_the_card_shows_the_best_hits(
     home_with_two_projects: ConfigHome, card_lines: CardLines
 ) -> None:
-    """The card shows up to four hits. If there are more, it shows three and the number of others.
+    """The card shows up to four hits. If there are more, it shows three and the number of further hits.
 
-    It fits ten rows of 80 columns and shows the words that were found.
+    The card fits ten rows of 80 columns and shows the words that were found.
     """
     for number in range(10, 20):
         write_talk(home_with_two_projects, number, f"tune the linter {number}")
@@ -172,10 +172,10 @@ def test_a_new_session_searches_its_project(
     assert "Your text: quux" in lines
 
 
-def test_a_moved_session_also_searches_its_files_project(
+def test_a_moved_session_searches_both_projects(
     config_home: ConfigHome, card_lines: CardLines
 ) -> None:
-    """In a session whose file was moved to another project, the search covers both projects."""
+    """If the session's file was moved to another project, the search covers both projects."""
     moved = write_talk(config_home, 1, "the quux one", cwd="/home/user/old")
     write_talk(config_home, 2, "the quux two", cwd=CWD)
     moved.rename(config_home.project(CWD) / moved.name)
@@ -185,7 +185,10 @@ def test_a_moved_session_also_searches_its_files_project(
 def test_an_incomplete_index_is_reported(
     home_with_two_projects: ConfigHome, card_lines: CardLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the time was too short to index all files, the card shows the hits and the missing number."""
+    """If there was not enough time to index all files, the card shows how many are not indexed yet.
+
+    It also shows the hits that were found so far.
+    """
     monkeypatch.setattr(search_trigger, "MAX_UPDATE_SECONDS", 0.0)
     shown = "\n".join(card_lines(">search redis"))
     note = r"  note: Not indexed yet: 2 files \([0-9.]+ KB\)\. "
@@ -196,7 +199,7 @@ def test_an_incomplete_index_is_reported(
 def test_a_slow_search_suggests_the_shell(
     home_with_two_projects: ConfigHome, card_lines: CardLines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search that takes too long is stopped, and the card shows the shell's command for it.
+    """If a search takes too long, it is stopped, and the card shows the shell command for the search.
 
     The user's words are quoted for the shell.
     """
@@ -229,7 +232,7 @@ def test_a_bug_in_a_search_is_reported(
 
 
 def test_the_number_of_further_hits_has_its_own_line(home_with_two_projects: ConfigHome) -> None:
-    """The number of further hits has a line of its own. A search copies no text."""
+    """The number of further hits is on a separate line. A search copies nothing to the clipboard."""
     found = search_home(home_with_two_projects, "redis", max_hits=1)
     assert "  2 more, in a shell: resume-hooks search --limit=3 redis" in search_card(
         found, ">search"
@@ -264,7 +267,10 @@ def test_the_hook_blocks_a_search_prompt(
 
 
 def test_a_search_has_more_time_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time limit of a search counts processor time, so waiting for a busy machine has another limit."""
+    """The time limit of a search counts only processor time; a separate limit covers waiting time.
+
+    On a busy machine, a search therefore has more time to finish.
+    """
     monkeypatch.setattr("resume_hooks.hooks.time_limit.READING_SECONDS", 0.05)
     with time_limit():
         time.sleep(0.2)

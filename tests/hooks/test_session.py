@@ -1,6 +1,6 @@
-"""Tests of the SessionEnd and SessionStart hooks on every supported Python.
+"""Tests of the SessionEnd and SessionStart hooks on every supported Python version.
 
-They record which session follows a ``/clear`` and what a start reports.
+The hooks record which session follows a ``/clear``. The SessionStart hook also reports news.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ The tests with this mark together run every line of the hook.
 
 @pytest.fixture
 def any_python(request: pytest.FixtureRequest) -> str:
-    """Return the Python for the hook's script; "" for the tests' own process."""
+    """Return the path of the Python that runs the hook's script, or "" for the tests' own process."""
     return python39_path() if getattr(request, "param", "") == "Python 3.9" else ""
 
 
@@ -59,7 +59,7 @@ def any_python(request: pytest.FixtureRequest) -> str:
 def reply_to_event(
     run_hook: RunHook, any_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> SendAndReply:
-    """Return a function that sends an event to the hook and returns the reply; ``{}`` for none.
+    """Return a function that sends an event to the hook and returns the reply, or ``{}`` if there is none.
 
     The event comes from the client with the process id ``pid``.
     """
@@ -110,7 +110,7 @@ def linked_pairs(home: ConfigHome) -> list[tuple[str, str]]:
 
 
 def clear_notes(home: ConfigHome) -> list[Path]:
-    """Return the note files of sessions that were cleared and whose successor has not started yet."""
+    """Return the notes about cleared sessions for which no next session has started yet."""
     return [
         path for path in sorted(notes_folder(home).glob("*")) if not path.name.startswith("keep-")
     ]
@@ -123,9 +123,10 @@ def notes_folder(home: ConfigHome) -> Path:
 
 @ON_BOTH_PYTHONS
 def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> None:
-    """After ``/clear``, one link names the cleared session as the parent of the next one.
+    """After ``/clear``, one link names the cleared session as the parent of the next session.
 
-    The next one is the session that starts in the same client. The note of the clear is deleted.
+    The next session is the one that starts in the same client. The note about ``/clear`` is
+    deleted.
     """
     send_event(end_event())
     assert len(clear_notes(config_home)) == 1
@@ -140,7 +141,10 @@ def test_a_clear_writes_one_link(config_home: ConfigHome, send_event: Send) -> N
 
 
 def test_repeated_clears_write_a_chain_of_links(config_home: ConfigHome, send_event: Send) -> None:
-    """Each of several ``/clear`` records a link to its parent. A session is never its own parent."""
+    """Each of several ``/clear`` commands links the new session to the one before it.
+
+    A session is never linked to itself.
+    """
     send_event(end_event())
     send_event(start_event())
     send_event(end_event(NEW_ID))
@@ -154,7 +158,7 @@ def test_repeated_clears_write_a_chain_of_links(config_home: ConfigHome, send_ev
 def test_an_older_client_is_found_among_the_ancestors(
     config_home: ConfigHome, any_python: str
 ) -> None:
-    """Without CLAUDE_PID, the client is the nearest ancestor process that is no shell and no Python."""
+    """Without CLAUDE_PID, the client is the nearest ancestor process that is neither a shell nor a Python."""
     script = config_home.root / "client.pl"
     hook = f"{any_python or sys.executable} -I {REPO / 'hooks' / 'session.py'}"
     events = [json.dumps(event) for event in (end_event(), start_event())]
@@ -171,9 +175,9 @@ def test_an_older_client_is_found_among_the_ancestors(
 
 
 def test_parallel_clears_get_their_own_links(config_home: ConfigHome, send_event: Send) -> None:
-    """Parallel ``/clear`` in two clients links each new session to the one cleared in its client.
+    """If two clients run ``/clear`` at the same time, each new session is linked to its client's old one.
 
-    A client that only starts a session gets no link.
+    A session that starts in another client gets no link.
     """
     send_event(end_event(session_id(10)), 10)
     send_event(end_event(session_id(20)), 20)
@@ -193,7 +197,7 @@ def test_parallel_clears_get_their_own_links(config_home: ConfigHome, send_event
 def test_other_session_ends_leave_no_note(
     config_home: ConfigHome, send_event: Send, event: dict[str, Any]
 ) -> None:
-    """A session's end without ``/clear`` leaves no note."""
+    """If a session ends for a reason other than ``/clear``, the hook leaves no note."""
     send_event(event)
     assert clear_notes(config_home) == []
 
@@ -202,7 +206,7 @@ def test_other_session_ends_leave_no_note(
 def test_other_starts_consume_no_note(
     config_home: ConfigHome, send_event: Send, source: object
 ) -> None:
-    """A start without ``/clear`` records no link and leaves the note in place."""
+    """If a session starts for a reason other than ``/clear``, the note stays and no link is recorded."""
     send_event(end_event())
     send_event(start_event(session_id(5), source))
     assert linked_pairs(config_home) == []
@@ -215,7 +219,10 @@ def test_other_starts_consume_no_note(
 def test_an_outdated_note_of_clear_writes_no_link(
     config_home: ConfigHome, send_event: Send, seconds: int
 ) -> None:
-    """A note of ``/clear`` with an old or future time records no link and is deleted."""
+    """If the note of a ``/clear`` is too old or has a future time, no link is recorded.
+
+    The note is deleted.
+    """
     send_event(end_event())
     (mark,) = clear_notes(config_home)
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "at": time.time() + seconds}))
@@ -232,7 +239,10 @@ def test_an_outdated_note_of_clear_writes_no_link(
 def test_a_damaged_note_of_clear_writes_no_link(
     config_home: ConfigHome, send_event: Send, damage: bytes
 ) -> None:
-    """A damaged note of ``/clear`` records no link and is deleted, and the next ``/clear`` works."""
+    """If the note of a ``/clear`` is damaged, it is deleted and no link is recorded.
+
+    The next ``/clear`` works again.
+    """
     send_event(end_event())
     (mark,) = clear_notes(config_home)
     mark.write_bytes(damage)
@@ -286,7 +296,10 @@ def test_an_invalid_client_pid_is_harmless(
 def test_an_unwritable_link_is_reported_after_clear(
     config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
-    """If a link cannot be written after ``/clear``, the start shows the folder, reason and remedy."""
+    """If a link cannot be written after ``/clear``, the next start reports it.
+
+    The report names the folder, the reason and the remedy.
+    """
     (config_home.root / "file").touch()
     state = str(config_home.root / "file" / "x")
     assert reply_to_event(end_event(), RESUME_HOOKS_HOME=state) == {}
@@ -303,7 +316,7 @@ def test_an_unwritable_link_is_reported_after_clear(
 def test_a_full_disk_is_reported_after_clear(
     config_home: ConfigHome, reply_to_event: SendAndReply, has_mark: bool
 ) -> None:
-    """A start after ``/clear`` reports a full disk, at the session's end or at the start."""
+    """A start after ``/clear`` reports a disk that was full at the session's end or is full at the start."""
     if has_mark:
         reply_to_event(end_event())
     with failing_writes(errno.ENOSPC)(config_home.config / "resume-hooks"):
@@ -327,7 +340,7 @@ def test_the_note_of_clear_is_private(config_home: ConfigHome, send_event: Send)
 
 @ON_BOTH_PYTHONS
 def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python: str) -> None:
-    """Ten parallel ``/clear`` record ten complete links, each with its own parent."""
+    """Ten ``/clear`` commands that run in parallel record ten complete links with different parents."""
     numbers = range(100, 110)
 
     def run_in_parallel(make: Callable[[int], dict[str, Any]]) -> None:
@@ -353,7 +366,7 @@ def test_ten_parallel_clears_write_ten_links(config_home: ConfigHome, any_python
 def test_a_note_of_clear_that_is_not_a_file_is_ignored(
     config_home: ConfigHome, run_hook: RunHook, kind: str
 ) -> None:
-    """A note that is a pipe or a link is ignored, and the start does not wait for it."""
+    """If a note is a pipe or a link, it is ignored, and the start does not wait to read it."""
     mark = config_home.config / "resume-hooks" / "pending" / "clear-4711.json"
     mark.parent.mkdir(parents=True)
     if kind == "pipe":
@@ -383,7 +396,7 @@ def pending_child(config_home: ConfigHome) -> Path:
 def test_clear_after_a_rollover_is_reported(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
-    """A start after ``/clear`` with a pending rollover reports the rollover and records its kind.
+    """If a rollover is pending, the start after ``/clear`` reports it and records a link of its kind.
 
     A pending child of an unknown kind is ignored.
     """
@@ -412,10 +425,10 @@ def start_event_next_to(path: Path, number: str, source: str) -> dict[str, Any]:
 def test_clear_after_a_handoff_opens_with_its_digest(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
-    """The session after a handoff and ``/clear`` starts with the handoff's opening, once.
+    """After a handoff and ``/clear``, the new session starts with the handoff's opening, but only once.
 
-    The opening names the new session instead of the child. A link of the kind "handoff" is
-    recorded, and the child is marked as superseded.
+    The opening names the new session instead of the child. The recorded link has the kind
+    "handoff", and the child is marked as superseded.
     """
     raw = pending_child.read_bytes()
     reply_to_event(end_event())
@@ -475,7 +488,7 @@ def test_clearing_another_session_does_not_load_the_handoff(
 def test_resuming_the_child_consumes_the_handoff(
     config_home: ConfigHome, pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
-    """After the child was resumed in any client, a later ``/clear`` loads no handoff."""
+    """After the user has resumed the child in any client, a later ``/clear`` loads no handoff."""
     assert reply_to_event(start_event_next_to(pending_child, session_id(8), "resume")) == {}
     assert reply_to_event(start_event_next_to(pending_child, CHILD_ID, "resume"), 99) == {}
     reply_to_event(end_event())
@@ -487,9 +500,9 @@ def test_resuming_the_child_consumes_the_handoff(
 def test_the_next_start_reports_a_pending_handoff_once(
     pending_child: Path, reply_to_event: SendAndReply
 ) -> None:
-    """The next start shows one line about a pending handoff, once.
+    """The next start shows one line about a pending handoff and does not repeat it later.
 
-    A start of a headless run does not show it.
+    A headless start does not show the line.
     """
     assert (
         reply_to_event(
@@ -519,7 +532,9 @@ CACHE_EXPIRED_MESSAGE = (
 )
 
 
-def counted_turn(tokens: int, *, after: str | None = None, prompt: str = "go on") -> list[Record]:
+def turn_with_token_count(
+    tokens: int, *, after: str | None = None, prompt: str = "go on"
+) -> list[Record]:
     """Return a turn whose answer reports this number of tokens.
 
     ``after`` is the uuid of the preceding record.
@@ -546,12 +561,13 @@ def counted_turn(tokens: int, *, after: str | None = None, prompt: str = "go on"
 def test_a_resume_states_the_cost_of_a_cold_cache(
     config_home: ConfigHome, reply_to_event: SendAndReply, other: dict[str, Any], said: str
 ) -> None:
-    """A resume with an expired prompt cache shows how many tokens the next prompt resends.
+    """If a session with an expired prompt cache is resumed, the hook shows how many tokens are resent.
 
-    The numbers are the client's. A new child and a headless run show nothing.
+    The next prompt resends them, and the client counted them. For a new child or in a headless run,
+    the hook shows nothing.
     """
     for made, due in ((clock.now(), ""), ("2026-01-31T09:30:00.000Z", said)):
-        rows = [{"continue_metadata": {"continued_at": made}}, *counted_turn(163_400)]
+        rows = [{"continue_metadata": {"continued_at": made}}, *turn_with_token_count(163_400)]
         path = Path(write_session(config_home.project(), OLD_ID, rows))
         event = {**start_event_next_to(path, OLD_ID, "resume"), **COLD_CACHE_FIELDS, **other}
         assert reply_to_event(event, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
@@ -576,11 +592,12 @@ def test_a_resume_states_the_cost_of_a_cold_cache(
 def test_the_cold_cache_line_ignores_a_missing_beginning(
     config_home: ConfigHome, reply_to_event: SendAndReply, prompt: str, said: str
 ) -> None:
-    """If the beginning of the file is missing, the line has the size that ``info`` shows.
+    """If the beginning of the file is missing, the line about the cache shows the same size as ``info``.
 
-    The client's number is too large, because it includes the missing beginning, which is not sent.
+    The client's number would be too large, because it includes the missing beginning, which is not
+    sent.
     """
-    rows = counted_turn(263_400, after="gone", prompt=prompt)
+    rows = turn_with_token_count(263_400, after="gone", prompt=prompt)
     path = Path(write_session(config_home.project(), OLD_ID, rows))
     event = {
         **start_event_next_to(path, OLD_ID, "resume"),
@@ -598,7 +615,7 @@ def test_the_hook_does_not_repeat_the_modules_line(
 
     At the next resume the hook shows its line again.
     """
-    path = Path(write_session(config_home.project(), OLD_ID, counted_turn(163_400)))
+    path = Path(write_session(config_home.project(), OLD_ID, turn_with_token_count(163_400)))
     event = {**start_event_next_to(path, OLD_ID, "resume"), **COLD_CACHE_FIELDS}
     shown = session.claim_cold_cache_line(event)
     assert shown.endswith("; /trim or /handoff first sends less"), (
@@ -613,9 +630,9 @@ def test_the_hook_does_not_repeat_the_modules_line(
 def test_resuming_a_giant_file_warns_and_names_a_remedy(
     config_home: ConfigHome, reply_to_event: SendAndReply
 ) -> None:
-    """A resume of a file of 123 MB warns that the client may hang, and names the command that helps.
+    """If a 123 MB file is resumed, the hook warns that the client may hang and names a remedy.
 
-    A headless run shows nothing.
+    The remedy is a command. In a headless run, the hook shows nothing.
     """
     path = config_home.project() / f"{OLD_ID}.jsonl"
     with path.open("wb") as file:
@@ -646,7 +663,7 @@ def test_other_starts_keep_the_pending_handoff(
 def test_a_compaction_without_the_engine_is_silent(
     reply_to_event: SendAndReply, config_home: ConfigHome
 ) -> None:
-    """A start after a compaction shows nothing if the session has no file."""
+    """If the session has no file, a start after a compaction shows nothing."""
     assert reply_to_event(start_event(session_id(6), "compact")) == {}
 
 

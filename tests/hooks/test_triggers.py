@@ -70,9 +70,10 @@ RECOGNIZED_PROMPTS = [
     (">handoff explain /resume-hooks:trim", "handoff", "explain /resume-hooks:trim"),
     (">handoff read docs/resume-hooks:trims", "handoff", "read docs/resume-hooks:trims"),
 ]
-"""Prompts that are triggers, with the verb and the text of each.
+"""Prompts that are triggers, each with its verb and its text.
 
-Recent clients put a blocked prompt back into the input box, so the last trigger in it counts.
+Recent clients put a blocked prompt back into the input box. If a prompt contains several triggers,
+the last one therefore counts.
 """
 
 ORDINARY_PROMPTS = [
@@ -166,7 +167,7 @@ PROMPTS_WITH_PASTE = [
 
 @pytest.mark.parametrize(("prompt", "verb", "text"), RECOGNIZED_PROMPTS)
 def test_a_trigger_is_recognized(prompt: str, verb: str, text: str) -> None:
-    """A prompt with a trigger has the verb and the text as typed."""
+    """The hook finds the verb and the text of a trigger exactly as the user typed them."""
     assert_trigger(prompt, verb, text)
 
 
@@ -227,9 +228,9 @@ TRIGGER_START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
     )
 )
 def test_no_other_text_is_a_trigger(prompt: str) -> None:
-    """A trigger starts with its sign as the first character, directly before the verb.
+    """Text is a trigger only if its first character is a sign that a verb follows directly.
 
-    No text raises an error.
+    Other text is not a trigger and raises no error.
     """
     found = recognise_trigger(prompt)
     if found is None:
@@ -260,8 +261,8 @@ def test_a_long_prompt_is_parsed_in_one_pass(prompt: str) -> None:
     assert found is None or found.verb in {"handoff", "trim", "mark"}
 
 
-def test_a_missing_part_adds_no_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The triggers of a missing part are not recognized."""
+def test_triggers_of_a_missing_part_are_not_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a part of the plugin is missing, its triggers are not recognized."""
     assert {each.name for each in seam.list_triggers()} < TYPED_VERBS
     monkeypatch.setattr(seam, "FOLDER", "/nowhere")
     assert seam.list_triggers() == []

@@ -137,7 +137,7 @@ def test_yes_makes_the_child(
 
 
 def test_the_child_has_the_options_of_the_question(type_prompt: TypePrompt, parent: Path) -> None:
-    """``>trim yes`` makes the child with the options of the question, which both cards show."""
+    """``>trim yes`` makes the child with the options of the question. Both cards show these options."""
     options = "--keep-recent 0 only=results --tools Read"
     assert f"options: {options}" in type_prompt(f">trim {options}")
     assert f"options: {options}" in type_prompt(">trim yes")
@@ -147,10 +147,10 @@ def test_the_child_has_the_options_of_the_question(type_prompt: TypePrompt, pare
     assert child.read_text().count('"truncated":true') == 6
 
 
-def test_a_yes_rebuilds_the_plan(type_prompt: TypePrompt, parent: Path) -> None:
-    """``>trim yes`` trims the session as it is now, with the options of the last question.
+def test_a_yes_trims_the_present_session(type_prompt: TypePrompt, parent: Path) -> None:
+    """``>trim yes`` trims the session in its present state, with the options of the last question.
 
-    The child includes messages that followed the question.
+    The child includes messages that were written after the question.
     """
     type_prompt(">trim --tools Bash --min-savings 0 --only results")
     type_prompt(">trim --only results")
@@ -203,7 +203,7 @@ def test_only_the_exact_word_confirms(type_prompt: TypePrompt, parent: Path, tex
 def test_invalid_options_keep_the_question(
     type_prompt: TypePrompt, parent: Path, options: str, words: str
 ) -> None:
-    """Invalid options are refused with a remedy, and an earlier question stays open."""
+    """Invalid options are refused with advice, and an earlier question stays open."""
     type_prompt(">trim")
     text = type_prompt(f">trim {options}")
     assert words in text
@@ -244,7 +244,7 @@ def test_a_yes_to_an_expired_question_is_refused(
 def test_a_yes_in_another_session_is_refused(
     type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
 ) -> None:
-    """``>trim yes`` does not answer a question of another session."""
+    """``>trim yes`` in one session does not answer a question that was asked in another session."""
     other = session_id(2)
     write_session(
         config_home.project(), other, [{**r, "sessionId": other} for r in turns_with_large_files()]
@@ -255,11 +255,11 @@ def test_a_yes_in_another_session_is_refused(
 
 
 def test_a_repeated_yes_shows_the_same_child(type_prompt: TypePrompt, parent: Path) -> None:
-    """A second ``>trim yes`` shows the first one's child and makes no other."""
+    """A second ``>trim yes`` shows the child that the first one made, and makes no new child."""
     type_prompt(">trim --tools Read")
     first = type_prompt(">trim yes")
     (child,) = list_children(parent)
-    with parent.open("a") as stream:  # The client writes this record about a blocked prompt.
+    with parent.open("a") as stream:  # The client writes this record when a hook blocks a prompt.
         stream.write(
             json.dumps(
                 {
@@ -293,10 +293,10 @@ def later_message_line(uuid: str, parent: str, session: str) -> str:
     "where", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"]
 )
 def test_a_changed_child_is_not_offered(type_prompt: TypePrompt, parent: Path, where: str) -> None:
-    """``>trim yes`` does not offer a child after the child or its parent has changed.
+    """``>trim yes`` does not offer a child if the child or its parent has changed since the trim.
 
-    The child or its parent was continued, or the child was deleted. The card says so and how to ask
-    again.
+    The child or its parent may have been continued, or the child may have been deleted. The card
+    says what happened and how to ask again.
     """
     type_prompt(">trim --tools Read")
     type_prompt(">trim yes")
@@ -334,7 +334,7 @@ def test_a_changed_child_is_not_offered(type_prompt: TypePrompt, parent: Path, w
 def test_a_child_of_another_session_is_not_offered(
     type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
 ) -> None:
-    """The card of an answered question does not name a session that is not a child of this one."""
+    """If the child in an answered question is not a child of this session, the card does not name it."""
     foreign = session_id(7)
     write_session(config_home.project(), foreign, conversation(1, session_id=foreign))
     type_prompt(">trim")
@@ -404,7 +404,7 @@ def test_a_short_session_has_nothing_to_trim(
 def test_an_outdated_question_is_refused(
     type_prompt: TypePrompt, parent: Path, options: str, said: str
 ) -> None:
-    """``>trim yes`` is refused if the trim no longer saves enough or an option is unknown."""
+    """``>trim yes`` is refused if the trim no longer saves enough, or if an option is unknown."""
     type_prompt(">trim")
     change_question(options=options)
     assert said in type_prompt(">trim yes")
@@ -412,7 +412,7 @@ def test_an_outdated_question_is_refused(
 
 
 def test_a_trim_that_does_not_pay_asks_no_question(type_prompt: TypePrompt, parent: Path) -> None:
-    """A trim that saves too little asks no question and deletes an older one.
+    """If a trim would save too little, ``>trim`` asks no question and deletes an earlier question.
 
     The card suggests a handoff instead.
     """
@@ -428,7 +428,7 @@ def test_a_trim_that_does_not_pay_asks_no_question(type_prompt: TypePrompt, pare
 def test_a_trim_after_a_deletion_is_refused(
     type_prompt: TypePrompt, parent: Path, prompt: str
 ) -> None:
-    """``>trim`` and ``>trim yes`` report that the session was deleted after the question."""
+    """If the session was deleted after the question, ``>trim`` and ``>trim yes`` report this."""
     type_prompt(">trim")
     parent.unlink()
     text = type_prompt(prompt)
@@ -440,7 +440,7 @@ def test_a_trim_after_a_deletion_is_refused(
 def test_a_preview_needs_no_writable_state_folder(
     type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
 ) -> None:
-    """If the question cannot be stored, the preview shows the shell's command instead."""
+    """If the question cannot be stored, the preview shows the shell command for the trim instead."""
     (config_home.root / "file").touch()
     state = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "x")}
     text = type_prompt(">trim", **state)
@@ -453,7 +453,7 @@ def test_a_preview_needs_no_writable_state_folder(
 def test_two_users_have_separate_questions(
     run_hook: RunHook, parent: Path, config_home: ConfigHome
 ) -> None:
-    """A question of another user is not answered, even in the same folder."""
+    """A user cannot answer another user's question, even if both use the same folder."""
     theirs = config_home.root / "theirs"
     event = {"session_id": SESSION, "prompt": ">trim"}
     run_hook("prompt", event)
@@ -510,12 +510,12 @@ def test_a_trim_beyond_the_time_limit_is_refused(
     assert found.is_open
 
 
-def test_parallel_yeses_make_one_child(
+def test_confirming_in_parallel_makes_one_child(
     parent: Path, run_hook: RunHook, type_prompt: TypePrompt
 ) -> None:
-    """Of four parallel ``>trim yes``, one makes the child.
+    """If the user sends ``>trim yes`` four times in parallel, only one of them makes a child.
 
-    The others show it or say that it is being made.
+    The replies to the others show this child or say that it is being made.
     """
     type_prompt(">trim")
     event = {"session_id": SESSION, "prompt": ">trim yes"}
@@ -535,7 +535,7 @@ YES_TRIGGER = Trigger("trim", "yes", is_slash=False, is_pasted=False)
 
 
 def test_a_yes_waits_for_a_child_being_written(parent: Path, config_home: ConfigHome) -> None:
-    """``>trim yes`` waits for a child that another prompt is making, and shows it."""
+    """If another prompt is making the child, ``>trim yes`` waits for the child and shows it."""
     trim.answer_request(trigger_request(YES_TRIGGER._replace(text=""), parent))
     trim.answer_request(trigger_request(YES_TRIGGER, parent))
     (child,) = list_children(parent)
@@ -556,9 +556,9 @@ def test_a_yes_waits_for_a_child_being_written(parent: Path, config_home: Config
 def test_a_yes_during_a_long_trim_makes_no_second_child(
     type_prompt: TypePrompt, parent: Path, config_home: ConfigHome
 ) -> None:
-    """``>trim yes`` during a long trim says that the child is being made.
+    """During a long trim, ``>trim yes`` says that the child is being made.
 
-    If the claim of that prompt is too old, the next ``>trim`` starts again.
+    If the trim claimed the question too long ago, the next ``>trim`` starts again.
     """
     type_prompt(">trim")
     question = confirmations.find_question(SESSION)

@@ -1,4 +1,4 @@
-"""The keys of the chooser change sessions on disk."""
+"""Tests of the chooser's keys that change sessions on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chooser searches messages in a thread while the user types."""
+"""Tests of the chooser's message search, which runs in a thread while the user types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.cli.picker import chooser_threads
 from resume_hooks.cli.picker.chooser_threads import ContentSearch, SearchAnswer, SearchRequest
-from resume_hooks.hooks.session_list.state import MAX_READ_RECORDS as FEWER
+from resume_hooks.hooks.session_list.state import MAX_READ_RECORDS as CHOOSER_READ_LIMIT
 from resume_hooks.hooks.session_list.state import TurnHit
 from resume_hooks.search.hits import MAX_READ_RECORDS
 from resume_hooks.search.index import read_transcript
@@ -27,7 +27,7 @@ OTHER_PROJECT = "/home/me/elsewhere"
 
 
 class SearchSession:
-    """A running search of messages. It records the answers."""
+    """A running message search that records its answers."""
 
     def __init__(self, home: ConfigHome) -> None:
         self.answers: list[SearchAnswer] = []
@@ -95,7 +95,7 @@ def test_the_chooser_finds_the_turns_of_a_search(home_with_talk: ConfigHome) -> 
 
 @pytest.mark.parametrize("text", ["", " ", "l", "..", '"', "-linter", "xqzvwkq"])
 def test_an_incomplete_query_finds_nothing(home_with_talk: ConfigHome, text: str) -> None:
-    """A query without a whole word has no hits, and the next query is answered."""
+    """A query without a complete word has no hits. The search still answers the next query."""
     with running_search(home_with_talk) as talk:
         assert talk.answer_to(text).hits == []
         assert talk.answer_to("linter").hits
@@ -104,7 +104,7 @@ def test_an_incomplete_query_finds_nothing(home_with_talk: ConfigHome, text: str
 def test_only_the_latest_query_is_searched(
     home_with_talk: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the user types a new query during a search, only the newest query is searched next."""
+    """If the user types several queries during a search, only the newest of them is searched next."""
     looking, go_on = threading.Event(), threading.Event()
     texts: list[str] = []
 
@@ -126,7 +126,7 @@ def test_only_the_latest_query_is_searched(
 
 
 def test_stopping_ends_the_search_thread(home_with_talk: ConfigHome) -> None:
-    """``stop`` ends the search thread while it waits, and prevents its start.
+    """``stop`` ends a search thread that is waiting, and prevents a thread that has not started.
 
     Queries after ``stop`` get no answer.
     """
@@ -157,7 +157,7 @@ def test_an_answer_has_the_number_of_unindexed_files(
 ) -> None:
     """An answer contains the number of files that are not indexed yet.
 
-    Without time for an update, these are the files of other projects.
+    If there is no time for an update, these are the files of other projects.
     """
     monkeypatch.setattr(chooser_threads, "MAX_UPDATE_SECONDS", -1.0)
     with running_search(home_with_talk) as talk:
@@ -184,7 +184,7 @@ def test_the_chooser_searches_without_a_stored_index(home_with_talk: ConfigHome)
 def test_a_search_in_a_thread_starts_no_process(
     home_with_talk: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search updates the index without a new process, because forks of a thread may hang."""
+    """A search updates the index without starting a process, because a fork made in a thread may hang."""
     monkeypatch.setattr(read_transcript, "MIN_PARALLEL_BYTES", 1)
     monkeypatch.setattr(read_transcript, "_cpu_count", lambda: 4)
     monkeypatch.setattr(read_transcript, "_Worker", None)
@@ -193,12 +193,12 @@ def test_a_search_in_a_thread_starts_no_process(
 
 
 def test_a_search_for_a_phrase_reads_few_records(home_with_talk: ConfigHome) -> None:
-    """While the user types a phrase, a search reads only a few of the candidate records."""
+    """While the user is typing a phrase, each search reads only a few of the candidate records."""
     for number in range(10, 15):
         write_talk(home_with_talk, number, *[f"exit the code {place}" for place in range(60)])
     with opened_index(home_with_talk.where) as index:
         searcher = Searcher(index, Scope(), home_with_talk.where)
         query = parse_query(['"exit code"'])
-        assert FEWER < MAX_READ_RECORDS
-        assert searcher.search([query], 20, max_reads=FEWER).has_more
+        assert CHOOSER_READ_LIMIT < MAX_READ_RECORDS
+        assert searcher.search([query], 20, max_reads=CHOOSER_READ_LIMIT).has_more
         assert not searcher.search([query], 20).has_more

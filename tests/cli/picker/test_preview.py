@@ -1,4 +1,7 @@
-"""The chooser makes previews in a thread, for the latest row only, and shows failures."""
+"""Tests of the chooser's previews.
+
+They are made in a thread, and only for the row that the user selected last. Failures are shown.
+"""
 
 from __future__ import annotations
 

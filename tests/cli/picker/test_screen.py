@@ -1,4 +1,4 @@
-"""The chooser without a terminal: its keys, its result, and its threads."""
+"""Tests of the chooser without a terminal: its keys, its result, and its threads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def three_entries(_everywhere: bool) -> Iterator[ListEntry]:
 def chooser_with_keys(
     sessions: ListSessions, contents: Any = None, **options: Any
 ) -> Iterator[tuple[Chooser, PipeInput]]:
-    """Yield a chooser and the pipe that sends keys to it."""
+    """Yield a chooser and the pipe through which the test sends keys to the chooser."""
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
         deeds: dict[str, KeyAction] = {"c-y": lambda one, _: f"GO {one.title.upper()}"}
         yield (
@@ -93,8 +93,11 @@ UNKNOWN_KEYS = (
     "\x1b[I", "\x1b[O", "\x1b[<0;10;10M", "\x1b[M !!", "\x1b]11;rgb:0000/0000/0000\x07", "\x1bP1$r0m\x1b\\",
     "\x1b[?1;2c", "\x1b[57414u", "\x1bx", "\x1b\x1b[A", "\x1b[1;3A", "\x1b[1;5C", "\x1b[[A",
 )  # fmt: skip
-"""Reports of the focus and the mouse, replies of the terminal, keys with Ctrl, Shift or Alt, and
-function keys."""
+"""Key sequences with no meaning in the chooser.
+
+They are reports about focus and mouse, replies of the terminal, function keys, and keys with Ctrl,
+Shift or Alt.
+"""
 
 
 @pytest.mark.parametrize("pieces", [1, 2])
@@ -131,9 +134,9 @@ def test_pasted_text_is_not_read_as_keys() -> None:
 
 
 def test_the_chooser_describes_its_list() -> None:
-    """The screen shows the project, and the numbers of listed and of all sessions.
+    """The screen shows the project, the number of listed sessions, and the number of all sessions.
 
-    A key copies the command of the chosen session.
+    A key copies the command that resumes the chosen session.
     """
     told: list[str] = []
     with chooser_with_keys(three_entries, typed_text="2") as (chooser, pipe):
@@ -153,7 +156,7 @@ def test_the_chooser_describes_its_list() -> None:
 
 
 def test_leaving_does_not_wait_for_the_listing() -> None:
-    """Escape closes the chooser even while the listing has not found a session yet."""
+    """Escape closes the chooser even if the listing has not found any session yet."""
     never = threading.Event()
 
     def list_forever(_everywhere: bool) -> Iterator[ListEntry]:
@@ -169,7 +172,7 @@ def test_leaving_does_not_wait_for_the_listing() -> None:
 
 
 def test_an_exception_of_the_listing_ends_the_chooser() -> None:
-    """An exception of the listing closes the chooser and is raised."""
+    """If the listing raises an exception, the chooser closes and raises the same exception."""
 
     def list_and_fail(_everywhere: bool) -> Iterator[ListEntry]:
         yield ListEntry(make_listed_session())
@@ -180,7 +183,7 @@ def test_an_exception_of_the_listing_ends_the_chooser() -> None:
 
 
 def test_an_outdated_listing_adds_no_sessions() -> None:
-    """After Ctrl+A, sessions of the previous listing are not added to the list."""
+    """After Ctrl+A, sessions that the previous listing finds are not added to the new list."""
     go = threading.Event()
 
     def list_sessions(everywhere: bool) -> Iterator[ListEntry]:
@@ -203,7 +206,7 @@ def test_an_outdated_listing_adds_no_sessions() -> None:
 
 
 class FakeContentSearch(ContentSearch):
-    """A search whose hits come from a function."""
+    """A content search that gets its hits from a function."""
 
     def __init__(
         self,
@@ -219,7 +222,7 @@ class FakeContentSearch(ContentSearch):
 
 
 def turn_of_each_session(*numbers: int) -> list[TurnHit]:
-    """Return one hit for each session number."""
+    """Return one matching turn for each of the session numbers."""
     return [
         TurnHit((session_id(number),), "strong", "reply · turn 4", "it was said", 0)
         for number in numbers
@@ -254,9 +257,9 @@ def test_matching_turns_can_be_chosen() -> None:
 
 
 def test_an_answer_to_an_earlier_query_is_ignored() -> None:
-    """If the user has typed more letters, the hits for the earlier text are not shown.
+    """If the user has typed another letter, hits for the earlier text are not shown.
 
-    The screen shows that a search runs until the newest text is answered.
+    The screen shows that a search is running until the search for the newest text is answered.
     """
     go, told = threading.Event(), list[str]()
 
@@ -350,8 +353,8 @@ def test_leaving_does_not_wait_for_a_search() -> None:
 def test_the_position_of_the_preview_depends_on_the_terminal(
     columns: int, rows: int, beside: bool, below: bool
 ) -> None:
-    """The preview is next to the list on a wide terminal, and below it on a high one.
+    """The preview is beside the list on a wide terminal and below the list on a tall one.
 
-    On a small terminal there is no preview.
+    On a small terminal, there is no preview.
     """
     assert find_preview_position(columns, rows) == (beside, below)

@@ -35,7 +35,7 @@ TITLES = {1: "Fix the parser", 2: "Write the docs", 3: "Mend the pool"}
 
 @pytest.fixture(autouse=True)
 def project(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Create three sessions, the last one newest, and return the folder of their transcripts."""
+    """Create three sessions, newest last, and return the folder that contains their transcripts."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     for number, title in TITLES.items():
         rows = [
@@ -97,10 +97,10 @@ def test_the_pane_loads_names_then_messages_then_the_preview(project: Path) -> N
 
 
 def test_a_hit_shows_its_speaker_and_opens_at_its_message(project: Path) -> None:
-    """A hit's row shows who wrote the message, and its page starts at the message.
+    """A hit's row shows who wrote the message, and opening the hit shows a page that starts there.
 
-    The row has two lines: the title with the speaker, then the text. The page keys move from there
-    to earlier and later text.
+    The row has two lines: the title with the speaker, then the message. The page keys move to the
+    text before or after that message.
     """
     rows = {row[0]: row for row in ask_pane(project, "answer 3", HITS_STEP)["rows"]}
     _, plain, marked, hit = rows[session_id(2)]
@@ -125,9 +125,9 @@ def test_a_hit_shows_its_speaker_and_opens_at_its_message(project: Path) -> None
 
 
 def test_a_pane_of_few_lines_shows_one_line_per_row(project: Path) -> None:
-    """In a pane of few lines, each row has one line, and the marked row's text is beside the list.
+    """In a pane with few lines, each row is one line, and the marked row's text is shown beside the list.
 
-    The text starts with the speaker and the turn.
+    That text starts with the speaker and the turn.
     """
     hits = ask_pane(project, "answer 3", HITS_STEP, side=28, lines=6)
     assert hits["most"] == 6
@@ -197,7 +197,7 @@ def test_a_session_that_another_window_has_open_is_forked(
 
 @pytest.mark.parametrize(("columns", "rows"), [(48, 1), (47, 2), (16, 4)])
 def test_the_actions_wrap_in_a_narrow_pane(project: Path, columns: int, rows: int) -> None:
-    """The list of actions takes more lines in a narrower pane, and the page has fewer.
+    """In a narrower pane the list of actions takes more lines, and fewer lines of text fit on the page.
 
     The actions are ``read on read back resume hand off fork list``.
     """
@@ -218,9 +218,9 @@ def test_the_page_of_a_deleted_session_says_so(project: Path) -> None:
 def test_the_reply_has_more_rows_than_a_small_pane(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reply has more rows than the pane shows, so that the module can scroll without a request.
+    """The reply has more rows than the pane shows, so that the user can scroll without a new request.
 
-    ``edges`` has the ids of the rows at which the module must request more.
+    ``edges`` contains the ids of the rows at which the client's module must request more.
     """
     whole = ask_pane(project, lines=6)
     assert (listed_ids(whole), whole["most"], whole["edges"]) == (
@@ -245,9 +245,9 @@ def test_the_reply_has_more_rows_than_a_small_pane(
 
 
 def test_keys_open_fork_or_hand_off_a_session(project: Path) -> None:
-    """The keys of the pane open a session, or make and open a fork or a handoff of it.
+    """Keys in the pane open the chosen session, or make a fork or handoff of it and open that child.
 
-    If a key is impossible, the reply has the reason.
+    If the action of a key is impossible, the reply gives the reason.
     """
     opened = ask_pane(project, at=session_id(2), key="open")
     assert (opened["open"], opened["fill"]) == (session_id(2), "")
@@ -266,7 +266,7 @@ def test_keys_open_fork_or_hand_off_a_session(project: Path) -> None:
 
 
 def test_the_pane_undoes_a_compaction(project: Path, tmp_path: Path) -> None:
-    """The key "undo" makes a child with the records before the compaction and without those after it."""
+    """The key "undo" makes a child that ends before the compaction: it has no later records."""
     rows = [
         *conversation(2, session_id=session_id(5)),
         boundary(uuid="cut", parent=None, session_id=session_id(5)),
@@ -281,9 +281,9 @@ def test_the_pane_undoes_a_compaction(project: Path, tmp_path: Path) -> None:
 
 
 def test_a_session_of_another_folder_gets_a_shell_command(project: Path, tmp_path: Path) -> None:
-    """The key "open" shows a shell command for a session of another folder.
+    """For a session from another folder, the key "open" shows a shell command that resumes it.
 
-    The command changes to that folder first. If the folder is missing, the pane says so.
+    The command first changes to that folder. If the folder no longer exists, the pane says so.
     """
     away = str(project.parent / "-elsewhere" / f"{SESSION}.jsonl")
     event = {**PANE_EVENT, "key": "open", "at": session_id(2), "transcript_path": away}

@@ -59,7 +59,7 @@ def test_every_kind_of_preview_lists_its_content(
     assert describe_session(session)[:2] == ["Fix the parser", f"{SESSION} · first session"]
 
 
-def test_a_preview_lists_sub_agents_at_their_turn(config_home: ConfigHome) -> None:
+def test_an_outline_lists_sub_agents_below_their_turn(config_home: ConfigHome) -> None:
     """The outline lists each sub-agent with its task, below the turn that started it.
 
     Sub-agents whose turn is unknown come first.

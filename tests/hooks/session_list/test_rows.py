@@ -1,4 +1,4 @@
-"""Tests of the rows of the session list: for any content, they are exactly as wide as the list."""
+"""Tests of the rows of the session list: each is exactly as wide as the list, whatever it contains."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_a_row_has_no_control_characters(title: str, columns: int) -> None:
 def test_a_narrow_row_drops_columns() -> None:
     """A row of 20 columns shows only the tag and the title.
 
-    A row of 130 columns also shows branch, kind, percentage of the context and age. An unknown turn
-    count is not shown.
+    A row of 130 columns also shows the branch, the kind, the percentage of the context and the age.
+    The turn count is left out because it is unknown.
     """
     one = make_listed_session(
         title="Fix the parser",
@@ -64,7 +64,7 @@ def test_a_narrow_row_drops_columns() -> None:
     assert wide.startswith("> #urgent Fix the parser ")
     for fact in ("main", "trim", "11 %", "60 min"):
         assert fact in wide
-    assert "turns" not in wide  # The turn count is unknown. The preview counts the turns.
+    assert "turns" not in wide  # This session's turn count is unknown.
     assert "open" in session_line(one._replace(is_open=True), 40, NOW, is_chosen=False)
 
 
@@ -108,18 +108,21 @@ def test_wrapped_text_fits(text: str, columns: int, most: int) -> None:
 
 
 def test_the_home_folder_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``shorten_home`` replaces the home folder by ``~``, but not in ``/home/meow`` if it is ``/home/me``."""
+    """``shorten_home`` replaces the home folder with ``~``.
+
+    If the home folder is ``/home/me``, the path ``/home/meow`` stays unchanged.
+    """
     monkeypatch.setenv("HOME", "/home/me")
     assert shorten_home("/home/me/x") == "~/x"
     assert shorten_home("/home/me") == "~"
     assert shorten_home("/home/meow") == "/home/meow"
 
 
-def test_a_short_title_keeps_its_kind_and_number() -> None:
-    """A title like ``Sequencing option C · handoff 2`` is cut before ``· handoff 2``.
+def test_a_shortened_title_keeps_its_kind_and_number() -> None:
+    """If ``Sequencing option C · handoff 2`` is too long, only the text before ``· handoff 2`` is cut.
 
-    Kind and number distinguish the children of a session. In other titles, or without space, the
-    end is cut.
+    The kind and the number distinguish the children of a session. Other titles are cut at the end,
+    and so is every title if the row is too narrow for the kind and the number.
     """
     assert (
         cut_title("Sequencing option C and the builder · handoff 2", 32)

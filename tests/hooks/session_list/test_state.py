@@ -10,8 +10,8 @@ from tests.builders import session_id
 from tests.hooks.session_list.rows import make_listed_session
 
 
-def sessions_with_titles(*titles: str) -> list[ListEntry]:
-    """Return an entry for each title."""
+def entries_with_titles(*titles: str) -> list[ListEntry]:
+    """Return one list entry for each title, in the given order."""
     return [
         ListEntry(make_listed_session(number, title=title))
         for number, title in enumerate(titles, 1)
@@ -23,15 +23,15 @@ def matching_titles(choices: Choices) -> list[str]:
     return [one.title for one in choices.matches]
 
 
-def test_all_words_must_match() -> None:
+def test_a_match_must_contain_all_words() -> None:
     """A session matches only if it has all words, in any order, field and case."""
     choices = Choices("PARSER fix")
-    choices.add_entries(sessions_with_titles("Fix the parser", "Fix the lexer", "the parser"))
+    choices.add_entries(entries_with_titles("Fix the parser", "Fix the lexer", "the parser"))
     assert matching_titles(choices) == ["Fix the parser"]
 
 
 def test_every_field_is_searched() -> None:
-    """The words are searched in title, tag, agent name, branch, id, folder and first prompt."""
+    """The search looks at the title, tag, agent name, branch, id, folder and first prompt of a session."""
     one = make_listed_session(
         7, tag="urgent", agent_name="Smith", branch="feature/x", folder="/home/me/deep"
     )
@@ -45,7 +45,7 @@ def test_every_field_is_searched() -> None:
         "please fix",
     ):
         choices = Choices(words)
-        choices.add_entries([ListEntry(one, "Please FIX it"), *sessions_with_titles("other")])
+        choices.add_entries([ListEntry(one, "Please FIX it"), *entries_with_titles("other")])
         assert choices.matches == [one]
 
 
@@ -55,7 +55,7 @@ def test_the_choice_stays_while_it_matches() -> None:
     If it no longer matches, the first match is chosen.
     """
     choices = Choices()
-    choices.add_entries(sessions_with_titles("aa", "ab", "abc"))
+    choices.add_entries(entries_with_titles("aa", "ab", "abc"))
     choices.move_choice(2)
     choices.filter_by_words("ab")
     assert choices.chosen_session is not None
@@ -67,11 +67,11 @@ def test_the_choice_stays_while_it_matches() -> None:
 
 
 def test_loaded_sessions_are_added_at_the_end() -> None:
-    """Sessions that are loaded later are added after the listed ones, if they match."""
+    """Sessions that are loaded later are added to the end of the list if they match."""
     choices = Choices("q")
-    choices.add_entries(sessions_with_titles("q1", "b", "q2"))
+    choices.add_entries(entries_with_titles("q1", "b", "q2"))
     choices.move_choice(1)
-    choices.add_entries(sessions_with_titles("q3", "c"))
+    choices.add_entries(entries_with_titles("q3", "c"))
     assert matching_titles(choices) == ["q1", "q2", "q3"]
     assert choices.chosen_session is choices.matches[1]
     assert choices.count == 5
@@ -85,7 +85,7 @@ def test_title_matches_are_listed_first() -> None:
     other = ListEntry(make_listed_session(9, title="Many 4", branch="55"))
     choices = Choices("many 55")
     choices.add_entries([other])
-    choices.add_entries(sessions_with_titles("Many 55", "Many 3"))
+    choices.add_entries(entries_with_titles("Many 55", "Many 3"))
     assert matching_titles(choices) == ["Many 55", "Many 4"]
     assert choices.chosen_session is choices.matches[0]
     choices.filter_by_words("many")
@@ -94,13 +94,13 @@ def test_title_matches_are_listed_first() -> None:
     assert choices.chosen_session is not None
     assert choices.chosen_session.title == "Many 55"
     choices.move_choice(1)
-    choices.add_entries(sessions_with_titles("Many 555"))
+    choices.add_entries(entries_with_titles("Many 555"))
     assert matching_titles(choices) == ["Many 55", "Many 555", "Many 4"]
     assert choices.chosen_session is other.row
 
 
 def turn_hits(*numbers: int) -> list[TurnHit]:
-    """Return one matching turn for each session number, in the order of the numbers."""
+    """Return one matching turn for each of the session numbers, in the given order."""
     return [
         TurnHit((session_id(number),), "fair", "prompt · turn 1", f"said in {number}", 0)
         for number in numbers
@@ -108,15 +108,15 @@ def turn_hits(*numbers: int) -> list[TurnHit]:
 
 
 def test_message_matches_are_listed_last_in_search_order() -> None:
-    """Sessions that match only by a message follow those that match by title or by another field.
+    """Sessions that match only in a message follow those that match in their title or another field.
 
-    They keep the order of the search. A session that matches in both ways is listed once, by its
-    field.
+    They are listed in the order of the search results. A session that matches both in a message and
+    in a field is listed once, among the matches in fields.
     """
     choices = Choices("parser")
     choices.add_entries(
         [
-            *sessions_with_titles("b", "Fix the parser", "c"),
+            *entries_with_titles("b", "Fix the parser", "c"),
             ListEntry(make_listed_session(4, title="d"), "the parser fails"),
         ]
     )
@@ -129,26 +129,26 @@ def test_message_matches_are_listed_last_in_search_order() -> None:
 
 
 def test_a_copied_turn_is_shown_in_the_first_listed_session() -> None:
-    """A turn that several sessions contain is shown in the first of them that is listed.
+    """If several sessions contain the same turn, it is shown in the first of them that is listed.
 
-    The turn moves to an earlier session of its list if that session is loaded later.
+    If a session that comes earlier in ``TurnHit.sessions`` is loaded later, the turn moves to it.
     """
     turn = turn_hits(1)[0]._replace(sessions=(session_id(9), session_id(2), session_id(1)))
     choices = Choices("parser")
     choices.set_hits([turn])
-    choices.add_entries(sessions_with_titles("a"))
+    choices.add_entries(entries_with_titles("a"))
     assert matching_titles(choices) == ["a"]
     choices.add_entries([ListEntry(make_listed_session(2, title="b"))])
     assert matching_titles(choices) == ["b"]
 
 
 def test_a_message_match_is_chosen_if_no_title_or_field_matches() -> None:
-    """If no title or field matches, the first session that matches by a message is chosen.
+    """If no title or field matches, the first session with a matching message is chosen.
 
-    A choice that the user moved stays while the session matches.
+    If the user chose a different session, it stays chosen as long as it matches.
     """
     choices = Choices("parser")
-    choices.add_entries(sessions_with_titles("a", "b", "c"))
+    choices.add_entries(entries_with_titles("a", "b", "c"))
     assert not choices.matches
     choices.set_hits(turn_hits(2))
     choices.set_hits(turn_hits(3, 2))
@@ -187,7 +187,7 @@ def test_the_chosen_match_is_always_on_the_page(
     choices = Choices()
     for step, value in steps:
         if step == "add":
-            choices.add_entries(sessions_with_titles(*value))  # type: ignore[misc]
+            choices.add_entries(entries_with_titles(*value))  # type: ignore[misc]
         elif step == "tell":
             choices.set_hits(turn_hits(*value))  # type: ignore[misc]
         elif step == "page":
@@ -208,6 +208,6 @@ def test_an_excluded_word_hides_a_session() -> None:
     A session with "spinning" stays, because "pin" is only a part of that word.
     """
     choices = Choices("deb -pin")
-    choices.add_entries(sessions_with_titles("deb pin", "deb spinning", "pin", "other"))
+    choices.add_entries(entries_with_titles("deb pin", "deb spinning", "pin", "other"))
     choices.set_hits(turn_hits(3, 4))
     assert matching_titles(choices) == ["deb spinning", "other"]
