@@ -105,7 +105,7 @@ def test_keys_move_the_selection_and_change_the_preview(terminal_home: TerminalH
 
 
 def test_the_footer_names_available_keys(terminal_home: TerminalHome) -> None:
-    """The footer names keys, and F1 shows all of them. In a low window, the footer is shorter."""
+    """The footer lists some keys, and F1 lists all of them. In a low window, the footer lists fewer."""
     screen = terminal_home.run("resume")
     screen.wait_for(r"F1 or \? all keys")
     screen.type("?")
@@ -212,9 +212,9 @@ def test_closing_the_terminal_ends_the_chooser(terminal_home: TerminalHome) -> N
 def test_resume_offers_all_sessions_with_an_exact_match(
     terminal_home: TerminalHome, words: str
 ) -> None:
-    """If several sessions have the tag, the pull request or the title, ``resume`` asks which one.
+    """If several sessions match a tag, a pull request or a title, ``resume`` asks which one to resume.
 
-    It does not search the text of sessions.
+    It does not search the text of the sessions.
     """
     for number in (5, 6):
         path = terminal_home.write_session(number, "Same title")
@@ -341,7 +341,7 @@ def test_resume_fork_starts_the_client_on_a_child(terminal_home: TerminalHome) -
 
 
 def test_resume_can_start_the_client_on_a_handoff(terminal_home: TerminalHome) -> None:
-    """The user can type "handoff" at the question, and the client starts with a new, checked handoff."""
+    """If the user types "handoff" at the question, the client starts with a new handoff that was checked."""
     before = terminal_home.session_ids()
     screen = terminal_home.run("resume", session_id(1))
     screen.wait_for(r"q to leave")
@@ -362,7 +362,7 @@ def test_resume_asks_again_if_a_trim_would_not_pay_off(terminal_home: TerminalHo
 
 
 def test_resume_proposes_a_fork_of_an_open_session(terminal_home: TerminalHome) -> None:
-    """For a session that was written a moment ago, ``resume`` proposes a fork, which Enter chooses."""
+    """If a session was written a moment ago, ``resume`` proposes a fork, and Enter accepts the proposal."""
     terminal_home.write_session(1, "Fix the parser", age=0)
     screen = terminal_home.run("resume", session_id(1))
     screen.wait_for(r"may be open in a client: it was written \d+ seconds ago")
@@ -375,9 +375,9 @@ def test_resume_proposes_a_fork_of_an_open_session(terminal_home: TerminalHome) 
 def test_resume_proposes_a_fork_of_a_file_too_large_for_clients(
     terminal_home: TerminalHome,
 ) -> None:
-    """For a session larger than 50 MB, ``resume`` proposes a fork of the live conversation.
+    """If a session is larger than 50 MB, ``resume`` proposes a fork of the live conversation.
 
-    Clients read only 50 MB of a file.
+    The reason is that clients read only 50 MB of a file.
     """
     path = terminal_home.write_session(4, "Large")
     rows = path.read_bytes().splitlines()
@@ -405,9 +405,9 @@ def test_resume_proposes_a_fork_of_a_file_too_large_for_clients(
 def test_the_started_client_gets_no_variables_of_an_outer_client(
     terminal_home: TerminalHome,
 ) -> None:
-    """The started client inherits the user's settings, but not the variables of an outer client.
+    """The new client inherits the user's settings, but no variables that an outer client has set.
 
-    These variables would hide the session.
+    These variables would hide the session in the new client.
     """
     screen = terminal_home.run(
         "resume", session_id(1), "--way", "go on",
@@ -430,7 +430,10 @@ def test_resume_prints_or_copies_the_command(terminal_home: TerminalHome) -> Non
 
 
 def test_the_chooser_lists_all_projects_on_request(terminal_home: TerminalHome) -> None:
-    """Ctrl+A or ``--all`` lists the sessions of all projects. The client starts in the session's folder."""
+    """Ctrl+A or ``--all`` lists the sessions of all projects.
+
+    The client starts in the folder of the chosen session.
+    """
     other = terminal_home.home.root / "other"
     other.mkdir()
     terminal_home.write_session(9, "Elsewhere", folder=other)
@@ -448,7 +451,10 @@ def test_the_chooser_lists_all_projects_on_request(terminal_home: TerminalHome) 
 
 
 def test_the_chooser_reports_a_project_without_sessions(terminal_home: TerminalHome) -> None:
-    """In a project without sessions, the chooser names the key for all projects, and Enter does nothing."""
+    """If a project has no sessions, the chooser names the key that lists all projects.
+
+    Enter does nothing.
+    """
     empty = terminal_home.home.root / "empty"
     empty.mkdir()
     screen = terminal_home.run("resume", cwd=empty)
@@ -461,7 +467,7 @@ def test_the_chooser_reports_a_project_without_sessions(terminal_home: TerminalH
 def test_the_chooser_removes_control_characters_of_titles(
     terminal_home: TerminalHome,
 ) -> None:
-    """The chooser removes escape sequences, colours and line breaks from titles."""
+    """The chooser removes escape sequences, colours and line breaks from the titles that it shows."""
     terminal_home.write_session(4, "\x1b[31mred\x1b]0;owned\x07 a\nb \u202e", age=10)
     screen = terminal_home.run("resume", columns=100)
     screen.wait_for("^> red a b")
@@ -469,7 +475,7 @@ def test_the_chooser_removes_control_characters_of_titles(
 
 
 def test_resume_without_a_client_prints_the_command(terminal_home: TerminalHome) -> None:
-    """If the client is not on PATH, ``resume`` reports it, prints the command, and exits with code 1."""
+    """If the client is not on PATH, ``resume`` says so, prints the command, and exits with code 1."""
     (terminal_home.bin / "claude").unlink()
     screen = terminal_home.run("resume", session_id(1), "--way", "go on", columns=200)
     screen.wait_for("claude is not installed, or not on PATH")
@@ -478,7 +484,7 @@ def test_resume_without_a_client_prints_the_command(terminal_home: TerminalHome)
 
 
 class TestContinue:
-    """``continue`` asks only if a running client has the session open."""
+    """Tests of ``continue``, which asks a question only if a running client has the session open."""
 
     def test_continue_starts_the_latest_session(self, terminal_home: TerminalHome) -> None:
         """Without a locator, ``continue`` starts the client with the latest session of the folder."""
@@ -487,7 +493,7 @@ class TestContinue:
         assert screen.wait_for_end() == 0
 
     def test_continue_forks_a_named_session(self, terminal_home: TerminalHome) -> None:
-        """``continue TITLE --fork`` forks a session from any folder."""
+        """``continue TITLE --fork`` forks the session with this title, whatever folder it belongs to."""
         before = terminal_home.session_ids()
         screen = terminal_home.run(
             "continue", "Write the docs", "--fork", cwd=terminal_home.empty_folder()
@@ -496,7 +502,7 @@ class TestContinue:
         assert terminal_home.session_ids() - before == {found.group(1)}
 
     def test_continue_reports_an_open_session(self, terminal_home: TerminalHome) -> None:
-        """``continue`` starts the client with a session that may be open, and prints a note."""
+        """If a session may be open, ``continue`` prints a note and starts the client with the session."""
         terminal_home.write_session(1, "Fix the parser", age=0)
         screen = terminal_home.run("continue")
         screen.wait_for(client_output(1, terminal_home.project))
@@ -505,9 +511,10 @@ class TestContinue:
     def test_continue_asks_about_a_session_of_a_running_client(
         self, terminal_home: TerminalHome
     ) -> None:
-        """If a running client has the session open, ``continue`` asks first, and Enter means no.
+        """If a running client has the session open, ``continue`` asks first, and Enter alone means no.
 
-        Without the question, the new client would remove the note from the screen.
+        Without the question, the user would not see the note, because the new client clears the
+        screen.
         """
         write_running_client_file(terminal_home.home.config, session_id(1))
         screen = terminal_home.run("continue")

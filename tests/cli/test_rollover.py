@@ -23,7 +23,7 @@ COMMANDS_WITHOUT_SUMMARY = [("handoff",), ("rollover", "--quick")]
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
-    """Write a session with a title, and its folder. Return the session's path."""
+    """Write a session with a title and a folder of further files, and return the session's path."""
     cwd = config_home.root / "proj"
     cwd.mkdir()
     records = [{**record, "cwd": str(cwd)} for record in conversation(2)]
@@ -35,7 +35,7 @@ def parent(config_home: ConfigHome) -> Path:
 
 
 def path_with_fake_client(home: ConfigHome) -> str:
-    """Write a program ``claude`` that prints its arguments, and return a PATH with it."""
+    """Write a program ``claude`` that prints its arguments, and return a PATH that contains it."""
     folder = home.root / "bin"
     folder.mkdir()
     client = folder / "claude"
@@ -146,7 +146,7 @@ SUMMARY_BODY = (
 
 
 def environment_with_stand_in(made: StandIn) -> dict[str, str]:
-    """Return an environment in which ``claude`` is the stand-in."""
+    """Return an environment in which the command ``claude`` runs the stand-in."""
     return {"PATH": made.path}
 
 
@@ -159,7 +159,10 @@ def opening_of_file(file: str) -> str:
 def test_the_receipt_of_a_rollover_describes_the_summary(
     config_home: ConfigHome, cli: Cli, document: Document, parent: Path
 ) -> None:
-    """The receipt of a rollover names the summary's model and cost, and the model gets the instruction."""
+    """The receipt of a rollover names the model that wrote the summary and the cost.
+
+    The user's instruction is sent to the model.
+    """
     made = write_stand_in(config_home.root, SUMMARY_BODY)
     found = document(
         "rollover", SESSION, "-p", "focus on tabs", environ=environment_with_stand_in(made)
@@ -247,7 +250,7 @@ def test_a_dry_run_of_a_rollover_asks_no_model(
 ) -> None:
     """``rollover --dry-run`` asks no model and writes nothing.
 
-    It shows how much a model would read, in how many calls.
+    It shows how many tokens a model would read, and in how many calls.
     """
     made = write_stand_in(config_home.root, SUMMARY_BODY)
     before = sorted(config_home.root.rglob("*"))

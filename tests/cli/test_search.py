@@ -1,4 +1,4 @@
-"""``search`` on the command line, as text within a budget and as a document."""
+"""Tests of ``search`` on the command line, as text within a budget or as a document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.search.index.probe import uuid_of_text
 
 @pytest.fixture
 def home_with_three_sessions(config_home: ConfigHome) -> ConfigHome:
-    """Write two sessions of the current folder and one of another folder."""
+    """Write two sessions in the current folder and one in another folder."""
     here = str(config_home.root / "here")
     write_talk(config_home, 1, "why did we drop redis?", "because of the timeouts", cwd=here)
     write_talk(
@@ -61,7 +61,10 @@ def test_search_prints_sessions_and_hits(cli: Cli, home_with_three_sessions: Con
 def test_search_prints_the_command_for_more_hits(
     cli: Cli, home_with_three_sessions: ConfigHome
 ) -> None:
-    """``search`` ends with the command that prints more hits, without the query if the query is long."""
+    """The output of ``search`` ends with the command that prints more hits.
+
+    If the query is long, the output shows only the options of this command.
+    """
     lines = cli("search", "redis or why", "--all", "--limit", "1").stdout.decode().splitlines()
     assert (
         lines[-1]
@@ -99,7 +102,7 @@ def test_options_choose_the_scope_of_a_search(
 def test_search_finds_hits_in_a_lineage(
     document: Document, home_with_three_sessions: ConfigHome
 ) -> None:
-    """``search --lineage`` finds hits in a session and its ancestors. "." is the current session."""
+    """``search --lineage`` finds hits in a session and its ancestors; "." means the current session."""
     folder = Path(home_with_three_sessions.config, "projects").glob("*here*")
     metadata = {
         "continue_metadata": {"parent_session_id": session_id(1), "parent_session_file": ""}
@@ -152,7 +155,10 @@ def test_the_document_of_search_has_every_field(
 def test_hits_name_the_wordings_that_found_them(
     cli: Cli, document: Document, home_with_three_sessions: ConfigHome
 ) -> None:
-    """Each hit names the wordings that found it, numbered in their order."""
+    """Each hit contains the numbers of the wordings that found it.
+
+    The wordings are numbered in the order in which the user typed them.
+    """
     words = ("search", "drop redis", "--or", "because of timeouts", "--or", "is it back")
     data = document(*words)["data"]
     assert (data["query"], data["also"]) == ("drop redis", ["because of timeouts", "is it back"])
@@ -170,9 +176,9 @@ def test_hits_name_the_wordings_that_found_them(
 def test_a_search_without_hits_is_not_a_failure(
     cli: Cli, document: Document, home_with_three_sessions: ConfigHome
 ) -> None:
-    """A search without hits prints that nothing was found and exits with code 0.
+    """A search without hits says that nothing was found and exits with code 0.
 
-    If there are no sessions, it prints another message.
+    If there are no sessions at all, it prints a different message.
     """
     done = cli("search", "quux")
     assert (done.returncode, done.stderr) == (0, b"")
@@ -208,7 +214,7 @@ def test_search_accepts_dates_times_and_durations(
 def test_quoted_options_are_search_words(
     document: Document, home_with_three_sessions: ConfigHome
 ) -> None:
-    """``search`` treats a quoted option as words, also at the beginning of a query."""
+    """If an option is quoted, ``search`` treats it as search words, even at the beginning of a query."""
     for words in (['"--redis"'], ["--redis back then"], ["back", '"redis"']):
         assert document("search", *words)["ok"]
 
@@ -217,7 +223,7 @@ def test_quoted_options_are_search_words(
 def test_the_budget_of_a_search_includes_every_character(
     cli: Cli, home_with_three_sessions: ConfigHome, budget: int
 ) -> None:
-    """The output of ``search --max-chars`` has at most that many characters, with the last line break."""
+    """With ``--max-chars``, the output has at most that many characters, including the last line break."""
     done = cli("search", "redis", "--all", "--max-chars", str(budget))
     assert 0 < len(done.stdout.decode()) <= budget or budget == 1
 
@@ -236,7 +242,7 @@ def test_search_accepts_bytes_that_are_not_utf_8(
 def test_search_works_without_a_state_folder(
     cli: Cli, home_with_three_sessions: ConfigHome
 ) -> None:
-    """If the state folder cannot be written, ``search`` uses a temporary index and prints a note."""
+    """If the state folder cannot be written to, ``search`` uses a temporary index and prints a note."""
     (home_with_three_sessions.root / "file").write_text("")
     done = cli(
         "search",
@@ -254,9 +260,9 @@ STYLE_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 def test_search_highlights_only_on_a_terminal(
     home_with_three_sessions: ConfigHome, cli: Cli
 ) -> None:
-    """``search`` highlights words on a terminal, but not in a pipe or with NO_COLOR.
+    """``search`` highlights the found words on a terminal, but not in a pipe or with NO_COLOR.
 
-    It never prints escape sequences of a transcript.
+    It never prints escape sequences that a transcript contains.
     """
     write_talk(home_with_three_sessions, 4, "\x1b[31mthe quux\x1b[2J is here", "ok")
     shown = output_on_terminal(home_with_three_sessions, "search", "quux", "--all").decode()
@@ -272,7 +278,7 @@ def test_search_highlights_only_on_a_terminal(
 def test_search_does_not_find_its_own_output(
     cli: Cli, home_with_three_sessions: ConfigHome
 ) -> None:
-    """``search`` does not find the output of this program in tool results."""
+    """``search`` does not find tool results that contain the output of this program."""
     shown = cli("search", "redis").stdout.decode()
     results = [{"type": "tool_result", "tool_use_id": "t", "content": shown}]
     output = user(results, uuid=uuid_of_text("own"), session_id=session_id(5))

@@ -1,4 +1,4 @@
-"""``sessions`` prints a table or a document."""
+"""Tests of ``sessions``, which prints a table or a document."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_sessions_prints_a_line_for_each_session(config_home: ConfigHome, cli: C
 
 @pytest.mark.parametrize("columns", [80, 40, 200, 1])
 def test_the_table_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -> None:
-    """``sessions`` cuts titles and remarks to the width of the terminal, but shows their beginnings."""
+    """``sessions`` cuts titles and remarks at the end so that each line fits the terminal."""
     write_aged_session(
         config_home, 1, custom_title("\u4fee\u6b63" * 40), {"type": "tag", "tag": "x" * 60}
     )
@@ -118,7 +118,7 @@ def test_sessions_reports_an_empty_list(
 def test_sessions_does_not_follow_a_linked_project(
     config_home: ConfigHome, cli: Cli, tmp_path: Path
 ) -> None:
-    """``sessions`` does not follow a link to a project's folder. A note mentions the link."""
+    """``sessions`` does not follow a link in place of a project's folder, and a note mentions the link."""
     folder = os.path.dirname(write_aged_session(config_home, 1))
     os.rename(folder, tmp_path / "moved")
     os.symlink(tmp_path / "moved", folder)
@@ -130,7 +130,7 @@ def test_sessions_does_not_follow_a_linked_project(
 
 
 def test_sessions_prints_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """``sessions --limit`` prints one page, and its last line has the options for the next page."""
+    """``sessions --limit`` prints one page. The last line contains the options that print the next page."""
     for number in range(1, 6):
         write_aged_session(config_home, number, age=number * 100)
     assert (
@@ -144,7 +144,10 @@ def test_sessions_prints_pages(config_home: ConfigHome, cli: Cli, document: Docu
 
 
 def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """The last line of ``sessions`` counts omitted headless runs and names the option that lists them."""
+    """If headless runs are omitted, the last line of ``sessions`` counts them.
+
+    It also names the option that lists them.
+    """
     write_aged_session(config_home, 1)
     for number in (2, 3):
         name = session_id(number)
@@ -170,7 +173,7 @@ def test_headless_runs_are_mentioned(config_home: ConfigHome, cli: Cli, document
 def test_the_document_of_sessions_has_every_number(
     config_home: ConfigHome, document: Document
 ) -> None:
-    """The document of ``sessions`` has all numbers and commands of a session."""
+    """The document of ``sessions`` contains all numbers and commands for each session."""
     path = write_aged_session(config_home, 1, custom_title("Fix the parser"))
     (row,) = document("sessions", "--project", CWD)["data"]["sessions"]
     assert (row["session_id"], row["session_file"], row["title"]) == (
@@ -197,7 +200,7 @@ def test_the_document_of_sessions_has_every_number(
 
 
 def test_the_table_names_other_folders(config_home: ConfigHome, cli: Cli) -> None:
-    """``sessions --all`` names the folder of another project, relative to the home."""
+    """``sessions --all`` shows the folders of other projects, relative to the home folder."""
     write_aged_session(config_home, 1, cwd=str(config_home.root / "work"))
     (_, row) = printed_lines(cli, "--all")
     assert row.endswith("in work")

@@ -1,4 +1,4 @@
-"""``slash`` runs a slash command without a hook. The command's text is on stdin."""
+"""Tests of ``slash``, which runs a slash command without a hook and reads its text from stdin."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_slash_prints_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, wo
     ["fix the tests", "fix\n`x` $(rm -rf /) \"'", "explain /clear", f"see /resume {SESSION}"],
 )
 def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text: str) -> None:
-    """``slash handoff`` takes the whole text as the next step, even if it looks like a command."""
+    """``slash handoff`` uses the whole text as the next step, even if the text looks like a command."""
     import json
 
     card = slash_card(cli, "handoff", f"{text}\n")
@@ -80,7 +80,7 @@ def test_slash_prints_a_failure_as_a_card(cli: Cli, parent: Path) -> None:
 
 
 def test_slash_reports_a_trigger_that_is_off(cli: Cli, parent: Path) -> None:
-    """``slash`` reports that a trigger is switched off, because it cannot pass the prompt to the model."""
+    """If a trigger is turned off, ``slash`` says so, because it cannot pass the prompt to the model."""
     assert "switched off" in slash_card(cli, "handoff", RESUME_HOOKS_TRIGGERS_OFF="handoff")
 
 

@@ -1,4 +1,4 @@
-"""The start of the client: its config home, environment and command."""
+"""Tests of how the client is started: its config home, its environment and its command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.builders import SESSION, ConfigHome
 
 
 def test_the_current_config_home_is_not_set(config_home: ConfigHome) -> None:
-    """The client's environment does not set the current config home, but inherits it."""
+    """If the session is in the current config home, the client inherits the variable unchanged."""
     path = str(config_home.project() / f"{SESSION}.jsonl")
     found = find_client_start(SESSION, path, "/proj", config_home.where)
     assert found == ClientStart(SESSION, "/proj")
@@ -38,7 +38,7 @@ def test_the_current_config_home_is_not_set(config_home: ConfigHome) -> None:
 
 
 def test_another_config_home_is_set_for_the_client(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The environment and the printed command set another config home."""
+    """If the session is in a different config home, the environment and the printed command set it."""
     other = tmp_path / "other home"
     found = find_client_start(
         SESSION, f"{other}/projects/-proj/{SESSION}.jsonl", "/proj", config_home.where
@@ -50,9 +50,9 @@ def test_another_config_home_is_set_for_the_client(config_home: ConfigHome, tmp_
 def test_the_default_config_home_is_set_by_removing_the_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For the default config home, the environment and the command remove CLAUDE_CONFIG_DIR.
+    """If the session is in the default config home, the environment and the command unset the variable.
 
-    If the variable were set, the client would use a settings file at another path.
+    If CLAUDE_CONFIG_DIR were set, the client would use a settings file at a different path.
     """
     monkeypatch.setenv("HOME", str(tmp_path))
     environ = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": "/elsewhere"}
@@ -92,7 +92,7 @@ def test_a_missing_folder_is_reported_before_the_start(
 ) -> None:
     """If the folder is missing, the client is not started, and the error contains the command.
 
-    SIGPIPE is still ignored afterwards.
+    Afterwards, SIGPIPE is still ignored.
     """
     client = tmp_path / "claude"
     client.write_text("#!/bin/sh\n")

@@ -1,4 +1,4 @@
-"""``untrim`` restores trimmed contents, all or by record, and reports lost ones."""
+"""Tests of ``untrim``, which restores all or selected contents and reports contents that are lost."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_untrim_needs_all_or_a_record(document: Document, child: Path) -> None:
 def test_untrim_without_trimmed_records_writes_nothing(
     cli: Cli, document: Document, parent: Path, words: tuple[str, ...]
 ) -> None:
-    """``untrim`` of a session without trimmed records writes nothing and exits with code 0."""
+    """If a session has no trimmed records, ``untrim`` writes nothing and exits with code 0."""
     before = sorted(os.listdir(parent.parent))
     data = document("untrim", SESSION, *words)["data"]
     assert (data["written"], data["file"], data["restoration"]["trimmed"]) == (False, "", 0)
@@ -170,7 +170,10 @@ def test_untrim_warns_about_lost_originals(
 def test_untrim_names_the_fork_before_a_compaction(
     cli: Cli, document: Document, child: Path
 ) -> None:
-    """If the trimmed records precede a compaction, ``untrim`` suggests a fork that can be untrimmed."""
+    """If the trimmed records are from before a compaction, ``untrim`` suggests a fork.
+
+    This fork can be untrimmed.
+    """
     last = json.loads(child.read_text().splitlines()[-2])["uuid"]
     more = [
         boundary(uuid="b", before=last, ts=100, session_id=child.stem),
@@ -218,9 +221,9 @@ def test_untrim_uses_the_latest_trim_by_default(
 def test_untrim_uses_the_session_that_continued_after_a_trim(
     run_in_folder: Callable[..., dict[str, Any]],
 ) -> None:
-    """Without a session, ``untrim`` uses the session that was continued after the trim.
+    """Without a session, ``untrim`` uses the session that the user continued after the trim.
 
-    If that is the parent, it is the default.
+    This may be the parent.
     """
     made = run_in_folder("trim", "--keep-recent", "0")
     os.utime(made["parent_file"], (4_000_000_000, 4_000_000_000))

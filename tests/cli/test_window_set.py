@@ -1,4 +1,7 @@
-"""The context window comes from the settings or the model, and every verb uses the same limit."""
+"""Tests of the context window, which comes from the settings or the model.
+
+Every verb uses the same limit.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +39,9 @@ from tests.cli.conftest import Cli
 def test_a_large_context_shows_the_window_of_the_model(
     config_home: ConfigHome, cli: Cli, model: str, window: int
 ) -> None:
-    """The window is that of the model, even if more tokens than that were counted.
+    """The window is the model's, even if the client counted more tokens than fit into it.
 
-    The setting ``context_window`` has precedence.
+    The setting ``context_window`` has precedence over the model.
     """
     answer = assistant("done", uuid="a1", parent="u1", tokens=206_000)
     answer["message"]["model"] = model
@@ -71,7 +74,7 @@ def test_a_large_context_shows_the_window_of_the_model(
 def test_the_window_is_known_from_model_and_client(
     config_home: ConfigHome, cli: Cli, model: str, version: str, count: int, percent: int | None
 ) -> None:
-    """The percentage is shown only if the window is known from the model and the client's version."""
+    """The percentage is shown only if the model and the client's version determine the window."""
     answer = assistant("done", uuid="a1", parent="u1", tokens=count) | {"version": version}
     answer["message"]["model"] = model
     write_session(config_home.project(CWD), SESSION, [user("read it", uuid="u1"), answer])
@@ -89,7 +92,7 @@ def test_the_window_is_known_from_model_and_client(
 
 
 def two_turns_with_output(lines: int, first: int, second: int) -> list[Record]:
-    """Return two turns with these context sizes. The first turn has an output of ``lines`` lines."""
+    """Return two turns with these context sizes; the first turn has an output of ``lines`` lines."""
     return [
         user("read it", uuid="u1"),
         tool_use("t1", uuid="a1", parent="u1", tool_input={"file_path": "/x"}),
@@ -101,7 +104,10 @@ def two_turns_with_output(lines: int, first: int, second: int) -> list[Record]:
 
 
 def test_every_verb_shows_percentages_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
-    """Every verb shows percentages of one limit: the window less the tokens reserved for the answer."""
+    """Every verb calculates percentages from the same limit.
+
+    The limit is the window without the tokens that are reserved for the answer.
+    """
     write_session(config_home.project(CWD), SESSION, two_turns_with_output(4_000, 100_000, 104_000))
     for window, percent in ((None, 58), (150_000, 80)):
         settings = {} if window is None else {"autoCompactWindow": window}
@@ -120,7 +126,7 @@ def test_every_verb_shows_percentages_of_one_limit(config_home: ConfigHome, cli:
 def test_a_child_inherits_the_window_of_its_parent(
     config_home: ConfigHome, cli: Cli, verb: list[str]
 ) -> None:
-    """A child inherits its parent's window of a million tokens, which all its percentages use."""
+    """A child inherits its parent's window of a million tokens. All percentages are calculated from it."""
     records = two_turns_with_output(40_000, 150_000, 240_000)
     for row in records:
         if row["type"] == "assistant":

@@ -1,1 +1,4 @@
-"""Tests against the real Claude Code client, offline: a mock of the Messages API answers on loopback."""
+"""Tests that run the real Claude Code client offline.
+
+A mock of the Messages API on the loopback interface answers the client's requests.
+"""

@@ -1,4 +1,4 @@
-"""Owns the fixtures of the end-to-end tests, and chooses the client versions for each test."""
+"""Define the fixtures of the end-to-end tests, and choose the client versions for each test."""
 
 from __future__ import annotations
 
@@ -32,15 +32,18 @@ TESTS_ON_OLDEST_CLIENT = frozenset(
         "test_resume_sends_the_history",
     }
 )
-"""Tests that each run repeats on the oldest client: an installation, a child and a resumed session.
+"""Tests that also run on the oldest client in every test run.
+
+They cover an installation, a child and a resumed session.
 """
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test in a folder ``e2e`` with ``e2e``, and group these tests for parallel runs.
 
-    With pytest's option ``-n``, at most one of these tests runs for each CPU core. A client needs a
-    whole core while it starts; with more clients at a time, the tests would wait for their screens.
+    With pytest's option ``-n``, at most one of these tests runs per CPU core. A client needs a
+    whole core while it starts. If more clients started at the same time, the tests would wait
+    longer for their screens.
     """
     lane = 0
     for item in items:
@@ -78,7 +81,7 @@ def parent(home: ClientHome) -> Path:
 
 @pytest.fixture
 def other_machine(tmp_path: Path) -> Iterator[ClientHome]:
-    """Return the home of another machine, where the project has another path."""
+    """Return the home of a second machine, on which the project has a different path."""
     fresh = ClientHome(tmp_path / "elsewhere", project="moved")
     yield fresh
     fresh.end_processes()
@@ -129,7 +132,10 @@ def tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[Tui]:
 
 @pytest.fixture(params=[pytest.param(PREVIOUS, marks=pytest.mark.wide), NEWEST])
 def modern_tui(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Iterator[Tui]:
-    """Return a terminal for each client that can run the plugin's module."""
+    """Return a terminal for a client that can run the plugin's module.
+
+    Each test runs with every such client.
+    """
     with Tui(find_client(request.param), home, api) as terminal:
         yield terminal
 
@@ -147,9 +153,9 @@ def tmux_tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[
 
 @pytest.fixture
 def xserver() -> Iterator[XServer]:
-    """Return a private X server, whose clipboard tests can read.
+    """Return a private X server, whose clipboard the test can read.
 
-    The end of the server also ends every program that owns the clipboard.
+    When the server ends, every program that owns the clipboard ends too.
     """
     for tool in ("Xvfb", "xclip", "xsel"):
         _require_program(tool, tool.lower())

@@ -36,7 +36,8 @@ from tests.needs import REPO
 
 PID = os.getpid()
 NEXT_SESSION_ID = session_id(9)
-SMALL_OPENING_CHARACTERS = 3_800  # Maximum number of characters in an opening. It is so small that the openings in the tests are cut.
+SMALL_OPENING_CHARACTERS = 3_800
+"""Maximum number of characters in an opening, so small that the openings in the tests are cut."""
 
 
 def handoff_notes(home: ConfigHome) -> list[dict[str, Any]]:

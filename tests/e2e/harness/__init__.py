@@ -1,1 +1,1 @@
-"""Drives the real client without a network: a mock API, throw-away homes, terminals, an X server."""
+"""Run the real client without a network: with a mock API, temporary homes, terminals and an X server."""

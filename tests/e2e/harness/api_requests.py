@@ -1,4 +1,4 @@
-"""Reads the client's API requests: their messages, and whether a request is a turn."""
+"""Read the client's API requests: their messages, and whether a request is a turn."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 Request = dict[str, Any]
 
-# The client's prompt-suggestion request looks like a turn and also has tools. This is the beginning
-# of its last message.
+# The client's request for a prompt suggestion looks like a turn and has tools, too. The last
+# message of this request begins with these words.
 _SUGGESTION_BEGINNING = "[SUGGESTION MODE:"
 
 
 def message_text(message: Request) -> str:
-    """Return the text of a request's message, its blocks joined by newlines. Tool results are included."""
+    """Return the text of a request's message: its blocks, including tool results, joined by newlines."""
     content = message.get("content", "")
     return (
         content if isinstance(content, str) else "\n".join(_block_text(block) for block in content)
@@ -28,7 +28,7 @@ def _block_text(block: dict[str, Any]) -> str:
 def conversation_of_request(request: Request) -> list[tuple[str, str]]:
     """Return the role and text of each user and assistant message of a request.
 
-    Client 2.1.329 puts ``system`` messages between them, which are left out.
+    Client 2.1.329 puts ``system`` messages between these messages. They are left out.
     """
     messages = [
         message for message in request.get("messages", []) if message.get("role") != "system"
@@ -46,8 +46,8 @@ def last_user_text(request: Request) -> str:
 def is_turn_request(request: Request) -> bool:
     """Check whether a request is a turn of the conversation.
 
-    Client 2.1.112 sends requests for titles and topics without tools. A turn always has tools,
-    except in a client started with ``--tools ""``. The last message of a request for a prompt
-    suggestion begins with ``[SUGGESTION MODE:``.
+    A turn always has tools, except in a client started with ``--tools ""``. Client 2.1.112 also
+    sends requests for titles and topics, which have no tools. The last message of a request for a
+    prompt suggestion begins with ``[SUGGESTION MODE:``.
     """
     return bool(request.get("tools")) and _SUGGESTION_BEGINNING not in last_user_text(request)

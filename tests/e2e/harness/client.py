@@ -1,4 +1,4 @@
-"""Collects the names that tests import from the modules of the harness."""
+"""Re-export the names that tests import from the harness."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Emulates a terminal: it turns the client's output into the lines of a screen.
+"""Emulate a terminal that turns the client's output into the lines of a screen.
 
-pyte is the emulator. Sequences that pyte cannot parse are removed first.
+The emulator is pyte. Sequences that pyte cannot parse are removed first.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pyte
 
-# pyte prints the ends of these sequences as text: private control sequences without "?" (XTVERSION,
-# kitty keys), queries with an intermediate byte, and strings (DCS, APC, OSC).
+# pyte prints the ends of these sequences as text. They are private control sequences without "?"
+# (XTVERSION, kitty keys), queries with an intermediate byte, and strings (DCS, APC, OSC).
 _STRING_SEQUENCE = rb"\x1b[P_^X\]][^\x07\x1b]*(?:\x07|\x1b\\)"
 _UNPARSED_SEQUENCE = re.compile(
     rb"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]|\x1b\[\??[0-9;:]*[ -/]+[@-~]|\x1b\[\?[0-9;]*[mu]|"
@@ -34,7 +34,10 @@ class _Screen(pyte.Screen):
 
 
 class Emulator:
-    """A terminal screen on pyte, which calls ``answer`` with its replies to the client. Not thread-safe."""
+    """A terminal screen that uses pyte and is not thread-safe.
+
+    It calls ``answer`` with its replies to the client.
+    """
 
     def __init__(self, columns: int, rows: int, answer: Callable[[bytes], None]) -> None:
         """Create an empty screen with ``columns`` and ``rows``."""

@@ -1,6 +1,6 @@
-"""Owns a client's temporary home.
+"""Create a client's temporary home.
 
-The client gets nothing from the real home, configuration or environment.
+The client uses nothing from the real home, configuration or environment.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ClientHome:
         self.write_client_config()
 
     def write_client_config(self) -> None:
-        """Write a ``.claude.json``, with which the client shows its prompt without setup dialogs."""
+        """Write a ``.claude.json`` with which the client shows its prompt immediately, without setup dialogs."""
         state = {
             "hasCompletedOnboarding": True,
             "theme": "dark",
@@ -118,10 +118,10 @@ class ClientHome:
         (self.config / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
 
     def env(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the complete environment of a client: only PATH and ``extra`` come from outside.
+        """Return the complete environment of a client; only PATH and ``extra`` come from outside.
 
-        Other inherited variables could change the result. For example, CLAUDE_CODE_CHILD_SESSION
-        would hide the session from ``--resume``.
+        Other inherited variables could change the client's behaviour. For example,
+        CLAUDE_CODE_CHILD_SESSION would hide the session from ``--resume``.
         """
         base = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -134,19 +134,20 @@ class ClientHome:
             "ANTHROPIC_API_KEY": API_KEY,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
-            # The client would draw a suggestion in the input box, whose text the tests read.
+            # Without this, the client would draw a suggestion in the input box, whose text the
+            # tests read.
             "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false",
             "DISABLE_TELEMETRY": "1",
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_INSTALLATION_CHECKS": "1",
             "IS_SANDBOX": "1",
-            # Most clients end within seconds. Code optimization and garbage collection would take a
-            # third of that time.
+            # Most clients run for only a few seconds. Code optimization and garbage collection
+            # would take a third of this time.
             "BUN_JSC_useDFGJIT": "0",
             "BUN_JSC_useGC": "0",
         }
         return base | dict(extra or {})
 
     def end_processes(self) -> None:
-        """End every process that still runs with this home: clients, detached hooks, clipboard owners."""
+        """End all processes that are still running with this home: clients, hooks, and clipboard owners."""
         end_processes_with_setting(f"HOME={self.root}")

@@ -1,6 +1,6 @@
-"""Translates the names of keys into the bytes that a terminal sends.
+"""Translate the names of keys into the bytes that a terminal sends.
 
-The names are those of tmux, so that tests can use the same names for both kinds of terminal.
+The names are tmux's, so that tests can use the same names for both kinds of terminal.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _CONTROL_MASK = 0x1F
 
 
 def bytes_of_key(name: str) -> bytes:
-    """Return the bytes of a key.
+    """Return the bytes that a terminal sends for a key.
 
     ``name`` is a key of ``_BYTES_OF_NAMED_KEYS``, ``C-`` and a letter, ``M-`` and a character, or a
     character.
 
-    Raises KeyError for any other name.
+    Raises KeyError if ``name`` has none of these forms.
     """
     name = KEY_ALIASES.get(name, name)
     prefix, _, rest = name.partition("-")

@@ -1,4 +1,4 @@
-"""Owns the HTTP server on 127.0.0.1 that both mock APIs use. It prints no errors."""
+"""Run the HTTP server on 127.0.0.1 that both mock APIs use. The server prints no errors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """An HTTP server whose handlers find the mock API in ``api``.
+    """An HTTP server whose request handlers find the mock API in its attribute ``api``.
 
-    The server does not wait for running handlers when it stops.
+    When the server stops, it does not wait for handlers that are still running.
     """
 
     daemon_threads = True
@@ -38,7 +38,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     server: LoopbackServer
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
-        """Print no log of the requests. The mock API keeps their bodies."""
+        """Ignore the message, because the mock API already keeps the requests' bodies."""
 
     def reply(self, status: int, body: bytes, kind: str) -> None:
         """Send a complete HTTP response with ``kind`` as its content type."""

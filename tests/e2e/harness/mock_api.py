@@ -1,6 +1,6 @@
-"""Mocks the Messages API on 127.0.0.1.
+"""Mock the Messages API on 127.0.0.1.
 
-The mock keeps the body of every request, and sends nothing to other hosts.
+The mock keeps the body of every request and sends nothing to other hosts.
 """
 
 from __future__ import annotations
@@ -109,18 +109,18 @@ class MockApi:
         return [request for request in self.requests if is_turn_request(request)]
 
     def clear_requests(self) -> None:
-        """Forget the requests so far. The script and the numbers of the replies continue."""
+        """Delete the recorded requests. The script and the numbering of replies continue."""
         with self._lock:
             self._requests.clear()
 
     def release_delayed_replies(self) -> None:
-        """Send the delayed replies immediately. This lasts until the next script is set."""
+        """Send delayed replies immediately, until the next script is set."""
         self.released.set()
 
     def answer(self, request: Request) -> Message | Refusal:
-        """Log a request, and return its reply or the refusal from the script.
+        """Record a request, and return the reply or the refusal from the script.
 
-        Only main requests use replies of the script.
+        Only main requests use the script. Other requests get a reply with the text ``{}``.
         """
         model = str(request.get("model", "mock"))
         with self._lock:
@@ -141,7 +141,7 @@ class MockApi:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the server. A delayed reply stops waiting."""
+        """Stop the server. A reply that is being delayed stops waiting."""
         self.closed = True
         self.release_delayed_replies()
         if self._server is not None:

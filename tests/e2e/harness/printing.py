@@ -1,4 +1,4 @@
-"""Runs ``claude -p`` with one prompt and a time limit, and parses the stream of events."""
+"""Run ``claude -p`` with one prompt and a time limit, and parse the stream of events."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class PrintResult:
 def client_arguments(
     resume: str | None, plugin_dir: Path | None, extra: Sequence[str]
 ) -> list[str]:
-    """Return the options for a client, in an order that every version parses.
+    """Return the options of a client, in an order that every version of the client can parse.
 
-    ``run_print`` and the terminals use them.
+    ``run_print`` and the terminals use these options.
     """
     plugin = ["--plugin-dir", str(plugin_dir)] if plugin_dir else []
     return [*plugin, *(["--resume", resume] if resume else []), *extra]

@@ -1,6 +1,6 @@
-"""Ends processes that a test started.
+"""End processes that a test started.
 
-It ends a process by its id, and only if it certainly belongs to the test. It sends SIGTERM before
+A process is ended by its id, and only if it certainly belongs to the test. It gets SIGTERM before
 SIGKILL.
 """
 
@@ -15,7 +15,10 @@ from pathlib import Path
 
 SIGTERM_GRACE_SECONDS = 3.0
 MAX_WAIT_SECONDS = 90.0
-"""Seconds after which a wait fails. The limit is high, because a slow machine is not a failure."""
+"""Number of seconds after which a wait fails.
+
+The limit is high so that no test fails only because the machine is slow.
+"""
 _POLL_SECONDS = 0.02
 
 
@@ -38,7 +41,7 @@ def is_process_asleep(pid: int) -> bool:
     """Check whether the process is idle: it does not compute, and has no child processes."""
     try:
         children = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    except OSError:  # A thread ended while its files were read.
+    except OSError:  # One of the process's threads ended while its files were read.
         return False
     return not any(children) and _process_state(pid) == "S"
 
@@ -62,7 +65,7 @@ def end_process(pid: int) -> None:
 
 
 def end_processes_with_setting(setting: str) -> None:
-    """End this user's processes, except this one, whose environment contains ``setting`` ("NAME=value")."""
+    """End this user's processes whose environment contains ``setting`` ("NAME=value"), except this one."""
     for pid in pids_with_setting(setting):
         end_process(pid)
 

@@ -1,4 +1,4 @@
-"""Encodes a scripted reply as a response of the Messages API, streamed or not."""
+"""Encode a scripted reply as a response of the Messages API, with or without streaming."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ class Message:
 def compose_message(reply: ReplyParts | None, *, number: int, model: str, usage: Usage) -> Message:
     """Turn a scripted reply into the message with this number.
 
-    A string becomes a text block, a mapping with "name" and "input" a tool call, a mapping with
-    "thinking" and "signature" a thinking block. A number is a delay in seconds. A sequence contains
-    any of these. A reply without a block (None, or only a delay) gets the text "Mock reply
-    <number>.".
+    A string becomes a text block. A mapping with "name" and "input" becomes a tool call, and a
+    mapping with "thinking" and "signature" a thinking block. A number is a delay in seconds. A
+    sequence can contain all of these. If a reply has no block (it is None or only a delay), its
+    text is "Mock reply <number>.".
     """
     parts: Sequence[ReplyPart]
     if reply is None:

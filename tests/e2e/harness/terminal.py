@@ -1,6 +1,6 @@
-"""Owns what a test does on a client's screen, with either kind of terminal.
+"""Define what a test can do with a client's screen, on either kind of terminal.
 
-All waits poll the screen. None is a fixed sleep.
+Every wait polls the screen; there is no fixed sleep.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from tests.e2e.harness.versions import ClientVersion
 
 COLUMNS, ROWS = 120, 50
 PROMPT_SIGN = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
-# The input box: a horizontal rule, and the prompt sign at the start of the next line.
+# The top of the input box: a horizontal rule, and the prompt sign at the start of the next line.
 _INPUT_BOX_TOP = rf"^─{{20,}}.*\n{PROMPT_SIGN}"
 _INPUT_BOX = rf"^─{{20,}}.*\n{PROMPT_SIGN}(.*(?:\n.*)*?)\n─{{20,}}"
 _IDLE_SECONDS = 0.8
 _IDLE_SECONDS_ASLEEP = 0.25
-"""Seconds without a change of the screen after which a client whose process sleeps is idle."""
+"""Number of seconds after which a client counts as idle if its process sleeps.
+
+The screen must not change during this time.
+"""
 
 _RESTORE_SECONDS = 5.0
-"""Seconds within which a client restores a blocked prompt to its input box."""
+"""Maximum number of seconds that a client needs to restore a blocked prompt to its input box."""
 
 
 class Terminal(ABC):
@@ -127,8 +130,8 @@ class Terminal(ABC):
     def clear_restored_prompt(self) -> None:
         """Wait until the client has restored the blocked prompt to the input box, and press Ctrl+C once.
 
-        For 0.8 s after that, a second Ctrl+C would quit the client. With the module of a new
-        client, the box may already be empty. Then no key is pressed.
+        For 0.8 s after that, a second Ctrl+C would quit the client. If a new client runs the
+        plugin's module, the box may already be empty; then no key is pressed.
         """
         wait_until(lambda: bool(self.input_text()), _RESTORE_SECONDS)
         self.wait_until_idle()
@@ -168,7 +171,7 @@ class Terminal(ABC):
         """Wait until the screen has not changed for ``quiet`` seconds.
 
         The spinner of a working client changes the screen all the time. With the default ``quiet``,
-        the wait ends sooner if the client's process sleeps as well.
+        the wait ends earlier if the client's process is sleeping too.
         """
         last, since = self.text(), time.monotonic()
         worked = since if quiet == _IDLE_SECONDS else math.inf

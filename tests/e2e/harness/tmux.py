@@ -1,6 +1,6 @@
-"""Runs the client in a private tmux server.
+"""Run the client in a private tmux server.
 
-The user's own tmux server and its socket stay untouched.
+The user's own tmux server and its socket are not touched.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ _PASTE_BUFFER = "typed-by-test"
 
 
 class TmuxTui(Terminal):
-    """The client in tmux with ``set-clipboard on``: tmux puts the text of OSC 52 into its paste buffer."""
+    """The client in tmux with ``set-clipboard on``.
+
+    With this option, tmux stores the text of OSC 52 sequences in its paste buffer.
+    """
 
     _folder: Path | None = None
     _server_pid = 0
     _client_pid = 0
 
     def _launch(self, command: list[str], env: dict[str, str]) -> None:
-        # The path of a socket may have at most 107 bytes. The path of a test's folder is often
-        # longer, so the socket gets a folder with a short path.
+        # A socket's path may have at most 107 bytes. The path of a test's folder is often longer,
+        # so the socket is in a separate folder with a short path.
         self._folder = Path(tempfile.mkdtemp(prefix="rh-tmux-"))
         self._name = f"rh-{uuid.uuid4().hex[:8]}"
         self._env = env | {"TMUX_TMPDIR": str(self._folder)}
