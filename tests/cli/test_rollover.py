@@ -1,4 +1,7 @@
-"""``handoff`` and ``rollover``: their receipts, dry runs and start, with and without a summary."""
+"""Tests of ``handoff`` and ``rollover``, with and without a summary.
+
+They cover receipts, dry runs and ``--start``.
+"""
 
 from __future__ import annotations
 

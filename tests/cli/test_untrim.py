@@ -106,7 +106,7 @@ def test_untrim_restores_selected_records(document: Document, child: Path) -> No
 
 
 def test_untrim_needs_all_or_a_record(document: Document, child: Path) -> None:
-    """``untrim`` without ``--all`` or ``--record`` fails, and counts the trimmed records."""
+    """``untrim`` fails without ``--all`` or ``--record``, and the error counts the trimmed records."""
     error = document("untrim", child.stem, code=2)["error"]
     assert error["message"] == "3 records are trimmed: which ones do you want back?"
     assert error["remedy"] == "Give --all, or --record N for one record."

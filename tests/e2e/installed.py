@@ -1,4 +1,4 @@
-"""Installs the plugin from a clone, with the command lines of the README and the guide."""
+"""Install the plugin from a clone, with the command lines from the README and the guide."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def clone_repository(folder: Path) -> Path:
 
 
 def code_block_of_page(page: str, begin: str) -> str:
-    """Return the only code block of a page that begins with the text ``begin``."""
+    """Return the only code block of a page whose first words are ``begin``."""
     blocks = re.findall(
         r"^```\n(.*?)^```$", (REPO / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
@@ -37,7 +37,7 @@ def code_block_of_page(page: str, begin: str) -> str:
 def run_lines_in_clone(
     lines: str, clone: Path, program: str, command: tuple[str, ...], env: Mapping[str, str]
 ) -> None:
-    """Run shell lines in the clone's folder, with ``program`` on PATH as a name of ``command``.
+    """Run shell lines in the clone's folder; the command ``program`` in them runs ``command``.
 
     Raises AssertionError with the output if a line fails.
     """

@@ -1,4 +1,4 @@
-"""Builds the plugin for the end-to-end tests. Its engine runs with the Python of the tests."""
+"""Build the plugin for the end-to-end tests. Its engine runs with the tests' Python."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ def build_plugin(folder: Path) -> Path:
     """
     assemble_plugin(str(folder))
     for compiled in (REPO / "src").rglob("__pycache__"):
-        whole = shutil.ignore_patterns("*.pyc.*")  # Another worker may be writing these files now.
+        # Temporary files are skipped because another worker may be writing them now.
+        whole = shutil.ignore_patterns("*.pyc.*")
         shutil.copytree(compiled, folder / compiled.relative_to(REPO), ignore=whole)
     return folder
 
 
 def text_of_request(request: Request) -> str:
-    """Return all texts of a request's messages, including system reminders."""
+    """Return all texts in a request's messages, including system reminders."""
     return "\n".join(_strings_in(request.get("messages")))
 
 
@@ -67,7 +68,7 @@ def data_of_verb(home: ClientHome, *words: str) -> dict[str, Any]:
 
 
 def children_of_session(home: ClientHome, parent: Path) -> list[Path]:
-    """Return the project's sessions whose first line names ``parent``."""
+    """Return the project's sessions whose first line names ``parent`` as their parent."""
     marker = f'"parent_session_id":"{parent.stem}"'.encode()
     return [
         path

@@ -1,4 +1,7 @@
-"""A full session with the setting ``compaction`` is compacted without a model, and continues."""
+"""Tests that a full session is compacted as the setting ``compaction`` says, without asking a model.
+
+The session then continues.
+"""
 
 from __future__ import annotations
 
@@ -34,22 +37,24 @@ ENGINE_READING_COMMAND = (
     "import json\nraw = sys.stdin.buffer.read()\nheld = os.memfd_create('x')\nos.write(held, raw)\n"
     "os.lseek(held, 0, 0)\nos.dup2(held, 0)\ncommand = json.loads(raw)['command']\n"
 )
-"""The first lines of a fake engine. They read which command the module sends."""
+"""The first lines of a fake engine. They read the name of the command that the module sends."""
 
 ENGINE_EXCEPT_FOR_PLAN = (
     ENGINE_READING_COMMAND + f"if command != 'plan':\n    {RUN_ENGINE_NORMALLY}\n"
 )
-"""The first lines of a fake engine that fails only at the module's command ``plan``, about a
-compaction."""
+"""The first lines of a fake engine that fails only if the module sends the command ``plan``.
+
+This command asks for the plan for a compaction.
+"""
 
 ENGINE_WITH_SLOW_BAND = (
     ENGINE_READING_COMMAND + f"if command == 'band':\n    time.sleep(5)\n{RUN_ENGINE_NORMALLY}"
 )
-"""A fake engine that takes five seconds to report how full the session is, as on a busy machine."""
+"""A fake engine that needs five seconds to report how full the session is, as on a busy machine."""
 
 
 def summary_requests(tui: Tui) -> list[Request]:
-    """Return the requests in which the client asks for a summary of its own."""
+    """Return the requests in which the client asks the model for a summary of the conversation."""
     return [
         request
         for request in tui.api.requests
@@ -139,7 +144,7 @@ def test_the_client_compacts_if_the_engine_fails(
 ) -> None:
     """If the engine fails, ``/trim here`` reports the failure and changes nothing.
 
-    When the session is full, the client compacts it with a summary of its own.
+    When the session is full, the client compacts it and asks the model for a summary.
     """
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000})
@@ -179,8 +184,8 @@ def test_the_compaction_hint_appears_once(
 ) -> None:
     """After a turn, a hint about the setting ``compaction`` appears once.
 
-    The hint takes no key: a prompt that is typed while it is shown is sent completely. The engine
-    is asked at the session's start, but answers after the turn.
+    The hint takes no keys: a prompt that the user types while the hint is shown is sent completely.
+    The engine is asked when the session starts but answers only after the turn.
     """
     open_real_session(tui, plugin, engine_environment(tmp_path, ENGINE_WITH_SLOW_BAND) | env)
     tui.api.usage = used

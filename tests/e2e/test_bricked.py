@@ -1,4 +1,7 @@
-"""If the API refuses a session, one key opens a repaired copy, in which prompts are answered again."""
+"""Tests of a session that the API refuses.
+
+One key opens a repaired copy, in which prompts are answered again.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +48,11 @@ QUIET_ENV_WITHOUT_RETRIES = QUIET_ENV | {
     "RESUME_HOOKS_VAULT": "off",
     "CLAUDE_CODE_MAX_RETRIES": "0",
 }
-"""Settings that avoid our other messages, and the client's retries if the API is overloaded."""
+"""Environment variables that turn off the plugin's other messages and the client's retries."""
 
 
 def error_of_invalid_request(request: Request) -> str:
-    """Return the API's error for a request with invalid messages, or "" if they are valid."""
+    """Return the error that the API would send for a request, or "" if its messages are valid."""
     waiting: list[str] = []
     for at, message in enumerate(each for each in request["messages"] if each["role"] != "system"):
         content = message["content"]
@@ -70,7 +73,7 @@ def error_of_invalid_request(request: Request) -> str:
 def open_refused_session(
     tui: Tui, plugin: Path, content: bytes, message: str, env: dict[str, str] | None = None
 ) -> Path:
-    """Open a damaged session, send a prompt, and have the API answer with the error ``message``."""
+    """Open a damaged session and send a prompt, which the API refuses with the error ``message``."""
     parent = tui.home.install_session(content, PARENT_ID, set_cwd=True)
     status = 529 if message == OVERLOADED_ERROR else 400
     tui.api.script = lambda _: Refusal(status, message)
@@ -169,9 +172,10 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
 
 @pytest.mark.wide
 def test_a_declined_repair_changes_nothing_and_is_not_offered_again(tui: Tui, plugin: Path) -> None:
-    """If the user declines the repair, the session stays unchanged, and a line reports that.
+    """If the user declines the repair, the session stays unchanged, and one line on the screen says so.
 
-    The line is not sent to the model. After the same error, the question does not appear again.
+    The line is not sent to the model. If the same error occurs again, the question does not appear
+    again.
     """
     parent = open_refused_session(tui, plugin, UNSIGNED_SESSION, CHANGED_THINKING_ERROR)
     tui.wait_for(REPAIR_QUESTION)
@@ -191,9 +195,9 @@ def test_a_declined_repair_changes_nothing_and_is_not_offered_again(tui: Tui, pl
 
 @pytest.mark.wide
 def test_a_handoff_is_suggested_once_if_no_repair_helps(tui: Tui, plugin: Path) -> None:
-    """If the session's file is not damaged, a line suggests ``/handoff`` once.
+    """If the session's file is not damaged, one line suggests ``/handoff``, but only once.
 
-    Only the client's memory contains the content that the API refuses.
+    In this case, only the client's memory contains the content that the API refuses.
     """
     open_refused_session(tui, plugin, VALID_CONTENT, CHANGED_THINKING_ERROR)
     tui.wait_for(HANDOFF_HINT)
@@ -206,7 +210,7 @@ def test_a_handoff_is_suggested_once_if_no_repair_helps(tui: Tui, plugin: Path) 
 
 @pytest.mark.wide
 def test_other_errors_offer_no_repair(tui: Tui, plugin: Path) -> None:
-    """An error with another cause offers no repair, even in a damaged session."""
+    """If an API error has a different cause, no repair is offered, even if the session is damaged."""
     open_refused_session(tui, plugin, UNSIGNED_SESSION, "max_tokens: 99999 > 64000")
     check_no_question_appears(tui)
 

@@ -1,4 +1,4 @@
-"""A session is exported as a bundle and imported on another machine, where the client continues it."""
+"""Tests that the client continues an exported session on another machine, which imports the bundle."""
 
 from __future__ import annotations
 
@@ -38,18 +38,21 @@ SAMPLE_SESSIONS = (
 )
 IMPORT_REMARK = "The conversation below took place elsewhere and was imported from "
 ADDED_TEXTS = (IMPORT_REMARK, "<task-notification>")
-"""Beginnings of texts that are left out of comparisons: the import's remark, the client's reminder.
+"""Beginnings of texts that comparisons ignore: the import's remark and the client's notification.
 """
 
 _REMINDER_PATTERN = re.compile(r"[<\u2039]system-reminder>.*?[<\u2039]/system-reminder>", re.DOTALL)
-"""A reminder that the client adds, also in results. An import replaces the brackets of its tags."""
+"""A reminder that the client adds to messages and tool results.
+
+An import replaces the brackets of its tags.
+"""
 
 
 def request_blocks(request: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the role and the JSON of each block of a request's conversation.
 
-    The client's additions and the import's remark are left out. Thinking is left out too: client
-    2.1.329 sends thinking only to the model that wrote it, and an import names no model.
+    The client's additions and the import's remark are left out. Thinking is left out too, because
+    client 2.1.329 sends it only to the model that wrote it, and an imported session names no model.
     """
     return [
         (m["role"], json.dumps(block))
@@ -89,7 +92,7 @@ def _without_reminders(value: Any) -> Any:
 
 
 def pack_sessions(sessions: list[Path], home: ClientHome) -> bytes:
-    """Return the sessions as a redacted bundle."""
+    """Return a redacted bundle of the sessions."""
     files = [locate.session_file(str(session)) for session in sessions]
     return b"".join(export_bundle(files, home.where, BundleRedactor(Redactor())))
 
@@ -134,7 +137,7 @@ def test_a_bundle_continues_on_another_machine(
 def test_an_imported_conversation_is_sent_with_a_remark(
     every_client: ClientVersion, home: ClientHome, other_machine: ClientHome, api: MockApi
 ) -> None:
-    """The request of an imported session has one remark on its origin and the same conversation."""
+    """The request of an imported session contains the same conversation and one remark about its origin."""
     root = home.install_session(corpus() / SAMPLE_SESSIONS[0], str(uuid.uuid4()), set_cwd=True)
     bundle = pack_sessions([root], home)
     before = request_blocks(resume_request(find_client(NEWEST), home, api, root.stem))

@@ -1,4 +1,4 @@
-"""In the chooser, the user finds and chooses a session, which the real client then continues."""
+"""Tests that the real client continues the session that the user finds and chooses in the chooser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ INPUT_BOX_TOP = f"^─{{20,}}.*\n{PROMPT_SIGN}"
 
 @pytest.fixture
 def project_with_sessions(home: ClientHome, client: ClientVersion) -> Path:
-    """Write a project with two sessions and a program ``claude`` that starts the client."""
+    """Create a project with two sessions, and a program ``claude`` that starts the client.
+
+    Return the project's folder.
+    """
     for number, title in ((1, "Fix the parser"), (2, "Write the docs")):
         rows = [
             *conversation(2, session_id=session_id(number), prefix=f"s{number}-"),
@@ -67,7 +70,7 @@ def test_the_client_continues_the_chosen_session(
 ) -> None:
     """The client starts in the chosen session's folder and sends the session's messages.
 
-    The user starts the chooser in another folder, and chooses from the list of all projects.
+    The user starts the chooser in a different folder and chooses from the list of all projects.
     """
     elsewhere = home.root / "elsewhere"
     elsewhere.mkdir()
@@ -117,9 +120,9 @@ def test_the_client_continues_in_a_fork(
 def test_the_chooser_undoes_a_compaction(
     home: ClientHome, api: MockApi, project_with_sessions: Path
 ) -> None:
-    """Ctrl+B continues with the messages from before the last compaction, in a new session.
+    """Ctrl+B opens a new session with the messages from before the last compaction.
 
-    In a session without a compaction, Ctrl+B only reports that there is none.
+    If the session was never compacted, Ctrl+B only says that there is no compaction.
     """
     own = session_id(3)
     rows = [

@@ -1,4 +1,7 @@
-"""``compaction trim@150k`` compacts a session after a turn that ends above this number of tokens."""
+"""Tests of ``compaction trim@150k``.
+
+It compacts a session after a turn that ends above this number of tokens.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def small_tui(home: ClientHome, api: MockApi) -> Iterator[Tui]:
 
 
 def prompts_before_compactions(session: Path) -> list[int]:
-    """Return, for each compaction, the number of prompts that the user typed before it."""
+    """Return a list that contains, for each compaction, the number of prompts typed before it."""
     found, turns = [], 0
     for node in scan_transcript(str(session)).nodes:
         turns += node.is_prompt and not node.is_copied
@@ -63,9 +66,9 @@ def prompts_before_compactions(session: Path) -> list[int]:
 def check_references_print_outputs(
     home: ClientHome, server: ForkServer, session: Path, request: Request, originals: dict[str, str]
 ) -> int:
-    """Check that ``read`` prints the whole output for each reference in a request.
+    """Check that ``read`` prints the complete output for each reference in a request.
 
-    Returns the number of references that replace a result.
+    Return the number of references that replace a tool result.
     """
     outputs_of = {
         named[1]: originals[call]
@@ -118,7 +121,7 @@ def test_a_session_above_the_threshold_is_compacted_after_the_turn(
 
 
 class GrowingModel:
-    """A model that makes one call in each turn, and whose usage grows with the request."""
+    """A model that makes one tool call in each turn and reports a usage that grows with the request."""
 
     def __init__(self, api: MockApi) -> None:
         self.api, self.count = api, 0
@@ -138,7 +141,7 @@ class GrowingModel:
 def test_sixty_turns_above_the_threshold_compact_rarely(
     tui: Tui, plugin: Path, fork_server: ForkServer
 ) -> None:
-    """In sixty turns above the threshold, at least five turns are between two compactions.
+    """In sixty turns above the threshold, there are at least five turns between two compactions.
 
     ``read`` still prints the original outputs completely.
     """
@@ -170,7 +173,7 @@ def test_sixty_turns_above_the_threshold_compact_rarely(
 
 
 def test_a_compaction_waits_until_the_box_is_empty(tui: Tui, plugin: Path, parent: Path) -> None:
-    """A session is not compacted after a turn that was refused or interrupted, or while a draft is typed.
+    """A session is not compacted after a turn that was refused or interrupted, or during a draft.
 
     It is compacted after the next turn that ends with an empty input box.
     """

@@ -1,4 +1,4 @@
-"""``>rollover`` in the real client. A headless run of the same client asks the model."""
+"""Tests of ``>rollover`` in the real client. The same client, run without a screen, asks the model."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def is_headless_request(request: Request) -> bool:
 
 
 def model_that_summarises(request: Request) -> Reply | None:
-    """Return the summary to a headless run, in the form of the requested schema, and then "Done.".
+    """Answer a headless run with the summary in the requested schema, and then with "Done.".
 
-    Returns None for any other request.
+    Returns None for other requests.
     """
     if not is_headless_request(request):
         return None
@@ -44,7 +44,7 @@ def model_that_summarises(request: Request) -> Reply | None:
 
 
 def environment_with_client_on_path(client: ClientVersion, folder: Path) -> dict[str, str]:
-    """Create a program ``claude`` for this client, and return an environment with it on PATH."""
+    """Create a program ``claude`` that runs this client, and return an environment with it on PATH."""
     folder.mkdir()
     program = folder / "claude"
     program.write_text(f'#!/bin/sh\nexec {shlex.join(client.command)} "$@"\n')
@@ -55,11 +55,12 @@ def environment_with_client_on_path(client: ClientVersion, folder: Path) -> dict
 def test_print_mode_rollover_contains_the_summary(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, tmp_path: Path
 ) -> None:
-    """In ``claude -p``, ``>rollover`` writes a child with a summary, which a resume sends.
+    """In ``claude -p``, ``>rollover`` writes a child with a summary, which is sent when the child resumes.
 
-    The run that writes the summary gets only the material: no tools, hooks, memory files, mentioned
-    files or other sessions. The prompt itself causes no request. If there is no client on PATH, the
-    calling client is used, except on the oldest client, which needs one on PATH.
+    The headless run that writes the summary gets only the material: no tools, hooks, memory files,
+    mentioned files or other sessions. The prompt itself causes no request. If there is no client on
+    PATH, the client that runs the hook is used, except for the oldest client, which must be on
+    PATH.
     """
     env = (
         environment_with_client_on_path(every_client, tmp_path / "bin")

@@ -1,6 +1,6 @@
-"""A child of every real session resumes in the real client.
+"""Tests that a child of every real session resumes in the real client.
 
-The child's request has the lineage and no record of the parent.
+The child's request contains the lineage but no record of the parent.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def test_five_children_resume_in_the_newest_client(
 ) -> None:
     """Children of five real sessions resume in the newest client.
 
-    The parents have an image, a compaction, damage or an unanswered call. One is the largest
-    session of the corpus.
+    Some of the parents contain an image, a compaction, damage or an unanswered call. One is the
+    largest session in the corpus.
     """
     check_child_resumes(_corpus_path(name), client, home, api)
 
@@ -79,7 +79,7 @@ def test_five_children_resume_in_the_newest_client(
 def test_every_child_resumes_in_every_client(
     name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """A child of each session of the corpus resumes in each client."""
+    """A child of each session in the corpus resumes in each client."""
     check_child_resumes(_corpus_path(name), every_client, home, api)
 
 

@@ -1,4 +1,4 @@
-"""The notice of a full context in the real client."""
+"""Tests of the notice about a full context, in the real client."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.e2e.plugin import ENGINE_ENV, remove_module
 
 USAGE_BELOW_LIMIT = Usage(input_tokens=10, cache_read_input_tokens=130_000)
 USAGE_ABOVE_LIMIT = Usage(input_tokens=10, cache_read_input_tokens=161_990)
-"""90 percent of the context that the client uses.
+"""A usage of 90 percent of the context that the client can use.
 
-Older clients compact by themselves above 167,000 tokens.
+Above 167,000 tokens, older clients compact the conversation themselves.
 """
 
 OPTIONS_FOR_200K_MODEL = ("--model", "claude-haiku-4-5")
@@ -26,7 +26,7 @@ FULL_CONTEXT_NOTICE = "90 % of the context is used; a handoff fits best: /resume
 
 
 def send_numbered_prompts(tui: Tui, *numbers: int) -> int:
-    """Send one prompt for each number. Return how often the notice is on the screen afterwards."""
+    """Send one prompt for each number, and return how many notices are on the screen afterwards."""
     for number in numbers:
         tui.submit(f"prompt number {number}")
         tui.wait_for(rf"Mock reply {number}\.")
@@ -51,7 +51,7 @@ def test_the_notice_of_a_full_context_appears_once(
         tui.start(plugin_dir=plugin, extra_env=ENGINE_ENV, resume=SESSION)
         send_numbered_prompts(
             tui, 1
-        )  # When the hook starts, the client has often not written this answer to the file yet.
+        )  # When the hook starts, the client has often not yet written this answer to the file.
         assert tui.text().count("Stop says") == tui.text().count(FULL_CONTEXT_NOTICE)
         assert send_numbered_prompts(tui, 2) == 1
         assert send_numbered_prompts(tui, 3) == 1

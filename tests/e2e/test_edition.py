@@ -1,4 +1,4 @@
-"""The edition without prompt hooks, built as by ``make release``, in the real client."""
+"""Tests of the edition without prompt hooks in the real client. ``make release`` builds this edition."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def edition(tmp_path: Path) -> Path:
 def test_the_command_in_its_readme_installs_the_edition(
     client: ClientVersion, home: ClientHome, api: MockApi, edition: Path
 ) -> None:
-    """The edition is installed by the command in its README.
+    """The command in the edition's README installs it.
 
     The edition passes the client's strict validation, and its installed copy is within the limits
-    on size and number of files. ``>handoff`` is sent to the model as an ordinary prompt.
+    for size and number of files. ``>handoff`` is sent to the model as an ordinary prompt.
     """
     assert "Validation passed" in run_client_command(
         client, home, api, "plugin", "validate", "--strict", "--profile", "directory", str(edition)
@@ -49,10 +49,10 @@ def test_the_command_in_its_readme_installs_the_edition(
 
 
 def test_the_commands_of_the_edition_answer(tui: Tui, edition: Path, parent: Path) -> None:
-    """In the edition, ``/trim`` asks, ``/search`` finds, and ``/handoff`` opens a child.
+    """In the edition, ``/trim`` asks its question, ``/search`` lists hits, and ``/handoff`` opens a child.
 
-    The next step is in the child's input box. A search by the model needs the user's permission.
-    ``claude -p`` refuses the search.
+    The next step is in the child's input box. If the model wants to search, the user must permit
+    it. ``claude -p`` refuses the model's search.
     """
     open_real_session(tui, edition)
     tui.submit("/trim")

@@ -1,4 +1,7 @@
-"""We archive sessions before the client's own cleanup deletes them, and restore them afterwards."""
+"""Tests that sessions are archived before the client's own cleanup deletes them.
+
+They can be restored afterwards.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ def turn_with_long_output(
 
 
 def write_sidecars(home: ClientHome, session: Path) -> list[Path]:
-    """Write other files of a session: a tool's output, a sub-agent and a backup of a file."""
+    """Write the other files of a session: a tool's output, a sub-agent and a backup of a file."""
     own = session.with_suffix("")
     files = [
         own / "tool-results" / "out.txt",
@@ -87,7 +90,7 @@ def write_sidecars(home: ClientHome, session: Path) -> list[Path]:
 
 
 def set_file_age(seconds: float, *paths: Path) -> None:
-    """Set the age of files to ``seconds``. The folder of a file's backup gets the same age."""
+    """Set the age of the files to ``seconds``. A backup's folder gets the same age as the backup."""
     for path in paths:
         for each in [path, *([path.parent] if "file-history" in path.parts else [])]:
             os.utime(each, (time.time() - seconds,) * 2)
@@ -246,8 +249,8 @@ def test_an_older_client_archives_expiring_sessions(
 def test_a_session_deleted_early_is_restored(tui: Tui, plugin: Path, folder_too: bool) -> None:
     """The next start archives sessions that were deleted early, and ``restore`` writes them back.
 
-    One deleted session is new and has a tool output. The other one was open in the client. Hard
-    links have preserved the files of both.
+    One of the two sessions is new and has a tool output. The other one was open in the client. Hard
+    links have preserved the files of both sessions.
     """
     home, where = tui.home, tui.home.where
     run_print(

@@ -1,8 +1,8 @@
-"""A fork of a real session, whole or cut, sends the same messages as its parent.
+"""Tests that a fork of a real session, whole or cut, sends the same messages as its parent.
 
-Each fork is compared with the request that the newest client sends when it resumes the parent. If
-the fork is cut, this client resumes the parent with ``--resume-session-at``. Each run tests a few
-sessions; ``make test-all`` tests thirty sessions on all clients.
+Each fork is compared with the request that the newest client sends when it resumes the parent. For
+a cut fork, this client resumes the parent with ``--resume-session-at``. Each test run uses only a
+few sessions; ``make test-all`` uses thirty sessions and all clients.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from tests.search.index.probe import uuid_of_text
 
 NEW_PROMPT = "go on now"
 CUTS_PER_SESSION = 2
-"""Number of random records after which each session is cut."""
+"""Number of random records per session. Each session is cut after each of these records."""
 
 SAMPLE_SESSIONS = (
     "_cli_generated/2.0.76/-home-user-gen-2-0-76-proj/a282734a-4845-4796-9000-170faa81ba03.jsonl",
@@ -63,8 +63,10 @@ SAMPLE_SESSIONS = (
     "entireio__git-sync/88db7fea-797f-49be-9036-c762ae804ce0.jsonl",
     "obra__episodic-memory/large-conversation.jsonl",
 )
-"""Sessions with parallel calls, a compaction that kept messages, an unanswered call, and no first
-prompt."""
+"""Sessions with unusual contents.
+
+They have parallel calls, a compaction that kept messages, an unanswered call, or no first prompt.
+"""
 
 SESSION_WITH_UNANSWERED_CALL = SAMPLE_SESSIONS[2]
 """The session with an unanswered call, which old clients read differently."""
@@ -73,8 +75,10 @@ ALL_SESSIONS = [str(path.relative_to(corpus_folder())) for path in corpus_sessio
 THIRTY_SESSIONS = sorted(ALL_SESSIONS, key=lambda name: hashlib.sha256(name.encode()).digest())[:30]
 
 REMINDER_PATTERN = re.compile(r"<(system-reminder|task-notification)>.*?</\1>\s*", re.DOTALL)
-"""A text that the client adds (date, tools, skills, environment, reports). Its location differs by
-version."""
+"""A text that the client adds, for example the date, tools, skills, environment or reports.
+
+Its location depends on the client's version.
+"""
 
 INSERTED_TEXTS = {
     "",
@@ -84,24 +88,31 @@ INSERTED_TEXTS = {
     MISSING_RESULT_TEXT,
 }
 MISSING_RESULT_BEGINNINGS = (MISSING_RESULT_TEXT, "[Tool call interrupted:", "[Tool result missing")
-"""Beginnings of the results for unanswered calls: by resume-hooks, by the newest client, by older
-ones."""
+"""Beginnings of the results that replace missing results of unanswered calls.
+
+They are written by resume-hooks, the newest client or older clients.
+"""
 
 REMOVED_REFERENCES_BEGINNING = "[Tool references removed"
-"""The beginning of a result that named unavailable tools. The reason after it differs by version.
+"""The beginning of a result that named unavailable tools.
+
+The reason that follows it depends on the client's version.
 """
 
 CLEARED_RESULT_BEGINNINGS = (
     "<persisted-output>Tool result saved to",
     "[Old tool result content cleared]",
 )
-"""Texts with which an old client replaces results if the context is too large for it."""
+"""Texts with which an old client replaces results if the context is too large for this client."""
 
 RequestRows = list[tuple[str, str, str]]
 
 
 def rows_of_request(request: dict[str, Any]) -> RequestRows:
-    """Return a request's conversation as (kind, role or id, text), without the client's additions."""
+    """Return a request's conversation without the client's additions.
+
+    Each row contains a kind, a role or id, and a text.
+    """
     rows: RequestRows = []
     for message in request["messages"]:
         content = message["content"]
@@ -113,18 +124,18 @@ def rows_of_request(request: dict[str, Any]) -> RequestRows:
             for row in rows_of_block(message["role"], block)
         )
     while rows and rows[-1][:2] == ("text", "user"):
-        rows.pop()  # The prompt, or the summary request of an old client for which the context is too large.
+        rows.pop()  # Remove the prompt, or the summary request of an old client for which the context is too large.
     return rows
 
 
 def rows_of_block(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Return the kind, the role or id, and the text of a block's contents that tests compare."""
+    """Yield the contents of a block that the tests compare: each as kind, role or id, and text."""
     if block["type"] == "text":
         text = REMINDER_PATTERN.sub("", block["text"]).strip()
         if text not in INSERTED_TEXTS:
             yield "text", role, text
     elif block["type"] == "tool_use":
-        # The client adds the plan file's current text to the input of this call.
+        # The client adds the present text of the plan file to the input of this call.
         given = {} if block["name"] == "ExitPlanMode" else block["input"]
         yield "tool_use", block["id"], str(sorted(given.items()))
     elif block["type"] == "tool_result":
@@ -156,7 +167,7 @@ def rows_of_block(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, 
     elif block["type"] not in {
         "thinking",
         "redacted_thinking",
-    }:  # It depends on the model which thinking the client sends.
+    }:  # Which thinking the client sends depends on the model.
         yield block["type"], role, str(block.get("source"))
 
 
@@ -171,7 +182,7 @@ def resume_request(
 
 
 def client_environ(home: ClientHome) -> dict[str, str]:
-    """Return the environment of our commands in a client's home."""
+    """Return the environment in which the plugin's commands run in a client's home."""
     return {**os.environ, "CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}
 
 
@@ -191,15 +202,15 @@ def install_corpus_session(home: ClientHome, name: str) -> Path:
 
 
 def install_copy_of_session(home: ClientHome, parent: Path) -> str:
-    """Copy a session and return the copy's id. The client would change the resumed session itself."""
+    """Copy a session and return the copy's id, because the client changes a session that it resumes."""
     return home.install_session(parent.read_bytes(), str(uuid.uuid4())).stem
 
 
 def cuttable_nodes(transcript: Transcript) -> list[Node]:
     """Return the messages after which a fork can be cut exactly.
 
-    After any other message, the fork would be cut somewhere else, for example after the result of a
-    call.
+    A cut after a different message would be moved, for example to the position after a call's
+    result.
     """
     row = linearize_chain(transcript.chain)
     begun = next(
@@ -222,9 +233,9 @@ def remove_lineage_row(rows: RequestRows) -> RequestRows:
 
 
 def differing_rows(found: RequestRows, wanted: RequestRows) -> list[Any]:
-    """Return the pairs of different rows in an older client's request and the newest client's request.
+    """Return the pairs of rows that differ between an older and the newest client's request.
 
-    Results that the old client cleared are not differences.
+    If the older client cleared a result, this is not a difference.
     """
     pairs = list(zip_longest(remove_lineage_row(found), wanted))
     return [
@@ -245,10 +256,11 @@ def is_cleared_result(one: tuple[str, str, str] | None, other: tuple[str, str, s
 def check_fork_requests(
     cut: Node | None, parent: Path, clients: Sequence[ClientVersion], home: ClientHome, api: MockApi
 ) -> None:
-    """Check that each client sends the same messages for a fork as the newest client for its parent.
+    """Check that each client sends the same messages for a fork as the newest client for the parent.
 
-    Older clients read some files differently. Then the request must equal the same client's request
-    for the parent, and must have every call and result of the newest client's request.
+    Older clients read some files differently. If so, the older client's request for the fork must
+    equal its request for the parent, and must contain every call and result of the newest client's
+    request.
     """
     at = ("--resume-session-at", cut.uuid) if cut else ()
     newest = resume_request(
@@ -272,7 +284,7 @@ def ids_of_calls_and_results(rows: RequestRows) -> list[tuple[str, str]]:
 def check_forks_at_random_cuts(
     name: str, versions: Sequence[str], home: ClientHome, api: MockApi
 ) -> None:
-    """Fork a session whole and at random messages, and check the requests of each client."""
+    """Make a whole fork and forks at random messages of a session, and check the requests of each client."""
     parent = install_corpus_session(home, name)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     clients = [find_client(version) for version in versions]
@@ -290,9 +302,10 @@ def check_forks_at_random_cuts(
 def test_forks_of_a_sample_send_their_parents_messages(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
-    """Forks of the sample, whole and at two random cuts each, send their parents' messages.
+    """Forks of the sample sessions, whole and at two random cuts each, send their parents' messages.
 
-    They run on the newest client. The session with an unanswered call also runs on the oldest one.
+    They run on the newest client. The session with an unanswered call also runs on the oldest
+    client.
     """
     check_forks_at_random_cuts(
         name, (OLDEST, NEWEST) if name == SESSION_WITH_UNANSWERED_CALL else (NEWEST,), home, api
@@ -306,7 +319,7 @@ def test_forks_of_a_sample_send_their_parents_messages(
 def test_forks_of_thirty_sessions_send_their_parents_messages(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
-    """Forks of thirty sessions and the sample, whole and cut, send their parents' messages."""
+    """Forks of thirty sessions and of the sample sessions, whole and cut, send their parents' messages."""
     check_forks_at_random_cuts(name, VERSIONS, home, api)
 
 
@@ -316,7 +329,7 @@ def test_forks_of_thirty_sessions_send_their_parents_messages(
 def test_a_fork_before_a_compaction_sends_the_old_messages(
     name: str, home: ClientHome, api: MockApi
 ) -> None:
-    """A fork before the last compaction sends the same as the file cut before that compaction."""
+    """A fork from before the last compaction sends the same as a file that was cut there."""
     parent = install_corpus_session(home, name)
     before = parent.read_bytes()
     lines = before.splitlines(keepends=True)
@@ -337,7 +350,7 @@ def test_a_fork_before_a_compaction_sends_the_old_messages(
 
 
 def branched_session(name: str) -> bytes:
-    """Return a session with a first turn, an abandoned second turn, and a replacement for it."""
+    """Return a session with a first turn, an abandoned second turn, and the turn that replaced the second."""
     rows = [
         user("first", uuid=uuid_of_text(1), ts=1, session_id=name),
         tool_use(

@@ -1,4 +1,7 @@
-"""``/rollover`` in a client with a warm prompt cache: the session's own model writes the summary."""
+"""Tests of ``/rollover`` in a client with a warm prompt cache.
+
+The session's own model writes the summary.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +36,17 @@ from tests.needs import one_in
 SUMMARY_JSON = json.dumps(SUMMARY)
 GITHUB_TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 SILENT_ENV = {"RESUME_HOOKS_CLIPBOARD": "none", "RESUME_HOOKS_VAULT": "off"}
-"""Settings that avoid our other messages, including the question about archived copies."""
+"""Environment variables that turn off the plugin's other messages.
+
+These include the question about archived copies.
+"""
 
 WARM_CACHE_USAGE = Usage(11, 7, 41_000, 1_300)
 BASH_CALL = {"name": "Bash", "input": {"command": "touch ran"}}
 
 
 def start_session_with_warm_cache(tui: Tui, plugin: Path, folder: Path) -> Path:
-    """Start a session with one turn, after which the API reports a warm cache. Return its file."""
+    """Start a session with one turn after which the API reports a warm cache, and return its file."""
     tui.api.usage = WARM_CACHE_USAGE
     tui.start(
         plugin_dir=plugin,
@@ -72,7 +78,8 @@ def model_that_replies(*replies: Reply) -> Callable[[Request], Reply | None]:
 def added_prompt(last: Request, again: Request) -> Any:
     """Return the prompt that the request ``again`` adds to the request ``last``.
 
-    Checks that ``again`` repeats ``last``, and has its answer with a cache mark before the prompt.
+    Check that ``again`` repeats ``last`` and that the prompt follows the answer to ``last``, which
+    has a cache mark.
     """
     assert {name for name in again if again[name] != last.get(name)} == {"messages"}
     sent, kept = again["messages"], last["messages"]
@@ -89,7 +96,7 @@ def added_prompt(last: Request, again: Request) -> Any:
 
 
 def remove_cache_marks(value: Any) -> Any:
-    """Return a part of a request without cache marks, and with each content as a list of blocks."""
+    """Return a part of a request without cache marks, in which each content is a list of blocks."""
     if isinstance(value, list):
         return [remove_cache_marks(each) for each in value]
     if not isinstance(value, dict):
@@ -106,10 +113,10 @@ def remove_cache_marks(value: Any) -> Any:
 def test_a_rollover_extends_the_last_request(
     modern_tui: Tui, plugin: Path, tmp_path: Path, size: tuple[int, int] | None
 ) -> None:
-    """The request for the summary is the last request, its answer with a cache mark, and our prompt.
+    """The request for the summary consists of the last request, its answer, and the plugin's prompt.
 
-    No other request is sent. The client shows the request's token usage, and the child has the
-    summary.
+    The answer has a cache mark. No other request is sent. The client shows the request's token
+    usage, and the child contains the summary.
     """
     if size:
         modern_tui.columns, modern_tui.rows = size
@@ -186,10 +193,10 @@ def run_turn(tui: Tui, usage: Usage = WARM_CACHE_USAGE) -> None:
 def test_a_rollover_without_an_answer_asks_the_headless_model(
     tui: Tui, plugin: Path, tmp_path: Path, rounds: dict[str, list[Reply]]
 ) -> None:
-    """If the session's model returns no summary, a headless run adds the summary to the same child.
+    """If the session's model returns no summary, a headless run adds a summary to the same child.
 
-    The reason is reported, and no tool of the model's reply runs. After a resume, the client has no
-    last request that could be extended, so the headless run writes the summary.
+    The reason is reported, and no tool call in the model's reply runs. After a resume, the client
+    has no last request that could be extended, so the headless run writes the summary immediately.
     """
     session = start_session_with_warm_cache(tui, plugin, tmp_path)
     for shown, replies in rounds.items():
@@ -218,8 +225,8 @@ def test_a_rollover_asks_another_model_if_it_costs_less(
 ) -> None:
     """``/rollover`` asks another model if the session's model has no warm cache.
 
-    The cache is not warm after the user switched the model, or if the API reports no cached tokens.
-    A model that the user chose in the settings is asked even if the cache is warm.
+    The cache is not warm if the user has switched the model or if the API reports no cached tokens.
+    If the user has chosen a model in the settings, this model is asked even if the cache is warm.
     """
     session = start_session_with_warm_cache(tui, plugin, tmp_path)
     for why in ("switched", "cold", "named"):
@@ -243,10 +250,10 @@ def test_a_rollover_asks_another_model_if_it_costs_less(
 
 
 def test_a_rollover_after_esc_uses_the_same_child(tui: Tui, plugin: Path, tmp_path: Path) -> None:
-    """Esc during ``/rollover`` leaves a child with a digest, and a second ``/rollover`` adds the summary.
+    """After Esc during ``/rollover``, a second ``/rollover`` adds the summary to the same child.
 
-    A reply that arrives after Esc is in no child. A summary from the model is shortened if it is
-    too long, and secrets are removed from it.
+    Before that, the child contains only a digest. A reply that arrives after Esc is not added to
+    any child. A summary that is too long is shortened, and secrets are removed from it.
     """
     parent = start_session_with_warm_cache(tui, plugin, tmp_path)
     tui.api.script = model_that_replies([120.0, SUMMARY_JSON.replace("BETA", "LATE")])

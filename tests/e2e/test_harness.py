@@ -1,4 +1,4 @@
-"""The harness itself: the mock's requests, the text on the screen, and processes after a test."""
+"""Tests of the harness: the mock's requests, the text on the screen, and processes after a test."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.e2e.harness.mock_api import MockApi, Request, conversation_of_request
 from tests.e2e.harness.processes import pids_with_setting, wait_until
 from tests.needs import REPO, corpus
 
-# Small sessions of two client versions. Both resume in every supported client.
+# Small sessions from two client versions. Every supported client can resume both.
 SMALL_SESSIONS = (
     "_cli_generated/2.1.42/-home-user-gen-2-1-42-proj/5fb568bb-707c-40ff-b599-80e185a4234f.jsonl",
     "entireio__cli/0790ea37-90df-4d30-8fdf-0bfe301b8f3e.jsonl",
 )
 TITLE_REQUEST: Request = {"model": "haiku", "messages": [{"role": "user", "content": "hi"}]}
 TURN_REQUEST: Request = TITLE_REQUEST | {"tools": [{"name": "Bash"}]}
-LONG_DELAY = 30.0  # Seconds of a reply's delay, which is longer than the test may take.
+LONG_DELAY = 30.0  # Delay of a reply in seconds. It is longer than the test may take.
 
 
 def last_assistant_words(session: Path) -> str:
@@ -53,7 +53,7 @@ def test_a_client_gets_only_path_from_the_environment(
 
 
 def test_the_mock_refuses_connections_to_other_hosts(home: ClientHome, api: MockApi) -> None:
-    """The mock, as the client's proxy, refuses and logs connections to other hosts."""
+    """The mock is also the client's proxy: it refuses connections to other hosts and records them."""
     command = [
         sys.executable,
         "-c",
@@ -68,7 +68,7 @@ def test_the_mock_refuses_connections_to_other_hosts(home: ClientHome, api: Mock
 def test_resume_sends_the_history(
     every_client: ClientVersion, home: ClientHome, api: MockApi, name: str
 ) -> None:
-    """`--resume` of a real transcript sends its messages before the new prompt."""
+    """If the client resumes a real transcript, it sends the transcript's messages before the new prompt."""
     source = corpus() / name
     installed = home.install_session(source, source.stem)
     assert installed.read_bytes() == source.read_bytes()
@@ -85,7 +85,7 @@ def test_resume_sends_the_history(
 def test_a_closed_tui_leaves_no_process(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """After the ``with`` block of a terminal, no process of its home runs, even if the block failed."""
+    """After a terminal's ``with`` block, no process of its home is running, even if the block failed."""
     with (
         pytest.raises(AssertionError, match="never on the screen"),
         Tui(client, home, api).start() as screen,
@@ -134,7 +134,10 @@ def send_unanswered_request(api: MockApi) -> None:
 
 
 def send_request(api: MockApi, method: str, path: str, body: Request | None = None) -> bytes:
-    """Send one request to the mock and return the response. Raises an exception if its status is not 200."""
+    """Send one request to the mock and return the response.
+
+    Raises an exception if the status is not 200.
+    """
     connection = http.client.HTTPConnection(
         api.base_url.removeprefix("http://"), timeout=LONG_DELAY
     )
@@ -147,9 +150,10 @@ def send_request(api: MockApi, method: str, path: str, body: Request | None = No
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_an_unreachable_registry_is_asked_once(tmp_path: Path, answers: bool) -> None:
-    """If npm's registry does not answer, ``tools/clients`` asks only once and installs no client.
+    """If npm's registry does not answer, ``tools/clients`` asks it only once and installs no client.
 
-    Otherwise it installs five packages. Its first line says that it fetches the clients.
+    If the registry answers, it installs five packages. The first line of its output says that it is
+    fetching the clients.
     """
     npm = tmp_path / "bin" / "npm"
     npm.parent.mkdir()

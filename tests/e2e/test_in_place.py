@@ -1,4 +1,4 @@
-"""After a trim in place, the running client and all later clients send the smaller context."""
+"""Tests that after a trim in place, the running client and all later clients send the smaller context."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ INSERTED_BEGINNINGS = (
     "Continue from where you left off.",
     "<task-notification>",
 )
-"""Beginnings of texts that clients insert. They differ by version and do not depend on a trim."""
+"""Beginnings of texts that clients insert. They depend on the client's version but not on a trim.
+"""
 
 REMINDER_PATTERN = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
@@ -57,7 +58,9 @@ def request_contents(request: Request) -> list[tuple[str, str, Any]]:
         )
         for block in blocks:
             if block["type"] == "tool_use":
-                given = block["input"]  # Only some clients include the plan's text here.
+                given = block[
+                    "input"
+                ]  # Only some clients include the text of the plan in this input.
                 rows.append(
                     (
                         "call",
@@ -110,7 +113,7 @@ def assert_request_is_valid(request: Request) -> None:
 
 
 def block_ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
-    """Return the sorted ids of a message's calls or results."""
+    """Return the sorted ids of the calls or of the results in a message."""
     content = message["content"] if isinstance(message["content"], list) else []
     return sorted(block[key] for block in content if block["type"] == kind)
 
@@ -118,10 +121,10 @@ def block_ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
 def assert_clients_resume_alike(
     home: ClientHome, api: MockApi, session: Path, before: bytes, live: Request
 ) -> None:
-    """Check that each client that resumes the session sends the same as ``live``.
+    """Check that each client that resumes the session sends the same contents as ``live``.
 
-    ``live`` is the request of the client that trimmed the session. The check also fails if the uuid
-    of an appended record occurs twice.
+    ``live`` is the request of the client that trimmed the session. Also check that the uuid of each
+    appended record occurs only once.
     """
     raw = session.read_bytes()
     assert raw.startswith(before)
@@ -220,7 +223,7 @@ def test_a_trim_in_place_sends_no_request(modern_tui: Tui, plugin: Path, parent:
 
 
 def run_steps(tui: Tui, *steps: int) -> None:
-    """Run one turn for each step. Its call has an output that is long enough for a trim."""
+    """Run one turn for each step. Each turn has a call whose output is long enough to be trimmed."""
     for step in steps:
         tui.api.script = [
             {"name": "Bash", "input": {"command": f"seq {step}0000 {step}3500"}},
@@ -232,9 +235,9 @@ def run_steps(tui: Tui, *steps: int) -> None:
 
 
 def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path) -> None:
-    """After two trims in place, the summary is still sent, and each typed turn counts once.
+    """After two trims in place, the summary is still sent, and each turn that the user typed counts once.
 
-    An untrim restores the whole outputs.
+    An untrim restores the complete outputs.
     """
     tui.api.usage = USAGE_BELOW_LIMIT
     tui.start(
@@ -277,7 +280,7 @@ def test_repeated_trims_in_place_keep_turns_and_summaries(tui: Tui, plugin: Path
 
 
 def assert_copies_are_not_counted(session: Path, before: bytes, where: Where) -> None:
-    """Check that the copies of records that a trim appends are not counted as turns, hits or errors."""
+    """Check that record copies that a trim appended are not counted as turns, hits or errors."""
     turns = make_outline(locate.session_file(str(session))).turns
     twin = session.with_name(f"{PARENT_ID[:-1]}2.jsonl")
     twin.write_bytes(before)
@@ -297,9 +300,10 @@ def assert_copies_are_not_counted(session: Path, before: bytes, where: Where) ->
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL_SESSIONS)
 def test_real_sessions_are_trimmed_in_place_or_refused(tui: Tui, plugin: Path, name: str) -> None:
-    """Each real session is either trimmed in place or refused with a reason.
+    """Each real session is either trimmed in place, or the trim is refused with a reason.
 
-    A refusal sends no request and compacts nothing. After a trim, all clients send the same.
+    If the trim is refused, no request is sent and nothing is compacted. After a trim, all clients
+    send the same context.
     """
     session = tui.home.install_session(corpus() / name, PARENT_ID, set_cwd=True)
     open_real_session(tui, plugin)

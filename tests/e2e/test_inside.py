@@ -1,7 +1,7 @@
-"""The plugin's commands inside the client.
+"""Tests of the plugin's commands in the client.
 
-A handoff needs one typed line, and a trim needs one answered question. Neither needs a request or a
-paste.
+The user types one line for a handoff, and answers one question for a trim. Neither command sends a
+request or needs a paste.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ EVENTS_WITHOUT_CATCH = (
     "session.start", "ui.render", "prompt.edit", "prompt.change", "turn.start", "session.measure",
     "turn.complete", "tool.call",
 )  # fmt: skip
-"""Events whose hooks in the module have no ``.catch``.
+"""Events that the module handles with hooks that have no ``.catch``.
 
-The client does not wait for the module's answer to these events, except to the tool call. If that
-fails, the model gets the failure as the result of its call.
+The client does not wait for the module's answer to these events, with the exception of the tool
+call. If the tool call fails, the model gets the failure as its result.
 """
 
 CLIENT_CALLS = [
@@ -86,7 +86,7 @@ def open_real_session(tui: Tui, plugin: Path, env: dict[str, str] | None = None)
 
 
 def engine_environment(tmp_path: Path, module: str) -> dict[str, str]:
-    """Return an environment whose engine runs the Python line ``module`` if the module calls the engine.
+    """Return an environment in which the module's calls run the Python line ``module`` as the engine.
 
     All other calls of the engine work normally.
     """
@@ -103,10 +103,11 @@ def engine_environment(tmp_path: Path, module: str) -> dict[str, str]:
 def test_one_typed_line_hands_off(modern_tui: Tui, plugin: Path, parent: Path) -> None:
     """``/handoff`` opens the child without a request, with the next step in the input box.
 
-    The size in front of the step is not in the box. If ``/lineage`` is typed after the step, a line
-    reports it, and nothing is sent. The next request has the lineage and the step. The command with
-    the prefix ``resume-hooks:`` also hands off once. With ``--new-task``, the request has the files
-    of the work, but not the goal and the last words.
+    The input box does not contain the size that was typed before the step. If the user types
+    ``/lineage`` after the step, one line reports this and nothing is sent. The next request
+    contains the lineage and the step. The command with the prefix ``resume-hooks:`` also makes one
+    handoff. With ``--new-task``, the request contains the files of the work, but not the goal or
+    the last messages.
     """
     before = parent.read_bytes()
     open_real_session(modern_tui, plugin)
@@ -116,7 +117,9 @@ def test_one_typed_line_hands_off(modern_tui: Tui, plugin: Path, parent: Path) -
     child = wait_for_child(modern_tui.home, parent)
     assert b'"opening_tokens":4000' in child.read_bytes()
     assert modern_tui.input_text() == "fix the flaky test"
-    modern_tui.submit("/lineage")  # The box is not empty, so the command is typed after the step.
+    modern_tui.submit(
+        "/lineage"
+    )  # The input box is not empty, so this command is typed after the step.
     modern_tui.wait_for("a command only runs alone in the input box")
     modern_tui.wait_until_idle()
     for _ in "/lineage":
@@ -163,10 +166,10 @@ def test_one_typed_line_hands_off(modern_tui: Tui, plugin: Path, parent: Path) -
 def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """``/handoff`` keeps a draft in the input box, and waits while the model answers.
+    """``/handoff`` keeps a draft in the input box, and waits while the model is answering.
 
-    The draft follows the next step in the box. The digest has the complete answer. Text that was
-    typed after the command is not sent to the old session.
+    In the box, the draft follows the next step. The digest contains the complete answer. Text that
+    the user typed after the command is not sent to the old session.
     """
     open_real_session(
         tui, plugin, engine_environment(tmp_path, f"time.sleep(2); {RUN_ENGINE_NORMALLY}")
@@ -256,10 +259,10 @@ def test_trim_untrim_and_reading_commands_answer_directly(
 
 
 def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, parent: Path) -> None:
-    """Esc during ``/rollover`` stops the model and leaves a child, which the next ``/rollover`` completes.
+    """After Esc during ``/rollover``, a second ``/rollover`` adds the summary to the same child.
 
-    The second ``/rollover`` adds the summary to the same child and opens it. There is no client on
-    PATH, so the engine starts the client that called it.
+    Esc stops the model. The second ``/rollover`` also opens the child. There is no client on PATH,
+    so the engine starts the client that called the engine.
     """
     open_real_session(tui, plugin, {"PATH": "/usr/bin:/bin"})
     tui.api.script = [Refusal(400, "no")] * 3
@@ -293,7 +296,7 @@ def test_a_rollover_can_be_requested_again_after_esc(tui: Tui, plugin: Path, par
 def test_a_rollover_whose_summary_fails_is_marked(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path
 ) -> None:
-    """If the model fails, ``/rollover`` reports it, and opens one child without a summary."""
+    """If the model fails, ``/rollover`` reports the failure and opens one child without a summary."""
     open_real_session(tui, plugin, environment_with_client_on_path(tui.version, tmp_path / "bin"))
     tui.api.script = [Refusal(400, "no")] * 3
     tui.submit("/rollover")
@@ -303,9 +306,9 @@ def test_a_rollover_whose_summary_fails_is_marked(
 
 
 def test_back_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Path) -> None:
-    """``/back`` opens a child with the report and without the turns after the mark.
+    """``/back`` opens a child that contains the report but not the turns after the mark.
 
-    A goal with characters of Markdown is shown as it was typed.
+    If the goal contains Markdown characters, it is shown as the user typed it.
     """
     archives = {
         "RESUME_HOOKS_VAULT": "20G"
@@ -350,10 +353,10 @@ def test_back_to_a_mark_keeps_only_the_report(tui: Tui, plugin: Path, parent: Pa
 def test_a_failure_is_reported_and_the_session_continues(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, failures: dict[str, str]
 ) -> None:
-    """If the engine fails, ``/handoff`` reports it, and the next prompt is answered.
+    """If the engine fails, ``/handoff`` reports the failure, and the next prompt is answered.
 
     The report is not sent to the model. If the module gets no answer from the engine, the hook
-    answers the prefixed command.
+    answers the command with the prefix.
     """
     does = tmp_path / "does.py"
     open_real_session(
@@ -382,7 +385,7 @@ def test_a_failure_is_reported_and_the_session_continues(
 
 @pytest.mark.wide
 def test_the_user_s_command_keeps_its_name(tui: Tui, plugin: Path, parent: Path) -> None:
-    """If the user has a command ``/handoff``, it runs. ``/resume-hooks:handoff`` hands off."""
+    """If the user has a command ``/handoff``, this command runs, and ``/resume-hooks:handoff`` hands off."""
     own = tui.home.config / "commands"
     own.mkdir()
     (own / "handoff.md").write_text("Say MINE to $ARGUMENTS")
@@ -399,9 +402,9 @@ def test_the_user_s_command_keeps_its_name(tui: Tui, plugin: Path, parent: Path)
 def test_the_engine_refuses_calls_from_the_model_s_shell(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
-    """The engine refuses all calls that the model's shell makes in the name of the module.
+    """The engine refuses every call in which the model's shell pretends to be the module.
 
-    This holds for several ways in which a transcript could teach the model to imitate the client.
+    The test tries several ways in which a transcript could teach the model to imitate the client.
     """
     event = json.dumps({"command": "handoff", "args": "x", "screen": True, "session_id": PARENT_ID})
     ask = f"sh '{plugin}/hooks/engine' --module"
@@ -467,7 +470,7 @@ def test_print_mode_makes_the_child_without_a_question(
 def test_disabled_hooks_run_none_of_our_code(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, off: str
 ) -> None:
-    """With hooks off, a prompt is answered as usual, and no child is made."""
+    """If hooks are turned off, a prompt is answered as usual, and no child is made."""
     if off == "disableAllHooks":
         home.write_settings({"disableAllHooks": True})
     args = [off] if off.startswith("-") else []
@@ -497,9 +500,9 @@ def test_the_client_s_own_plugin_tests_pass(
 def test_the_module_uses_only_the_pinned_events_and_calls(
     client: ClientVersion, home: ClientHome, plugin: Path
 ) -> None:
-    """The client's validation lists exactly the module's expected events and calls.
+    """The client's validation lists exactly the events and calls that are expected of the module.
 
-    The plugin passes the strict rules of the plugin directory.
+    The plugin also passes the strict rules of the plugin directory.
     """
     done = subprocess.run(
         [*client.command, "plugin", "validate", "--strict", "--profile", "directory", str(plugin)],

@@ -1,4 +1,4 @@
-"""The module's calls of the client fit the type declarations of the newest client."""
+"""Tests that the module's calls of the client match the type declarations of the newest client."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.e2e.plugin import ENGINE_ENV
 from tests.needs import require_for_test
 
 CLIENT_PARAMETER = re.compile(r"(function \w+\(|= (?:async )?\(|= async )\$(?=[,)]| =>)")
-"""Functions of the module with a parameter for the client's interface.
+"""Functions of the module that have a parameter for the client's interface.
 
-The test adds the type to the parameter, because the module itself has no types.
+The test adds the parameter's type, because the module itself has no types.
 """
 
 TYPED_PARAMETER = "/** @type {import('claude-code').EngineInterface} */ $"
@@ -29,7 +29,7 @@ TSCONFIG = {
 
 
 def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
-    """Every function of the client that the module calls exists and accepts the arguments."""
+    """Every client function that the module calls exists and accepts the module's arguments."""
     compiler = clients_folder() / "typescript" / "node_modules" / "typescript" / "bin" / "tsc"
     require_for_test("TypeScript", compiler.is_file(), "sh tools/clients (it needs npm)")
     require_for_test("node", shutil.which("node"), "install Node.js")

@@ -1,4 +1,7 @@
-"""Random sequences of actions count each typed turn once, and an untrim restores all contents."""
+"""Tests of random sequences of actions.
+
+Each typed turn is counted once, and an untrim restores all contents.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ PROMPTS_BEFORE = 3
 """Number of prompts before each sequence. They are needed because a trim skips the newest turns."""
 
 SEEDS = (3, *range(3), *range(4, 10))
-"""Seeds of the sequences. The first sequence untrims, rewinds, compacts and trims twice."""
+"""Seeds of the sequences. With the first seed, the sequence untrims, rewinds, compacts and trims
+twice."""
 
 PLACEHOLDER_BEGINNING = "suppressed - "
 

@@ -1,6 +1,6 @@
-"""Runs the client on a pseudo-terminal.
+"""Run the client on a pseudo-terminal.
 
-A thread always reads the client's output, so that the client never waits for a reader.
+A thread reads the client's output all the time, so that the client never waits for a reader.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.1
 
 
 class Tui(Terminal):
-    """The client on a pseudo-terminal of pexpect, with a screen of pyte."""
+    """The client on a pseudo-terminal that pexpect runs, with a screen that pyte emulates."""
 
     _child: pexpect.spawn[bytes] | None = None
     _emulator: Emulator | None = None

@@ -1,4 +1,4 @@
-"""Finds the real clients: old versions in a folder, the newest one in a Python package.
+"""Find the real clients: old versions in a folder, and the newest one in a Python package.
 
 PATH is never searched.
 """
@@ -14,17 +14,18 @@ from pathlib import Path
 from tests.needs import REPO, require_for_test
 
 OLDEST = "2.1.112"
-"""The oldest supported client. It runs on node, and has no modules, so it has no ``/handoff``."""
+"""The oldest supported client. It runs on node. It does not support modules, so it has no
+``/handoff``."""
 
 PREVIOUS = "2.1.329"
-"""A recent client with modules. It wrote the sessions whose records some tests compare with."""
+"""A recent client that supports modules. Some tests compare records with those that it wrote."""
 
 NEWEST = "2.1.332"
 """The client in the wheel of ``claude-agent-sdk``, whose version pyproject.toml pins."""
 
 VERSIONS = (OLDEST, PREVIOUS, NEWEST)
 RECENT_VERSIONS = frozenset({PREVIOUS, NEWEST})
-"""Versions with abilities that older ones lack. For example, they print why a hook blocked a ``-p``
+"""Versions that can do more than older ones. For example, they print why a hook blocked a ``-p``
 prompt."""
 
 
@@ -52,8 +53,8 @@ def clients_folder() -> Path:
 def find_client(version: str) -> ClientVersion:
     """Return the client of a version.
 
-    If the client or the node that runs it is missing, the test is skipped. With REQUIRE_ALL=1 it
-    fails.
+    If the client or the node that runs it is missing, the test is skipped. With REQUIRE_ALL=1 the
+    test fails instead.
     """
     if version == NEWEST:
         found = bundled_client()
@@ -79,7 +80,7 @@ def find_client(version: str) -> ClientVersion:
 
 
 def bundled_client() -> Path | None:
-    """Return the client in the SDK's package, or None if the package for this platform has none."""
+    """Return the client in the SDK's package, or None if the package contains none for this platform."""
     spec = find_spec("claude_agent_sdk")
     path = Path(spec.origin or "").parent / "_bundled" / "claude" if spec else Path()
     return path if path.is_file() else None

@@ -1,6 +1,6 @@
-"""Runs a private X server and reads its clipboard.
+"""Run a private X server and read its clipboard.
 
-No call waits forever if the program that owns the clipboard hangs.
+If the program that owns the clipboard hangs, no call waits for it forever.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class XServer:
 
     @contextmanager
     def owner(self, text: str) -> Iterator[None]:
-        """Run another program that owns the clipboard, with ``text`` in it, inside a ``with`` block."""
+        """Inside a ``with`` block, run another program that owns the clipboard, whose content is ``text``."""
         command = ["xclip", "-selection", "clipboard", "-i", "-quiet"]
         with subprocess.Popen(
             command, env=self._env(), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
